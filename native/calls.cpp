@@ -1,7 +1,10 @@
 #include "calls.hpp"
 
+#include <sys/socket.h>
+
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -110,6 +113,33 @@ int await_word(std::uint64_t* word, std::uint64_t* value, std::uint64_t limit) {
     if (now > deadline) return kTookTooLong;
   }
   ++*value;
+  return 0;
+}
+
+int send_all(int socket, const char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t sent = send(socket, data, size, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    data += sent;
+    size -= static_cast<std::size_t>(sent);
+  }
+  return 0;
+}
+
+int receive_all(int socket, char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t received = recv(socket, data, size, MSG_WAITALL);
+    if (received < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    if (received == 0) return kEnded;
+    data += received;
+    size -= static_cast<std::size_t>(received);
+  }
   return 0;
 }
 

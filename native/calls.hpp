@@ -41,4 +41,12 @@ int store_word(std::uint64_t* word, const std::uint64_t* value);
 // nanoseconds.
 int await_word(std::uint64_t* word, std::uint64_t* value, std::uint64_t limit);
 
+// What ranks say to each other over sockets, as functions to be called.
+inline constexpr int kEnded = -1;
+// Sends all of it over a socket that blocks. Returns 0, or the errno of what went wrong; EAGAIN if
+// the socket's own timeout (SO_SNDTIMEO) passes without a byte.
+int send_all(int socket, const char* data, std::size_t size);
+// Receives all of it. Returns 0, kEnded if the other end closes before, or an errno.
+int receive_all(int socket, char* data, std::size_t size);
+
 }  // namespace linkgauge

@@ -262,6 +262,9 @@ void bind_calls(nb::module_& module) {
   module.attr("NOTHING") = nb::make_tuple(idle.function, idle.arguments);
   module.attr("STORE_WORD") = reinterpret_cast<std::uintptr_t>(&store_word);
   module.attr("AWAIT_WORD") = reinterpret_cast<std::uintptr_t>(&await_word);
+  module.attr("SEND_ALL") = reinterpret_cast<std::uintptr_t>(&send_all);
+  module.attr("RECEIVE_ALL") = reinterpret_cast<std::uintptr_t>(&receive_all);
+  module.attr("ENDED") = kEnded;
 }
 
 std::byte* cycle_at(std::uintptr_t address, std::size_t size) {

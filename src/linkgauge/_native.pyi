@@ -389,6 +389,13 @@ a word; a call of time_iterations."""
 AWAIT_WORD: int
 """The address of ``int await_word(uint64_t* word, uint64_t* value, uint64_t limit)``, which waits
 until the word is the value and then adds 1 to it; it returns 1 after ``limit`` nanoseconds."""
+SEND_ALL: int
+"""The address of ``int send_all(int socket, const char* data, size_t size)``, which returns 0 or an
+errno: EAGAIN if the socket's own timeout passes without a byte."""
+RECEIVE_ALL: int
+"""The address of ``int receive_all(int socket, char* data, size_t size)``, which returns as
+``send_all`` does, and ENDED if the other end closes before."""
+ENDED: int
 
 LINK: int
 """Bytes from one pointer of a cycle to the next in memory: a cache line."""

@@ -56,6 +56,36 @@ def test_open_mpi():
     assert launched(OPEN_MPI) == Launch(5, 8, 1, 4, "prterun-node7-1234@1", "openmpi")
 
 
+OWN = {"LINKGAUGE_RANK": "1", "LINKGAUGE_RANKS": "4", "LINKGAUGE_FIRST": "node0:7711",
+       "LINKGAUGE_TOKEN": "a-long-secret"}  # fmt: skip
+
+
+class TestWithoutMpi:
+    """linkgauge's own variables, for whatever starts processes."""
+
+    def test_they_come_before_a_launcher_s(self):
+        found = launched({**OWN, **HYDRA})
+        assert (found.rank, found.size) == (1, 4)
+        assert (found.first, found.token) == ("node0:7711", "a-long-secret")
+        assert not found.on_one_machine
+
+    @pytest.mark.parametrize(
+        ("changed", "words"),
+        [
+            ({"LINKGAUGE_FIRST": "node0"}, "set LINKGAUGE_FIRST to rank 0's HOST:PORT"),
+            ({"LINKGAUGE_FIRST": ""}, "set LINKGAUGE_FIRST to rank 0's HOST:PORT"),
+            ({"LINKGAUGE_TOKEN": "short"}, "set LINKGAUGE_TOKEN to a secret of 8 characters"),
+            ({"LINKGAUGE_RANK": "4"}, "the launcher's LINKGAUGE_RANK is 4 of 4"),
+        ],
+    )
+    def test_what_is_missing_is_named(self, changed, words):
+        with pytest.raises(InputError, match=words):
+            launched({**OWN, **changed})
+
+    def test_a_single_rank_needs_neither(self):
+        assert launched({"LINKGAUGE_RANK": "0", "LINKGAUGE_RANKS": "1"}).size == 1
+
+
 def test_mpich_and_its_relatives():
     found = launched(HYDRA, tree("hydra_pmi_proxy")[0])
     assert (found.rank, found.size, found.local_rank, found.local_size) == (3, 4, 3, 4)

@@ -283,6 +283,55 @@ class TestSilence:
             links.ask((0, 1), Clock(), int)
 
 
+class TestGoingOn:
+    """Without a rank that is gone, where the others have no part in what it does."""
+
+    def ask(self, links, ranks):
+        links.goes_on = True
+        links.doing = "measuring"
+        return links.ask(ranks, Clock(), int)
+
+    def test_only_questions_that_ask_it_fail(self):
+        with linked(says(0), Fake(lambda command: GONE), says(2)) as links:
+            for _ in range(2):
+                with pytest.raises(RankLost, match=r"rank 1 .* ended while measuring"):
+                    self.ask(links, (0, 1, 2))
+            assert self.ask(links, (0, 2)) == {0: 0, 2: 2}
+            assert (links.lost, links.is_over, links.all) == (None, False, (0, 2))
+            assert links.there((0, 1, 2)) == {0, 2}
+
+    def test_the_answers_of_the_others_are_heard_before(self):
+        """Rank 2 answers only once rank 1 is gone: nothing is taken for the next answer."""
+        gone = threading.Event()
+
+        def late(command):
+            gone.wait(LONG)
+            return done(2)
+
+        def ends(command):
+            gone.set()
+            return GONE
+
+        with linked(says(0), Fake(ends), Fake(late)) as links:
+            with pytest.raises(RankLost, match="rank 1 "):
+                self.ask(links, (1, 2))
+            gone.set()
+            assert links.ask((2,), Clock(), int) == {2: 2}
+
+    def test_one_that_gives_no_sign_of_life_is_gone(self):
+        with linked(says(0), silent(on_ping=()), says(2), limit=SOON) as links:
+            with pytest.raises(RankLost, match=r"rank 1 .* gives no sign of life") as caught:
+                self.ask(links, (0, 1, 2))
+            assert caught.value.kind == "timeout"
+            assert self.ask(links, (0, 2)) == {0: 0, 2: 2}
+
+    def test_it_does_not_without_rank_0(self):
+        with linked(Fake(lambda command: GONE), says(1)) as links:
+            with pytest.raises(RankLost, match="rank 0 "):
+                self.ask(links, (0, 1))
+            assert links.is_over
+
+
 class TestPatience:
     @pytest.mark.parametrize(
         ("crowd", "moved", "seconds"),

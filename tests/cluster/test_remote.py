@@ -69,6 +69,26 @@ class TestQuestions:
         said = backend.remarks(transfer)
         assert any("ranks share a device and take turns" in line for line in said) is shared
 
+    def test_of_interfaces_are_answered_by_what_both_ends_have(self, backend, ranks):
+        over = parse_transfer("host:0@0 -> host:0@1 by nic:1.tcp")
+        assert "rank 0 (box) has no nic:1: there are none" in backend.refusal(over)
+        assert ranks.of(messages.Refuses) == {}
+
+    def test_of_a_rank_that_is_gone_name_it(self, backend, links):
+        lost = RankLost(LostRank(1, "ended", "measuring", "box"))
+        links.gone[1] = lost
+        with pytest.raises(RankLost, match=r"rank 1 \(box\) ended while measuring"):
+            backend.refusal(PUSH)
+        assert backend.refusal(SHARED) is None
+
+    def test_memory_for_ucx_is_mapped_for_its_interface(self, backend):
+        memory = parse_memory("host:0@0")
+        engines = [
+            parse_transfer(f"host:0@0 -> host:0@1 by {engine}").engine
+            for engine in ("nic:0.ucx", "nic:1.ucx", "host:0@0.ucx", "nic:0.tcp")
+        ]
+        assert len({backend.reach(memory, engine) for engine in engines}) == 4
+
     def test_memory_for_one_sided_accesses_is_another(self, backend):
         memory = parse_memory("host:0@0")
         message = parse_transfer("host:0@0 -> host:0@1 by msg").engine

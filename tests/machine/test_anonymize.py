@@ -278,8 +278,11 @@ def but_for_names(tree):
         for backend, devices in machine.devices.items()
     }
     named = msgspec.structs.replace(machine.host, hostname="")
-    whole = msgspec.structs.replace(inventory, host=host, adapters=())
-    return whole, adapters, devices, named, set(machine.unavailable)
+    interfaces = sorted(
+        (msgspec.structs.replace(one, name="", rdma=None) for one in inventory.interfaces), key=str
+    )
+    whole = msgspec.structs.replace(inventory, host=host, adapters=(), interfaces=())
+    return whole, adapters, interfaces, devices, named, set(machine.unavailable)
 
 
 WORDS = sorted(

@@ -44,7 +44,13 @@ def test_this_machine_reads_back_the_same(tmp_path):
         host = inventory.host
         secret = command_line((host.command_line or "").encode()).decode() or None
         host = msgspec.structs.replace(host, steal=None, cpu_ticks=None, command_line=secret)
-        return msgspec.structs.replace(inventory, host=host)
+        interfaces = tuple(map(of_files, inventory.interfaces))
+        return msgspec.structs.replace(inventory, host=host, interfaces=interfaces)
+
+    def of_files(interface):
+        """No file shows which interface has an address of IPv4."""
+        addresses = tuple(address for address in interface.addresses if ":" in address)
+        return msgspec.structs.replace(interface, addresses=addresses)
 
     assert steady(read_inventory(kept)) == steady(machine.inventory)
     read_back = read_host(kept)

@@ -182,6 +182,47 @@ def test_the_pieces_of_a_transfer():
     assert transfer.bytes_moved(100) == 200
 
 
+class TestNetworkInterfaces:
+    """They are engines between two ranks."""
+
+    def test_without_a_rank_it_is_the_sources(self):
+        transfer = parse_transfer("host:0@2 -> host:1@5 by nic:3.rdma")
+        assert transfer.engine == Engine(Memory("nic", 3, rank=2), "rdma")
+        assert str(transfer) == "host:0@2 -> host:1@5 by nic:3.rdma"
+
+    def test_the_destinations_pulls(self):
+        transfer = parse_transfer("cuda:0@0 -> cuda:0@1 by nic:1@1.tcp*4 to nic:2")
+        assert transfer.engine == Engine(Memory("nic", 1, rank=1), "tcp", 4, far=2)
+        assert parse_transfer(str(transfer)) == transfer
+        moved = transfer.placed(lambda memory: memory)
+        assert moved == transfer
+
+    @given(indices, indices, st.none() | indices, st.booleans(), st.sampled_from(["tcp", "rdma"]))
+    def test_what_is_printed_is_read_back(self, nic, memory, far, pulls, kind):
+        ends = [Memory("host", memory, rank=rank) for rank in (0, 1)]
+        engine = Engine(Memory("nic", nic, rank=int(pulls)), kind, far=far)
+        transfer = Transfer(*ends, engine)
+        assert parse_transfer(str(transfer)).engine == engine
+
+    @pytest.mark.parametrize(
+        ("text", "problem"),
+        [
+            ("nic:0@0 -> host:0@1 by nic:0.tcp", "nic:0 holds no bytes"),
+            ("host:0 -> host:0 by nic:0.tcp", "moves bytes between two ranks"),
+            ("host:0@1 -> host:0@1 by nic:0.tcp", "moves bytes between two ranks"),
+            ("host:0@0 -> null by nic:0.tcp", "moves bytes between two ranks"),
+            ("host:0@0 -> host:0@1 by nic:0@2.tcp", "is of neither rank"),
+            ("host:0@0 -> host:0@1 by nic:0.ce", "has no engine 'ce'"),
+            ("host:0@0 -> host:0@1 by host:0@0.tcp", "a host's node has no engine 'tcp'"),
+            ("host:0@0 -> host:0@1 by nic:0.rdma*2", "tcp one of streams"),
+            ("host:0@0 -> host:0@1 by nic:0.tcp to host:1", "expected 'nic:'"),
+        ],
+    )
+    def test_what_they_cannot_do_is_named(self, text, problem):
+        with pytest.raises(NotationError, match=problem):
+            parse_transfer(text)
+
+
 @pytest.mark.parametrize(
     ("size", "forward"),
     [(1, 0), (512, 0), (513, 1), (1000, 488), (1024, 512), (1536, 512), (1 << 20, 1 << 19)],

@@ -10,6 +10,7 @@ from linkgauge.machine.needed_environment import needed
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.machine import Host
+from linkgauge.model.memory import NETWORK
 from linkgauge.model.settings import EngineSettings
 
 from .protocol import Backend
@@ -40,8 +41,9 @@ def open_backend(
     `host` describes this machine; None reads it again. Environment variables that the machine's
     accelerators need are set before, unless they are.
     """
-    if name == ACROSS_RANKS:
-        several = "mpiexec -n 2 linkgauge run --backend mpi --prefix multinode"
+    if name in (ACROSS_RANKS, NETWORK):
+        prefix = "multinode" if name == ACROSS_RANKS else "nic"
+        several = f"mpiexec -n 2 linkgauge run --backend {name} --prefix {prefix}"
         raise Unsupported(f"it needs several processes: {several}")
     if name != "host" and name not in KNOWN:
         known = ", ".join(("host", *KNOWN))

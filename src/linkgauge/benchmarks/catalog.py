@@ -19,6 +19,7 @@ from .host_sweeps import SWEEPS
 from .latency import LATENCY_OF_DEVICES
 from .memory_stream import MEMORY_STREAM
 from .multinode import BETWEEN_PROCESSES
+from .network import OVER_NICS
 from .overlap import OVERLAP
 from .primes import PRIMES
 from .table import COMPARISON, Row, Sweep
@@ -40,6 +41,7 @@ _ALL: tuple[Row | Sweep, ...] = (
     *OVERLAP,
     *LATENCY_OF_DEVICES,
     *BETWEEN_PROCESSES,
+    *OVER_NICS,
 )
 
 

@@ -19,6 +19,7 @@ from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.machine import Device, Node
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory, parse_transfers
+from linkgauge.model.ranks import Rank
 from linkgauge.model.transfer import (
     Benchmark,
     Cell,
@@ -48,6 +49,8 @@ class DeviceSet(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     """The name of each device's host, if they are of several processes and it is known."""
     collectives: CollectiveChoice = CollectiveChoice()
+    ranks: tuple[Rank, ...] = ()
+    """The processes that have the devices, if they are several."""
 
     @property
     def across_ranks(self) -> bool:
@@ -137,6 +140,8 @@ class Row(msgspec.Struct, frozen=True):
     diagonal: bool = False
     profiles: tuple[Profile, ...] = GENERAL
     across_ranks: bool = False
+
+    over_nics: ClassVar[bool] = False
 
     @property
     def on_host(self) -> bool:
@@ -253,6 +258,7 @@ class Sweep(msgspec.Struct, frozen=True):
     on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False
     across_ranks: ClassVar[bool] = False
+    over_nics: ClassVar[bool] = False
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]

@@ -28,10 +28,11 @@ from linkgauge.model.errors import (
     Unsupported,
 )
 from linkgauge.model.machine import Device
+from linkgauge.model.memory import NETWORK
 
 from . import messages
 from .launch import Launch
-from .member import Member
+from .member import HasInterfaces, Member
 from .members import SimMember, open_member
 from .messages import Command, Present, Reason, Refused, decode_command, encode
 
@@ -129,6 +130,8 @@ class Agent:
             return Present(None, str(problem))
         self._made.callback(member.close)
         self._opened = member
+        if command.backend == NETWORK and isinstance(member, HasInterfaces):
+            return Present(member.device(), nics=tuple(member.nics))
         return Present(member.device())
 
     def simulate(self, command: messages.Enter | messages.Virtual) -> float | None:

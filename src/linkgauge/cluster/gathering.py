@@ -2,7 +2,7 @@
 are.
 
 On one machine they meet by a name, and MPI is not needed for that. On several, rank 0's address
-goes to the others by MPI.
+goes to the others by MPI, unless the launcher gave it to all.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ from .messages import PROTOCOL, Card, End, Told, decode_reply, encode
 from .wire import (
     NotReached,
     accepted,
+    connect_at,
     connect_here,
     connect_there,
     is_ours,
     listen_anywhere,
+    listen_at,
     listen_here,
 )
 from .world import leave, mpi_errors, world
@@ -72,7 +74,9 @@ def serve_as_rank(
     seconds = join_seconds(launch, limit)
     token = b""
     try:
-        if launch.on_one_machine:
+        if launch.first is not None:
+            end, token = connect_at(launch.first, seconds), launch.token.encode()
+        elif launch.on_one_machine:
             end = connect_here(launch, seconds)
         else:
             host, port, token = _exchanged(launch, None)
@@ -102,7 +106,9 @@ class Gathering:
         self._token = b""
         self._problem: LinkgaugeError | None = None
         address = None
-        if launch.on_one_machine:
+        if launch.first is not None:
+            self._listening, self._token = listen_at(launch.first), launch.token.encode()
+        elif launch.on_one_machine:
             self._listening = listen_here(launch)
         else:
             self._listening, address = listen_anywhere()
@@ -207,7 +213,7 @@ class Gathering:
         return card.rank
 
     def _is_of_this_launch(self, channel: Channel, card: Card) -> bool:
-        if self._launch.on_one_machine:
+        if self._launch.first is None and self._launch.on_one_machine:
             return is_ours(channel.socket)
         return hmac.compare_digest(card.token, self._token)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -15,7 +16,8 @@ class Launch(NamedTuple):
     """This process is number `rank` of `size`, and number `local_rank` of those on its machine,
     `local_size` in all (null: unknown). `job` is a name that all processes of one launch on one
     machine know, and others do not have. `mpi` is the implementation that the launcher belongs to,
-    as mpi4py calls it (null: the one that mpi4py finds)."""
+    as mpi4py calls it (null: the one that mpi4py finds). A launch without MPI names the address
+    where all meet, `first` (HOST:PORT), and a `token` that all know and nobody else."""
 
     rank: int = 0
     size: int = 1
@@ -23,6 +25,8 @@ class Launch(NamedTuple):
     local_size: int | None = 1
     job: str = ""
     mpi: str | None = None
+    first: str | None = None
+    token: str = ""
 
     @property
     def on_one_machine(self) -> bool:
@@ -40,11 +44,16 @@ class _Launcher(NamedTuple):
     nodes: str | None = None
     job: tuple[str, ...] = ()
     mpi: str | None = None
+    first: str | None = None
+    token: str | None = None
 
 
 # Sources: Open MPI's mpirun(1), MPICH's src/pm/hydra, srun(1), Intel MPI's and MVAPICH's use Hydra.
+# The first is linkgauge's own, for whatever starts processes without MPI.
 # An inner launcher comes first: mpiexec may itself be a step of Slurm's.
 _LAUNCHERS = (
+    _Launcher("LINKGAUGE_RANK", "LINKGAUGE_RANKS", "LINKGAUGE_RANK",
+              first="LINKGAUGE_FIRST", token="LINKGAUGE_TOKEN"),  # noqa: S106
     _Launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
               "OMPI_COMM_WORLD_LOCAL_SIZE", job=("PMIX_NAMESPACE",), mpi="openmpi"),
     _Launcher("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
@@ -55,6 +64,9 @@ _STARTERS = ("hydra_pmi_proxy", "mpiexec", "mpirun", "orted", "orterun", "prted"
              "slurmstepd")  # fmt: skip
 """Processes that start ranks, as the kernel shortens their names."""
 _NAME = 15
+_ADDRESS = re.compile(r"\S+:[0-9]{1,5}")
+LEAST_TOKEN = 8
+"""Characters of a secret that is not guessed."""
 
 
 def launched(environment: Mapping[str, str] = os.environ, root: Root = ROOT) -> Launch:
@@ -83,7 +95,18 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root) -> La
     told = [environment[name] for name in launcher.job if name in environment]
     job = ".".join(told) if told else f"p{_starter(root)}"
     local_rank = number(launcher.local_rank) or 0
-    return Launch(rank, size, local_rank, local_size, job, launcher.mpi)
+    launch = Launch(rank, size, local_rank, local_size, job, launcher.mpi)
+    if launcher.first is None or launcher.token is None or size == 1:
+        return launch
+    first, token = (environment.get(name, "") for name in (launcher.first, launcher.token))
+    if not _ADDRESS.fullmatch(first):
+        raise InputError(f"set {launcher.first} to rank 0's HOST:PORT, not {first!r}")
+    if len(token) < LEAST_TOKEN:
+        raise InputError(
+            f"set {launcher.token} to a secret of {LEAST_TOKEN} characters or more, "
+            "the same for all ranks"
+        )
+    return launch._replace(first=first, token=token)
 
 
 def _starter(root: Root) -> int:
@@ -106,7 +129,7 @@ def host_name(environment: Mapping[str, str] = os.environ) -> str:
     return environment.get("LINKGAUGE_HOST") or socket.gethostname()
 
 
-_OF_SEVERAL = ("multinode", "_perf")
+_OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:")
 """What stands in the arguments of commands that several processes execute together."""
 
 

@@ -49,6 +49,9 @@ PATIENCE, RATE = 30.0, 100e6
 """An answer takes at most so long, and its bytes at this rate (bytes/s)."""
 SIGN_SECONDS = 2.0
 """What a member has to give a sign of life."""
+SETTLE_SECONDS = 20.0
+"""What those have to answer that wait for a rank that is gone: longer than connections may be
+silent."""
 CROWDED = 8.0
 """Where ranks share CPUs, all of this takes as many times as long as there are ranks to a CPU; at
 most so many."""
@@ -58,7 +61,10 @@ _A = TypeVar("_A")
 class Links:
     """Links to all ranks, `ranks` by number. `doing` is what the run is at, in words; `crowd` is
     the number of ranks to a CPU; `limit` (seconds) replaces the usual patience, if given. `lost` is
-    the rank that ended the run."""
+    the rank that ended the run. Where it `goes_on` without a rank, other than 0, only those
+    questions fail that ask one of those that are `gone`."""
+
+    goes_on = False
 
     def __init__(
         self,
@@ -72,6 +78,7 @@ class Links:
         self.ranks = {rank.number: rank for rank in ranks}
         self._doing = "starting"
         self.lost: RankLost | None = None
+        self.gone: dict[int, RankLost] = {}
         self._broken_off = False
         self._slow = min(max(crowd, 1.0), CROWDED)
         self._limit = limit
@@ -123,6 +130,7 @@ class Links:
             raise self.lost
         if self.is_over:
             raise BackendError("ask the ranks", "the run is over")
+        self.check_there(commands)
         try:
             # The member of this process last: it would keep the others from being asked.
             for rank in sorted(commands, reverse=True):
@@ -131,6 +139,7 @@ class Links:
         except BaseException:
             self._broken_off = True  # an answer that nobody waits for would be taken for the next
             raise
+        self.check_there(commands)
         for rank, reply in replies.items():
             if isinstance(reply, Refused):
                 raise self._refusal(rank, reply.reason)
@@ -139,6 +148,16 @@ class Links:
             for rank, reply in replies.items()
             if isinstance(reply, Done)
         }
+
+    def check_there(self, ranks: Iterable[int]) -> None:
+        """Raises RankLost for the first of these ranks that is gone."""
+        for rank in ranks:
+            if rank in self.gone:
+                raise self.gone[rank]
+
+    def there(self, ranks: Iterable[int]) -> set[int]:
+        """Those that are not gone."""
+        return {rank for rank in ranks if rank not in self.gone}
 
     def tell(self, command: Told | Doing) -> None:
         """A command without an answer, to all. Whoever is gone is noticed at the next question."""
@@ -151,21 +170,29 @@ class Links:
             return self._limit
         return self._slow * (PATIENCE + moved / RATE)
 
+    @property
+    def _settling(self) -> float:
+        """What those have to answer that wait for a rank that is gone."""
+        return SETTLE_SECONDS if self._limit is None else self._limit + SIGN_SECONDS
+
     def _send(self, rank: int, command: Command) -> None:
         try:
             self.channels[rank].send(encode(command))
         except OSError:
-            raise self._gone(rank, "ended") from None
+            self._lose(rank, "ended")
 
     def _gather(self, waiting: set[int], seconds: float) -> dict[int, Done | Refused]:
-        """One answer of each, in at most so many seconds."""
+        """One answer of each that is not gone, in at most so many seconds; those that wait for one
+        that is gone have some more."""
         replies: dict[int, Done | Refused] = {}
         alive: set[int] = set()
         deadline, asked = time.monotonic() + seconds, False
-        while waiting:
+        while waiting := self.there(waiting):
             for rank in self._readable(deadline - time.monotonic()):
                 reply = self._receive(rank, deadline)
-                if isinstance(reply, Pong):
+                if reply is None:
+                    deadline, asked = time.monotonic() + self._settling, False
+                elif isinstance(reply, Pong):
                     alive.add(rank)
                 elif rank in waiting:
                     waiting.remove(rank)
@@ -175,7 +202,11 @@ class Links:
             if asked:
                 silent = sorted(waiting - alive) or sorted(waiting)
                 how = "gives no sign of life" if waiting - alive else "is stuck"
-                raise self._gone(silent[0], f"{how} after {seconds:.3g} s", "timeout")
+                for rank in silent if self.goes_on else silent[:1]:
+                    self._lose(rank, f"{how} after {seconds:.3g} s", "timeout")
+                deadline, asked = time.monotonic() + self._settling, False
+                alive.clear()
+                continue
             for rank in waiting:
                 self._send(rank, Ping())
             deadline, asked = time.monotonic() + self._slow * SIGN_SECONDS, True
@@ -188,26 +219,38 @@ class Links:
             return unread
         return [self._rank_of[at] for at, _ in self._poller.poll(max(0.0, seconds) * 1e3)]
 
-    def _receive(self, rank: int, deadline: float) -> Done | Refused | Pong:
+    def _receive(self, rank: int, deadline: float) -> Done | Refused | Pong | None:
+        """What it says; null if it is gone, and the run goes on."""
+        how: str
+        kind: OutcomeKind
         try:
             reply = decode_reply(self.channels[rank].receive(deadline))
         except TimeoutError:
-            raise self._gone(rank, "stopped in the middle of an answer", "timeout") from None
+            how, kind = "stopped in the middle of an answer", "timeout"
         except (EOFError, OSError):
-            raise self._gone(rank, "ended") from None
+            how, kind = "ended", "crash"
         except msgspec.DecodeError as error:
-            raise self._gone(rank, f"sent an unreadable message ({error})", "call") from error
-        if isinstance(reply, Broke):
-            raise self._gone(rank, f"failed ({reply.reason})", "exit")
-        if not isinstance(reply, (Done, Refused, Pong)):
-            raise self._gone(rank, "connected again", "call")
-        return reply
+            how, kind = f"sent an unreadable message ({error})", "call"
+        else:
+            if isinstance(reply, (Done, Refused, Pong)):
+                return reply
+            how, kind = "connected again", "call"
+            if isinstance(reply, Broke):
+                how, kind = f"failed ({reply.reason})", "exit"
+        self._lose(rank, how, kind)
+        return None
 
-    def _gone(self, rank: int, how: str, kind: OutcomeKind = "crash") -> RankLost:
-        """The run ends here, because of this rank."""
-        lost = lost_rank(self.ranks.get(rank), rank, how, self.doing)
-        self.lost = RankLost(lost, kind)
-        return self.lost
+    def _lose(self, rank: int, how: str, kind: OutcomeKind = "crash") -> None:
+        """Raises RankLost, because the run ends here; or goes on without this rank."""
+        lost = RankLost(lost_rank(self.ranks.get(rank), rank, how, self.doing), kind)
+        if not self.goes_on or not rank:
+            self.lost = lost
+            raise lost from None
+        self.gone[rank] = lost
+        channel = self.channels.pop(rank)
+        self._poller.unregister(channel.fileno())
+        del self._rank_of[channel.fileno()]
+        channel.close(0.0)
 
     def _refusal(self, rank: int, reason: Reason) -> LinkgaugeError:
         """What the member raised."""

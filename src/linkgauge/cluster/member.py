@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -24,7 +24,7 @@ from linkgauge.backends.protocol import (
     follows,
 )
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.inventory import Inventory
+from linkgauge.model.inventory import Interface, Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Engine, Operation, Transfer
@@ -65,6 +65,13 @@ class Member(Protocol):
     def check(self) -> Wrong: ...
     def close_group(self) -> None: ...
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class HasInterfaces(Protocol):
+    """A member that measures with the network interfaces of its machine."""
+
+    nics: Sequence[Interface]
 
 
 def await_time(at: float | None) -> float:

@@ -1,5 +1,5 @@
-"""Members by what they measure with: a simulated device, or a GPU. Those without share the memory
-of their hosts by MPI (mpi.py)."""
+"""Members by what they measure with: a simulated device, or a GPU. Those without have the memory of
+their hosts, between which MPI (mpi.py) or network interfaces (net.py) move bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linkgauge.backends.sim import SimBackend, simulate
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.inventory import Inventory
-from linkgauge.model.memory import Memory
+from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Operation
 
@@ -31,6 +31,10 @@ def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
         from .mpi import open_mpi
 
         return open_mpi(launch)
+    if backend == NETWORK:
+        from .net import open_net
+
+        return open_net(launch, settings)
     if backend == SIMULATED:
         return SimMember(launch.rank, settings)
     if backend == "cuda":
@@ -43,7 +47,7 @@ def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
 
         found = open_backend(backend, settings.engines, read_host())
         return open_torch(launch, cast("TorchBackend", found))
-    raise InputError(f"backend {backend} does nothing between processes: use cuda, torch or mpi")
+    raise InputError(f"backend {backend} does nothing between processes: use cuda, torch, mpi or net")
 
 
 class SimMember(BackendMember):

@@ -11,6 +11,7 @@ import msgspec
 from linkgauge.backends.protocol import Pace
 from linkgauge.engine.messages import Broke, Done
 from linkgauge.model.errors import OutcomeKind, Phase
+from linkgauge.model.inventory import Interface
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import decode_hook, encode_hook
@@ -58,10 +59,12 @@ class Open(msgspec.Struct, frozen=True, tag=True):
 
 
 class Present(msgspec.Struct, frozen=True):
-    """The member's device; or the `problem` that leaves it without one."""
+    """The member's device; or the `problem` that leaves it without one. With `nics`, the network
+    interfaces that it measures with."""
 
     device: Device | None
     problem: str | None = None
+    nics: tuple[Interface, ...] = ()
 
 
 class Hold(msgspec.Struct, frozen=True, tag=True):

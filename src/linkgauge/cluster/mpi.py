@@ -8,7 +8,6 @@ MPI's. Time is taken by the engine's owner, from before the first call until eve
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,16 +17,16 @@ from typing import Any
 from linkgauge.backends import native
 from linkgauge.backends.protocol import Pace, Pattern, Wrong
 from linkgauge.backends.rules import check_alone, lacking
-from linkgauge.machine.host import read_host
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Inventory
-from linkgauge.model.machine import Device, Node
+from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Operation, Transfer
 from linkgauge.model.units import approximate_size
 
+from .host_memory import HostMemory
 from .launch import Launch
 from .member import await_time
 from .messages import Allocate, Allocated, Begin, Ended, Prepared, SharedCopy
@@ -66,9 +65,8 @@ class MpiMember:
         self._mpi = mpi
         self._comm = mpi.COMM_WORLD
         self._rank = launch.rank
-        self._host = read_host()
-        self._cpus = sorted(os.sched_getaffinity(0))
-        self._node = _home(self._host.nodes, self._cpus)
+        self._host = HostMemory(launch.rank)
+        self._cpus = self._host.cpus
         self._blocks: dict[int, _Block] = {}
         self._comms: dict[int, Any] = {}
         """Communicators of all ranks, by the rank that broadcasts."""
@@ -87,17 +85,8 @@ class MpiMember:
             self._comm.Iprobe()
 
     def device(self) -> Device:
-        free = self._node.memory_available or self._node.memory_total or 0
         library = self._mpi.Get_library_version().split(",")[0].splitlines()[0]
-        return Device(
-            memory=f"host:{self._node.index}@{self._rank}",
-            model="host memory",
-            memory_bytes=free,
-            largest_buffer=free,
-            driver=" ".join(library.split())[:80],
-            shares_host_memory=True,
-            near=self._node.index,
-        )
+        return self._host.device(" ".join(library.split())[:80])
 
     def look(self) -> Inventory:
         return Inventory()
@@ -138,24 +127,17 @@ class MpiMember:
             address = self._mpi.Get_address(window.tomemory()) if mine else 0
             self._blocks[command.number] = _Block(address, command.size, window=window)
             return self._touched(command, address) if mine else _ELSEWHERE
-        return self._allocate_own(command)
+        pages, allocated = self._host.allocate(command)
+        self._blocks[command.number] = _Block(pages.address, command.size, pages)
+        return allocated
 
     def _touched(self, command: Allocate, address: int) -> Allocated:
         """A part of a window, whose pages this process touches first."""
         size = command.size
         native.fill(address, size, Pattern.CONSTANT, 0, inverted=False, cpus=self._cpus)
         placement = Placement(str(command.memory), size, native.node_of(address, size))
-        memory = Memory("host", self._node.index)
+        memory = Memory("host", self._host.node.index)
         return Allocated(placement, tuple(native.misplaced(memory, placement)), b"")
-
-    def _allocate_own(self, command: Allocate) -> Allocated:
-        memory, index = Memory("host", self._node.index), self._node.index
-        alone = len(self._host.nodes) == 1
-        kind = native.KINDS[""]
-        pages, placement = native.allocate(memory, command.size, kind, index, alone, self._cpus)
-        self._blocks[command.number] = _Block(pages.address, command.size, pages)
-        warnings = tuple(native.misplaced(memory, placement))
-        return Allocated(placement, warnings, b"")
 
     def free(self, number: int) -> None:
         block = self._blocks.pop(number, None)
@@ -319,11 +301,6 @@ class MpiMember:
             with mpi_errors("MPI_Comm_free"):
                 self._comms.pop(root).Free()
         self._comms_of.close()
-
-
-def _home(nodes: Sequence[Node], cpus: Sequence[int]) -> Node:
-    """The node with most of the CPUs that this process may use."""
-    return max(nodes, key=lambda node: len({*node.cpus} & {*cpus}))
 
 
 def open_mpi(launch: Launch) -> MpiMember:

@@ -20,8 +20,9 @@ from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
+from linkgauge.model.nics import nic_problem
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.transfer import NIC_ENGINES, Engine, EngineKind, Operation, Transfer
 
 from . import messages
 from .clocks import Clocks
@@ -35,6 +36,8 @@ FOUNDED = ("cuda", "torch")
 """Backends whose members found a group of ranks by a token of its first one."""
 PASSING = ("cuda",)
 """Those whose members pass on copies to other machines, too."""
+_BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
+"""Engines whose work takes both ranks."""
 APART = (1.0, 0.1, 0.01)
 """Shares of a sample's time: a figure reports the largest that the difference of its starts
 exceeds."""
@@ -94,6 +97,12 @@ class RankBackend:
         is_part = transfer.engine.kind == "ccl" and self.name in FOUNDED
         if is_part and str(transfer.source) in self._shared:
             return "ranks share a GPU: NCCL needs one for each"
+        places = (*transfer.memories, transfer.engine.owner)
+        self._links.check_there(memory.rank or 0 for memory in places)
+        if transfer.engine.owner.is_nic:
+            problem = nic_problem(transfer, self._links.ranks)
+            if problem is not None:
+                return problem
         if transfer not in self._refusals:
             kind, asked = Reason | None, messages.Refuses(transfer)
             reason = self._links.one(_owner(transfer), asked, kind)  # type: ignore[arg-type]
@@ -109,8 +118,9 @@ class RankBackend:
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         """One-sided accesses need memory that MPI knows, engines of other machines such as the
-        fabric has."""
-        return memory, engine.kind == "rma", self._passages.crosses(memory, engine)
+        fabric has, UCX such as it has mapped for the same interfaces."""
+        mapped = str(engine) if engine.kind in ("ucx", "rdma") else None
+        return memory, engine.kind == "rma", self._passages.crosses(memory, engine), mapped
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> RankBuffer:
         number = next(self._numbers)
@@ -134,8 +144,8 @@ class RankBackend:
     def _free(self, number: int, owner: int, together: bool) -> None:
         """Whoever opened it lets go of it before its owner frees it; what is everyone's is freed by
         all at once. A run that is over frees everything."""
-        users = self._users.pop(number)
-        for ranks in (users,) if together else (users - {owner}, {owner}):
+        users = self._links.there(self._users.pop(number))
+        for ranks in (users,) if together else (users - {owner}, users & {owner}):
             if not self._links.is_over:
                 self._links.ask(ranks, messages.Free(number), type(None))
 
@@ -243,11 +253,11 @@ class RankGroup(Gated):
         self._count = len(copies)
         self._places = [_owner(copy.transfer) for copy in copies]
         self._owners = sorted(set(self._places))
-        self._awaits_all = operation == "broadcast" or any(
-            copy.transfer.engine.kind == "msg" for copy in copies
-        )
+        by_both = any(copy.transfer.engine.kind in _BY_BOTH for copy in copies)
+        self._awaits_all = operation == "broadcast" or (by_both and operation == "copy")
         """Whether a rank that times nothing holds others up if it starts late: behind the warm-up
-        of what NCCL passes on, and beside what engines reach by themselves, it does not."""
+        of what NCCL passes on, of flags, and beside what engines reach by themselves, it does
+        not."""
         by_several = self._awaits_all or bool(command.tokens) or len(self._owners) > 1
         self._clocks = clocks if by_several else None
         self._moved = sum(copy.size for copy in copies)
@@ -324,7 +334,7 @@ class RankGroup(Gated):
     def close(self) -> None:
         super().close()
         if not self._links.is_over:
-            self._links.ask(self._ranks, messages.Close(), type(None))
+            self._links.ask(self._links.there(self._ranks), messages.Close(), type(None))
 
 
 class RankCollective(RankGroup):

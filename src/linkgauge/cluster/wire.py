@@ -18,6 +18,8 @@ BACKLOG = 4096
 AGAIN_SECONDS = 0.05
 """Delay before the next attempt to connect."""
 TOKEN_BYTES = 16
+_KEEP_ALIVE = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 6}
+"""Seconds of silence before the kernel asks the other end, between its questions, and how many."""
 LONGEST_JOB = 64
 """Bytes of a launch's name that is used as it is: names of sockets have 107 at most."""
 _CREDENTIALS = struct.Struct("3i")
@@ -74,14 +76,41 @@ def listen_anywhere() -> tuple[socket.socket, tuple[str, int, bytes]]:
     return listening, (socket.gethostname(), listening.getsockname()[1], token)
 
 
+def listen_at(first: str) -> socket.socket:
+    """Rank 0's end, at the HOST:PORT that all ranks were given. Raises InputError."""
+    host, port = _host_and_port(first)
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except (OSError, OverflowError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise InputError(f"rank 0 cannot listen at {first}: {said}") from error
+
+
+def connect_at(first: str, seconds: float) -> socket.socket:
+    """Rank 0 may start later than this. Raises NotReached if it is not there in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return connect_there(*_host_and_port(first), max(1.0, deadline - time.monotonic()))
+        except NotReached:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(AGAIN_SECONDS)
+
+
+def _host_and_port(first: str) -> tuple[str, int]:
+    host, _, port = first.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
 def connect_there(host: str, port: int, seconds: float) -> socket.socket:
     """Raises NotReached if nobody answers in time."""
     try:
         connected = socket.create_connection((host, port), seconds)
-    except OSError as error:
-        raise NotReached(
-            f"cannot be reached at {host}:{port}: {error.strerror or error}"
-        ) from error
+    except (OSError, OverflowError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise NotReached(f"cannot be reached at {host}:{port}: {said}") from error
     connected.settimeout(None)
     return _prompt(connected)
 
@@ -92,9 +121,13 @@ def accepted(listening: socket.socket) -> socket.socket:
 
 
 def _prompt(end: socket.socket) -> socket.socket:
-    """Short messages leave at once: one without an answer would delay the next."""
+    """Short messages leave at once: one without an answer would delay the next. That the other end
+    cannot be reached any more is noticed, even where nothing is to be said."""
     if end.family != socket.AF_UNIX:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEP_ALIVE.items():
+            end.setsockopt(socket.IPPROTO_TCP, option, value)
     return end
 
 

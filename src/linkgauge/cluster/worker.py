@@ -25,6 +25,7 @@ from linkgauge.machine.source import commit
 from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Phase
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device, Machine
+from linkgauge.model.memory import NETWORK
 from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import Profiler, Settings
 
@@ -64,7 +65,8 @@ class ClusterWorker:
         return self._machine
 
     def _survey(self, accelerators: Sequence[str]) -> Machine:
-        name, devices = self._open(accelerators)
+        name, present = self._open(accelerators)
+        devices = {number: one.device for number, one in present.items() if one.device}
         compared = {rank: compare(self.links, rank) for rank in self.links.all}
         for number, rank in self.links.ranks.items():
             offset, device = compared[number], devices[number]
@@ -74,7 +76,9 @@ class ClusterWorker:
                 model=device.model,
                 ahead=offset.ahead,
                 unsure=offset.unsure,
+                nics=present[number].nics,
             )
+        self.links.goes_on = name == NETWORK  # ranks beside a pair have no part in its copies
         kind = SimRankBackend if name == SIMULATED else RankBackend
         backend = kind(name, self.links, devices.values(), self._shared(devices))
         simulation = self._settings.simulation
@@ -101,20 +105,18 @@ class ClusterWorker:
         ranks = Counter(keys.values())
         return frozenset(memory for memory, key in keys.items() if ranks[key] > 1)
 
-    def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Device]]:
-        """The backend that the ranks measure with, and the device of each: GPUs where all have one,
+    def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Present]]:
+        """The backend that the ranks measure with, and what each has: GPUs where all have one,
         their hosts' memories where none has. Raises InputError where only some have."""
         if self._settings.simulation is not None:
             return SIMULATED, self._devices(SIMULATED)
-        if ACROSS_RANKS in accelerators:
-            return ACROSS_RANKS, self._devices(ACROSS_RANKS)
-        for name in ON_REQUEST:
+        for name in (NETWORK, ACROSS_RANKS, *ON_REQUEST):
             if name in accelerators:
                 return name, self._devices(name)
         found = self._ask_for(GPUS)
         without = {rank: one for rank, one in found.items() if one.device is None}
         if not without:
-            return GPUS, {rank: one.device for rank, one in found.items() if one.device}
+            return GPUS, found
         if len(without) == len(found) and tuple(accelerators) != (GPUS,):
             return ACROSS_RANKS, self._devices(ACROSS_RANKS)
         rank, present = next(iter(without.items()))
@@ -127,13 +129,13 @@ class ClusterWorker:
     def _ask_for(self, backend: str) -> dict[int, Present]:
         return self.links.ask(self.links.all, Open(backend, self._settings), Present)
 
-    def _devices(self, backend: str) -> dict[int, Device]:
-        devices = {}
-        for rank, present in sorted(self._ask_for(backend).items()):
+    def _devices(self, backend: str) -> dict[int, Present]:
+        """Raises InputError if a rank has none."""
+        found = dict(sorted(self._ask_for(backend).items()))
+        for rank, present in found.items():
             if present.device is None:
                 raise InputError(f"{self.links.ranks[rank]}: {present.problem}")
-            devices[rank] = present.device
-        return devices
+        return found
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
         """Everything else that is known of rank 0's machine: its accelerators as rank 0 sees

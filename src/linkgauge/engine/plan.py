@@ -15,6 +15,7 @@ from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine, Node
 from linkgauge.model.memory import Memory
+from linkgauge.model.nics import nic_problem
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
@@ -324,10 +325,16 @@ def most_seconds(plan: Plan, settings: Settings) -> float | None:
 
 
 def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:
-    """Raises InputError for a memory or an engine's owner that this machine does not have."""
+    """Raises InputError for a memory or an engine's owner that this machine does not have, and for
+    network interfaces that do not reach each other."""
     rooms = _rooms(machine)
+    ranks = {rank.number: rank for rank in machine.ranks}
     for transfer in transfers:
-        for memory in (*transfer.memories, transfer.engine.owner):
+        owner = transfer.engine.owner
+        problem = nic_problem(transfer, ranks) if owner.is_nic else None
+        if problem is not None:
+            raise InputError(problem)
+        for memory in transfer.memories if owner.is_nic else (*transfer.memories, owner):
             if memory.backend in machine.unavailable:
                 why = machine.unavailable[memory.backend]
                 raise InputError(f"no {memory.place}: {memory.backend}: {why}")

@@ -21,9 +21,10 @@ from linkgauge.model.arrays import HostMode, mode_of
 from linkgauge.model.collective import CollectiveChoice, CollectiveName
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
+from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings, Simulation
-from linkgauge.model.transfer import Benchmark, Cell, Report
+from linkgauge.model.transfer import NIC_ENGINES, Benchmark, Cell, Report
 
 from .plan import check_exists, fabrics, lay_out
 from .rewriting import DeviceEngine
@@ -54,7 +55,9 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
         """The backends to open. Raises InputError for what is known to be wrong before that."""
-        select(self.names, self.prefixes)
+        rows = select(self.names, self.prefixes)
+        if not request.backends and all(row.over_nics for row in rows):
+            return (NETWORK,)
         return choose_backends(request.backends, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
@@ -86,17 +89,31 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
     transfers: str
 
-    is_across_ranks: ClassVar[bool] = False
     of_one_process: ClassVar[tuple[str, ...]] = ()
 
-    def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Those that the transfers name."""
+    @property
+    def is_across_ranks(self) -> bool:
+        """Whether any memory is of a rank."""
+        return any(place.rank is not None for place in self._places)
+
+    @property
+    def _places(self) -> tuple[Memory, ...]:
         parsed = parse_transfers(self.transfers)
-        places = (place for t in parsed for place in (*t.memories, t.engine.owner))
-        return tuple(sorted({place.backend for place in places} - {"host"}))
+        return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
+
+    def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
+        """Those that the transfers name; between hosts, MPI if no network interface does it."""
+        named = {place.backend for place in self._places} - {"host"}
+        if not named and self.is_across_ranks:
+            kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
+            named = {NETWORK if kinds <= {*NIC_ENGINES} else ACROSS_RANKS}
+        return tuple(sorted(named))
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
         parsed = parse_transfers(self.transfers)
+        if self.is_across_ranks and not machine.ranks:
+            several = "start one process for each rank: mpiexec -n 2 linkgauge copy ..."
+            raise InputError(f"{parsed[0]} is between processes; {several}")
         check_exists(parsed, machine)
         if any(transfer.engine.kind == "ccl" for transfer in parsed):
             raise InputError("ccl only carries out collectives: linkgauge run all_reduce")
@@ -191,6 +208,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
                 profile=self.settings.profile,
                 sizes=asked,
                 hosts=hosts,
+                ranks=machine.ranks,
                 collectives=self.collectives,
             )
             for each in found
@@ -200,7 +218,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:
     """Accelerator backends to open. Raises InputError for one that does not exist."""
     here = ACCELERATORS if simulation is None else (SIMULATED,)
-    there = (*KNOWN, ACROSS_RANKS) if simulation is None else here
+    there = (*KNOWN, ACROSS_RANKS, NETWORK) if simulation is None else here
     for name in asked:
         if name != "host" and name not in there:
             known = ", ".join(("host", *there))

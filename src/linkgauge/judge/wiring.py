@@ -1,7 +1,8 @@
 """A machine's wiring, as its inventory reports it, in one map; and what each transfer touches.
 
 A part's name is the memory's notation, `sim:0-sim:1` for a fabric link, `PCIe link of sim:0`, `PCIe
-switch 0000:04:00.0` (its upstream port), or `host bridge 0000:00`.
+switch 0000:04:00.0` (its upstream port), `host bridge 0000:00`, or `nic:1@0 -> nic:1@2`, the way
+from one network interface to another.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 
 from linkgauge.model.inventory import PciFunction, PciLink
 from linkgauge.model.map import Crossing, Link, Map, Passing
+from linkgauge.model.nics import nic_ends
 from linkgauge.model.transfer import Transfer
 
 from .fabric_rates import LinkBundle, bundles
@@ -39,6 +41,14 @@ class Touched(msgspec.Struct, frozen=True):
 
     parts: frozenset[str]
     kinds: tuple[str, ...]
+
+
+def _nics(transfer: Transfer) -> tuple[str, ...]:
+    """The network interfaces of a transfer, and the way from the one to the other."""
+    if not transfer.engine.owner.is_nic:
+        return ()
+    one, other = (str(end.place) for end in nic_ends(transfer))
+    return one, other, f"{one} -> {other}"
 
 
 class Wiring:
@@ -206,7 +216,7 @@ class Wiring:
     def _touched(self, transfer: Transfer) -> Touched:
         ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
         owner = str(transfer.engine.owner)
-        parts = {*ends, owner}
+        parts = {*ends, owner, *_nics(transfer)}
         kinds: list[str] = [transfer.engine.kind]
         pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
         for one, other in sorted(pairs):

@@ -9,6 +9,7 @@ from linkgauge.model.inventory import Inventory
 from .accelerators import read_accelerators
 from .details import read_details
 from .host import read_host, unread
+from .interfaces import read_interfaces
 from .network import adapters_by_class, has_class, read_adapters
 from .pci import read_pci
 from .tree import ROOT, Root
@@ -27,5 +28,6 @@ def read_inventory(root: Root = ROOT) -> Inventory:
         pci=pci,
         accelerators=accelerators,
         adapters=read_adapters(root) if has_class(root) else adapters_by_class(pci),
+        interfaces=read_interfaces(root),
         unknown=(*no_pci, *no_accelerators),
     )

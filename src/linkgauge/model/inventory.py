@@ -167,6 +167,27 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
 
 
+class Interface(msgspec.Struct, frozen=True, kw_only=True):
+    """A network interface, `nic:N` by its place in the inventory: whether it is `up` (null:
+    unknown), what `kind` of hardware it is (null: another one), its IP addresses, its driver, the
+    rate of its link in bytes/s, the NUMA node and the PCI function of its device, and the device
+    with RDMA that belongs to it; null where there is none, or it is unknown."""
+
+    name: str
+    up: bool | None = None
+    kind: str | None = None
+    addresses: tuple[str, ...] = ()
+    driver: str | None = None
+    speed: float | None = None
+    node: int | None = None
+    pci: str | None = None
+    rdma: str | None = None
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.kind == "loopback"
+
+
 class Cache(msgspec.Struct, frozen=True):
     """One level of cache: bytes of one, and how many CPUs share it."""
 
@@ -227,6 +248,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     pci: tuple[PciFunction, ...] = ()
     accelerators: tuple[Accelerator, ...] = ()
     adapters: tuple[Adapter, ...] = ()
+    interfaces: tuple[Interface, ...] = ()
     stated: dict[str, str] = {}
     """What a person stated in hardware.yml, which the machine cannot know."""
     unknown: tuple[str, ...] = ()

@@ -14,6 +14,12 @@ POLICY_KINDS = ("preferred", *SPREAD)
 """Pinned, but placed by another policy than bound to the node."""
 HOST_KINDS = ("pageable", "huge", *PAGE_KINDS, *POLICY_KINDS, "mapped", "wc", "managed", STAGING)
 
+NIC = "nic"
+"""The owner of an engine that is a network interface: `nic:N`, by its number in the machine's
+record."""
+NETWORK = "net"
+"""The backend of memories that network interfaces join."""
+
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
     """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`, and
@@ -44,7 +50,12 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_device(self) -> bool:
-        return self.space not in ("host", "cpu", "null")
+        return self.space not in ("host", "cpu", NIC, "null")
+
+    @property
+    def is_nic(self) -> bool:
+        """Whether it is a network interface, which moves bytes and holds none."""
+        return self.space == NIC
 
     @property
     def is_staging(self) -> bool:
@@ -53,6 +64,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
     @property
     def backend(self) -> str:
         """The backend that serves this memory: `torch` for `torch:xpu:0`."""
+        if self.is_nic:
+            return NETWORK
         return "host" if self.is_cpu else self.space.partition(":")[0]
 
     @property

@@ -3,11 +3,15 @@
     cell      = transfer { "&" transfer }
     transfer  = memory ( "->" | "<->" ) memory [ "by" engine ] [ "x" scale ] [ "at" percent "%" ]
     memory    = "null" | space ":" index [ "/" kind ] [ "@" rank ]
-    engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ]
+    engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ] [ "to" "nic:" index ]
 
 Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of them. Work that moves
 nothing goes from `null` to `null` by an engine whose owner is named (`null -> null by host:0.cpu`,
 `null -> null by cuda:0.sm`).
+
+Between ranks, network interfaces are engines: `host:0@0 -> host:0@1 by nic:1.tcp*4 to nic:2` goes
+from rank 0's interface 1, over four streams, to rank 1's interface 2. Without its rank, an
+interface is the source's; without `to`, the other rank's has the same number.
 
 Without `by`, a copy engine does the work if a device is involved, else all CPUs. What
 loads a memory at a share of its own rate says so: `host:0 -> null by cpu*7 at 25%`. Printing is
@@ -22,11 +26,12 @@ from collections.abc import Callable
 from typing import get_args
 
 from .errors import NotationError
-from .memory import HOST_KINDS, NULL, Memory
+from .memory import HOST_KINDS, NIC, NULL, Memory
 from .transfer import (
     DEVICE_ENGINES,
     FULL_LOAD,
     HOST_ENGINES,
+    NIC_ENGINES,
     Engine,
     EngineKind,
     Transfer,
@@ -99,6 +104,12 @@ def schema_hook(kind: type) -> dict[str, str]:
     if kind is Transfer:
         return {"type": "string"}
     raise NotImplementedError(f"no schema of {kind.__name__}")
+
+
+def _engines_of(owner: Memory) -> tuple[EngineKind, ...]:
+    if owner.is_nic:
+        return NIC_ENGINES
+    return DEVICE_ENGINES if owner.is_device else HOST_ENGINES
 
 
 def _computes(engine: Engine) -> bool:
@@ -179,9 +190,14 @@ class _TransferParser:
         return Memory(place.space, place.index, place.kind, self.number("a rank after '@'"))
 
     def memory(self) -> Memory:
+        self.blank()
+        start = self.at
         place = self.place()
         if place.is_null:
             return place
+        if place.is_nic:
+            problem = f"{place} holds no bytes: it is an engine, such as in 'by {place}.tcp'"
+            raise NotationError(problem, self.text, start)
         if self.adjoining("/"):
             at = self.at
             kind = self.word(f"a kind of memory ({', '.join(HOST_KINDS)})")
@@ -191,7 +207,8 @@ class _TransferParser:
             place = Memory(place.space, place.index, kind)
         return self.ranked(place)
 
-    def engine(self, default: Memory) -> Engine:
+    def engine(self, default: Memory, rank: int | None) -> Engine:
+        """A network interface without its rank is of this one."""
         self.blank()
         start = self.at
         name = self.word(_AN_ENGINE)
@@ -199,6 +216,8 @@ class _TransferParser:
         if self.text.startswith(":", self.at):
             self.at = start
             owner = self.ranked(self.place())
+            if owner.is_nic and owner.rank is None:
+                owner = Memory(owner.space, owner.index, rank=rank)
             if not self.adjoining("."):
                 raise self.error(f"expected '.' and an engine after {owner}", self.at)
             start = self.at
@@ -206,16 +225,26 @@ class _TransferParser:
         if name not in _KINDS:
             problem = f"unknown engine {name!r}: there are {', '.join(_KINDS)}"
             raise NotationError(problem, self.text, start)
-        if name not in (DEVICE_ENGINES if owner.is_device else HOST_ENGINES):
-            whose = f"{owner}" if owner.is_device else "a host's node"
+        if name not in _engines_of(owner):
+            whose = "a host's node" if owner.is_host else f"{owner}"
             raise NotationError(f"{whose} has no engine {name!r}", self.text, start)
         count = None
         if self.text.startswith("*", self.at):
-            if name != "cpu":
-                raise self.error("only cpu takes a number of threads", self.at)
+            if name not in ("cpu", "tcp"):
+                problem = "only cpu takes a number of threads, and tcp one of streams"
+                raise self.error(problem, self.at)
             self.at += 1
             count = self.number("a number of threads", least=1)
-        return Engine(owner, name, count)
+        return Engine(owner, name, count, self.far() if owner.is_nic else None)
+
+    def far(self) -> int | None:
+        """The number of the interface at the other end, if it is named."""
+        if not self.keyword("to"):
+            return None
+        self.blank()
+        if not self.adjoining(f"{NIC}:"):
+            raise self.error(f"expected '{NIC}:' and a number after 'to'", self.at)
+        return self.number("the number of a network interface")
 
     def transfer(self) -> Transfer:
         self.blank()
@@ -233,7 +262,9 @@ class _TransferParser:
         default = default_owner(source, destination)
         engine = Engine(default, "ce" if default.is_device else "cpu")
         if self.keyword("by"):
-            engine = self.engine(default)
+            engine = self.engine(default, source.rank)
+        if engine.owner.is_nic:
+            self.check_nic(engine.owner, source, destination, middle)
         if source.is_null and destination.is_null and not _computes(engine):
             raise NotationError("null to null moves nothing", self.text, middle)
         if len({memory.is_cpu for memory in (source, destination, engine.owner)}) > 1:
@@ -243,6 +274,16 @@ class _TransferParser:
         if self.take("x"):
             scale = self.number("a factor after 'x'", least=1, pattern=_FACTOR)
         return Transfer(source, destination, engine, scale, both_ways, self.load())
+
+    def check_nic(self, owner: Memory, source: Memory, destination: Memory, at: int) -> None:
+        """Raises NotationError where no network interface can do it."""
+        ranks = source.rank, destination.rank
+        if None in ranks or ranks[0] == ranks[1]:
+            problem = f"{owner.unranked} moves bytes between two ranks: host:0@0 -> host:0@1"
+            raise NotationError(problem, self.text, at)
+        if owner.rank not in ranks:
+            problem = f"{owner} is of neither rank: name one of rank {ranks[0]} or {ranks[1]}"
+            raise NotationError(problem, self.text, at)
 
     def load(self) -> int:
         if not self.keyword("at"):

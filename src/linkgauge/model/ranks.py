@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from .errors import LinkgaugeError, OutcomeKind
+from .inventory import Interface
 
 
 class Rank(msgspec.Struct, frozen=True):
     """A process of a run: its number, where it is, and the memory it measures with (null until it
-    is known). Its monotonic clock is `ahead` seconds of rank 0's, give or take `unsure` seconds
-    (null: not compared)."""
+    is known), with the network interfaces of its machine if these are measured. Its monotonic clock
+    is `ahead` seconds of rank 0's, give or take `unsure` seconds (null: not compared)."""
 
     number: int
     host: str
@@ -19,6 +20,7 @@ class Rank(msgspec.Struct, frozen=True):
     model: str | None = None
     ahead: float | None = None
     unsure: float | None = None
+    nics: tuple[Interface, ...] = ()
 
     def __str__(self) -> str:
         where = ", ".join(filter(None, (self.host, f"process {self.process}", self.memory)))

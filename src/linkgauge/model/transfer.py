@@ -16,14 +16,16 @@ from msgspec.structs import force_setattr
 from .arrays import ArrayOperation, counted_arrays, source_arrays
 from .collective import Collective
 from .matmul import MATRICES, PRODUCTS, ProductOperation
-from .memory import NULL, Memory
+from .memory import NIC, NULL, Memory
 from .units import BANDWIDTH, Unit
 
-EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl"]
-"""Copy engines, kernels, host threads; between processes MPI's one-sided accesses and messages; and
-a library of collectives, for a rank's part of one: from its send buffer to its receive buffer."""
-HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg", "ccl")
+EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma"]
+"""Copy engines, kernels, host threads; between processes MPI's one-sided accesses and messages; a
+library of collectives, for a rank's part of one: from its send buffer to its receive buffer; and
+what network interfaces do, and UCX by any way that it finds."""
+HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg", "ccl", "ucx")
 DEVICE_ENGINES: tuple[EngineKind, ...] = ("ce", "sm", "ccl")
+NIC_ENGINES: tuple[EngineKind, ...] = ("tcp", "ucx", "rdma")
 HandOver = Literal["launch", "sync", "event", "graph-launch", "doorbell"]
 HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
 """What the host does to hand work over to a device, and to hear that it is done."""
@@ -64,14 +66,18 @@ lanes of 16 bytes, a warp's access. Odd chunks go source to destination, even ch
 
 
 class Engine(msgspec.Struct, frozen=True, gc=False):
-    """What does the work: `cuda:1.ce` a copy engine, `cuda:1.sm` a kernel, `host:0.cpu*8` threads.
+    """What does the work: `cuda:1.ce` a copy engine, `cuda:1.sm` a kernel, `host:0.cpu*8` threads,
+    `nic:1.tcp*4 to nic:2` a network interface and the one that it reaches.
 
-    `count` is the number of threads of a `cpu` engine; None is every CPU of the node.
+    `count` is the number of threads of a `cpu` engine, of which None is every CPU of the node, or
+    that of a network interface's streams. `far` is the number of the other rank's interface; None:
+    the same as its own.
     """
 
     owner: Memory
     kind: EngineKind
     count: int | None = None
+    far: int | None = None
 
     def __str__(self) -> str:
         return f"{self.owner}.{self.bare}"
@@ -79,7 +85,14 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
     @property
     def bare(self) -> str:
         """The notation without its owner."""
-        return self.kind if self.count is None else f"{self.kind}*{self.count}"
+        bare = self.kind if self.count is None else f"{self.kind}*{self.count}"
+        return bare if self.far is None else f"{bare} to {NIC}:{self.far}"
+
+    def seen_from(self, source: Memory) -> str:
+        """The notation beside this source: the interface of its own rank goes without it."""
+        if self.owner.is_nic and self.owner.rank == source.rank:
+            return f"{self.owner.unranked}.{self.bare}"
+        return str(self)
 
 
 class Transfer:
@@ -112,7 +125,7 @@ class Transfer:
         self.both_ways = both_ways
         self.load = load
         default = default_owner(source, destination)
-        by = engine.bare if engine.owner == default else str(engine)
+        by = engine.bare if engine.owner == default else engine.seen_from(source)
         arrow = "<->" if both_ways else "->"
         times = "" if scale == 1 else f" x{scale}"
         share = "" if load == FULL_LOAD else f" at {load}%"
@@ -138,7 +151,7 @@ class Transfer:
     def placed(self, at: Callable[[Memory], Memory]) -> Transfer:
         """The same between other memories: `at` gives the one that stands for each, and for the
         engine's owner."""
-        engine = Engine(at(self.engine.owner), self.engine.kind, self.engine.count)
+        engine = msgspec.structs.replace(self.engine, owner=at(self.engine.owner))
         ends = at(self.source), at(self.destination)
         return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
 

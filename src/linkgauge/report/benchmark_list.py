@@ -17,6 +17,7 @@ from linkgauge.benchmarks.host_sweeps import SWEEPS
 from linkgauge.benchmarks.latency import LATENCY_OF_DEVICES
 from linkgauge.benchmarks.memory_stream import MEMORY_STREAM
 from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES
+from linkgauge.benchmarks.network import OVER_NICS
 from linkgauge.benchmarks.overlap import OVERLAP
 from linkgauge.benchmarks.primes import PRIMES
 from linkgauge.benchmarks.table import Row, Sweep
@@ -35,6 +36,7 @@ GROUPS: Mapping[str, Sequence[Row | Sweep]] = {
     "Memory and arithmetic of devices": GPU,
     "Collectives": COLLECTIVES,
     "Between processes and nodes": BETWEEN_PROCESSES,
+    "Over network interfaces": OVER_NICS,
     "Copies by host threads": (*HOST, *SWEEPS),
     "Bandwidth of host memory": MEMORY_STREAM,
     "Latency of host memory and CPUs": LATENCIES,

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.machine.hardware import known_values
-from linkgauge.model.inventory import Adapter, Inventory
+from linkgauge.model.inventory import Adapter, Interface, Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size
 
@@ -80,6 +80,7 @@ def _overview(machine: Machine) -> Iterator[list[RenderableType]]:
         yield [DistanceTable(distances(machine, found))]
         yield [DistanceTable(between), Hanging(legend(between, kinds), 4)]
     yield list(_adapters(inventory.adapters))
+    yield list(_interfaces(inventory.interfaces))
     yield [
         Hanging(Text.assemble((f"{name}: none", "yellow"), f": {reason}"), 4)
         for name, reason in machine.unavailable.items()
@@ -174,3 +175,23 @@ def _more(machine: Machine) -> RenderableType:
     gaps = max(len(list(gap_lines(machine.inventory or Inventory()))) - 1, 0)
     missing = f", and what could not be read ({gaps} reason{'s' * (gaps > 1)})" if gaps else ""
     return Hanging(Text(f"-v adds details of host and PCI{missing}", "dim"), 4)
+
+
+def _interfaces(interfaces: Sequence[Interface]) -> Iterator[RenderableType]:
+    if interfaces:
+        yield Text("Network interfaces", "bold")
+    for number, one in enumerate(interfaces):
+        parts = (
+            one.kind or "other kind",
+            {True: "up", False: "down", None: "unknown state"}[one.up],
+            *one.addresses,
+            "" if one.speed is None else f"{one.speed / 1e9:.3g} GB/s",
+            f"driver {one.driver}" if one.driver else "",
+            f"node {one.node}" if one.node is not None else "",
+            one.pci or "",
+            f"RDMA {one.rdma}" if one.rdma else "",
+        )
+        text = Text.assemble(
+            (f"nic:{number}", "bold"), f" {one.name}: ", ", ".join(filter(None, parts))
+        )
+        yield Hanging(text, 4)

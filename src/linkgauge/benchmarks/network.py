@@ -1,0 +1,213 @@
+"""What network interfaces move between the memories of ranks: pairs one by one, and TransferBench's
+patterns of all interfaces at once.
+
+The patterns are those of TransferBench 1.66 (nicrings and nica2a, with its planes and groups):
+interfaces are listed rank by rank, taken by a stride, and divided into groups, in which each
+reaches all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
+from typing import ClassVar, NamedTuple
+
+from linkgauge.model.memory import NETWORK, NIC, Memory
+from linkgauge.model.nics import able_nics, rdma_nics, usual_nic
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.ranks import Rank
+from linkgauge.model.transfer import (
+    Benchmark,
+    Cell,
+    Engine,
+    EngineKind,
+    Operation,
+    Report,
+    Transfer,
+)
+from linkgauge.model.units import BANDWIDTH, LATENCY
+
+from .latency import FLAG_BYTES
+from .table import DeviceSet, Sweep
+
+SIZE = 64 << 20
+"""Bytes if none are asked for: a network of 10 Gb/s takes 54 ms for them."""
+STREAMS = 8
+
+
+class Port(NamedTuple):
+    """One interface of a rank, and the memory that it serves."""
+
+    rank: int
+    nic: int
+    memory: Memory
+
+    @property
+    def label(self) -> str:
+        return f"{self.rank} {NIC}:{self.nic}"
+
+
+Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]]
+"""The rows and columns of cells, and in each from which port to which."""
+
+
+class OverNics(Sweep, frozen=True, kw_only=True):
+    """A benchmark over the interfaces of all ranks, which copy by `kind`. Its cells are `at_once`,
+    or one after another; a copy has so many `streams`."""
+
+    pairs_of: Pairs
+    kind: EngineKind = "tcp"
+    report: Report = Report.FIRST
+    operation: Operation = "copy"
+    parts: tuple[str, ...] = ()
+    streams: int | None = None
+    at_once: bool = False
+    of_pairs: bool = True
+
+    on_host: ClassVar[bool] = False
+    across_ranks: ClassVar[bool] = True
+    over_nics: ClassVar[bool] = True
+
+    def over(
+        self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
+    ) -> Sequence[DeviceSet]:
+        return fabrics[:1] or of_host
+
+    def lay_out(self, fabric: DeviceSet) -> Benchmark:
+        reason = self._reason(fabric)
+        size = None if fabric.sizes else SIZE
+        return Benchmark(
+            self.name,
+            self.title,
+            fabric.backend,
+            () if reason else tuple(self._cells(fabric)),
+            self.unit,
+            self.parts,
+            pairs=self.of_pairs,
+            at_once=self.at_once,
+            size=self.size if isinstance(self.size, int) else size,
+            reason=reason,
+        )
+
+    def _reason(self, fabric: DeviceSet) -> str | None:
+        """Why it cannot be measured over these, or None."""
+        if fabric.backend != NETWORK:
+            several = f"mpiexec -n 2 linkgauge run {self.name}"
+            return f"needs several processes, and no other kind of benchmark beside it: {several}"
+        if len(fabric.ranks) < 2:
+            return "needs two ranks"
+        for rank in fabric.ranks:
+            if self.kind == "rdma":
+                if not rdma_nics(rank):
+                    return f"{rank} has no network interface that is up and has a device with RDMA"
+            elif not able_nics(rank, fabric.ranks):
+                return f"{rank} has no network interface that is up and has an address of its own"
+        return None if any(True for _ in self.pairs_of(fabric)) else "needs more ranks"
+
+    def _cells(self, fabric: DeviceSet) -> Iterator[Cell]:
+        for row, column, pairs in self.pairs_of(fabric):
+            transfers = tuple(self._transfer(*pair) for pair in pairs)
+            yield Cell(row, column, transfers, self.report, operation=self.operation)
+
+    def _transfer(self, near: Port, far: Port) -> Transfer:
+        owner = Memory(NIC, near.nic, rank=near.rank)
+        other = None if far.nic == near.nic else far.nic
+        return Transfer(near.memory, far.memory, Engine(owner, self.kind, self.streams, other))
+
+
+def _usual(fabric: DeviceSet, *, rdma: bool = False) -> list[Port]:
+    """The interface by which each rank usually reaches others."""
+    found = []
+    for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
+        able = rdma_nics(rank) if rdma else able_nics(rank, fabric.ranks)
+        nic = usual_nic(rank, able, device.near)
+        found.append(Port(rank.number, nic or 0, parse_memory(device.memory)))
+    return found
+
+
+def _all(fabric: DeviceSet) -> list[list[Port]]:
+    """The interfaces of each rank that reach others: of all ranks as many."""
+    able = [able_nics(rank, fabric.ranks) for rank in fabric.ranks]
+    count = min(map(len, able))
+
+    def ports(rank: Rank, nics: Sequence[int], memory: str) -> list[Port]:
+        return [Port(rank.number, nic, parse_memory(memory)) for nic in nics[:count]]
+
+    memories = (device.memory for device in fabric.devices)
+    return [ports(*one) for one in zip(fabric.ranks, able, memories, strict=True)]
+
+
+def _pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
+    for near, far in permutations(_usual(fabric), 2):
+        yield str(near.rank), str(far.rank), ((near, far),)
+
+
+def _rdma_pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
+    for near, far in permutations(_usual(fabric, rdma=True), 2):
+        yield str(near.rank), str(far.rank), ((near, far),)
+
+
+def _both_ways(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
+    for near, far in permutations(_usual(fabric), 2):
+        yield str(near.rank), str(far.rank), ((near, far), (far, near))
+
+
+def ring(step: Callable[[int], int]) -> Pairs:
+    """A ring for each interface: from each rank to the one that comes `step(ranks)` further on."""
+
+    def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
+        ports = _all(fabric)
+        for at, own in enumerate(ports):
+            for near, far in zip(own, ports[(at + step(len(ports))) % len(ports)], strict=True):
+                yield f"{near.rank}->{far.rank}", f"{NIC}:{near.nic}", ((near, far),)
+
+    return pairs
+
+
+def strided(ports: Sequence[Port], stride: int) -> list[Port]:
+    """All of them once: every `stride`-th from the first on, then from the second on, and so on."""
+    return [port for begin in range(stride) for port in ports[begin::stride]]
+
+
+def all_to_all(*, rails: bool) -> Pairs:
+    """From each interface to each of other ranks in its group: one group of all, or with `rails` a
+    group of the first of each rank, one of the second, and so on."""
+
+    def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
+        ports = _all(fabric)
+        groups = len(ports[0]) if rails else 1
+        listed = strided([port for own in ports for port in own], groups)
+        size = len(listed) // groups
+        for begin in range(0, len(listed), size):
+            for near, far in permutations(listed[begin : begin + size], 2):
+                if near.rank != far.rank:
+                    yield near.label, far.label, ((near, far),)
+
+    return pairs
+
+
+def _row(name: str, title: str, pairs: Pairs, **more: object) -> OverNics:
+    settings = {"unit": BANDWIDTH, "profiles": (), **more}
+    return OverNics(f"nic_{name}", title, lambda _: iter(()), pairs_of=pairs, **settings)  # type: ignore[arg-type]
+
+
+OVER_NICS: tuple[OverNics, ...] = (
+    _row("tcp", "TCP, one stream, rank(row) -> rank(column)", _pairs),
+    _row("tcp_streams", f"TCP, {STREAMS} streams, rank(row) -> rank(column)", _pairs,
+         streams=STREAMS),
+    _row("tcp_bidirectional", "TCP, rank(row) <-> rank(column)", _both_ways,
+         report=Report.SUM, parts=("write1", "write2")),
+    _row("tcp_latency", "TCP, flag from rank(row) to rank(column) and back, one way", _pairs,
+         report=Report.LATENCY, operation="flag-ping-pong", unit=LATENCY, size=FLAG_BYTES),
+    _row("ucx", "UCX's TCP over one interface, rank(row) -> rank(column)", _pairs, kind="ucx"),
+    _row("rdma", "RDMA by UCX, rank(row) -> rank(column)", _rdma_pairs, kind="rdma"),
+    _row("tcp_ring", "TCP, each rank -> the next one(row) over interface(column), all at once",
+         ring(lambda _: 1), at_once=True, of_pairs=False),
+    _row("tcp_bisection", "TCP, each rank -> the one half of all further on(row) over "
+         "interface(column), all at once", ring(lambda ranks: ranks // 2), at_once=True,
+         of_pairs=False),
+    _row("tcp_all_to_all", "TCP, interface(row) -> interface(column) of other ranks, all at once",
+         all_to_all(rails=False), at_once=True, of_pairs=False),
+    _row("tcp_rails", "TCP, interface(row) -> the same(column) of other ranks, all at once",
+         all_to_all(rails=True), at_once=True, of_pairs=False),
+)  # fmt: skip

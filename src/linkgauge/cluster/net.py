@@ -1,0 +1,250 @@
+"""Members whose network interfaces move bytes between their hosts' memories, by TCP or UCX.
+
+By TCP, the engine's rank times: from before its first call until the last byte is there, of which
+the destination's word is the proof if the source has the engine. A copy of several streams has as
+many connections, each for a part of the buffer.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import c_void_p
+
+import msgspec
+
+from linkgauge import _native
+from linkgauge.backends import native
+from linkgauge.backends.protocol import Pace, Pattern, Wrong
+from linkgauge.backends.rules import check_alone, lacking
+from linkgauge.machine.interfaces import read_interfaces
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.inventory import Interface, Inventory
+from linkgauge.model.machine import Device
+from linkgauge.model.memory import NETWORK
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import NIC_ENGINES, Operation, Transfer
+
+from . import ucx_copies
+from .host_memory import HostMemory
+from .launch import Launch
+from .member import await_time
+from .messages import Allocate, Allocated, Begin, Ended, Prepared, SharedCopy
+from .nic_links import SILENT_SECONDS, Door, Key, decode, is_by_tcp, keys_of
+from .nic_streams import Bounce, Stream, carry_out
+from .ucx import Worker, library, version
+from .ucx_copies import BY_UCX, Part, Workers
+
+PACE = Pace(seconds=0.02, loops=2)
+
+
+class NetMember:
+    """This process, its host's memory, and the interfaces `nics` of its network namespace. Nobody
+    is waited for who is `silent` for so many seconds."""
+
+    others_wait = False
+
+    def __init__(
+        self, launch: Launch, nics: Sequence[Interface], silent: float = SILENT_SECONDS
+    ) -> None:
+        self._rank = launch.rank
+        self._host = HostMemory(launch.rank)
+        self.nics = nics
+        self._silent = silent
+        self._door = Door(nics, silent)
+        self._pages: dict[int, _native.Memory] = {}
+        self._workers = Workers(nics)
+        self._mapped: dict[int, tuple[Worker, c_void_p]] = {}
+        """What UCX lets other ranks reach, by the buffer's number."""
+        self._parts: list[Part] = []
+        self._connections: dict[Key, socket.socket] = {}
+        self._streams: list[Stream] = []
+        self._bounce: Bounce | None = None
+        self._loops = 0
+
+    def make_progress(self) -> None:
+        """Nobody depends on that."""
+
+    def device(self) -> Device:
+        return self._host.device("TCP, UCX")
+
+    def look(self) -> Inventory:
+        return Inventory()
+
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        """What no interfaces do. Whether these can is rank 0's to say, which knows both ends."""
+        if transfer.engine.kind not in NIC_ENGINES or transfer.both_ways:
+            return f"{transfer}: network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
+        if any(memory.kind or not memory.is_host for memory in transfer.memories):
+            return f"{transfer}: networks join pinned host memories here"
+        if transfer.engine.kind in BY_UCX:
+            try:
+                library()
+            except Unsupported as missing:
+                return missing
+        return None
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        if transfer.engine.kind not in BY_UCX:
+            return ()
+        pushes = transfer.engine.owner.rank == transfer.source.rank
+        return (f"by {version()}: {'ucp_put_nbx' if pushes else 'ucp_get_nbx'}",)
+
+    def allocate(self, command: Allocate) -> Allocated:
+        pages, allocated = self._host.allocate(command)
+        self._pages[command.number] = pages
+        mapped = None
+        if command.engine.kind in BY_UCX:
+            worker = self._workers.of_engine(command.engine, self._rank)
+            handle, mapped = worker.map(pages.address, command.size)
+            self._mapped[command.number] = worker, handle
+        return msgspec.structs.replace(allocated, handle=self._door.handle(mapped))
+
+    def free(self, number: int) -> None:
+        if number in self._mapped:
+            worker, handle = self._mapped.pop(number)
+            worker.unmap(handle)
+        pages = self._pages.pop(number, None)
+        if pages is not None:
+            pages.close()
+
+    def fill(self, number: int, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        native.fill(self._address(number), size, pattern, seed, inverted, self._host.cpus)
+
+    def first_mismatch(self, number: int, size: int, pattern: Pattern, seed: int) -> int | None:
+        address = self._address(number)
+        return native.first_mismatch(address, size, pattern, seed, self._host.cpus)
+
+    def checksum(self, number: int, size: int) -> int:
+        return native.checksum(self._address(number), size, self._host.cpus)
+
+    def _address(self, number: int) -> int:
+        if number not in self._pages:
+            raise BackendError("buffer", f"number {number} is not allocated here")
+        return self._pages[number].address
+
+    def token(self) -> bytes:
+        raise Unsupported(f"backend {NETWORK} founds no groups of ranks")
+
+    def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]:
+        return (None,) * len(copies)
+
+    def prepare(
+        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+    ) -> Prepared:
+        """Connects. Raises BackendError where that fails. Other ranks may have connected before."""
+        self._hang_up()
+        if operation not in ("copy", "flag-ping-pong"):
+            raise lacking(NETWORK, operation)
+        if operation != "copy" and not all(map(is_by_tcp, copies)):
+            raise Unsupported("flags bounce over networks by tcp")
+        self._connections = self._door.connected(copies, self._rank)
+        own = [
+            (place, copy)
+            for place, copy in enumerate(copies)
+            if self._rank in (copy.transfer.source.rank, copy.transfer.destination.rank)
+        ]
+        self._streams = [
+            stream
+            for place, copy in own
+            if is_by_tcp(copy)
+            for stream in self._streams_of(place, copy)
+        ]
+        self._parts = [self._part(place, copy) for place, copy in own if not is_by_tcp(copy)]
+        if operation == "flag-ping-pong":
+            check_alone(copies)  # type: ignore[arg-type]  # counts them
+            self._bounce = Bounce(self._streams[0])
+            return Prepared(self._bounce.pace if self._streams[0].times else None)
+        times = [stream.times for stream in self._streams]
+        times += [part.moves for part in self._parts]
+        return Prepared(PACE if any(times) else None)
+
+    def _part(self, place: int, copy: SharedCopy) -> Part:
+        """This rank's part of a copy by UCX."""
+        transfer, source, destination = copy.transfer, copy.source, copy.destination
+        if source is None or destination is None:
+            raise Unsupported(f"{transfer}: moves nothing between ranks")
+        sends = transfer.source.rank == self._rank
+        own, other = (source, destination) if sends else (destination, source)
+        there = decode(other.handle).mapped
+        if there is None:
+            raise BackendError("UCX", f"{transfer}: buffer {other.number} is not mapped")
+        worker, address = self._workers.of(transfer, self._rank), self._address(own.number)
+        moves = transfer.engine.owner.rank == self._rank
+        tag = source.number << 32 | place
+        return Part(place, transfer, worker, address, copy.size, there, sends, moves, tag)
+
+    def _streams_of(self, place: int, copy: SharedCopy) -> list[Stream]:
+        """This rank's ends of a copy's streams, each of which has a part of its bytes."""
+        transfer = copy.transfer
+        sends = transfer.source.rank == self._rank
+        lent = copy.source if sends else copy.destination
+        if lent is None:
+            raise Unsupported(f"{transfer}: moves nothing between ranks")
+        address = self._address(lent.number)
+        keys = list(keys_of(place, copy))
+        if copy.size < len(keys):
+            raise Unsupported(f"{transfer}: {copy.size} bytes are fewer than streams")
+        bounds = [copy.size * at // len(keys) for at in range(len(keys) + 1)]
+        times = transfer.engine.owner.rank == self._rank
+        return [
+            Stream(
+                place, transfer, self._connections[key], address + begin, end - begin, sends, times
+            )
+            for key, begin, end in zip(keys, bounds[:-1], bounds[1:], strict=True)
+        ]
+
+    def arm(self, loops: int, laps: int) -> None:
+        self._loops = loops * laps
+        if self._bounce is not None:
+            self._bounce.arm(loops, laps)
+
+    def begin(self, command: Begin) -> Ended:
+        if self._bounce is not None:
+            return self._bounce.run(await_time(command.at))
+        try:
+            opened, ends = self._move(command.at)
+        except BaseException:
+            self._hang_up()  # so that the other ends notice
+            raise
+        return Ended(opened, {place: end - opened for place, end in ends.items()})
+
+    def _move(self, at: float | None) -> tuple[float, dict[int, float]]:
+        """UCX is used by this thread alone, and connections beside it by others."""
+        if not self._parts:
+            return carry_out(self._streams, self._loops, at)
+        with ThreadPoolExecutor(1) as beside:
+            by_tcp = beside.submit(carry_out, self._streams, self._loops, at)
+            opened = await_time(at)
+            ends = ucx_copies.carry_out(self._parts, self._loops, self._workers, self._silent)
+            return opened, ends | by_tcp.result()[1]
+
+    def iterate(self, count: int) -> tuple[float, ...]:
+        raise BackendError("collective", "none is prepared")
+
+    def check(self) -> Wrong:
+        raise BackendError("collective", "none is prepared")
+
+    def close_group(self) -> None:
+        self._hang_up()
+        self._door.turn_away()
+
+    def _hang_up(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections = {}
+        self._streams, self._parts, self._bounce = [], [], None
+
+    def close(self) -> None:
+        self.close_group()
+        for number in tuple(self._pages):
+            self.free(number)
+        self._workers.close()
+        self._door.close()
+
+
+def open_net(launch: Launch, settings: Settings) -> NetMember:
+    """The time that an answer may take, if it was given, is the time that silence may."""
+    silent = min(settings.timeout or SILENT_SECONDS, SILENT_SECONDS)
+    return NetMember(launch, read_interfaces(), silent)

@@ -1,0 +1,131 @@
+"""Network interfaces, which are engines between ranks: `nic:N` is the N-th of them.
+
+They are numbered in the kernel's order, as `ip link` lists them (the loopback first), then devices
+with RDMA that no interface belongs to (InfiniBand without IP), by name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import socket
+import struct
+from collections.abc import Iterator
+
+from linkgauge.model.inventory import Interface
+
+from .network import ADAPTERS
+from .tree import ROOT, Root, hexadecimal, link_name, names_in, number, read_text, resolve
+
+INTERFACES = "sys/class/net"
+_ADDRESSES_V6 = "proc/net/if_inet6"
+_UP = 1
+"""Linux' IFF_UP: somebody has switched the interface on."""
+_RUNNING = ("up", "unknown")
+"""States of the link in which bytes move: a loopback and some tunnels report none."""
+_KINDS = {1: "Ethernet", 32: "InfiniBand", 772: "loopback"}
+"""Types of hardware, as Linux' if_arp.h numbers them."""
+_MEGABIT = 1e6 / 8
+_SIOCGIFADDR = 0x8915
+_REQUEST = struct.Struct("16sHxx4s16x")
+"""Linux' ifreq: the interface's name, and an address of IPv4 behind its family and a port."""
+_LINK_LOCAL = "fe80"
+
+
+def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
+    """All interfaces of this process's network namespace. Their addresses of IPv4 are known on this
+    machine only. Never raises, whatever the files hold."""
+    names = names_in(root, INTERFACES)
+    order = {name: number(read_text(root, f"{INTERFACES}/{name}/ifindex")) or 0 for name in names}
+    devices = dict(_rdma_devices(root))
+    known = tuple(
+        _read(root, name, devices)
+        for name in sorted(names, key=lambda name: (order[name], name))
+        if order[name]  # bonding_masters is a file among them
+    )
+    taken = {each.rdma for each in known}
+    alone = sorted({*names_in(root, ADAPTERS)} - taken)
+    return (*known, *(_of_rdma_alone(root, name) for name in alone))
+
+
+def _read(root: Root, name: str, devices: dict[str, str]) -> Interface:
+    folder = f"{INTERFACES}/{name}"
+    flags = hexadecimal(read_text(root, f"{folder}/flags"))
+    state = read_text(root, f"{folder}/operstate")
+    megabits = number(read_text(root, f"{folder}/speed"))
+    kind = number(read_text(root, f"{folder}/type"))
+    return Interface(
+        name=name,
+        up=None if flags is None else bool(flags & _UP) and state in _RUNNING,
+        kind=_KINDS.get(kind) if kind is not None else None,
+        addresses=tuple(_addresses(root, name)),
+        driver=_driver(root, folder),
+        speed=megabits * _MEGABIT if megabits and megabits > 0 else None,
+        node=_node(root, folder),
+        pci=_pci(root, folder),
+        rdma=devices.get(name),
+    )
+
+
+def _of_rdma_alone(root: Root, name: str) -> Interface:
+    folder = f"{ADAPTERS}/{name}"
+    ports = names_in(root, f"{folder}/ports")
+    states = (read_text(root, f"{folder}/ports/{port}/state") for port in ports)
+    return Interface(
+        name=name,
+        up=any("ACTIVE" in (state or "") for state in states),
+        kind="InfiniBand",
+        driver=_driver(root, folder),
+        node=_node(root, folder),
+        pci=_pci(root, folder),
+        rdma=name,
+    )
+
+
+def _rdma_devices(root: Root) -> Iterator[tuple[str, str]]:
+    """The devices with RDMA by the interfaces that they belong to: a software device (rxe, siw)
+    names its interface in `parent`, others share their PCI device with it."""
+    for name in sorted(names_in(root, ADAPTERS)):
+        parent = read_text(root, f"{ADAPTERS}/{name}/parent")
+        if parent:
+            yield parent, name
+        for interface in names_in(root, f"{ADAPTERS}/{name}/device/net"):
+            yield interface, name
+
+
+def _driver(root: Root, folder: str) -> str | None:
+    real = resolve(root, f"{folder}/device")
+    return link_name(root, f"{real}/driver") if real else None
+
+
+def _node(root: Root, folder: str) -> int | None:
+    """The NUMA node of its device; null where the kernel knows none (-1)."""
+    node = number(read_text(root, f"{folder}/device/numa_node"))
+    return None if node is None or node < 0 else node
+
+
+def _pci(root: Root, folder: str) -> str | None:
+    """The PCI function below which the interface is: itself, or what its device is a part of."""
+    real = resolve(root, f"{folder}/device")
+    steps = re.findall(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]", real or "")
+    return steps[-1] if steps else None
+
+
+def _addresses(root: Root, name: str) -> Iterator[str]:
+    """The first address of IPv4, and all of IPv6 but those of the link alone."""
+    if root == ROOT:
+        yield from _address_v4(name)
+    for line in (read_text(root, _ADDRESSES_V6) or "").splitlines():
+        words = line.split()
+        if len(words) == 6 and words[5] == name and not words[0].startswith(_LINK_LOCAL):
+            yield socket.inet_ntop(socket.AF_INET6, bytes.fromhex(words[0]))
+
+
+def _address_v4(name: str) -> Iterator[str]:
+    asked = _REQUEST.pack(name.encode(), socket.AF_INET, b"")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        try:
+            found = fcntl.ioctl(any_socket, _SIOCGIFADDR, asked)
+        except OSError:  # it has none
+            return
+    yield socket.inet_ntoa(_REQUEST.unpack(found)[2])

@@ -1,0 +1,111 @@
+"""The transfers of benchmarks over network interfaces."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes import machine
+from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.benchmarks.network import OVER_NICS, strided
+from linkgauge.benchmarks.table import DeviceSet
+from linkgauge.model.inventory import Interface
+from linkgauge.model.machine import Device
+from linkgauge.model.memory import NETWORK
+from linkgauge.model.ranks import Rank
+
+LO = Interface(name="lo", up=True, kind="loopback", addresses=("127.0.0.1",))
+SIZE = 1 << 20
+
+
+def ranks(count, nics=1):
+    """Hosts with so many interfaces each, beside their loopbacks."""
+
+    def eth(rank, number):
+        return Interface(name=f"eth{number}", up=True, addresses=(f"10.{number}.0.{rank}",))
+
+    return tuple(
+        Rank(rank, f"node{rank}", 1, nics=(LO, *(eth(rank, n) for n in range(nics))))
+        for rank in range(count)
+    )
+
+
+def fabric(known, backend=NETWORK, **more):
+    devices = tuple(Device(f"host:0@{one.number}", "host memory", SIZE, SIZE) for one in known)
+    return DeviceSet(backend, machine([]).host.nodes, devices, ranks=known, **more)
+
+
+def cells(name, known):
+    laid_out = CATALOG[name].lay_out(fabric(known))
+    assert laid_out.reason is None
+    return {(cell.row, cell.column): str(cell) for cell in laid_out.cells}
+
+
+def test_pairs_one_by_one():
+    assert cells("nic_tcp", ranks(2)) == {
+        ("0", "1"): "host:0@0 -> host:0@1 by nic:1.tcp",
+        ("1", "0"): "host:0@1 -> host:0@0 by nic:1.tcp",
+    }
+    assert cells("nic_tcp_streams", ranks(2))["0", "1"].endswith("nic:1.tcp*8")
+    both = "host:0@0 -> host:0@1 by nic:1.tcp & host:0@1 -> host:0@0 by nic:1.tcp"
+    assert cells("nic_tcp_bidirectional", ranks(2))["0", "1"] == both
+
+
+def test_a_ring_for_each_interface():
+    found = cells("nic_tcp_ring", ranks(3, nics=2))
+    assert len(found) == 6
+    assert found["2->0", "nic:2"] == "host:0@2 -> host:0@0 by nic:2.tcp"
+
+
+def test_a_bisection_is_a_ring_of_half_the_ranks():
+    assert {row for row, _ in cells("nic_tcp_bisection", ranks(4))} == {
+        "0->2", "1->3", "2->0", "3->1"
+    }  # fmt: skip
+
+
+def test_all_to_all_has_every_interface_and_rails_only_those_of_one_number():
+    all_to_all = cells("nic_tcp_all_to_all", ranks(3, nics=2))
+    assert len(all_to_all) == 6 * 4
+    far = "host:0@0 -> host:0@1 by nic:1.tcp to nic:2"
+    assert all_to_all["0 nic:1", "1 nic:2"] == far
+    rails = cells("nic_tcp_rails", ranks(3, nics=2))
+    assert len(rails) == 2 * 6
+    assert all(row.split()[1] == column.split()[1] for row, column in rails)
+
+
+def test_a_rank_without_an_interface_is_named():
+    lonely = (*ranks(1), Rank(1, "node1", 2, nics=(LO,)))
+    for row in (row for row in OVER_NICS if row.kind != "rdma"):
+        assert (
+            "rank 1 (node1, process 2) has no network interface"
+            in row.lay_out(fabric(lonely)).reason
+        )
+
+
+def test_rdma_takes_the_interfaces_that_have_it():
+    plain, fast = (Interface(name=name, up=True, rdma=rdma, addresses=(name,))
+                   for name, rdma in (("eth0", None), ("ib0", "mlx5_0")))  # fmt: skip
+    able = tuple(Rank(number, f"node{number}", 1, nics=(LO, plain, fast)) for number in (0, 1))
+    assert cells("nic_rdma", able)["0", "1"] == "host:0@0 -> host:0@1 by nic:2.rdma"
+    reason = CATALOG["nic_rdma"].lay_out(fabric(ranks(2))).reason
+    assert "rank 0 (node0, process 1) has no network interface that is up" in reason
+
+
+@pytest.mark.parametrize("row", OVER_NICS, ids=lambda row: row.name)
+def test_without_ranks_the_launch_is_shown(row):
+    reason = row.lay_out(fabric((), backend="none")).reason
+    assert f"mpiexec -n 2 linkgauge run {row.name}" in reason
+    assert row.lay_out(fabric(ranks(1))).reason == "needs two ranks"
+
+
+def test_a_size_that_is_asked_for_replaces_their_own():
+    row = CATALOG["nic_tcp"]
+    assert row.lay_out(fabric(ranks(2))).size == 64 << 20
+    assert row.lay_out(fabric(ranks(2), sizes=(SIZE,))).size is None
+
+
+@given(st.integers(1, 5), st.integers(1, 6))
+def test_strides_take_each_once(stride, groups):
+    ports = list(range(stride * groups))
+    found = strided(ports, stride)
+    assert sorted(found) == ports
+    assert found[:groups] == ports[::stride]

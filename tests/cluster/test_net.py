@@ -1,0 +1,241 @@
+"""Ranks move bytes over TCP and by UCX, in two threads of one process."""
+
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from linkgauge.backends.protocol import Pattern
+from linkgauge.cluster import net, nic_links, ucx, ucx_copies
+from linkgauge.cluster.launch import Launch
+from linkgauge.cluster.messages import Allocate, Begin, Lent, SharedCopy
+from linkgauge.cluster.net import NetMember
+from linkgauge.machine.interfaces import read_interfaces
+from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
+from linkgauge.model.notation import parse_transfer
+
+SIZE = 100_003
+"""Bytes: no stream's part is like another's."""
+WORDS = Pattern.WORDS
+
+
+class Pair:
+    """Two members, whose calls run at the same time."""
+
+    def __init__(self, silent=15.0):
+        nics = read_interfaces()
+        self.members = [NetMember(Launch(rank, 2), nics, silent) for rank in (0, 1)]
+        # UCX is used by one thread of a member alone.
+        self._threads = [ThreadPoolExecutor(1) for _ in self.members]
+        self._number = 0
+
+    def by(self, rank, call, *arguments):
+        """A call by the member's thread."""
+        return self._threads[rank].submit(call, *arguments).result()
+
+    def both(self, call):
+        """What each member's call gives, or raises."""
+        futures = [
+            thread.submit(call, member)
+            for thread, member in zip(self._threads, self.members, strict=True)
+        ]
+        return [future.exception() or future.result() for future in futures]
+
+    def copy(self, text, seed=7):
+        transfer = parse_transfer(text)
+        lent = []
+        for memory, inverted in ((transfer.source, False), (transfer.destination, True)):
+            self._number += 1
+            owner = self.members[memory.rank]
+            asked = Allocate(self._number, memory, SIZE, transfer.engine)
+            allocated = self.by(memory.rank, owner.allocate, asked)
+            owner.fill(self._number, SIZE, WORDS, seed, inverted)
+            lent.append(Lent(self._number, memory, SIZE, allocated.handle))
+        return SharedCopy(transfer, *lent, SIZE, seed)
+
+    def mismatch(self, copy):
+        there = copy.destination
+        owner = self.members[there.memory.rank]
+        return owner.first_mismatch(there.number, SIZE, WORDS, copy.seed)
+
+    def close(self):
+        self.both(lambda member: member.close())
+        for thread in self._threads:
+            thread.shutdown()
+
+
+@pytest.fixture
+def pair(request):
+    made = Pair(*getattr(request, "param", ()))
+    yield made
+    made.close()
+
+
+impatient = pytest.mark.parametrize("pair", [(0.3,)], indirect=True)
+"""Members that wait for nobody who is silent for longer."""
+
+
+def run(pair, copies, operation="copy", loops=3):
+    prepared = pair.both(lambda member: member.prepare(copies, operation))
+    assert not any(isinstance(one, Exception) for one in prepared), prepared
+    pair.both(lambda member: member.arm(loops, 1))
+    return prepared, pair.both(lambda member: member.begin(Begin()))
+
+
+def without_ucx():
+    try:
+        ucx.library()
+    except Unsupported as missing:
+        return str(missing)
+    return ""
+
+
+needs_ucx = pytest.mark.skipif(bool(without_ucx()), reason=without_ucx())
+BY_UCX = ("host:0@0.ucx", "host:0@1.ucx", "nic:0.ucx", "nic:0@1.ucx")
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "nic:0.tcp", "nic:0@1.tcp", "nic:0.tcp*3", "nic:0@1.tcp*5 to nic:0",
+        *(pytest.param(one, marks=needs_ucx) for one in BY_UCX),
+    ],
+)  # fmt: skip
+def test_every_byte_arrives_and_the_engines_rank_times(pair, engine):
+    copy = pair.copy(f"host:0@0 -> host:0@1 by {engine}")
+    assert pair.mismatch(copy) == 0
+    prepared, ended = run(pair, [copy])
+    timing = copy.transfer.engine.owner.rank
+    assert pair.mismatch(copy) is None
+    assert [one.pace is not None for one in prepared] == [timing == 0, timing == 1]
+    assert set(ended[timing].seconds) == {0}
+    assert ended[timing].seconds[0] > 0
+    assert not ended[1 - timing].seconds
+
+
+def test_copies_both_ways_at_once(pair):
+    there = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp*2", seed=3)
+    back = pair.copy("host:0@1 -> host:0@0 by nic:0.tcp", seed=4)
+    _, ended = run(pair, [there, back])
+    assert (pair.mismatch(there), pair.mismatch(back)) == (None, None)
+    assert [set(one.seconds) for one in ended] == [{0}, {1}]
+
+
+@needs_ucx
+class TestUcx:
+    def test_beside_tcp_at_once(self, pair):
+        there = pair.copy("host:0@0 -> host:0@1 by host:0@0.ucx", seed=3)
+        back = pair.copy("host:0@1 -> host:0@0 by nic:0.ucx", seed=4)
+        beside = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp", seed=5)
+        _, ended = run(pair, [there, back, beside])
+        assert [pair.mismatch(copy) for copy in (there, back, beside)] == [None] * 3
+        assert [set(one.seconds) for one in ended] == [{0, 2}, {1}]
+
+    def test_its_call_is_named(self, pair):
+        (put,) = pair.members[0].remarks(parse_transfer("host:0@0 -> host:0@1 by host:0@0.ucx"))
+        (get,) = pair.members[0].remarks(parse_transfer("host:0@0 -> host:0@1 by host:0@1.ucx"))
+        assert (put.split(": ")[1], get.split(": ")[1]) == ("ucp_put_nbx", "ucp_get_nbx")
+
+    @impatient
+    def test_one_that_falls_silent_is_named(self, pair, monkeypatch):
+        monkeypatch.setattr(ucx_copies, "_LOOKS", 8)
+        copy = pair.copy("host:0@0 -> host:0@1 by nic:0.ucx")
+        pair.both(lambda member: member.prepare([copy], "copy"))
+        pair.members[1].arm(1, 1)
+        with pytest.raises(TookTooLong, match=r"UCX: .* silent for 0.3 s"):
+            pair.by(1, pair.members[1].begin, Begin())
+
+    def test_flags_are_refused(self, pair):
+        copy = pair.copy("host:0@0 -> host:0@1 by nic:0.ucx")
+        with pytest.raises(Unsupported, match="flags bounce over networks by tcp"):
+            pair.by(0, pair.members[0].prepare, [copy], "flag-ping-pong")
+
+    def test_a_call_that_fails_is_named_with_ucx_s_words(self):
+        with pytest.raises(BackendError, match="ucp_config_modify: Invalid parameter"):
+            ucx.Worker({"NO_SUCH_SETTING": "1"})
+
+
+def test_without_ucx_it_is_said_how_to_get_it(pair, monkeypatch):
+    monkeypatch.setattr(net, "library", lambda: ucx_missing())
+    refused = pair.members[0].refusal(parse_transfer("host:0@0 -> host:0@1 by nic:0.rdma"))
+    assert "pip install '.[ucx]'" in str(refused)
+
+
+def ucx_missing():
+    raise Unsupported(ucx.MISSING)
+
+
+def test_a_flag_goes_there_and_back_and_each_time_is_kept(pair):
+    copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
+    prepared, ended = run(pair, [copy], "flag-ping-pong", loops=5)
+    assert prepared[0].pace.steps == 2
+    times = ended[0].progress[0]
+    assert len(times) == 2
+    assert times[0] == 0
+    assert times[1] == ended[0].seconds[0] > 0
+
+
+def test_they_can_be_prepared_again(pair):
+    copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
+    for _ in range(2):
+        run(pair, [copy])
+        pair.both(lambda member: member.close_group())
+    assert pair.mismatch(copy) is None
+
+
+def test_a_stranger_is_not_taken_for_a_rank(pair):
+    """It connects first, and shows another secret."""
+    copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
+    port = pair.members[1]._door._listening.getsockname()[1]
+    with socket.create_connection(("127.0.0.1", port)) as stranger:
+        stranger.sendall(bytes(nic_links._HELLO.size))
+        run(pair, [copy])
+        assert stranger.recv(1) == b""
+    assert pair.mismatch(copy) is None
+
+
+@impatient
+def test_a_rank_that_does_not_connect_is_named(pair):
+    copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
+    with pytest.raises(BackendError, match="rank 0 does not connect from its nic:0 to nic:0"):
+        pair.members[1].prepare([copy], "copy")
+    with pytest.raises(BackendError, match="rank 1 does not answer at its nic:0: timed out"):
+        pair.members[0].prepare([copy], "copy")
+
+
+@impatient
+def test_one_that_falls_silent_is_named(pair):
+    copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
+    pair.both(lambda member: member.prepare([copy], "copy"))
+    pair.members[0].arm(1, 1)
+    with pytest.raises(TookTooLong, match="no byte went from nic:0 of rank 0 to nic:0 of rank 1"):
+        pair.members[0].begin(Begin())
+
+
+def test_one_that_hangs_up_is_named(pair):
+    copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
+    pair.both(lambda member: member.prepare([copy], "copy"))
+    pair.members[1].arm(1, 1)
+    threading.Timer(0.05, pair.members[0].close_group).start()
+    with pytest.raises(BackendError, match=r"recv: from nic:0 of rank 0 .* other end closed"):
+        pair.members[1].begin(Begin())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("host:0@0 -> host:0@1 by rma", "network interfaces move bytes one way, by tcp, ucx"),
+        ("host:0@0 <-> host:0@1 by nic:0.tcp", "one way"),
+        ("host:0/huge@0 -> host:0@1 by nic:0.tcp", "networks join pinned host memories"),
+        ("cuda:0@0 -> cuda:0@1 by nic:0.tcp", "networks join pinned host memories"),
+    ],
+)
+def test_what_it_does_not_do_is_refused(pair, text, words):
+    assert words in pair.members[0].refusal(parse_transfer(text))
+
+
+def test_other_operations_and_empty_streams_are_refused(pair):
+    copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
+    with pytest.raises(Unsupported, match="net"):
+        pair.members[0].prepare([copy], "broadcast")
