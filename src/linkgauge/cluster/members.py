@@ -47,7 +47,9 @@ def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
 
         found = open_backend(backend, settings.engines, read_host())
         return open_torch(launch, cast("TorchBackend", found))
-    raise InputError(f"backend {backend} does nothing between processes: use cuda, torch, mpi or net")
+    raise InputError(
+        f"backend {backend} does nothing between processes: use cuda, torch, mpi or net"
+    )
 
 
 class SimMember(BackendMember):
