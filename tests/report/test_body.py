@@ -112,7 +112,7 @@ def test_what_links_run_below_their_best_is_marked_and_explained():
     assert "197.1↓" in text
     assert "393.0↓" not in text
     assert "d2d  cuda  64 MiB  ok↓" in text
-    assert "↓ as expected of links that run below their best" in text
+    assert "↓ all that these links carry as they run now" in text
 
 
 @pytest.mark.parametrize("name", BODIES)

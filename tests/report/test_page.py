@@ -78,7 +78,7 @@ def test_the_verdict_and_its_remedy_come_first():
 
 def test_what_is_explained_is_said_with_its_cause():
     first = page_of_run(whole()).parts[0].blocks[0]
-    assert ("explains", "slow x:0: ") in [(name, line[0].text) for name, line in first.said]
+    assert ("causes", "slow x:0: ") in [(name, line[0].text) for name, line in first.said]
 
 
 def test_a_run_without_a_fault_is_ok():
@@ -125,7 +125,7 @@ def test_what_links_at_their_best_would_carry_is_what_a_share_is_of():
     (heat,) = blocks(OneRun(replace(whole_run(), results=(matrix,)), Outcome(0)), Heat)
     shades = [shade for line in heat.shades for shade in line if shade is not None]
     assert {(one.level, one.share, one.sign) for one in shades} == {("odd", "50%", "↓")}
-    assert "links that run below their best" in heat.lines[-1][1].text
+    assert "these links carry as they run now" in heat.lines[-1][1].text
 
 
 def test_a_link_leads_to_each_benchmark_that_has_figures():

@@ -144,7 +144,7 @@ def _slow(
 def _compared(each: RelativeRate) -> str:
     if each.log < math.log(median_of(each.case) / median_of(each.fastest)) - 1e-9:
         return "the hardware should reach"
-    return f"equal cells reach, such as {each.fastest.name}"
+    return f"equal cells elsewhere reach, such as {each.fastest.name}"
 
 
 def _drift(blame: Blame, level: float, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:

@@ -35,7 +35,7 @@ _MEANING = {
     _FAR_BELOW: ("below half of", "bold red"),
     _HIGH: ("above", STYLES["high"]),
 }
-HELD_MEANING = "as expected of links that run below their best"
+HELD_MEANING = "all that these links carry as they run now, below their best"
 
 
 def shaded(cell: CellResult | None, text: str | None) -> Entry:

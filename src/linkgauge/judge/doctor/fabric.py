@@ -64,15 +64,16 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
             alike = [link for link in device.links if link.kind == down[0].kind]
             all_links = alike if down[0].remote is None else links
             up = [link for link in all_links if link.active]
-            found = f"{len(down)} of {len(all_links)} {down[0].kind} links are not active"
+            count = f"{len(down)} of {len(all_links)} {down[0].kind} links"
             if name == device.memory and _is_as_built(evidence, device):
                 if device.model not in reported:
                     why = f"each {device.model} here has as many inactive links: it was built so"
-                    yield Finding("fabric-links", "note", name, found, why)
+                    yield Finding("fabric-links", "note", name, f"{count} are not active", why)
                 reported.add(device.model)
                 continue
             reported.add(name)
-            found += f": of {device.memory} {', '.join(str(link.index) for link in down[:18])}"
+            numbers = ", ".join(str(link.index) for link in down[:18])
+            found = f"{count} of {device.memory} are not active: {numbers}"
             why = "copies between devices go over PCIe"
             if up:
                 why = f"copies over them reach {len(up) / len(all_links):.0%} of the rate"

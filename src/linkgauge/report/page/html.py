@@ -57,6 +57,7 @@ def _environment() -> Environment:
         "base64": _base64,
         "size": approximate_size,
         "last_command": _last_command,
+        "broken": _broken,
     }
     return environment
 
@@ -85,6 +86,11 @@ def _place(shade: Shade | None, dense: bool) -> Markup:
 def _more(shade: Shade, dense: bool) -> str:
     share = f"{shade.share} of what is expected" if dense and shade.share else ""
     return ", ".join(part for part in (share, shade.more) if part)
+
+
+def _broken(text: str) -> Markup:
+    """A name that a line may end in after each of its underscores."""
+    return Markup("_<wbr>").join(text.split("_"))
 
 
 def _base64(content: bytes) -> str:

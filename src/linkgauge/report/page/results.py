@@ -120,7 +120,8 @@ def share_shown(cell: CellResult) -> float | None:
 
 def held_note(cells: Iterable[CellResult]) -> str:
     """What the sign of some verdicts means, behind a caption."""
-    return f". {HELD} {HELD_MEANING}, of which the share is" if any(map(held_below, cells)) else ""
+    is_held = any(map(held_below, cells))
+    return f". {HELD} {HELD_MEANING}; the share is of their best" if is_held else ""
 
 
 def verdict(result: Sequence[Result], cells: Sequence[CellResult]) -> Entry:

@@ -32,10 +32,7 @@ _HEADS = (
 def _blocks(one: OneRun) -> Iterator[Block]:
     rows = list(_rows(one.run))
     if rows:
-        caption = (
-            "The least share of what is expected and of the theoretical figure; each name leads to"
-            " the figures"
-        )
+        caption = "The share is the least of all cells; each name leads to all figures"
         note = held_note(cell for result in one.run.results for cell in result.cells)
         yield without_empty(Table(f"{caption}{note}", _HEADS, rows, sortable=True))
 

@@ -19,10 +19,12 @@ from linkgauge.report.page.blocks import (
     Entry,
     Heat,
     Line,
+    Prose,
     Shade,
     Span,
     Table,
     line_of,
+    plain,
 )
 from linkgauge.report.page.results import (
     Placed,
@@ -56,8 +58,17 @@ _HEADS = (
 )  # fmt: skip
 
 
+SHADES = (
+    "Shades: green is as expected, red far below (▼), amber what slow links allow (↓); blue is not"
+    " judged, and darker for more."
+)
+
+
 def _blocks(one: OneRun) -> Iterator[Block]:
-    for place in placed(one.run):
+    places = list(placed(one.run))
+    if any(place.block.form in ("columns", "levels", "matrix") for place in places):
+        yield Prose((plain(SHADES, "dim"),))
+    for place in places:
         match place.block.form:
             case "rows" | "transfers":
                 yield _single(place)._replace(anchor=place.anchor)
@@ -167,7 +178,7 @@ def _heat(
     held = sum(cell.verdict == "ok" and held_below(cell) is not None
                for _, cell in cells_of(place.block.results))  # fmt: skip
     if odd and held:
-        more.append((Span(ODD_SIGN, "warn"), Span(f" {HELD_MEANING}, of which the share is")))
+        more.append((Span(ODD_SIGN, "warn"), Span(f" {HELD_MEANING}; the share is of their best")))
     if odd > held:
         text = "far below the median of all, although the path as it is should reach no more"
         more.append((Span(ODD_SIGN, "warn"), Span(f" {text}")))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
+from linkgauge.report.expectations import HELD, held_below
 from linkgauge.report.findings_text import Group, groups_of, subjects_of
 from linkgauge.report.outcome_text import (
     lowest_cells,
@@ -55,14 +57,16 @@ def _blocks(one: OneRun) -> Iterator[Block]:
         yield Problem("", "bad", "", line_of(wrong.what), first=True)
     elif wrong.cause is not None:
         told = wrong.group
-        said = (("cause", line_of(wrong.cause)), *_more(told))
+        said = (("cause", line_of(wrong.cause)), _afterwards(run), *_more(told))
         taken = _steps(told.first)
         do = _first_words(run, taken)
         yield Problem("", "bad", "", line_of(wrong.what), said, taken, do, first=True)
     else:
         told = wrong.group
         problem = problem_of(told)
-        yield problem._replace(do=_first_words(run, problem.steps), first=True)
+        do = _first_words(run, problem.steps)
+        said = (*problem.said, _afterwards(run))
+        yield problem._replace(said=said, do=do, first=True)
     yield Tiles(tuple(_tiles(one)))
     if outcome.verdict:
         yield from _others(outcome, told)
@@ -71,8 +75,19 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 def _first_words(run: Run, taken: Sequence[Step]) -> str:
     """What stands above the verdict's steps: on which machine, unless the first one says it."""
-    says_where = taken and isinstance(taken[0], Prose) and taken[0].text.startswith("On ")
-    return "Do this first" if says_where else f"Do this first, on {named(run.machine)}"
+    if taken and isinstance(taken[0], Prose) and taken[0].text.startswith("On "):
+        return "Do this first"
+    simulated = " (SIMULATED)" if run.simulated else ""
+    return f"Do this first, on {named(run.machine)}{simulated}"
+
+
+def _afterwards(run: Run) -> tuple[str, Line]:
+    """How one sees that it helped."""
+    command = f"linkgauge compare {quote(title_of(run.label))} fixed"
+    return "then", (
+        Span("measure again with "), Span("--label fixed", "strong"), Span("; "),
+        Span(command, "strong"), Span(" shows whether it helped"),
+    )  # fmt: skip
 
 
 def _others(outcome: Outcome, told: Group | None) -> Iterator[Problem]:
@@ -124,7 +139,7 @@ def _more(group: Group) -> Iterator[tuple[str, Line]]:
     for line in finding.lines[:4]:
         yield "log", plain(one_line(line))
     for alike in group.explained:
-        yield "explains", _said_of(alike)
+        yield "causes", _said_of(alike)
 
 
 def _said_of(alike: Sequence[Finding]) -> Line:
@@ -143,7 +158,10 @@ def _tiles(one: OneRun) -> Iterator[Tile]:
     verdicts = Counter(cell.verdict for cell in cells if cell.status == "pass")
     yield Tile(f"{statuses['pass'] + statuses['fail']:,}", "measured")
     if one.outcome.verdict:
-        yield Tile(f"{verdicts['ok']:,}", "ok", "good")
+        held = sum(cell.verdict == "ok" and held_below(cell) is not None for cell in cells)
+        yield Tile(f"{verdicts['ok'] - held:,}", "ok", "good")
+        if held:
+            yield Tile(f"{held:,}", f"ok {HELD} on slow links", "warn")
         yield Tile(f"{verdicts['low']:,}", "low", "warn" if verdicts["low"] else "dim")
         if verdicts["high"]:
             yield Tile(f"{verdicts['high']:,}", "high", "simulated")
