@@ -24,6 +24,7 @@ from .primes import PRIMES
 from .table import COMPARISON, Row, Sweep
 from .vm import VM
 from .within_node import WITHIN_NODE
+from .workloads import WORKLOADS
 
 _ALL: tuple[Row | Sweep, ...] = (
     *NVBANDWIDTH,
@@ -40,6 +41,7 @@ _ALL: tuple[Row | Sweep, ...] = (
     *OVERLAP,
     *LATENCY_OF_DEVICES,
     *BETWEEN_PROCESSES,
+    *WORKLOADS,
 )
 
 

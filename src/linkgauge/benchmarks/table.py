@@ -29,6 +29,7 @@ from linkgauge.model.transfer import (
     Transfer,
 )
 from linkgauge.model.units import BANDWIDTH, Unit
+from linkgauge.model.workload import WorkloadChoice
 
 HOST_ROW = "0"
 """Matrices call the host row 0, whatever its node."""
@@ -48,6 +49,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     """The name of each device's host, if they are of several processes and it is known."""
     collectives: CollectiveChoice = CollectiveChoice()
+    workloads: WorkloadChoice = WorkloadChoice()
 
     @property
     def across_ranks(self) -> bool:

@@ -29,7 +29,8 @@ def unmeasured(
 ) -> CellResult:
     """A cell without figures, and why: while it was in this phase."""
     place = planned.row, planned.column, planned.transfers, planned.report
-    return CellResult(*place, status, reason, operation=planned.operation, kind=kind, phase=phase)
+    does = {"operation": planned.operation, "workload": planned.workload}
+    return CellResult(*place, status, reason, kind=kind, phase=phase, **does)
 
 
 def skipped_by_plan(planned: PlannedCell) -> CellResult | None:

@@ -24,6 +24,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Benchmark, Cell, Report
+from linkgauge.model.workload import WorkloadChoice
 
 from .plan import check_exists, fabrics, lay_out
 from .rewriting import DeviceEngine
@@ -152,7 +153,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     empty; with `only_first`, only the first of the backends that has devices is used. Sizes that
     come from the `profile` may grow; null: they were asked for. Pinned host memory is replaced by
     `memory` of another kind, the engine of devices' copies by `engine`; with `graphs`, graphs are
-    launched in place of kernels. Collectives are those of `collectives`. What is `stated` about the
+    launched in place of kernels. Collectives are those of `collectives`, AI workloads of `workloads`. What is `stated` about the
     machine is kept with it. With `tune`, devices are tuned first; with `wait`, the run waits for
     another run's end. The run is kept below the folder `out`, or nowhere if null; `label`,
     `command` and `options` are for the record."""
@@ -167,6 +168,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     engine: DeviceEngine | None = None
     graphs: bool = False
     collectives: CollectiveChoice = CollectiveChoice()
+    workloads: WorkloadChoice = WorkloadChoice()
     stated: dict[str, str] = {}
     tune: bool = False
     wait: bool = False
@@ -192,6 +194,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
                 sizes=asked,
                 hosts=hosts,
                 collectives=self.collectives,
+                workloads=self.workloads,
             )
             for each in found
         )

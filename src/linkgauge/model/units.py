@@ -65,9 +65,12 @@ HIDDEN = Unit(
     "of the shorter of two times, that of copies and that of a kernel, each alone",
     "time hidden",
 )
+TOKENS = Unit("tokens/s", "tokens/s", 1.0, "higher", "tokens of all sequences together", "rate")
+STEP = Unit("s (step)", "ms", 1e-3, "lower", "time of one training step of all devices", "time")
 
 UNITS = {
-    unit.symbol: unit for unit in (BANDWIDTH, STREAM, LATENCY, COLLECTIVE, RATE, FLOPS, HIDDEN)
+    unit.symbol: unit
+    for unit in (BANDWIDTH, STREAM, LATENCY, COLLECTIVE, RATE, FLOPS, HIDDEN, TOKENS, STEP)
 }
 
 
