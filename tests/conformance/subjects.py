@@ -164,6 +164,71 @@ class OpenCL(Subject):
         return bytes(data)
 
 
+class Torch(Subject):
+    """torch's `cpu`, which is there wherever torch is."""
+
+    name = "torch"
+    arrays = ("torch:cpu:0", "sm")
+    multiplier = "torch:cpu:0.sm"
+    memories = ("torch:cpu:0", "host:0", "host:0/pageable")
+    paths = (
+        "host:0 -> torch:cpu:0 by ce",
+        "torch:cpu:0 -> host:0 by ce",
+        "torch:cpu:0 -> torch:cpu:0 by ce",
+        "host:0/pageable -> torch:cpu:0 by ce",
+        "torch:cpu:0 -> torch:cpu:0 by sm",
+        "null -> torch:cpu:0 by sm",
+    )
+    groups = (
+        "host:0 -> torch:cpu:0 by ce & torch:cpu:0 -> host:0 by ce x2",
+        "torch:cpu:0 -> torch:cpu:0 by sm & host:0 -> torch:cpu:0 by ce",
+        " & ".join(["host:0 -> torch:cpu:0 by ce"] * 16),
+    )
+    refused = (
+        "host:0 -> torch:cpu:77 by ce",
+        "host:0 -> torch:tpu:0 by ce",
+        "host:77 -> torch:cpu:0 by ce",
+        "host:0 -> cuda:0 by torch:cpu:0.ce",
+        "host:0 <-> torch:cpu:0 by sm",
+        "host:0 -> torch:cpu:0 by sm",
+        "torch:cpu:0 -> null by sm",
+        "host:0 -> host:0 by torch:cpu:0.ce",
+        "host:0/wc -> torch:cpu:0 by ce",
+    )
+
+    def corrupt(self, buffer, offset):
+        buffer.tensor[offset] ^= 0x10
+
+    def content(self, buffer):
+        return bytes(buffer.tensor.tolist())
+
+
+class TorchCuda(Torch):
+    """The same on a device of CUDA or ROCm."""
+
+    arrays = ("torch:cuda:0", "sm")
+    multiplier = "torch:cuda:0.sm"
+    memories = ("torch:cuda:0", "host:0", "host:0/pageable")
+    paths = tuple(path.replace("torch:cpu", "torch:cuda") for path in Torch.paths)
+    groups = tuple(group.replace("torch:cpu", "torch:cuda") for group in Torch.groups)
+    refused = tuple(text.replace("torch:cpu", "torch:cuda") for text in Torch.refused)
+
+
+class TorchCudaPair(TorchCuda):
+    memories = ("torch:cuda:1",)
+    paths = ("torch:cuda:0 -> torch:cuda:1 by ce", "torch:cuda:1 -> torch:cuda:0 by ce")
+    groups = (
+        "torch:cuda:0 -> torch:cuda:1 by ce & torch:cuda:1 -> torch:cuda:0 by ce",
+        "torch:cuda:0 -> torch:cuda:1 by ce & host:0 -> torch:cuda:0 by ce",
+    )
+    refused = ("torch:cuda:0 -> torch:cuda:1 by torch:cuda:1.ce",)
+
+    def __init__(self):
+        super().__init__()
+        if len(self.backend.devices()) < 3:
+            pytest.skip("needs two devices of CUDA or ROCm")
+
+
 class Sim(Subject):
     name = "sim"
     arrays = ("sim:3", "sm")
@@ -300,6 +365,9 @@ SUBJECTS = (
     Host,
     OpenCL,
     Sim,
+    pytest.param(Torch, marks=pytest.mark.ai),
+    pytest.param(TorchCuda, marks=pytest.mark.gpu),
+    pytest.param(TorchCudaPair, marks=pytest.mark.gpu_pairs),
     pytest.param(Cuda, marks=pytest.mark.gpu),
     pytest.param(CudaPair, marks=pytest.mark.gpu_pairs),
 )

@@ -231,7 +231,7 @@ def test_a_copy_goes_there_and_back_lap_by_lap(subject):
         group.close()
         group.close()
         release(copy)
-    assert done or subject.backend.name == "host"
+    assert done or subject.backend.name in ("host", "torch")
 
 
 def test_progress_tells_when_each_lap_ended(subject):

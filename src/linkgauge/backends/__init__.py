@@ -16,6 +16,11 @@ from .protocol import Backend
 
 ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` always exists."""
+ON_REQUEST = ("torch",)
+"""Backends with devices that are measured if they are asked for: another one, made for the device,
+is the better one. Without any such, a run asks for them itself."""
+KNOWN = (*ACCELERATORS, *ON_REQUEST)
+"""All backends with devices."""
 SHAPED = ("cuda",)
 """Backends that apply `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
 ACROSS_RANKS = "mpi"
@@ -38,10 +43,10 @@ def open_backend(
     if name == ACROSS_RANKS:
         several = "mpiexec -n 2 linkgauge run --backend mpi --prefix multinode"
         raise Unsupported(f"it needs several processes: {several}")
-    if name != "host" and name not in ACCELERATORS:
-        known = ", ".join(("host", *ACCELERATORS))
+    if name != "host" and name not in KNOWN:
+        known = ", ".join(("host", *KNOWN))
         raise InputError(f"unknown backend {name!r}: there are {known}")
-    if name in ACCELERATORS:
+    if name in KNOWN:
         os.environ.update(needed(ROOT, os.environ))
     module = import_module(f"{__name__}.{name}")
     backend: Backend = module.create(engines, host or read_host())

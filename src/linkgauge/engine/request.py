@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
-from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, SIMULATED
+from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, KNOWN, SIMULATED
 from linkgauge.benchmarks.catalog import select
 from linkgauge.benchmarks.scaling import over_counts
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
@@ -203,11 +203,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:
     """Accelerator backends to open. Raises InputError for one that does not exist."""
     here = ACCELERATORS if simulation is None else (SIMULATED,)
-    there = (*ACCELERATORS, ACROSS_RANKS) if simulation is None else here
+    there = (*KNOWN, ACROSS_RANKS) if simulation is None else here
     for name in asked:
         if name != "host" and name not in there:
             known = ", ".join(("host", *there))
-            if simulation is not None and name in ACCELERATORS:
+            if simulation is not None and name in KNOWN:
                 raise InputError(f"backend {name!r}: a simulated machine has {known}")
             raise InputError(f"unknown backend {name!r}: there are {known}")
     return tuple(name for name in there if name in (asked or here))

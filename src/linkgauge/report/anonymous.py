@@ -13,7 +13,7 @@ from functools import cache
 
 import msgspec
 
-from linkgauge.backends import ACCELERATORS
+from linkgauge.backends import KNOWN
 from linkgauge.backends.sim.description import shipped
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.engine.folder import label_name
@@ -63,7 +63,7 @@ class RunAnonymizer:
         self._who = Anonymizer(
             machine.host.hostname, filter(None, {*devices, *cards}), sorted(set(others))
         )
-        self._public = {*_USUAL, *ACCELERATORS, "host", *CATALOG, *shipped(), *PROFILES}
+        self._public = {*_USUAL, *KNOWN, "host", *CATALOG, *shipped(), *PROFILES}
         self._numbers: dict[str, dict[str, int]] = {}
         self._known: dict[str, str] = {}
         self._learn("label", (run.label, label_name(run.label)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from linkgauge.backends.affinity import settle
 from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern, Tried
 from linkgauge.backends.rules import (
@@ -34,7 +35,6 @@ from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
 
 from . import memory as cuda_memory
-from .affinity import settle
 from .arrays import ArrayKernels, array_work
 from .chase import chase
 from .collectives import ENGINE, Collectives

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+from linkgauge.backends.shift import shift_within
 from linkgauge.model.errors import AllocationError, BackendError, DeviceLost, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.units import approximate_size
 
 from .device import CudaDevice
-from .memory import CudaBuffer, Fabric, shift_within
+from .memory import CudaBuffer, Fabric
 
 Release = Callable[[], object]
 

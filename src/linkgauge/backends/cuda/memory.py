@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -14,6 +13,7 @@ import msgspec
 
 from linkgauge.backends import native
 from linkgauge.backends.protocol import Buffer, Pattern
+from linkgauge.backends.shift import shift_within
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.memory import SPREAD, Memory
@@ -26,12 +26,6 @@ HOST_KINDS = (*(kind for kind in native.KINDS if kind not in SPREAD), "mapped", 
 MANAGED_SHARE = 4
 """All managed memory of a device may take at most 1/MANAGED_SHARE of its free memory: a driver that
 must evict while kernels spin can hang the device."""
-
-
-_SHIFT, _SHIFT_STEP = 64 << 20, 2 << 20
-"""A device buffer starts at a random multiple of the step, up to _SHIFT, within its allocation. The
-driver gives every process the same addresses, which affect the speed of copies: without the shift,
-runs would agree with each other but not show the device's spread."""
 
 
 class Fabric(msgspec.Struct, frozen=True):
@@ -122,11 +116,6 @@ def allocate(
     if memory.kind == "managed":
         return _managed(memory, size, home, node, alone)
     return _driver_memory(memory, size, home, node)
-
-
-def shift_within(size: int) -> int:
-    """Where in its allocation a device's buffer of `size` bytes begins: drawn."""
-    return secrets.randbelow(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP
 
 
 def _native_memory(

@@ -1,0 +1,168 @@
+"""Backend `torch`: the devices of torch's accelerator (CUDA, ROCm, XPU, MPS, and NPUs whose vendor
+extends torch), and its `cpu`, through tensors, streams and events alone.
+
+Memories: `torch:TYPE:N` as torch names the device (`torch:cuda:0`, of AMD's GPUs too,
+`torch:xpu:1`, `torch:cpu:0`), and on the host `host:N` (pinned), `host:N/huge` and
+`host:N/pageable`. Engines: `ce`, torch's copy of one tensor to another, and `sm`, its operations on
+the owner. A backend made for the device is the better one where there is any: it reads with either
+end, times what torch cannot, and needs no torch. The modules: reasons for refusal (refusals),
+devices and error translation (runtime), tensors (buffer, content), what is enqueued (work,
+kernels), works timed by events behind a gate (gated), products of matrices (matmul).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from linkgauge.backends.affinity import settle
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
+from linkgauge.backends.rules import check_alone, check_own_arrays, check_work, lacking
+from linkgauge.backends.threaded import ThreadedGroup
+from linkgauge.model.arrays import ARRAYS
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.matmul import PRODUCTS
+from linkgauge.model.memory import Memory
+from linkgauge.model.settings import EngineSettings
+from linkgauge.model.transfer import Engine, Operation, Transfer
+
+from . import refusals
+from .buffer import TorchBuffer, allocate, own
+from .gated import GatedGroup
+from .kernels import KernelWork
+from .matmul import ProductGroup, ProductWork
+from .runtime import TorchDevice, discover
+from .work import CopyWork, Threaded, Work, streams_of
+
+REMEDY = "pip install 'linkgauge[ai]'"
+
+
+def create(engines: EngineSettings, host: Host) -> Backend:
+    """The backend for all devices of torch. Raises Unsupported, in one line, if torch is missing or
+    does not load."""
+    try:
+        torch = import_module("torch")
+    except (ImportError, OSError) as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
+        said = (str(error).splitlines() or ["no reason"])[0]
+        why = "torch is not installed" if missing else f"torch does not load ({said})"
+        raise Unsupported(f"{why}: {REMEDY}") from error
+    return TorchBackend(discover(torch), host.nodes, engines)
+
+
+class TorchBackend:
+    """Implements protocol.Backend for `units`; `nodes` are the host's."""
+
+    name = refusals.SPACE
+
+    def __init__(
+        self,
+        units: Sequence[TorchDevice],
+        nodes: Sequence[Node],
+        engines: EngineSettings = EngineSettings(),  # noqa: B008
+    ) -> None:
+        self._engines = engines
+        self._facts = [unit.facts for unit in units]
+        self._units = {unit.memory: unit for unit in units}
+        self._nodes = {node.index: node for node in nodes}
+        self._buffers: weakref.WeakSet[TorchBuffer] = weakref.WeakSet()
+        self._groups: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def devices(self) -> tuple[Device, ...]:
+        return tuple(facts.device for facts in self._facts)
+
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        return refusals.refusal(transfer, self._facts, sorted(self._nodes))
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        return refusals.remarks(transfer, self._facts)
+
+    def reach(self, memory: Memory, engine: Engine) -> object:
+        """Memory that the host pins serves the devices of one kind."""
+        return memory, engine.owner.space
+
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
+        """Raises AllocationError for lack of memory, and Unsupported if host memory cannot be bound
+        as its kind says."""
+        unit = self._units[memory if memory.is_device else engine.owner]
+        node = self._nodes.get(memory.index or 0) if memory.is_host else None
+        if memory.is_host and node is None:
+            raise Unsupported(f"no node {memory.place} on this machine")
+        buffer = allocate(unit, memory, size, node, len(self._nodes) == 1)
+        self._buffers.add(buffer)
+        return buffer
+
+    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        own(buffer).fill(size, pattern, seed, inverted)
+
+    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
+        return own(buffer).first_mismatch(size, pattern, seed)
+
+    def checksum(self, buffer: Buffer, size: int) -> int:
+        return own(buffer).checksum(size)
+
+    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+        check_work(copies, operation)
+        if operation in PRODUCTS:
+            return self._product(copies, operation)
+        if operation in ARRAYS:
+            check_own_arrays(self.name, copies, operation)
+        elif operation != "copy":
+            raise lacking(self.name, operation)
+        self._settle(copies)
+        return self._group(copies, [self._work(copy, operation) for copy in copies])
+
+    def _product(self, copies: Sequence[Copy], operation: Operation) -> Group:
+        check_alone(copies)
+        self._settle(copies)
+        unit = self._units[copies[0].transfer.engine.owner]
+        work = ProductWork(unit, copies[0], operation)
+        return ProductGroup(self._group(copies, [work]), work)
+
+    def _group(self, copies: Sequence[Copy], works: Sequence[Work]) -> Group:
+        """The works, one of each copy, timed by events if all of them can be."""
+        known = refusals.known_by(self._facts)
+        gated = all(
+            refusals.is_gated(copy.transfer, known[copy.transfer.engine.owner]) for copy in copies
+        )
+        return self._keep(GatedGroup(works) if gated else _threaded(works))
+
+    def _work(self, copy: Copy, operation: Operation) -> Work:
+        units = self._units_of(copy.transfer)
+        if copy.transfer.engine.kind == "sm":
+            return KernelWork(units[0], copy, operation)
+        return CopyWork(units, copy)
+
+    def _units_of(self, transfer: Transfer) -> list[TorchDevice]:
+        """The devices that take part, the engine's owner first."""
+        places = (transfer.engine.owner, *transfer.memories)
+        return [self._units[place] for place in dict.fromkeys(places) if place.is_device]
+
+    def _settle(self, copies: Sequence[Copy]) -> None:
+        """Moves the controlling thread to the node of the host memory, else of the device. torch's
+        `cpu` works with all CPUs."""
+        owner = self._units[copies[0].transfer.engine.owner]
+        if self._engines.affinity and not owner.is_cpu:
+            hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
+            settle(self._nodes, hosts[0] if hosts else owner.facts.device.near)
+
+    def _keep(self, group: Group) -> Group:
+        """The group, which close() closes."""
+        self._groups.add(group)
+        return group
+
+    def close(self) -> None:
+        """Closes groups first: copies of an armed group still use the buffers."""
+        for group in list(self._groups):
+            group.close()
+        for buffer in list(self._buffers):
+            buffer.free()
+
+
+def _threaded(works: Sequence[Work]) -> ThreadedGroup:
+    return ThreadedGroup(
+        [Threaded(work, own) for work, own in zip(works, streams_of(works), strict=True)]
+    )

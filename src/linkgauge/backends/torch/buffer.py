@@ -1,0 +1,199 @@
+"""Memory that torch copies: of its devices, and of the host. All of it is tensors of bytes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from linkgauge._native import Kind
+from linkgauge.backends import native
+from linkgauge.backends.protocol import Buffer, Pattern
+from linkgauge.backends.shift import shift_within
+from linkgauge.model.errors import BackendError
+from linkgauge.model.machine import Node
+from linkgauge.model.memory import Memory
+from linkgauge.model.result import Placement
+from linkgauge.model.units import approximate_size
+
+from . import content
+from .runtime import TorchDevice, calling
+
+_PORTABLE = 1
+"""cudaHostRegisterPortable: pinned for all devices (HIP's is the same)."""
+
+
+class TorchBuffer:
+    """Bytes that torch can copy, as a `tensor`. `unit` is the device that it was allocated for."""
+
+    warnings: tuple[str, ...] = ()
+    _tensor: Any = None
+
+    def __init__(self, unit: TorchDevice, memory: Memory, size: int) -> None:
+        self.unit, self.memory, self.size = unit, memory, size
+
+    @property
+    def tensor(self) -> Any:
+        if self._tensor is None:
+            raise BackendError("prepare", f"the buffer of {self.memory} is freed")
+        return self._tensor
+
+    def placement(self) -> Placement:
+        return Placement(str(self.memory), self.size)
+
+    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        raise NotImplementedError
+
+    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
+        raise NotImplementedError
+
+    def checksum(self, size: int) -> int:
+        raise NotImplementedError
+
+    def free(self) -> None:
+        """Idempotent."""
+        self._tensor = None
+
+
+class DeviceBuffer(TorchBuffer):
+    """Memory of an accelerator, filled and compared there."""
+
+    def __init__(self, unit: TorchDevice, memory: Memory, size: int) -> None:
+        super().__init__(unit, memory, size)
+        shift = shift_within(size)
+        self._whole = _empty(unit, memory, size + shift)
+        self._tensor = self._whole[shift:]
+
+    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        with calling("fill", str(self.memory)):
+            content.fill(self.unit.torch, self.tensor[:size], pattern, seed, inverted)
+            self.unit.finish()
+
+    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
+        with calling("compare", str(self.memory)):
+            return content.first_mismatch(self.unit.torch, self.tensor[:size], pattern, seed)
+
+    def checksum(self, size: int) -> int:
+        with calling("checksum", str(self.memory)):
+            return content.checksum(self.unit.torch, self.tensor[:size])
+
+    def free(self) -> None:
+        if self._tensor is not None:
+            self._tensor = self._whole = None
+            self.unit.let_go()
+
+
+class AddressedBuffer(TorchBuffer):
+    """Memory that the host reaches, filled and compared by its threads: of torch's `cpu`, or pinned
+    by torch's own allocator. `address` is its first byte."""
+
+    _cpus: Sequence[int] = ()
+    _placement: Placement | None = None
+
+    def __init__(
+        self,
+        unit: TorchDevice,
+        memory: Memory,
+        size: int,
+        cpus: Sequence[int] = (),
+        pinned: bool = False,
+    ) -> None:
+        super().__init__(unit, memory, size)
+        self._cpus = cpus or sorted(os.sched_getaffinity(0))
+        self._tensor = self._allocate(pinned)
+        self.address = int(self._tensor.data_ptr())
+        if self._placement is None:
+            self.fill(size, Pattern.WORDS, 0, False)  # touched first by CPUs of the right node
+            node = native.node_of(self.address, size)
+            self._placement = Placement(str(memory), size, node, locked=pinned or None)
+        self.warnings = tuple(native.misplaced(memory, self._placement))
+
+    def _allocate(self, pinned: bool) -> Any:
+        return _empty(self.unit, self.memory, self.size, pinned)
+
+    def placement(self) -> Placement:
+        return self._placement or super().placement()
+
+    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        native.fill(self.address, size, pattern, seed, inverted, self._cpus)
+
+    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
+        return native.first_mismatch(self.address, size, pattern, seed, self._cpus)
+
+    def checksum(self, size: int) -> int:
+        return native.checksum(self.address, size, self._cpus)
+
+
+class NodeBuffer(AddressedBuffer):
+    """Memory of the native core, bound to its node and first touched there. For a device of CUDA or
+    ROCm, the runtime then pins it, unless it is pageable: torch's own allocator neither binds
+    memory nor asks for huge pages."""
+
+    def __init__(
+        self, unit: TorchDevice, memory: Memory, size: int, node: Node, alone: bool
+    ) -> None:
+        self._node, self._alone = node, alone
+        self._pins = memory.kind != "pageable" and unit.facts.type == "cuda"
+        super().__init__(unit, memory, size, node.cpus)
+
+    def _allocate(self, pinned: bool) -> Any:
+        kind = native.KINDS.get(self.memory.kind, Kind.PINNED)
+        self._pages, placement = native.allocate(
+            self.memory, self.size, kind, self._node.index, self._alone, self._cpus
+        )
+        address = self._pages.address
+        try:
+            if self._pins:
+                self._register(address)
+                placement = msgspec.structs.replace(placement, locked=True)
+        except BackendError:
+            self._pages.close()
+            raise
+        self._placement = placement
+        window = (ctypes.c_uint8 * self.size).from_address(address)
+        return self.unit.torch.frombuffer(window, dtype=self.unit.torch.uint8)
+
+    def _register(self, address: int) -> None:
+        about = f"{approximate_size(self.size)} of {self.memory}"
+        with calling("cudaHostRegister", about):
+            runtime = self.unit.torch.cuda.cudart()
+            with self.unit.torch.cuda.device(self.unit.device):
+                status = runtime.cudaHostRegister(address, self.size, _PORTABLE)
+        if int(status) != 0:
+            raise BackendError("cudaHostRegister", f"status {status} ({about})")
+
+    def free(self) -> None:
+        if self._tensor is not None:
+            super().free()
+            if self._pins:
+                self.unit.torch.cuda.cudart().cudaHostUnregister(self.address)
+            self._pages.close()
+
+
+def own(buffer: Buffer | None) -> TorchBuffer:
+    """The buffer as ours. Raises BackendError for another backend's."""
+    if not isinstance(buffer, TorchBuffer):
+        raise BackendError("prepare", f"{buffer!r} is not a buffer of the torch backend")
+    return buffer
+
+
+def allocate(
+    unit: TorchDevice, memory: Memory, size: int, node: Node | None, alone: bool
+) -> TorchBuffer:
+    """Memory that the device can copy; `node` is that of host memory, `alone` if there is no other.
+    Raises AllocationError for lack of memory, Unsupported if it cannot be bound as its kind
+    says."""
+    if node is None:
+        return (AddressedBuffer if unit.is_cpu else DeviceBuffer)(unit, memory, size)
+    if unit.facts.binds or memory.kind == "pageable":
+        return NodeBuffer(unit, memory, size, node, alone)
+    return AddressedBuffer(unit, memory, size, node.cpus, pinned=True)
+
+
+def _empty(unit: TorchDevice, memory: Memory, size: int, pinned: bool = False) -> Any:
+    where = {"pin_memory": True} if pinned else {"device": unit.device}
+    with calling("torch.empty", f"{approximate_size(size)} of {memory}"):
+        return unit.torch.empty(size, dtype=unit.torch.uint8, **where)

@@ -1,0 +1,188 @@
+"""Works on streams that start together, timed by events: on devices of CUDA and ROCm.
+
+No event of torch can be set by the host, so the gate is a kernel that takes its time (torch's own
+`_sleep`, which its tests use): all is enqueued behind it while it runs. A sample counts only if the
+gate was still closed when the last copy had been enqueued; else it is taken again behind a longer
+one. A warm-up follows the gate. When all are warm, the first stream records its start; the others
+wait for that and record their own. After its loops each stream records an end, and the first stream
+waits for all of these and records the end of the whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.model.errors import BackendError
+
+from .runtime import calling, current
+from .work import Streams, Work, streams_of
+
+QUEUE = 800
+"""How many operations may wait behind the gate on one device: a call on a full queue, of about
+1024, blocks until the device proceeds."""
+SAMPLE_SECONDS = 0.010
+"""As of backend cuda: events resolve half a microsecond, and some copies take 9 µs more."""
+LAPS = 16
+"""Samples behind one gate."""
+_OVERHEAD = LAPS + 12
+"""Operations beside a work's loops: events, waits, the warm-up."""
+_BETWEEN = 4
+"""Operations of a copy between devices, with the events by which torch orders them."""
+_FIRST_GATE = 2e-3
+_MARGIN, _SURPLUS = 1.5, 5e-4
+"""A gate lasts this many times as long as it took to enqueue all, and so many seconds more."""
+_MOST_TRIES = 8
+_MILLI = 1e-3
+
+
+class Lane:
+    """A work with its streams and events."""
+
+    def __init__(self, work: Work, streams: Streams) -> None:
+        self.work, self.streams = work, streams
+        self.unit, self.stream = streams[0]
+        self.warm, self.start = self.unit.event(), self.unit.event()
+        self._spare: list[Any] = []
+        self.laps: list[Any] = []
+
+    def enqueue(self, loops: int) -> None:
+        with current(self.streams):
+            self.work.enqueue(loops)
+
+    def begin(self, laps: int) -> None:
+        """Makes events for so many laps."""
+        while len(self._spare) < laps:
+            self._spare.append(self.unit.event())
+        self.laps = self._spare[:laps]
+
+    def wait_for(self, event: Any) -> None:
+        self.stream.wait_event(event)
+
+
+class GatedGroup(Gated):
+    """Works that all start behind one gate."""
+
+    def __init__(self, works: Sequence[Work], pace: Pace | None = None) -> None:
+        with calling("torch.Event"):
+            self._lanes = [Lane(*each) for each in zip(works, streams_of(works), strict=True)]
+            self._first = self._lanes[0]
+            self._gate, self._total = self._first.unit.event(), self._first.unit.event()
+        self._hold = _FIRST_GATE
+        self._held = False
+        self.most_loops = most_loops(works)
+        self.pace = pace or Pace(SAMPLE_SECONDS, laps=LAPS)
+
+    def open(self) -> None:
+        """Closes the gate, enqueues all behind it, and lets it end by itself."""
+        super().open()
+        self._held = self._enqueue(*(self._armed or (1, 1)))
+
+    def wait(self) -> Timing:
+        """Seconds by events. Raises BackendError if a device failed, or if no gate held for as long
+        as it took to enqueue all."""
+        loops, laps = self.pass_gate()
+        self._finish()
+        for _ in range(_MOST_TRIES):
+            if self._held:
+                return self._timing()
+            self._held = self._enqueue(loops, laps)
+            self._finish()
+        raise BackendError("gate", f"not closed for the {self._hold:.3g} s that enqueueing takes")
+
+    def _enqueue(self, loops: int, laps: int) -> bool:
+        """Enqueues all; whether the gate was closed meanwhile, or until the queues were full. The
+        next gate lasts as long as this took."""
+        with calling("enqueue"):
+            began, held = time.monotonic(), None
+            self._close_gate()
+            self._warm_up()
+            self._record_starts(laps)
+            for lap in range(laps):
+                left = loops
+                while left:
+                    left -= (now := min(left, self.most_loops))
+                    for lane in self._lanes:
+                        lane.enqueue(now)
+                    if held is None and (left or lap + 1 == laps):
+                        held, took = not self._gate.query(), time.monotonic() - began
+                for lane in self._lanes:
+                    lane.laps[lap].record(lane.stream)
+            self._record_end()
+        needed = took * _MARGIN + _SURPLUS
+        self._hold = max(needed, self._hold if held else 2 * self._hold)
+        return bool(held)
+
+    def _close_gate(self) -> None:
+        first = self._first
+        with current(first.streams):
+            first.unit.sleep(self._hold)
+        self._gate.record(first.stream)
+        for lane in self._lanes:
+            for _, stream in lane.streams:
+                stream.wait_event(self._gate)
+
+    def _warm_up(self) -> None:
+        for lane in self._lanes:
+            lane.enqueue(1)
+            lane.warm.record(lane.stream)
+
+    def _record_starts(self, laps: int) -> None:
+        first, *others = self._lanes
+        for lane in others:
+            first.wait_for(lane.warm)
+        first.start.record(first.stream)
+        for lane in others:
+            lane.wait_for(first.start)
+            lane.start.record(lane.stream)
+        for lane in self._lanes:
+            lane.begin(laps)
+
+    def _record_end(self) -> None:
+        first, *others = self._lanes
+        for lane in others:
+            first.wait_for(lane.laps[-1])
+        self._total.record(first.stream)
+
+    def _finish(self) -> None:
+        with calling("synchronize"):
+            self._total.synchronize()
+        for lane in self._lanes:
+            for unit, stream in lane.streams:
+                unit.finish(stream)
+
+    def _timing(self) -> Timing:
+        with calling("Event.elapsed_time"):
+            progress = tuple(self._progress(lane) for lane in self._lanes)
+            span = self._first.start.elapsed_time(self._total) * _MILLI
+        return Timing(
+            seconds=tuple(times[-1] - times[0] for times in progress),
+            span=span,
+            checksums=(None,) * len(progress),
+            progress=progress,
+        )
+
+    def _progress(self, lane: Lane) -> tuple[float, ...]:
+        """The lane's start and the end of each lap, since the first start; by its own device's
+        clock, which is not that of others."""
+        same = lane.unit is self._first.unit
+        at = self._first.start.elapsed_time(lane.start) * _MILLI if same else 0.0
+        return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.laps)
+
+    def close(self) -> None:
+        """Nothing is enqueued between open() and wait() but in wait() itself."""
+        super().close()
+        with suppress(BackendError):
+            for lane in self._lanes:
+                lane.unit.finish(lane.stream)
+
+
+def most_loops(works: Sequence[Work]) -> int:
+    """How many loops fit behind the gate on every device; at least one."""
+    units = {id(unit): unit for work in works for unit in work.units}.values()
+    each = _BETWEEN if any(len(work.units) > 1 for work in works) else 1
+    counts = [sum(unit in work.units for work in works) for unit in units]
+    return max(1, min((QUEUE // count - _OVERHEAD) // each for count in counts))

@@ -1,0 +1,62 @@
+"""What torch's own kernels do in the memory of one device: a copy, a write, what STREAM does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from linkgauge.backends.protocol import Copy
+from linkgauge.model.arrays import ARRAYS
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.transfer import Operation
+
+from . import content
+from .buffer import own
+from .refusals import NO_READS
+from .runtime import TorchDevice, calling
+
+
+class KernelWork:
+    """One call of torch for each loop, which launches a kernel over all of the buffers. (A buffer
+    whose size is no multiple of 8 takes a kernel over bytes.)"""
+
+    def __init__(self, unit: TorchDevice, copy: Copy, operation: Operation) -> None:
+        self.units = (unit,)
+        if copy.destination is None:
+            raise Unsupported(f"{copy.transfer}: {NO_READS}")
+        self._call = _call(unit.torch, copy, operation)
+
+    def enqueue(self, loops: int) -> None:
+        with calling("launch"):
+            for _ in range(loops):
+                self._call()
+
+
+def _call(torch: Any, copy: Copy, operation: Operation) -> Callable[[], object]:
+    into = own(copy.destination).tensor[: copy.size]
+    if copy.source is None:
+        return _writes(torch, into, copy)
+    work = ARRAYS.get(operation)
+    if work is None or not work.computes:
+        kind = torch.uint8 if copy.size % content.WORD else torch.int64
+        ends = own(copy.source).tensor[: copy.size].view(kind), into.view(kind)
+        return partial(torch.add, ends[0], 0, out=ends[1])
+    numbers = into.view(torch.float64)
+    arrays = own(copy.source).tensor.view(torch.float64)
+    b, c = arrays[: numbers.numel()], arrays[numbers.numel() : 2 * numbers.numel()]
+    if work.kind == "scale":
+        return partial(torch.mul, b, 3.0, out=numbers)
+    return partial(torch.add, b, c, alpha=3.0 if work.kind == "triad" else 1.0, out=numbers)
+
+
+def _writes(torch: Any, into: Any, copy: Copy) -> Callable[[], object]:
+    """Stores word 0 of the seed's pattern everywhere; what is left of a last word, by a copy."""
+    whole = copy.size // content.WORD * content.WORD
+    word = content.first_word(copy.seed)
+    fill = partial(into[:whole].view(torch.int64).fill_, word)
+    if copy.size == whole:
+        return fill
+    left = list(word.to_bytes(content.WORD, "little", signed=True)[: copy.size - whole])
+    end = partial(into[whole:].copy_, torch.tensor(left, dtype=torch.uint8, device=into.device))
+    return lambda: (fill(), end())

@@ -1,0 +1,127 @@
+"""Products of matrices by torch.matmul, as backend cuda has cuBLAS make them: 10 to warm up, then
+100."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linkgauge.backends.protocol import Copy, Group, Pace, Timing
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.matmul import (
+    BLOCK,
+    operations_of,
+    order_of,
+    tolerance,
+    wrong_sum,
+)
+from linkgauge.model.transfer import PRODUCT_SAMPLES, Operation
+
+from .runtime import TorchDevice, calling
+
+WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
+_TYPES = {
+    "matmul-fp32": "float32",
+    "matmul-tf32": "float32",
+    "matmul-bf16": "bfloat16",
+    "matmul-fp16": "float16",
+}
+_TF32: Operation = "matmul-tf32"
+
+
+class ProductWork:
+    """A, B and their product on a device; a loop is one product."""
+
+    def __init__(self, unit: TorchDevice, copy: Copy, operation: Operation) -> None:
+        if operation == _TF32 and (unit.facts.type != "cuda" or unit.torch.version.hip):
+            raise Unsupported(f"{unit.memory} has no TF32: NVIDIA's GPUs do")
+        self.units = (unit,)
+        self.operation = operation
+        self.order = order_of(copy.size)
+        self._unit, self._seed = unit, copy.seed
+        torch = unit.torch
+        kind = getattr(torch, _TYPES[str(operation)])
+        shape = self.order, self.order
+        # Drawn on the host, so that every device multiplies the same.
+        draw = torch.Generator().manual_seed(copy.seed)
+        with calling("torch.empty", f"matrices of {unit.memory}"):
+            self._a, self._b = (
+                torch.randn(shape, generator=draw).to(kind).to(unit.device) for _ in range(2)
+            )
+            self.product = torch.full(shape, torch.nan, dtype=kind, device=unit.device)
+        self.enqueue(1 if unit.is_cpu else WARM_UPS)
+        unit.finish()
+
+    def enqueue(self, loops: int) -> None:
+        torch = self._unit.torch
+        precision = "high" if self.operation == _TF32 else "highest"
+        before = torch.get_float32_matmul_precision()
+        with calling("torch.matmul"):
+            torch.set_float32_matmul_precision(precision)
+            try:
+                for _ in range(loops):
+                    torch.matmul(self._a, self._b, out=self.product)
+            finally:
+                torch.set_float32_matmul_precision(before)
+
+    def spoil(self) -> None:
+        """Overwrites the product, so that an old one does not pass for a new one."""
+        self.product.fill_(self._unit.torch.nan)
+        self._unit.finish()
+
+    def mismatch(self) -> str | None:
+        """What is wrong with the product. Compares sums of `BLOCK` neighbours in each of its rows,
+        with signs drawn by lot, with A times those of B, in double precision (Freivalds, 1977)."""
+        torch = self._unit.torch
+        draw = torch.Generator().manual_seed(self._seed)
+        signs = torch.randint(0, 2, (self.order,), generator=draw).double() * 2 - 1
+        with calling("compare the product"):
+            a, b, product = (self._double(one) for one in (self._a, self._b, self.product))
+            signs = signs.to(a.device)
+            expected, found = a @ self._folded(b, signs), self._folded(product, signs)
+            # A difference that is no number compares as false.
+            close = (found - expected).abs() <= tolerance(self.operation, self.order)
+            wrong = (~close).nonzero()
+            if not len(wrong):
+                return None
+            row, block = (int(place) for place in wrong[0])
+            sums = float(found[row, block]), float(expected[row, block])
+        return wrong_sum(self.order, row, block, *sums)
+
+    def _double(self, matrix: Any) -> Any:
+        """In double precision; Apple's GPUs have none."""
+        return (matrix.cpu() if self._unit.facts.type == "mps" else matrix).double()
+
+    def _folded(self, matrix: Any, signs: Any) -> Any:
+        """The signed sums of `BLOCK` columns each."""
+        blocks = -(-self.order // BLOCK)
+        signed = self._unit.torch.nn.functional.pad(
+            matrix * signs, (0, blocks * BLOCK - self.order)
+        )
+        return signed.view(self.order, blocks, BLOCK).sum(dim=2)
+
+
+class ProductGroup:
+    """A group of one work, whose product is checked."""
+
+    def __init__(self, group: Group, work: ProductWork) -> None:
+        self._group, self._work = group, work
+        self.most_loops = group.most_loops
+        self.pace = Pace(0.0, PRODUCTS_A_SAMPLE, PRODUCT_SAMPLES, steps=operations_of(work.order))
+        if work.units[0].is_cpu:  # as the host's own are sampled
+            self.pace = Pace(loops=1, steps=operations_of(work.order))
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        self._work.spoil()
+        self._group.arm(loops, laps)
+
+    def open(self) -> None:
+        self._group.open()
+
+    def wait(self) -> Timing:
+        return self._group.wait()
+
+    def mismatch(self) -> str | None:
+        return self._work.mismatch()
+
+    def close(self) -> None:
+        self._group.close()

@@ -1,0 +1,149 @@
+"""What torch cannot measure, and what a reader of its figures must know.
+
+Plain facts in, sentences out: nothing here calls torch, so that every rule can be tested without
+its devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from linkgauge.backends.rules import no_node, of_copy_engine, of_load
+from linkgauge.model.errors import NoPeerAccess, Unsupported
+from linkgauge.model.machine import Device
+from linkgauge.model.memory import STAGING, Memory
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.transfer import Transfer
+
+SPACE = "torch"
+NO_READS = "torch has no operation that only reads memory and tells what it has read"
+HOST_CLOCK = "timed by the host's clock, until the device has finished: its calls count"
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """Input of the rules. `type` is torch's name for the device's kind (`cuda`, of AMD's GPUs too),
+    `peers` are the devices whose memory it reaches; with `gated`, events time what waits behind a
+    gate. `binds` means that pinned memory can be bound to a node, because torch pins memory that is
+    there."""
+
+    device: Device
+    type: str
+    peers: tuple[str, ...] = ()
+    gated: bool = False
+    binds: bool = True
+
+    @property
+    def memory(self) -> Memory:
+        return parse_memory(self.device.memory)
+
+
+def known_by(facts: Sequence[Facts]) -> dict[Memory, Facts]:
+    """The devices by their memories."""
+    return {fact.memory: fact for fact in facts}
+
+
+def refusal(
+    transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]
+) -> str | Unsupported | None:
+    """Why this transfer cannot be carried out on these devices and host nodes, or None."""
+    return next(_reasons(transfer, known_by(facts), nodes), None)
+
+
+def remarks(transfer: Transfer, facts: Sequence[Facts]) -> tuple[str, ...]:
+    """How it is timed, unless that is by events, and whether both ends are one DRAM. For transfers
+    that `refusal` accepts."""
+    return tuple(_remarks(transfer, known_by(facts)))
+
+
+def is_gated(transfer: Transfer, owner: Facts) -> bool:
+    """Whether events time it behind a gate: copies of pageable memory block the calling thread."""
+    return owner.gated and not any(memory.kind == "pageable" for memory in transfer.memories)
+
+
+def _remarks(transfer: Transfer, known: dict[Memory, Facts]) -> Iterator[str]:
+    owner = known[transfer.engine.owner]
+    if not is_gated(transfer, owner):
+        yield HOST_CLOCK
+    if not transfer.memories:
+        yield f"products by torch.matmul ({owner.device.notes[0]})"
+    places = {memory.place for memory in transfer.memories}
+    shared = all(not p.is_device or known[p].device.shares_host_memory for p in places)
+    if len(places) > 1 and shared:
+        one, other = sorted(map(str, places))
+        yield f"{one} and {other} share one DRAM"
+
+
+def _reasons(
+    transfer: Transfer, known: dict[Memory, Facts], nodes: Sequence[int]
+) -> Iterator[str | Unsupported]:
+    for memory in (*transfer.memories, transfer.engine.owner):
+        yield from _unreachable(memory, known, nodes)
+    yield from of_load(transfer)
+    yield from of_copy_engine(transfer)
+    yield from _wrong_engine(transfer)
+    owner = known[transfer.engine.owner]
+    for memory in transfer.memories:
+        if memory.is_host:
+            yield from _host_reasons(memory, owner, len(nodes))
+    yield from _pair_reasons(transfer, owner)
+
+
+def _unreachable(memory: Memory, known: dict[Memory, Facts], nodes: Sequence[int]) -> Iterator[str]:
+    if memory.rank is not None:
+        yield f"{memory.place} belongs to another process: torch has no memory across processes"
+    elif memory.is_host:
+        yield from no_node(memory, nodes)
+    elif memory.backend != SPACE:
+        yield f"torch does not reach {memory.place}"
+    elif memory not in known:
+        yield f"no {memory.place} here: there is {', '.join(map(str, known))}"
+
+
+def _wrong_engine(transfer: Transfer) -> Iterator[str]:
+    engine, ends = transfer.engine, transfer.memories
+    if not engine.owner.is_device:
+        yield f"only a device of torch can do this, not {engine.owner}: host threads do"
+    if engine.kind not in ("ce", "sm"):
+        yield f"torch has no engine {engine.kind}: use ce"
+    devices = {memory.place for memory in ends if memory.is_device}
+    if engine.kind == "sm" and (len(devices) > 1 or any(memory.is_host for memory in ends)):
+        yield "kernels of torch reach the memory of their own device alone: use ce"
+    if len(ends) == 1 and transfer.destination.is_null:
+        yield NO_READS
+    if transfer.both_ways:
+        yield "torch copies one way at a time: join two transfers with '&' instead"
+    if len(ends) == 2 and not devices:
+        yield "neither end is the memory of a device of torch"
+    if devices and engine.owner.place not in devices:
+        yield f"{engine.owner} holds neither end: torch copies on one of the two"
+
+
+def _host_reasons(memory: Memory, owner: Facts, nodes: int) -> Iterator[str]:
+    if memory.kind not in ("", "pageable", "huge", STAGING):
+        yield f"torch has no {memory.kind} host memory"
+    if owner.binds or memory.kind == "pageable":
+        return
+    if memory.kind != "":
+        itself = f"torch allocates pinned memory for {owner.type} itself"
+        yield f"{itself}: use host:N or host:N/pageable"
+    if nodes > 1 and memory.index != owner.device.near:
+        # Whoever allocates places: only near the device does the label match.
+        yield (
+            f"torch cannot bind pinned memory for {owner.type} to a node: only "
+            f"host:{owner.device.near}, nearest to {owner.device.memory}, can be measured"
+        )
+
+
+def _pair_reasons(transfer: Transfer, owner: Facts) -> Iterator[str | Unsupported]:
+    devices = [memory for memory in transfer.memories if memory.is_device]
+    if len(devices) < 2 or devices[0] == devices[1]:
+        return
+    source, destination = devices
+    if source.space != destination.space:
+        yield f"torch copies from {source} to {destination} by way of the host"
+    elif transfer.engine.owner != source:
+        yield f"torch copies between devices on a stream of the source ({source}): a write alone"
+    elif str(destination) not in owner.peers:
+        yield NoPeerAccess(f"no peer access from {source} to {destination}: torch uses the host")

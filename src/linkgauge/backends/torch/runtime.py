@@ -1,0 +1,226 @@
+"""torch's devices, their streams and events, and the translation of its errors.
+
+Nothing here imports torch: `torch.create` does, once it knows that it is installed, and hands the
+module over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from functools import cached_property
+from typing import Any
+
+from linkgauge.machine.numa import near_node
+from linkgauge.machine.tree import ROOT, Root
+from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.machine import Device
+
+from .refusals import SPACE, Facts
+
+_SHORT = ("out of memory", "can't allocate memory", "not enough memory", "invalid buffer size")
+"""What messages of torch say where memory is short, beside its own exception."""
+_LARGEST = 1 << 62
+_SLEEP = 1 << 20
+"""Cycles of a first sleep, which shows how long a cycle is."""
+_MILLI = 1e-3
+
+
+@contextmanager
+def calling(call: str, about: str = "") -> Iterator[None]:
+    """Translates torch's errors, which are RuntimeErrors whatever they are of: AllocationError
+    where memory is short, Unsupported for what a device lacks, else BackendError, in one line;
+    `about` says what the call was for."""
+    try:
+        yield
+    except (RuntimeError, MemoryError, TypeError) as error:
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason")
+        if isinstance(error, NotImplementedError) or "not implemented for" in said:
+            raise Unsupported(f"{call}: {said}") from error
+        short = any(text in str(error).lower() for text in _SHORT)
+        kind = AllocationError if short or isinstance(error, MemoryError) else BackendError
+        raise kind(call, f"{said} ({about})" if about else said) from error
+
+
+class TorchDevice:
+    """One device: what torch calls it, its streams, and how long its clock's cycles are."""
+
+    def __init__(self, torch: Any, facts: Facts) -> None:
+        self.torch = torch
+        self.facts = facts
+        self.memory = facts.memory
+        self.device = torch.device(facts.type, facts.device.index)
+        self.is_cpu = facts.type == "cpu"
+        self._module: Any = getattr(torch, facts.type, None)
+        self._streams: list[Any] = []
+
+    @property
+    def has_streams(self) -> bool:
+        return not self.is_cpu and hasattr(self._module, "Stream")
+
+    def stream(self, number: int) -> Any:
+        """A stream of its own for each of the works that run at once; None without streams."""
+        if not self.has_streams:
+            return None
+        with calling("torch.Stream"):
+            while len(self._streams) <= number:
+                self._streams.append(self._module.Stream(device=self.device))
+        return self._streams[number]
+
+    def on(self, stream: Any) -> AbstractContextManager[Any]:
+        """A context in which torch enqueues this device's work on the stream."""
+        return nullcontext() if stream is None else self._module.stream(stream)
+
+    def event(self) -> Any:
+        """An event that carries a time. Only of devices that are gated."""
+        return self._module.Event(enable_timing=True)
+
+    def finish(self, stream: Any = None) -> None:
+        """Waits for the stream, or for all of the device."""
+        if self.is_cpu:
+            return
+        with calling("torch.synchronize"):
+            if stream is not None:
+                stream.synchronize()
+            elif self._module is not None and self.facts.type == "mps":
+                self._module.synchronize()
+            else:
+                self._module.synchronize(self.device)
+
+    def let_go(self) -> None:
+        """Gives memory that torch caches back to the device."""
+        empty = getattr(self._module, "empty_cache", None)
+        if empty is not None and not self.is_cpu:
+            with calling("torch.empty_cache"):
+                empty()
+
+    def sleep(self, seconds: float) -> None:
+        """Enqueues a kernel that holds the current stream for about so long."""
+        self._module._sleep(max(1, int(seconds * self._cycles)))  # noqa: SLF001  # no other name
+
+    @cached_property
+    def _cycles(self) -> float:
+        """Cycles of a sleep in a second: measured, after a first one that wakes the device."""
+        begin, end = self.event(), self.event()
+        with self.on(self.stream(0)):
+            self._module._sleep(_SLEEP)  # noqa: SLF001
+            begin.record()
+            self._module._sleep(_SLEEP)  # noqa: SLF001
+            end.record()
+        self.finish()
+        return float(_SLEEP / max(begin.elapsed_time(end) * _MILLI, 1e-9))
+
+
+@contextmanager
+def current(streams: Iterable[tuple[TorchDevice, Any]]) -> Iterator[None]:
+    """Has the calling thread enqueue on these streams, one for each device. The first device is
+    the current one."""
+    with ExitStack() as entered:
+        for unit, stream in reversed(tuple(streams)):
+            entered.enter_context(unit.on(stream))
+        yield
+
+
+def discover(torch: Any, root: Root = ROOT) -> tuple[TorchDevice, ...]:
+    """The devices of torch's accelerator, then its `cpu`."""
+    found: list[TorchDevice] = []
+    with calling("torch.accelerator"):
+        kind = accelerator(torch)
+        if kind is not None:
+            module = getattr(torch, kind)
+            indices = range(int(module.device_count()))
+            found += [TorchDevice(torch, _facts(torch, kind, index, root)) for index in indices]
+    return (*found, TorchDevice(torch, _cpu(torch)))
+
+
+def accelerator(torch: Any) -> str | None:
+    """torch's name for the kind of accelerator that is here; None without one."""
+    known = getattr(torch, "accelerator", None)
+    if known is not None:  # torch 2.6 has it
+        here = known.current_accelerator() if known.is_available() else None
+        return None if here is None else str(here.type)
+    for kind in ("cuda", "xpu", "mps"):
+        module = getattr(torch, kind, None) or getattr(torch.backends, kind, None)
+        if module is not None and module.is_available():
+            return kind
+    return None
+
+
+def _facts(torch: Any, kind: str, index: int, root: Root) -> Facts:
+    module = getattr(torch, kind)
+    properties: Any = None
+    with suppress(AttributeError, RuntimeError):
+        properties = module.get_device_properties(index)
+    pci = pci_address(properties)
+    size = int(getattr(properties, "total_memory", 0)) or _recommended(module)
+    others = range(int(module.device_count())) if kind == "cuda" else ()
+    peers = tuple(
+        f"{SPACE}:{kind}:{other}"
+        for other in others
+        if other != index and module.can_device_access_peer(index, other)
+    )
+    device = Device(
+        memory=f"{SPACE}:{kind}:{index}",
+        model=str(getattr(properties, "name", kind)),
+        memory_bytes=size,
+        largest_buffer=size,
+        driver=_driver(torch, kind),
+        shares_host_memory=kind == "mps",
+        near=0 if pci is None else near_node(root, pci),
+        pci=pci,
+        uuid=_uuid(properties),
+        notes=tuple(_notes(torch, kind)),
+    )
+    gated = kind == "cuda" and hasattr(module, "_sleep")
+    return Facts(device, kind, peers, gated, binds=kind == "cuda")
+
+
+def _cpu(torch: Any) -> Facts:
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    device = Device(
+        memory=f"{SPACE}:cpu:0",
+        model=f"CPU, {torch.get_num_threads()} threads",
+        memory_bytes=size,
+        largest_buffer=size,
+        shares_host_memory=True,
+        notes=(f"torch {torch.__version__}",),
+        is_cpu=True,
+    )
+    return Facts(device, "cpu")
+
+
+def _notes(torch: Any, kind: str) -> Iterator[str]:
+    yield f"torch {torch.__version__}"
+    if kind == "cuda" and torch.version.hip is None:
+        yield "backend cuda, if it has the device, is the better one: it needs no torch"
+
+
+def _driver(torch: Any, kind: str) -> str:
+    """The version of the platform that this torch was made for."""
+    if kind == "cuda":
+        hip = torch.version.hip
+        return f"ROCm {hip}" if hip else f"CUDA {torch.version.cuda}"
+    return str(getattr(torch.version, kind, None) or "")
+
+
+def _recommended(module: Any) -> int:
+    """What Apple's devices may hold, else an unlikely number."""
+    with suppress(AttributeError, RuntimeError):
+        return int(module.recommended_max_memory())
+    return _LARGEST
+
+
+def _uuid(properties: Any) -> str | None:
+    uuid = getattr(properties, "uuid", None)
+    return None if uuid is None else f"GPU-{uuid}"
+
+
+def pci_address(properties: Any) -> str | None:
+    """A device's PCI address as sysfs writes it, of what torch says of the device; None where it
+    does not."""
+    parts = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
+    if None in parts[1:]:
+        return None
+    domain, bus, device = (int(part or 0) for part in parts)
+    return f"{domain:04x}:{bus:02x}:{device:02x}.0"
