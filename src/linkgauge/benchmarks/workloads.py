@@ -6,7 +6,7 @@ in no profile: they need torch, and take minutes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import NamedTuple
 
@@ -51,11 +51,10 @@ _DEVICE = _Scale("3b", "1b", ("bf16", "fp16", "fp32"), (1, 2, 4, 8, 16, 32, 64),
 class WorkloadRow(OnDevices, frozen=True):
     """A workload over torch's devices."""
 
-    def over(
-        self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
-    ) -> Sequence[DeviceSet]:
-        able = [fabric for fabric in fabrics if fabric.backend == BACKEND and fabric.devices]
-        return able or (DeviceSet(BACKEND, (), reason=NO_TORCH),)
+
+def lacking_torch(why: str | None) -> list[DeviceSet]:
+    """What workloads are laid out over where torch has no devices, and why it has none."""
+    return [DeviceSet(BACKEND, (), reason=why or NO_TORCH)]
 
 
 def _scale(device: Device) -> _Scale:
@@ -147,9 +146,7 @@ def _offload(fabric: DeviceSet) -> Iterator[Cell]:
         prompt, numbers = (choice.prompts or scale.prompts)[-1], _numbers(choice, scale)[0]
         for kind, way in (("offload", "to host"), ("restore", "to device")):
             for batch in choice.batches or scale.few:
-                work = _asked(
-                    choice, scale, kind=kind, numbers=numbers, prompt=prompt, batch=batch
-                )
+                work = _asked(choice, scale, kind=kind, numbers=numbers, prompt=prompt, batch=batch)
                 yield _cell(device, f"{name}{way}", str(batch), Report.RATE, work)
 
 

@@ -36,6 +36,7 @@ COMMANDS = {
     "traffic": "traffic.traffic",
     "vary": "vary.vary",
     "scale": "scale.scale",
+    "ai": "ai.ai",
     "show": "show.show",
     "report": "report.report",
     "compare": "compare.compare",

@@ -29,8 +29,15 @@ def unmeasured(
 ) -> CellResult:
     """A cell without figures, and why: while it was in this phase."""
     place = planned.row, planned.column, planned.transfers, planned.report
-    does = {"operation": planned.operation, "workload": planned.workload}
-    return CellResult(*place, status, reason, kind=kind, phase=phase, **does)
+    return CellResult(
+        *place,
+        status,
+        reason,
+        operation=planned.operation,
+        workload=planned.workload,
+        kind=kind,
+        phase=phase,
+    )
 
 
 def skipped_by_plan(planned: PlannedCell) -> CellResult | None:

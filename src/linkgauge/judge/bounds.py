@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.model.workload import Workload, WorkDone
+from linkgauge.model.workload import WorkDone, Workload
 
 BoundKind = Literal["host link", "device link", "memory", "compute", "launch"]
 _ENOUGH = 0.5

@@ -21,6 +21,7 @@ from linkgauge.backends.affinity import settle
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rules import check_alone, check_own_arrays, check_work, lacking
 from linkgauge.backends.threaded import ThreadedGroup
+from linkgauge.backends.workloads import Workloads
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Host, Node
@@ -28,6 +29,7 @@ from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import Memory
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.workload import Workload
 
 from . import refusals
 from .buffer import TorchBuffer, allocate, own
@@ -70,6 +72,7 @@ class TorchBackend:
         self._nodes = {node.index: node for node in nodes}
         self._buffers: weakref.WeakSet[TorchBuffer] = weakref.WeakSet()
         self._groups: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._workloads: Workloads | None = None
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(facts.device for facts in self._facts)
@@ -114,6 +117,15 @@ class TorchBackend:
             raise lacking(self.name, operation)
         self._settle(copies)
         return self._group(copies, [self._work(copy, operation) for copy in copies])
+
+    def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
+        """The group of an AI workload on the engine's owner. Raises Unsupported if it does not fit
+        there."""
+        unit = self._units[transfer.engine.owner]
+        if self._engines.affinity and not unit.is_cpu:
+            settle(self._nodes, unit.facts.device.near)
+        self._workloads = self._workloads or Workloads(unit.torch)
+        return self._keep(self._workloads.group(unit.device, unit.memory, workload))
 
     def _product(self, copies: Sequence[Copy], operation: Operation) -> Group:
         check_alone(copies)
@@ -160,6 +172,8 @@ class TorchBackend:
             group.close()
         for buffer in list(self._buffers):
             buffer.free()
+        if self._workloads is not None:
+            self._workloads.close()
 
 
 def _threaded(works: Sequence[Work]) -> ThreadedGroup:

@@ -21,6 +21,7 @@ from .group import Work, WorkGroup
 from .pipeline import Pipeline
 from .ranks import Ranks, gather
 from .rates import measure_rates
+from .reference import Reference, model_of
 from .site import Site
 from .streaming import Moved, Streamed, streamed_bytes
 from .training import Training, training_bytes
@@ -99,12 +100,11 @@ def _key(site: Site, asked: Workload) -> object:
     return site.memory, asked.model, asked.numbers, asked.seed, asked.implementation, longer
 
 
-def _prefill(own: Workloads, site: Site, asked: Workload) -> Work:
-    return Prefill(own.decoder(site, asked), asked)
-
-
-def _decode(own: Workloads, site: Site, asked: Workload) -> Work:
-    return Decode(own.decoder(site, asked), asked)
+def _inference(own: Workloads, site: Site, asked: Workload) -> Work:
+    decoder = own.decoder(site, asked)
+    if asked.implementation == "transformers":
+        return Reference(decoder, model_of(decoder), asked)
+    return Prefill(decoder, asked) if asked.kind == "prefill" else Decode(decoder, asked)
 
 
 def _streamed(_: Workloads, site: Site, asked: Workload) -> Work:
@@ -135,8 +135,8 @@ def _little(_: Workload) -> int:
 
 _Maker = tuple[Callable[[Workloads, Site, Workload], Work], Callable[[Workload], int]]
 _MAKERS: dict[str, _Maker] = {
-    "prefill": (_prefill, needed_bytes),
-    "decode": (_decode, needed_bytes),
+    "prefill": (_inference, needed_bytes),
+    "decode": (_inference, needed_bytes),
     "streamed": (_streamed, streamed_bytes),
     "offload": (_moved, _cache_bytes),
     "restore": (_moved, _cache_bytes),

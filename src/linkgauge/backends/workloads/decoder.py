@@ -1,10 +1,10 @@
 """Llama's decoder over tensors: weights drawn by a seed, a pass over prompts, a step for one token.
 
 The same arithmetic as transformers' LlamaForCausalLM, which tests compare it with, number for
-number. It is not that class, since at batch 1 a step of it is 40 kernels a layer: here queries, keys
-and values are one product, so are both inputs of SwiGLU, residuals are added by the products that
-make them, and attention reads the keys and values of a cache of fixed place as they lie, so that a
-step can be captured as a CUDA graph.
+number. It is not that class, since at batch 1 a step of it is some 40 kernels a layer: here
+queries, keys and values are one product, so are both inputs of SwiGLU, residuals are added by the
+products that make them, and attention reads the keys and values of a cache of fixed place as they
+lie, so that a step can be captured as a CUDA graph.
 """
 
 from __future__ import annotations
@@ -184,7 +184,9 @@ class Cache:
     """The keys and values of a batch: (batch, positions, heads, numbers of a head), a tensor of
     each for every layer."""
 
-    def __init__(self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any) -> None:
+    def __init__(
+        self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any
+    ) -> None:
         size = (shape.layers, 2, batch, positions, shape.kv_heads, shape.head)
         self.all = site.torch.zeros(size, dtype=kind, device=site.device)
         self._torch, self._shape = site.torch, shape

@@ -275,4 +275,3 @@ def attention_kind(decoder: Decoder, tokens: int) -> str:
     except (AttributeError, TypeError, RuntimeError):
         return "scaled_dot_product_attention"
     return _ATTENTION.get(int(chosen), "scaled_dot_product_attention")
-

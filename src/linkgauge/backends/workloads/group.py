@@ -10,20 +10,21 @@ from statistics import median
 import msgspec
 
 from linkgauge.backends.protocol import Gated, Pace, Timing
-from linkgauge.model.workload import Demands, Rates, Stage, Workload, WorkDone
+from linkgauge.model.statistics import summarize
+from linkgauge.model.workload import Demands, Rates, Stage, WorkDone, Workload
 
 from .site import Site
 from .tracing import traced
 
 
 class Work(ABC):
-    """A workload that is set up. `steps` is what a loop counts: tokens, bytes or steps. `needed` are
-    the bytes of device memory that it takes in all, for what is said where it does not fit."""
+    """A workload that is set up. `steps` is what a loop counts: tokens, bytes or steps. `needed`
+    are the bytes of device memory that it takes in all, for what is said where it does not fit."""
 
     steps: int
     needed: int
 
-    def begin(self, loops: int) -> None:
+    def begin(self, loops: int) -> None:  # noqa: B027  # most have nothing to do
         """Before the clock starts: other processes may have to take part."""
 
     @abstractmethod
@@ -102,7 +103,10 @@ class WorkGroup(Gated):
             demands,
             self._rates,
             self._work.how(),
-            self._work.stages(),
+            tuple(
+                msgspec.structs.replace(stage, summary=summarize(stage.seconds, "lower"))
+                for stage in self._work.stages()
+            ),
             shares=shares,
             trace=file,
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from linkgauge.model.workload import Demands, Stage, Workload, WorkDone
+from linkgauge.model.workload import Demands, Stage, WorkDone, Workload
 
 from .group import Work
 from .site import Site
@@ -155,9 +155,7 @@ class Pipeline(Work):
     def finish(self, done: WorkDone) -> WorkDone:
         """The link is busy for the longer way of its copies, the device for its computing."""
         copying, computing = self._alone
-        return replace(
-            done, link_use=copying / done.seconds, device_use=computing / done.seconds
-        )
+        return replace(done, link_use=copying / done.seconds, device_use=computing / done.seconds)
 
     def close(self) -> None:
         self._inputs, self._outputs = [], []

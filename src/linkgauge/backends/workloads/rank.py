@@ -1,5 +1,5 @@
-"""A rank of a training step beside the first: `python -m linkgauge.backends.workloads.rank`, or what
-`linkgauge ai training` does in all processes of torchrun or mpiexec but the first."""
+"""A rank of a training step beside the first: `python -m linkgauge.backends.workloads.rank`, or
+what `linkgauge ai training_step` does in all processes of torchrun or mpiexec but the first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from importlib import import_module
 
 from linkgauge.model.notation import parse_memory
 
-from .ranks import COMMUNICATE, END, Joined, Ranks, from_environment
+from .launchers import Joined
+from .ranks import COMMUNICATE, END, Ranks, from_environment
 from .site import Site
 from .training import Training
 

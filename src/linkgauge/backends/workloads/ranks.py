@@ -12,16 +12,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.workload import Workload
 
+from .launchers import PORT, joined
 from .site import Site
 
 _TIMEOUT = timedelta(seconds=120)
@@ -31,34 +31,6 @@ END = 0
 COMMUNICATE = -1
 """What other ranks are asked for instead of a number of steps: to end the workload, or to take part
 in its collectives alone."""
-
-
-class Joined(NamedTuple):
-    """This process is number `rank` of `size`, and `local_rank` of those of its machine, by what
-    torchrun or mpiexec says."""
-
-    rank: int
-    size: int
-    local_rank: int
-
-
-_LAUNCHERS = (
-    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
-)
-PORT = "29511"
-"""Where ranks of mpiexec meet, unless MASTER_ADDR and MASTER_PORT say otherwise."""
-
-
-def joined(environment: Mapping[str, str] = os.environ) -> Joined | None:
-    """How torchrun or mpiexec started this process; None if it is alone."""
-    for names in _LAUNCHERS:
-        told = [environment.get(name, "") for name in names]
-        if all(text.isdecimal() for text in told[:2]) and int(told[1]) > 1:
-            local = int(told[2]) if told[2].isdecimal() else int(told[0])
-            return Joined(int(told[0]), int(told[1]), local)
-    return None
 
 
 class Ranks:
@@ -160,9 +132,7 @@ def from_environment() -> str:
     return "env://"
 
 
-def _start(
-    site: Site, rank: int, size: int, index: int, meeting: str
-) -> subprocess.Popen[bytes]:
+def _start(site: Site, rank: int, size: int, index: int, meeting: str) -> subprocess.Popen[bytes]:
     device = site.device.type if site.is_cpu else f"{site.device.type}:{index}"
     told = {"rank": rank, "size": size, "device": device, "meeting": meeting}
     program = "linkgauge.backends.workloads.rank"

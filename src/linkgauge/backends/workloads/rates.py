@@ -66,7 +66,7 @@ def _read_rate(site: Site, size: int) -> float:
     summed = size / _best(site, lambda: torch.sum(numbers))
     half = numbers.numel() // 2
     source, destination = numbers[:half], numbers[half : 2 * half]
-    copied = 2 * half * 4 / _best(site, lambda: destination.copy_(source))
+    copied: float = 2 * half * 4 / _best(site, lambda: destination.copy_(source))
     return max(summed, copied)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from linkgauge.model.ai_models import NUMBER_BYTES
-from linkgauge.model.workload import Demands, Workload, WorkDone
+from linkgauge.model.workload import Demands, WorkDone, Workload
 
 from .decoder import Cache, Decoder, Layer, draw_layer, views
 from .generation import activation_bytes, unlike
@@ -111,7 +111,7 @@ class Streamed(Work):
 
 
 def streamed_bytes(asked: Workload) -> int:
-    """About the device memory that streaming takes: slots, the embedding, and what a layer holds."""
+    """About the device memory that streaming takes: slots, embedding, and what a layer holds."""
     shape, each = asked.shape, NUMBER_BYTES[asked.numbers]
     weights = SLOTS * shape.layer_parameters + shape.embedding
     return weights * each + activation_bytes(shape, asked.batch * asked.prompt, asked.numbers)

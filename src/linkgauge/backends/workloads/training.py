@@ -10,13 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
 from msgspec.structs import replace
 
 from linkgauge.model.ai_models import ModelShape, NumberKind
-from linkgauge.model.workload import Demands, Rates, Stage, Workload, WorkDone
+from linkgauge.model.workload import Demands, Rates, Stage, WorkDone, Workload
 
 from .decoder import Arithmetic, Layer, causal, draw_layer, parts_of, rotary, views
 from .group import Work
@@ -229,7 +230,7 @@ class Training(Work):
         )
 
     def _elapsed(self, marks: list[Any]) -> list[float]:
-        pairs = zip(marks, marks[1:], strict=False)
+        pairs = pairwise(marks)
         if self._site.is_cuda:
             return [begin.elapsed_time(end) / 1e3 for begin, end in pairs]
         return [end - begin for begin, end in pairs]
@@ -240,7 +241,8 @@ class Training(Work):
         if any(not loss < float("inf") for loss in losses):
             return "a loss is not a number"
         if len(losses) > 1 and losses[-1] >= losses[0]:
-            return f"the loss does not fall: {losses[0]:.4g}, after {len(losses)} steps {losses[-1]:.4g}"
+            figures = f"{losses[0]:.4g}, after {len(losses)} steps {losses[-1]:.4g}"
+            return f"the loss does not fall: {figures}"
         return None
 
     def finish(self, done: WorkDone) -> WorkDone:
