@@ -101,7 +101,8 @@ def parts_of(torch: Any, shape: ModelShape) -> Parts:
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 
     def norm(x: Any, weight: Any) -> Any:
-        return functional.rms_norm(x, (x.shape[-1],), weight, EPSILON)
+        # The fused kernel takes numbers of one type; weights in training are of another.
+        return functional.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), EPSILON)
 
     def added(x: Any, inputs: Any, weights: Any) -> Any:
         """x plus a product, by one kernel where the library can."""

@@ -43,6 +43,9 @@ class Ranks:
             site.torch.cuda.set_device(site.device)
         if meeting.startswith("file:"):  # all are on this machine, whatever its name resolves to
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        self._threads = site.torch.get_num_threads()
+        if site.is_cpu:  # they share its cores
+            site.torch.set_num_threads(max(1, self._threads // size))
         backend = "nccl" if site.is_cuda else "gloo"
         self._group.init_process_group(
             backend, init_method=meeting, rank=rank, world_size=size, timeout=_TIMEOUT
@@ -84,6 +87,7 @@ class Ranks:
                 self.share(None)
         if self._group.is_initialized():
             self._group.destroy_process_group()
+        self._site.torch.set_num_threads(self._threads)
         for process in self._started:
             try:
                 process.wait(_END)

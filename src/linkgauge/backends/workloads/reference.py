@@ -34,13 +34,12 @@ def model_of(decoder: Decoder) -> Any:
         rms_norm_eps=EPSILON,
         rope_parameters={"rope_theta": _BASE, "rope_type": "default"},
         tie_word_embeddings=True,
-        attn_implementation="sdpa",
     )
-    with torch.device("meta"):
-        model = transformers.LlamaForCausalLM(configuration)
-    model = model.to_empty(device=decoder.site.device).to(decoder.kind).eval()
-    rotary = type(model.model.rotary_emb)
-    model.model.rotary_emb = rotary(configuration, device=decoder.site.device)
+    with torch.device(decoder.site.device):
+        # Not by to(): the frequencies of rotary positions stay in FP32.
+        model = transformers.AutoModelForCausalLM.from_config(
+            configuration, dtype=decoder.kind, attn_implementation="sdpa"
+        ).eval()
     model.load_state_dict(dict(_state(decoder)), strict=False)
     model.tie_weights()
     return model
@@ -94,7 +93,9 @@ class Reference(Work):
         if not self._decodes:
             self._prefill()
             return
-        self._cache.crop(self._asked.prompt)
+        more = self._cache.get_seq_length() - self._asked.prompt
+        if more:
+            self._cache.crop(-more)
         self._made = [self._first]
         for _ in range(self._asked.tokens):
             self._step()
@@ -128,8 +129,12 @@ class Reference(Work):
         self._prefill()
         self._made = [self._first]
 
+        def seen() -> None:
+            self._step()
+            self._made[-1].tolist()
+
         def token() -> float:
-            return site.seconds(lambda: (self._step(), self._made[-1].tolist()))
+            return site.seconds(seen)
 
         return (Stage("between tokens", times_of(token, most=self._asked.tokens)),)
 
