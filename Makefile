@@ -18,13 +18,13 @@ TEST_PROCESSES ?= 3
 # Two OpenCL devices of the CPU, so that device-to-device code truly runs.
 TEST_ENV := POCL_DEVICES="pthread pthread"
 
-.PHONY: run test test-native test-long test-gpu test-gpu-pairs sanitize check docs screens format bench clean
+.PHONY: run test test-native test-long test-ai test-gpu test-gpu-pairs sanitize check docs screens format bench clean
 
 run: $(STAMP)
 	$(BIN)/linkgauge run --profile quick $(ARGS)
 
 test: $(DEV)
-	$(TEST_ENV) $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not gpu and not gpu_pairs" $(ARGS)
+	$(TEST_ENV) $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not ai and not gpu and not gpu_pairs" $(ARGS)
 
 # Builds the test program of native/ for this CPU, and for others where their compilers are there.
 # Tests run it: `make -C native/test run TARGET=aarch64-linux-gnu` runs one alone.
@@ -32,7 +32,7 @@ test-native:
 	$(foreach target,$(TARGETS),$(MAKE) --silent -j2 -C native/test TARGET=$(target) &&) true
 
 test-long: $(DEV)
-	$(TEST_ENV) LINKGAUGE_CAMPAIGN=full $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not gpu and not gpu_pairs" $(ARGS)
+	$(TEST_ENV) LINKGAUGE_CAMPAIGN=full $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not ai and not gpu and not gpu_pairs" $(ARGS)
 
 # On a GPU. With PYTHON=python3 given, that interpreter and its packages are used as they are, and
 # nothing is downloaded.
@@ -40,12 +40,16 @@ GPU_TESTS := tests/conformance tests/backends
 ifneq ($(filter environment command,$(firstword $(origin PYTHON))),)
 GPU_SITE := build/site
 GPU_RUN := PYTHONPATH=$(GPU_SITE):$$PYTHONPATH $(PYTHON)
+AI := $(GPU_SITE)
+AI_RUN := $(GPU_RUN)
 $(GPU_SITE): $(NATIVE) $(shell find src -type f -not -name '*.pyc')
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --upgrade --target $@ .
 	touch $@
 else
 GPU_SITE := $(DEV)
 GPU_RUN := $(BIN)/python
+AI := $(VENV)-ai/.installed
+AI_RUN := $(VENV)-ai/bin/python
 endif
 
 test-gpu: $(GPU_SITE)
@@ -53,6 +57,12 @@ test-gpu: $(GPU_SITE)
 
 test-gpu-pairs: $(GPU_SITE)
 	$(GPU_RUN) -m pytest -m gpu_pairs $(GPU_TESTS) $(ARGS)
+
+# What needs torch, which lies in a virtual environment of its own upon .venv. No GPU is needed.
+# With PYTHON=python3 given, that interpreter and its packages are used as they are.
+AI_TESTS := tests/conformance tests/backends tests/benchmarks tests/cli
+test-ai: $(AI)
+	$(AI_RUN) -m pytest -m ai $(AI_TESTS) $(ARGS)
 
 # compute-sanitizer (of NVIDIA's toolkit) over every kernel.
 sanitize: $(GPU_SITE)
@@ -88,7 +98,7 @@ bench: $(STAMP)
 	$(BIN)/python bench/host_stream.py
 
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) $(VENV)-ai build
 
 $(STAMP): pyproject.toml $(wildcard constraints*.txt) tools/set-up $(NATIVE) $(MODULES)
 	@PYTHON=$(PYTHON) tools/set-up $(VENV)
@@ -97,6 +107,11 @@ $(STAMP): pyproject.toml $(wildcard constraints*.txt) tools/set-up $(NATIVE) $(M
 # What tests and checks need beside it.
 $(DEV): $(STAMP)
 	@PYTHON=$(PYTHON) tools/set-up $(VENV) dev
+	@touch $@
+
+# What tests of torch need upon it.
+$(VENV)-ai/.installed: tools/set-up-ai constraints-ai.txt pyproject.toml | $(DEV)
+	@tools/set-up-ai $(VENV)-ai
 	@touch $@
 
 # An editable installation knows each module by its file: it is renewed when one comes or goes, and

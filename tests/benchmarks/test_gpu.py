@@ -33,7 +33,16 @@ def test_products_have_a_row_for_each_type_and_a_column_for_each_device():
     assert sheet.title.startswith("8192 × 8192 matrix product")
 
 
-@pytest.mark.parametrize("devices", [[], [device(0, "opencl")]])
+def test_torch_multiplies_on_accelerators_only():
+    here = machine([device(0, "torch:xpu"), device(0, "torch:cpu", is_cpu=True)])
+    (sheet,) = sheets("gpu_matmul", here)
+    assert sheet.backend == "torch"
+    assert {str(cell) for cell in sheet.cells} == {"null -> null by torch:xpu:0.sm"}
+
+
+@pytest.mark.parametrize(
+    "devices", [[], [device(0, "opencl")], [device(0, "torch:cpu", is_cpu=True)]]
+)
 def test_without_a_gpu_the_host_multiplies_smaller_matrices(devices):
     here = machine(devices, nodes=2)
     (sheet,) = sheets("gpu_matmul", here)

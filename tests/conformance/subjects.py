@@ -195,6 +195,7 @@ class Torch(Subject):
         "host:0 -> host:0 by torch:cpu:0.ce",
         "host:0/wc -> torch:cpu:0 by ce",
     )
+    chases = ("torch:cpu:0 -> null by sm",)
 
     def corrupt(self, buffer, offset):
         buffer.tensor[offset] ^= 0x10
@@ -212,6 +213,7 @@ class TorchCuda(Torch):
     paths = tuple(path.replace("torch:cpu", "torch:cuda") for path in Torch.paths)
     groups = tuple(group.replace("torch:cpu", "torch:cuda") for group in Torch.groups)
     refused = tuple(text.replace("torch:cpu", "torch:cuda") for text in Torch.refused)
+    chases = ("torch:cuda:0 -> null by sm",)
 
 
 class TorchCudaPair(TorchCuda):

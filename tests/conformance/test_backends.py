@@ -159,7 +159,7 @@ def test_another_operation_is_carried_out_or_unsupported(subject, operation):
 
 
 def test_pointers_are_followed_again_and_again(subject):
-    """Each backend can do it; a latency is the time of one of a loop's many accesses."""
+    """Or the path is refused; a latency is the time of one of a loop's many accesses."""
     assert subject.chases
     for transfer in map(parse_transfer, subject.chases):
         if subject.backend.refusal(transfer) is not None:

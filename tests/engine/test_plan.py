@@ -114,6 +114,19 @@ def test_devices_of_different_spaces_are_told_apart():
     assert len({(cell.row, cell.column) for cell in cells}) == len(cells) == 6
 
 
+def test_the_cpu_that_torch_brings_along_is_measured_if_named_or_alone():
+    cpu = device(0, "torch:cpu", is_cpu=True)
+    beside = machine([device(0, "torch:xpu"), cpu])
+
+    def chosen(here, *names):
+        return [d.memory for fabric in fabrics(here, names) for d in fabric.devices]
+
+    assert chosen(beside) == ["torch:xpu:0"]
+    assert chosen(beside, "torch:cpu:0") == chosen(machine([cpu])) == ["torch:cpu:0"]
+    pocl = [device(0, "opencl"), device(1, "opencl", is_cpu=True)]
+    assert chosen(machine(pocl)) == ["opencl:0", "opencl:1"]
+
+
 def test_a_device_is_named_by_uuid_or_address_too():
     one = device(0, "x", pci="0000:1b:00.0", uuid="GPU-1234abcd-0000")
     here = machine([one, device(1, "x", pci="0000:3c:00.0", uuid="GPU-9999abcd-0000")])

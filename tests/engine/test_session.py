@@ -1,15 +1,19 @@
 """What is asked of a session, and what it makes of it."""
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 
 from compat_kit import ONE_DEVICE
+from fakes import device, machine
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.journal import JOURNAL_FILE, assemble, read_records
 from linkgauge.engine.request import RunRequest, Selection, StagedTraffic, Written
 from linkgauge.engine.resume import go_on
-from linkgauge.engine.session import check_shape, opened, survey
+from linkgauge.engine.session import check_shape, opened, survey, unasked
 from linkgauge.model.errors import InputError
+from linkgauge.model.inventory import Inventory, PciFunction
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import PlannedCell, PlannedSheet
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
@@ -149,3 +153,47 @@ def test_what_has_nothing_to_search_is_not_tuned():
         plan = session.plan(Observer())
         with pytest.raises(InputError, match="nothing to tune"):
             session.measure(plan, Observer())
+
+
+class TestTorchIsAsked:
+    """It takes seconds to load, and what it reaches others often reach better."""
+
+    @pytest.fixture(autouse=True)
+    def _installed(self, monkeypatch):
+        monkeypatch.setattr("linkgauge.engine.session.find_spec", lambda name: name)
+
+    def here(self, *devices, class_code=0x120000):
+        found = Inventory(pci=(PciFunction(address="0000:1b:00.0", class_code=class_code),))
+        return msgspec.structs.replace(machine(devices), inventory=found)
+
+    def test_where_nothing_else_reaches_an_accelerator(self):
+        assert unasked(self.here()) == ["torch"]
+        assert unasked(self.here(device(0, "opencl", is_cpu=True))) == ["torch"]
+
+    def test_but_not_where_something_does_or_there_is_none(self):
+        assert unasked(self.here(device(0, "opencl"))) == []
+        assert unasked(self.here(class_code=0x020000)) == []
+        assert unasked(machine()) == []
+
+    def test_nor_where_it_is_not_installed(self, monkeypatch):
+        monkeypatch.setattr("linkgauge.engine.session.find_spec", lambda name: None)
+        assert unasked(self.here()) == []
+
+    @pytest.mark.parametrize(("is_cpu", "listed"), [(True, ()), (False, ("torch:xpu:0",))])
+    def test_and_its_cpu_is_left_out(self, monkeypatch, is_cpu, listed):
+        from linkgauge.engine.session import Session
+
+        monkeypatch.setattr("linkgauge.engine.session.find_spec", lambda name: name)
+        asked = []
+
+        def look(names):
+            asked.append(names)
+            more = [device(0, "torch:xpu", is_cpu=is_cpu)] if names == ("torch",) else []
+            return msgspec.structs.replace(self.here(), devices=dict(machine(more).devices))
+
+        workers = SimpleNamespace(survey=look)
+        found = Session(RunRequest(settings=Settings(sizes=(1,))), workers).machine
+        assert asked == [("cuda", "opencl"), ("torch",)]
+        assert tuple(one.memory for one in found.all_devices) == listed
+        Session(RunRequest(settings=Settings(sizes=(1,)), backends=("opencl",)), workers)
+        assert asked[2:] == [("opencl",)]

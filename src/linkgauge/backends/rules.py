@@ -77,7 +77,9 @@ def lacking(name: str, operation: Operation) -> Unsupported:
     if operation in ARRAYS:
         return Unsupported(f"backend {name} has no arrays: host threads do that")
     if operation in PRODUCTS:
-        return Unsupported(f"backend {name} multiplies no matrices: cuda does, and host threads do")
+        return Unsupported(
+            f"backend {name} multiplies no matrices: cuda and torch do, and host threads"
+        )
     if operation in HAND_OVERS:
         return Unsupported(f"backend {name} times no {operation.replace('-', ' ')}")
     if isinstance(operation, Collective):

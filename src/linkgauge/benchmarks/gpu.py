@@ -22,7 +22,7 @@ from linkgauge.model.units import FLOPS, STREAM
 
 from .table import NO_CPU, UNHURRIED, DeviceSet, Layout, Row, Sweep
 
-MULTIPLIERS = ("cuda", "sim")
+MULTIPLIERS = ("cuda", "sim", "torch")
 """Backends whose devices multiply matrices."""
 ORDER, HOST_ORDER = 8192, 2048
 """Orders of the matrices, on a device and on the host."""
@@ -47,7 +47,7 @@ class Product(OnDevices, frozen=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        able = [fabric for fabric in fabrics if fabric.backend in MULTIPLIERS and fabric.devices]
+        able = [fabric for fabric in fabrics if _multiplies(fabric)]
         return able or of_host or fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
@@ -58,10 +58,16 @@ class Product(OnDevices, frozen=True):
         return replace(super().lay_out(fabric), title=title, size=size_of(order))
 
 
+def _multiplies(fabric: DeviceSet) -> bool:
+    """Whether it has devices that multiply: a CPU by another name takes the host's product."""
+    accelerators = any(not device.is_cpu for device in fabric.devices)
+    return fabric.backend in MULTIPLIERS and accelerators
+
+
 def _products(fabric: DeviceSet) -> Iterator[Cell]:
     if fabric.backend == "host":
         yield from _host_product(fabric.with_cpus)
-    if fabric.backend in MULTIPLIERS:
+    if _multiplies(fabric):
         for operation, numbers in PRODUCTS.items():
             for device in _memories(fabric):
                 transfer = Transfer(NULL, NULL, Engine(device, "sm"))

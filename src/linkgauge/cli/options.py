@@ -79,7 +79,7 @@ def headed(heading: str, **declared: Option) -> dict[str, Option]:
 OPTIONS = {
     **headed(
         WHAT,
-        backend=Option("Use only this backend: host, cuda or opencl. Repeatable.", "NAME"),
+        backend=Option("Use only this backend: host, cuda, opencl or torch. Repeatable.", "NAME"),
         device=Option(
             "Use only this device: cuda:1, its index, UUID or PCI address. Repeatable.", "DEVICE"
         ),

@@ -9,6 +9,7 @@ from operator import itemgetter
 
 import msgspec
 
+from linkgauge.backends import ON_REQUEST
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import InputError
@@ -60,7 +61,14 @@ def fabrics(
             return host_node
         return device.near if device.near in present else present[0]
 
-    able = [device for device in known if with_cpus or not device.is_cpu]
+    # Backends that bring the CPU along beside accelerators measure it if it is named.
+    beside = [
+        device
+        for name in ON_REQUEST
+        for device in machine.devices.get(name, ())
+        if device.is_cpu and len(machine.devices[name]) > 1
+    ]
+    able = [d for d in known if (with_cpus or not d.is_cpu) and d not in beside]
     laid_out = [
         DeviceSet(
             backend,

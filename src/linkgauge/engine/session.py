@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
-from linkgauge.backends import SHAPED
+from linkgauge.backends import ACCELERATORS, ON_REQUEST, SHAPED
 from linkgauge.benchmarks.table import COMPARISON
 from linkgauge.machine.hardware import state
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.errors import InputError
+from linkgauge.model.inventory import is_accelerator
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 from linkgauge.model.settings import EngineSettings
@@ -52,9 +54,18 @@ class Session:
         self.machine = self._survey()
 
     def _survey(self) -> Machine:
-        if not self.request.only_first:
-            return state(self._worker.survey(self._accelerators), self.request.stated)
-        # Opening a backend takes seconds: open the next one only if the last had no devices.
+        whole = not self.request.only_first
+        found = self._worker.survey(self._accelerators) if whole else self._first()
+        named = bool(self.request.backends) or self._accelerators != ACCELERATORS
+        for name in () if named else unasked(found):
+            more = self._worker.survey((name,)).devices.get(name, ())
+            # The host's processor by one more name is not worth a figure.
+            if devices := tuple(device for device in more if not device.is_cpu):
+                found = msgspec.structs.replace(found, devices=found.devices | {name: devices})
+        return state(found, self.request.stated)
+
+    def _first(self) -> Machine:
+        """With the devices of the first backend that has any: opening one takes seconds."""
         unavailable: dict[str, str] = {}
         for name in self._accelerators:
             machine = self._worker.survey((name,))
@@ -162,6 +173,15 @@ class Session:
         if not tuned:
             raise InputError("nothing to tune: only backend cuda searches settings")
         self.machine = self._survey()  # now with the remembered settings
+
+
+def unasked(machine: Machine) -> list[str]:
+    """The backends that are asked for their devices although nobody named them: those that are
+    installed, where the machine has an accelerator and no other backend reaches any."""
+    reached = any(not device.is_cpu for device in machine.all_devices)
+    there = any(map(is_accelerator, machine.inventory.pci if machine.inventory else ()))
+    # Their names are those of the packages that they use.
+    return [name for name in ON_REQUEST if there and not reached and find_spec(name) is not None]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.model.inventory import Accelerator, Inventory, PciFunction
+from linkgauge.model.inventory import Accelerator, Inventory, PciFunction, is_accelerator
 from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.pci_tree import PciTree
@@ -81,7 +81,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
         are listed under their address."""
         known = {a.memory: a.pci for a in self.inventory.accelerators if a.pci}
         known |= {d.memory: d.pci for d in self.devices if d.pci}
-        others = (f.address for f in self.inventory.pci if is_accelerator(f) and not f.display)
+        others = (f.address for f in self.inventory.pci if is_accelerator(f))
         return known | {a: a for a in others if a not in known.values()}
 
     def cells(self) -> Iterator[CellResult]:
@@ -93,11 +93,3 @@ def evidence_of(run: Run) -> Evidence:
     run = as_one(run)
     together = run.settings.parallel_pairs
     return Evidence(run.machine, run.after, run.results, together, run.kernel_log)
-
-
-_ACCELERATORS = (0x03, 0x0B, 0x12)
-"""PCI base classes: display (GPUs), processors, processing accelerators."""
-
-
-def is_accelerator(function: PciFunction) -> bool:
-    return function.class_code is not None and function.class_code >> 16 in _ACCELERATORS

@@ -78,6 +78,16 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
 
 
+_ACCELERATORS = (0x03, 0x0B, 0x12)
+"""PCI base classes: display (GPUs), processors, processing accelerators."""
+
+
+def is_accelerator(function: PciFunction) -> bool:
+    """Whether it may compute, and is no display that the host shows itself on."""
+    computes = function.class_code is not None and function.class_code >> 16 in _ACCELERATORS
+    return computes and not function.display
+
+
 class FabricLink(msgspec.Struct, frozen=True):
     """A link of an accelerator's own fabric (NVLink and the like). `remote` is the memory's
     notation, a switch's name, or null if the library does not report it; `rate` the signalling rate

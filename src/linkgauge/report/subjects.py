@@ -8,8 +8,7 @@ from itertools import zip_longest
 
 import msgspec
 
-from linkgauge.judge.findings import is_accelerator
-from linkgauge.model.inventory import Accelerator, Inventory
+from linkgauge.model.inventory import Accelerator, Inventory, is_accelerator
 from linkgauge.model.machine import Machine
 
 
@@ -44,8 +43,7 @@ def subjects(machine: Machine) -> tuple[Subject, ...]:
             label = f"{known.label}/{subject.label}"
             found[subject.pci or subject.label] = msgspec.structs.replace(known, label=label)
     for function in inventory.pci:
-        computes = is_accelerator(function) and not function.display
-        if computes and function.address not in found:
+        if is_accelerator(function) and function.address not in found:
             found[function.address] = Subject(
                 label=function.address, model=function.name, pci=function.address
             )

@@ -113,7 +113,7 @@ class GatedGroup(Gated):
                     lane.laps[lap].record(lane.stream)
             self._record_end()
         needed = took * _MARGIN + _SURPLUS
-        self._hold = max(needed, self._hold if held else 2 * self._hold)
+        self._hold = max(needed, _FIRST_GATE if held else 2 * self._hold)
         return bool(held)
 
     def _close_gate(self) -> None:

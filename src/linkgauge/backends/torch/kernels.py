@@ -22,7 +22,7 @@ class KernelWork:
     whose size is no multiple of 8 takes a kernel over bytes.)"""
 
     def __init__(self, unit: TorchDevice, copy: Copy, operation: Operation) -> None:
-        self.units = (unit,)
+        self.units: tuple[TorchDevice, ...] = (unit,)
         if copy.destination is None:
             raise Unsupported(f"{copy.transfer}: {NO_READS}")
         self._call = _call(unit.torch, copy, operation)

@@ -34,7 +34,7 @@ class ProductWork:
     def __init__(self, unit: TorchDevice, copy: Copy, operation: Operation) -> None:
         if operation == _TF32 and (unit.facts.type != "cuda" or unit.torch.version.hip):
             raise Unsupported(f"{unit.memory} has no TF32: NVIDIA's GPUs do")
-        self.units = (unit,)
+        self.units: tuple[TorchDevice, ...] = (unit,)
         self.operation = operation
         self.order = order_of(copy.size)
         self._unit, self._seed = unit, copy.seed

@@ -107,13 +107,13 @@ def _wrong_engine(transfer: Transfer) -> Iterator[str]:
         yield f"only a device of torch can do this, not {engine.owner}: host threads do"
     if engine.kind not in ("ce", "sm"):
         yield f"torch has no engine {engine.kind}: use ce"
+    if transfer.both_ways:
+        yield "torch copies one way at a time: join two transfers with '&' instead"
     devices = {memory.place for memory in ends if memory.is_device}
     if engine.kind == "sm" and (len(devices) > 1 or any(memory.is_host for memory in ends)):
         yield "kernels of torch reach the memory of their own device alone: use ce"
     if len(ends) == 1 and transfer.destination.is_null:
         yield NO_READS
-    if transfer.both_ways:
-        yield "torch copies one way at a time: join two transfers with '&' instead"
     if len(ends) == 2 and not devices:
         yield "neither end is the memory of a device of torch"
     if devices and engine.owner.place not in devices:

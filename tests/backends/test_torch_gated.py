@@ -1,0 +1,99 @@
+"""Works behind torch's gate, a kernel that takes its time, on streams whose clock a test moves."""
+
+import pytest
+
+from linkgauge.backends.torch import gated
+from linkgauge.backends.torch.gated import LAPS, QUEUE, GatedGroup, most_loops
+from linkgauge.model.errors import BackendError
+from torch_kit import FakeClock, FakeUnit, FakeWork
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    found = FakeClock()
+    monkeypatch.setattr(gated, "time", found)
+    return found
+
+
+def sample(group, loops, laps=1):
+    group.arm(loops, laps)
+    group.open()
+    return group.wait()
+
+
+def test_only_loops_are_timed_not_what_the_host_does(clock):
+    work = FakeWork([FakeUnit(clock)], each=1e-3, call=1e-4)
+    timing = sample(GatedGroup([work]), 4, 3)
+    assert timing.seconds == pytest.approx((12e-3,))
+    assert timing.span == pytest.approx(12e-3)
+    assert timing.progress[0] == pytest.approx((0, 4e-3, 8e-3, 12e-3))
+    assert timing.checksums == (None,)
+
+
+def test_a_gate_that_ended_too_early_is_tried_again_with_a_longer_one(clock):
+    unit = FakeUnit(clock)
+    group = GatedGroup([FakeWork([unit], each=1e-6, call=1e-3)])
+    timing = sample(group, 20)
+    assert timing.seconds == pytest.approx((20e-6,))
+    sleeps = [what[1] for what in unit.stream(0).log if what[0] == "sleep"]
+    assert len(sleeps) == 2
+    assert sleeps[1] > 20e-3 > sleeps[0]
+    sample(group, 20)  # the gate is long enough from here on
+    assert len([what for what in unit.stream(0).log if what[0] == "sleep"]) == 3
+
+
+def test_a_gate_that_never_holds_is_an_error(clock):
+    class Slower(FakeWork):
+        """Takes the host ever longer."""
+
+        def enqueue(self, loops):
+            super().enqueue(loops)
+            self.call *= 4
+
+    with pytest.raises(BackendError, match="gate: not closed"):
+        sample(GatedGroup([Slower([FakeUnit(clock)], each=1e-6, call=1e-2)]), 1)
+
+
+def test_works_start_together_when_all_are_warm(clock):
+    units = FakeUnit(clock), FakeUnit(clock, "torch:cuda:1")
+    works = [FakeWork([units[0]], each=1e-3), FakeWork([units[1]], each=5e-3)]
+    group = GatedGroup(works)
+    timing = sample(group, 2)
+    assert timing.seconds == pytest.approx((2e-3, 10e-3))
+    assert timing.span == pytest.approx(10e-3)
+    assert [work.loops for work in works] == [[1, 2], [1, 2]]
+
+
+def test_works_of_one_device_have_streams_of_their_own(clock):
+    unit = FakeUnit(clock)
+    sample(GatedGroup([FakeWork([unit], each=1e-3) for _ in range(3)]), 2)
+    assert len(unit.streams) == 3
+
+
+def test_more_loops_than_fit_behind_the_gate_follow_it(clock):
+    work = FakeWork([FakeUnit(clock)], each=1e-3, call=1e-6)
+    group = GatedGroup([work])
+    timing = sample(group, 2 * group.most_loops + 1)
+    assert work.loops == [1, group.most_loops, group.most_loops, 1]
+    assert timing.seconds == pytest.approx(((2 * group.most_loops + 1) * 1e-3,))
+
+
+def test_calls_out_of_order_raise_and_closing_is_always_safe(clock):
+    group = GatedGroup([FakeWork([FakeUnit(clock)], each=1e-3)])
+    for call in (group.wait, group.open):
+        with pytest.raises(BackendError):
+            call()
+    group.arm(1)
+    with pytest.raises(BackendError):
+        group.arm(1)
+    group.close()
+    group.close()
+
+
+def test_the_queues_of_a_device_are_shared_by_its_works(clock):
+    unit = FakeUnit(clock)
+    alone = most_loops([FakeWork([unit], 1)])
+    assert LAPS < most_loops([FakeWork([unit], 1)] * 4) < alone / 3 < alone < QUEUE
+    peer = FakeWork([unit, FakeUnit(clock, "torch:cuda:1")], 1)
+    assert most_loops([peer]) < alone / 3
+    assert most_loops([FakeWork([unit], 1)] * 100) == 1

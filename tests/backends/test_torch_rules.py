@@ -1,0 +1,143 @@
+"""What backend torch refuses and remarks, and what it makes of torch's devices: without torch."""
+
+import pytest
+
+from linkgauge.backends import open_backend
+from linkgauge.backends.torch import refusals
+from linkgauge.backends.torch.runtime import calling, discover
+from linkgauge.model.errors import AllocationError, BackendError, NoPeerAccess, Unsupported
+from linkgauge.model.notation import parse_transfer
+from torch_kit import facts, fake_torch
+
+CUDA = [
+    facts("torch:cuda:0", peers=("torch:cuda:1",), near=1),
+    facts("torch:cuda:1"),
+    facts("torch:cpu:0"),
+]
+XPU = [facts("torch:xpu:0", binds=False, near=1), facts("torch:cpu:0")]
+
+
+def reason(text, known=CUDA, nodes=(0, 1)):
+    return refusals.refusal(parse_transfer(text), known, nodes)
+
+
+def remarks(text, known=CUDA):
+    return refusals.remarks(parse_transfer(text), known)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "host:0 -> torch:cuda:0",
+        "torch:cuda:0 -> host:1/pageable",
+        "host:0/huge -> torch:cuda:1",
+        "torch:cuda:0 -> torch:cuda:0",
+        "torch:cuda:0 -> torch:cuda:1",
+        "torch:cuda:0 -> torch:cuda:0 by sm",
+        "null -> torch:cuda:0 by sm",
+        "null -> null by torch:cuda:0.sm",
+        "host:0 -> torch:cpu:0",
+    ],
+)
+def test_what_torch_can_do_is_not_refused(text):
+    assert reason(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "because"),
+    [
+        ("host:0 -> torch:cuda:7", "no torch:cuda:7 here: there is torch:cuda:0, torch:cuda:1"),
+        ("host:9 -> torch:cuda:0", "no node host:9"),
+        ("host:0@1 -> torch:cuda:0", "belongs to another process"),
+        ("host:0 -> cuda:0 by torch:cuda:0.ce", "torch does not reach cuda:0"),
+        ("host:0 -> torch:cuda:0 by host:0.cpu", "only a device of torch can do this"),
+        ("host:0 -> torch:cuda:0 by sm", "their own device alone: use ce"),
+        ("torch:cuda:0 -> torch:cuda:1 by sm", "their own device alone: use ce"),
+        ("torch:cuda:0 -> null by sm", "no operation that only reads memory"),
+        ("torch:cuda:0 -> null by ce", "a pure read or write needs a kernel"),
+        ("torch:cuda:0 <-> torch:cuda:1 by sm", "join two transfers with '&'"),
+        ("host:0 -> host:1 by torch:cuda:0.ce", "neither end is the memory of a device"),
+        ("host:0 -> torch:cuda:0 by torch:cuda:1.ce", "holds neither end"),
+        ("torch:cuda:0 -> torch:cuda:1 by torch:cuda:1.ce", "on a stream of the source"),
+        ("torch:cuda:0 -> torch:cpu:0", "by way of the host"),
+        ("host:0/wc -> torch:cuda:0", "no wc host memory"),
+    ],
+)
+def test_what_it_cannot_do_is_refused_with_the_reason(text, because):
+    assert because in str(reason(text))
+
+
+def test_devices_without_peer_access_say_so():
+    why = reason("torch:cuda:1 -> torch:cuda:0")
+    assert isinstance(why, NoPeerAccess)
+    assert "no peer access from torch:cuda:1 to torch:cuda:0" in str(why)
+
+
+def test_pinned_memory_that_torch_allocates_is_only_measured_near_the_device():
+    assert reason("host:1 -> torch:xpu:0", XPU) is None
+    assert reason("host:0/pageable -> torch:xpu:0", XPU) is None
+    assert "only host:1, nearest to torch:xpu:0" in reason("host:0 -> torch:xpu:0", XPU)
+    assert "itself: use host:N" in reason("host:1/huge -> torch:xpu:0", XPU)
+
+
+def test_what_the_hosts_clock_times_says_so():
+    assert remarks("host:0 -> torch:cuda:0") == ()
+    assert remarks("host:0/pageable -> torch:cuda:0") == (refusals.HOST_CLOCK,)
+    assert remarks("host:1 -> torch:xpu:0", XPU) == (refusals.HOST_CLOCK,)
+    shared = "host:0 and torch:cpu:0 share one DRAM"
+    assert remarks("host:0 -> torch:cpu:0") == (refusals.HOST_CLOCK, shared)
+    assert remarks("null -> null by torch:cuda:0.sm") == (
+        "products by torch.matmul (torch 2.15.0)",
+    )
+
+
+def test_devices_are_those_of_the_accelerator_and_the_cpu():
+    units = discover(fake_torch())
+    described = [unit.facts.device for unit in units]
+    assert [one.memory for one in described] == ["torch:cuda:0", "torch:cuda:1", "torch:cpu:0"]
+    first = units[0].facts
+    assert (first.device.pci, first.device.uuid) == ("0000:1b:00.0", "GPU-aaaa-bbbb")
+    assert first.device.driver == "CUDA 13.2"
+    assert first.peers == ("torch:cuda:1",)
+    assert first.gated
+    assert described[-1].is_cpu
+    assert described[-1].shares_host_memory
+
+
+def test_a_native_backend_is_named_where_there_is_one():
+    (nvidia, *_), (amd, *_) = (discover(fake_torch(hip=hip)) for hip in (None, "7.1.2"))
+    assert any("backend cuda" in note for note in nvidia.facts.device.notes)
+    assert not any("backend cuda" in note for note in amd.facts.device.notes)
+    assert amd.facts.device.driver == "ROCm 7.1.2"
+
+
+def test_without_an_accelerator_there_is_the_cpu():
+    (unit,) = discover(fake_torch(gpus=0))
+    assert str(unit.memory) == "torch:cpu:0"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (RuntimeError("CUDA out of memory. Tried to allocate\n2 GiB"), AllocationError, "CUDA out"),
+        (RuntimeError("CUDA error: an illegal memory access"), BackendError, "illegal memory"),
+        (MemoryError(), AllocationError, "no reason"),
+        (NotImplementedError("no such kernel"), Unsupported, "no such kernel"),
+        (RuntimeError("\"addmm\" not implemented for 'Half'"), Unsupported, "not implemented"),
+    ],
+)
+def test_errors_of_torch_are_one_line_that_names_the_call(error, kind, said):
+    with pytest.raises(kind) as caught, calling("torch.empty", "1 GiB of torch:cuda:0"):
+        raise error
+    assert type(caught.value) is kind
+    assert "torch.empty" in str(caught.value)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_torch_one_line_names_the_extra(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(Unsupported, match=r"^torch .*: pip install 'linkgauge\[ai\]'$"):
+        open_backend("torch")
