@@ -94,9 +94,9 @@ def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
 Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
 
 
-def parts_of(torch: Any, shape: ModelShape) -> Parts:
+def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
     """The arithmetic of a layer before and after attention: functions of tensors and of nothing
-    else, so that a compiler follows them."""
+    else, so that a compiler follows them. A compiler adds to a product by itself."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 
@@ -106,6 +106,8 @@ def parts_of(torch: Any, shape: ModelShape) -> Parts:
 
     def added(x: Any, inputs: Any, weights: Any) -> Any:
         """x plus a product, by one kernel where the library can."""
+        if to_compile:
+            return x + functional.linear(inputs, weights)
         rows = inputs.reshape(-1, inputs.shape[-1])
         return addmm(x.reshape(-1, x.shape[-1]), rows, weights.t()).view(x.shape)
 
@@ -127,24 +129,24 @@ def parts_of(torch: Any, shape: ModelShape) -> Parts:
     return before, after
 
 
+def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
+    """The arithmetic with the parts around attention compiled for shapes that do not change. A
+    product with a single row is then a sum of its own kernel, tuned on the device."""
+    options = {"coordinate_descent_tuning": True}
+    before, after = (
+        torch.compile(part, fullgraph=True, dynamic=False, options=options)
+        for part in parts_of(torch, shape, to_compile=True)
+    )
+    return Arithmetic(torch, (before, after))
+
+
 class Arithmetic:
     """The arithmetic of a layer, in three parts: what precedes attention, attention, and what
     follows."""
 
     def __init__(self, torch: Any, parts: Parts) -> None:
         self._torch = torch
-        self._parts = parts
         self.before, self.after = parts
-
-    def compiled(self) -> Arithmetic:
-        """The same, with the parts around attention compiled for shapes that do not change. A
-        product with a single row is then a sum of its own kernel, tuned on the device."""
-        options = {"coordinate_descent_tuning": True}
-        before, after = (
-            self._torch.compile(part, fullgraph=True, dynamic=False, options=options)
-            for part in self._parts
-        )
-        return Arithmetic(self._torch, (before, after))
 
     def layer(self, x: Any, layer: Layer, turn: Rotary, attend: Attend) -> Any:
         """x is (batch, tokens, hidden)."""

@@ -12,7 +12,7 @@ from typing import Any
 from linkgauge.model.ai_models import NUMBER_BYTES, ModelShape, NumberKind
 from linkgauge.model.workload import Demands, Stage, Workload
 
-from .decoder import Arithmetic, Cache, Decoder
+from .decoder import Arithmetic, Cache, Decoder, compiled
 from .group import Work, times_of
 from .site import first_line
 
@@ -131,14 +131,14 @@ class Decode(Work):
             return
         graphs = self._steps
         try:
-            compiled = self._captured(compiled_arithmetic(self._decoder))
+            made = self._captured(compiled_arithmetic(self._decoder))
         except Exception as error:  # noqa: BLE001  # of a compiler: whatever it is, there are graphs
             self._how = (*self._how, f"torch.compile failed: {first_line(error)[:120]}")
             return
-        before, after = self._trial(graphs), self._trial(compiled)
+        before, after = self._trial(graphs), self._trial(made)
         figures = f"{before * 1e3:.3g} ms a token without, {after * 1e3:.3g} ms with torch.compile"
         if after < before:
-            self._steps = compiled
+            self._steps = made
             self._how = ("CUDA graphs of torch.compile", figures)
         else:
             self._how = ("CUDA graphs", figures)
@@ -243,7 +243,7 @@ def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
 def compiled_arithmetic(decoder: Decoder) -> Arithmetic:
     """Compiled in this process: the compiler's own processes would outlive a worker that ends."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
-    return decoder.arithmetic.compiled()
+    return compiled(decoder.site.torch, decoder.shape)
 
 
 def no_compiler() -> str | None:

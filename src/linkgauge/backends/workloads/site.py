@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from linkgauge.machine.host import read_host
@@ -84,15 +84,15 @@ class Site:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """A range of this name in torch's profiler, and on NVIDIA's devices in Nsight Systems."""
-        with self.torch.profiler.record_function(name):
-            if not self.is_cuda:
-                yield
-                return
-            self.torch.cuda.nvtx.range_push(name)
-            try:
-                yield
-            finally:
-                self.torch.cuda.nvtx.range_pop()
+        with self.torch.profiler.record_function(name), self._range(name):
+            yield
+
+    def _range(self, name: str) -> AbstractContextManager[None]:
+        """A range of NVTX; none on other devices, or where torch was built without."""
+        if not self.is_cuda or self.torch.version.cuda is None:
+            return nullcontext()
+        found: AbstractContextManager[None] = self.torch.cuda.nvtx.range(name)
+        return found
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:

@@ -49,6 +49,7 @@ class Training(Work):
         self._weights, self._gradients = (
             [torch.zeros(count, device=site.device) for _ in range(shape.layers)] for _ in range(2)
         )
+        self._hooks: list[Any] = []
         self._layers = [self._leaves(number, generator) for number in range(shape.layers)]
         for flat, gradient in zip(self._weights, self._gradients, strict=True):
             flat.grad = gradient
@@ -81,7 +82,7 @@ class Training(Work):
             layer, views(self._gradients[number], self._shape), strict=True
         ):
             weight.grad = gradient
-            weight.register_post_accumulate_grad_hook(ready)
+            self._hooks.append(weight.register_post_accumulate_grad_hook(ready))
         return layer
 
     def _set_up_input(self) -> None:
@@ -260,6 +261,9 @@ class Training(Work):
     def close(self) -> None:
         if self._ranks is not None and self._ranks.rank == 0:
             self._ranks.tell(END)
+        for hook in self._hooks:  # each holds the layer that holds it
+            hook.remove()
+        self._hooks = []
         self._layers, self._weights, self._gradients = [], [], []
         self._marks, self._losses = [], []
 
