@@ -4,6 +4,7 @@ decoder is compared with, and what `--implementation transformers` measures."""
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from linkgauge.model.errors import Unsupported
@@ -70,6 +71,9 @@ class Reference(Work):
     def __init__(self, decoder: Decoder, model: Any, asked: Workload) -> None:
         self._decoder, self._model, self._asked = decoder, model, asked
         self._decodes = asked.kind == "decode"
+        # Versions of transformers call it differently.
+        known = signature(model.forward).parameters
+        self._name = "cache" if "cache" in known else "past_key_values"
         self.steps = asked.batch * (asked.tokens if self._decodes else asked.prompt)
         self.needed = needed_bytes(asked) + asked.shape.weight_bytes(asked.numbers)
         self._prompts = decoder.prompts(asked.batch, asked.prompt, asked.seed)
@@ -86,7 +90,8 @@ class Reference(Work):
     def _prefill(self) -> None:
         with self._decoder.site.torch.no_grad():
             made = self._model(self._prompts, use_cache=True, logits_to_keep=1)
-        self._cache, self._scores = made.past_key_values, made.logits[:, -1]
+        self._cache = made["cache"] if "cache" in made else made["past_key_values"]
+        self._scores = made.logits[:, -1]
         self._first = self._scores.argmax(-1, keepdim=True)
 
     def run(self) -> None:
@@ -102,7 +107,7 @@ class Reference(Work):
 
     def _step(self) -> None:
         with self._decoder.site.torch.no_grad():
-            made = self._model(self._made[-1], past_key_values=self._cache, use_cache=True)
+            made = self._model(self._made[-1], **{self._name: self._cache}, use_cache=True)
         self._scores = made.logits[:, -1]
         self._made.append(self._scores.argmax(-1, keepdim=True))
 
