@@ -115,13 +115,14 @@ def fake_torch(*, hip=None, gpus=2, peers=True):
     """torch as it is where there are such GPUs."""
     properties = SimpleNamespace(
         name="NVIDIA H200", total_memory=150 << 30, pci_domain_id=0, pci_bus_id=0x1B,
-        pci_device_id=0, uuid="aaaa-bbbb",
+        pci_device_id=0, uuid="aaaa-bbbb", gcnArchName="gfx950:sramecc+",
     )  # fmt: skip
     cuda = SimpleNamespace(
         device_count=lambda: gpus,
         is_available=lambda: gpus > 0,
         get_device_properties=lambda index: properties,
         can_device_access_peer=lambda one, other: peers,
+        get_arch_list=lambda: ["gfx942", "gfx950"],
         _sleep=lambda cycles: None,
     )
     return SimpleNamespace(

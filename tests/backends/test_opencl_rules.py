@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -170,17 +169,13 @@ def test_runtimes_without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         open_backend("opencl")
 
 
-def test_the_nearest_node_is_read_from_the_bus(tmp_path: Path) -> None:
+def test_the_address_on_the_bus_is_the_one_of_sysfs() -> None:
     pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
-    from linkgauge.backends.opencl.runtime import _near
+    from linkgauge.backends.opencl.runtime import _pci
 
-    for address, node in (("0001:c1:02.1", "3\n"), ("0000:41:00.0", "-1\n")):
-        folder = tmp_path / "sys/bus/pci/devices" / address
-        folder.mkdir(parents=True)
-        (folder / "numa_node").write_text(node)
     nvidia: Any = SimpleNamespace(pci_domain_id_nv=1, pci_bus_id_nv=0xC1, pci_slot_id_nv=0x11)
     # The driver gives the bus as a signed byte.
     amd: Any = SimpleNamespace(topology_amd=SimpleNamespace(bus=0x41 - 256, device=0, function=0))
-    assert _near(nvidia, tmp_path) == 3
-    assert _near(amd, tmp_path) == 0
-    assert _near(SimpleNamespace(), tmp_path) == 0  # type: ignore[arg-type]
+    assert _pci(nvidia) == "0001:c1:02.1"
+    assert _pci(amd) == "0000:41:00.0"
+    assert _pci(SimpleNamespace()) is None  # type: ignore[arg-type]

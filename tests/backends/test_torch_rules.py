@@ -111,6 +111,14 @@ def test_a_native_backend_is_named_where_there_is_one():
     assert amd.facts.device.driver == "ROCm 7.1.2"
 
 
+def test_of_amds_gpus_it_is_known_what_torch_has_kernels_for():
+    (amd, *_), (nvidia, *_) = (discover(fake_torch(hip=hip)) for hip in ("7.1.2", None))
+    assert amd.supported() == {
+        "isa": "gfx950", "built_for": ("gfx942", "gfx950"), "runtime": "ROCm 7.1.2",
+    }  # fmt: skip
+    assert nvidia.supported() == {}
+
+
 def test_without_an_accelerator_there_is_the_cpu():
     (unit,) = discover(fake_torch(gpus=0))
     assert str(unit.memory) == "torch:cpu:0"

@@ -22,6 +22,24 @@ CARDS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("isa", "runtime", "built_for", "said"),
+    [
+        ("gfx950", "ROCm 6.4.2", ("gfx942", "gfx950"), "gfx950 needs a torch of ROCm 7.0 or newer"),
+        ("gfx950", "ROCm 7.1.2", ("gfx90a", "gfx942"), "has kernels for gfx90a, gfx942, not for"),
+        ("gfx950:sramecc+:xnack-", "ROCm 7.1.2", ("gfx942", "gfx950"), None),
+        ("gfx942", "ROCm 6.4.2", ("gfx942:xnack+",), None),
+        ("gfx942", None, None, None),
+        (None, "ROCm 6.4.2", ("gfx90a",), None),
+    ],
+)
+def test_a_torch_that_does_not_support_the_gpu(isa, runtime, built_for, said):
+    here = card(memory="torch:cuda:0", isa=isa, runtime=runtime, built_for=built_for)
+    findings = found(inventory(cards=(here,)))
+    assert [(one.check, one.severity) for one in findings] == [("runtime", "fail")] * bool(said)
+    assert not said or said in findings[0].found
+
+
 @pytest.mark.parametrize("check", CARDS)
 def test_states_of_accelerators(check):
     changes, severity = CARDS[check]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.machine.needed_environment import NEEDS, needed
+from linkgauge.machine.needed_environment import NEEDS, in_force, needed
 
 RECLAIM, P2P, NVLS = ({need.variable: need.value} for need in NEEDS)
 
@@ -37,6 +37,14 @@ def test_each_machine_needs(tmp_path, vendor, device, guest, expected):
 def test_what_is_set_stays(tmp_path):
     root = machine(tmp_path, "0x1002", "0x75b0", guest=True)
     assert needed(root, {"NCCL_P2P_DISABLE": "0"}) == RECLAIM
+
+
+def test_what_is_set_for_a_device_is_said(tmp_path):
+    root = machine(tmp_path, "0x1002", "0x75b0", guest=True)
+    variables = {**RECLAIM, "NCCL_NVLS_ENABLE": "0", "PATH": "/bin"}
+    assert in_force(root, "0000:05:00.0", variables) == ("HSA_NO_SCRATCH_RECLAIM=1",)
+    for address in ("0000:06:00.0", ""):
+        assert in_force(root, address, variables) == ()
 
 
 def test_a_machine_without_files_needs_nothing(tmp_path):

@@ -67,6 +67,18 @@ def needed(root: Root, environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def in_force(root: Root, address: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The variables of the table that concern the PCI function at this address, as they are set:
+    `HSA_NO_SCRATCH_RECLAIM=1`."""
+    is_of = _identity(root, address)
+    return tuple(
+        f"{need.variable}={environment[need.variable]}"
+        for need in _applying(root)
+        if is_of is not None and need.vendor == is_of[0] and is_of[1] in (need.devices or is_of)
+        if need.variable in environment
+    )
+
+
 def _applying(root: Root) -> Iterator[Need]:
     present = set(_present(root))
     is_guest = hypervisor(root)[0] is not None
@@ -79,9 +91,14 @@ def _applying(root: Root) -> Iterator[Need]:
 def _present(root: Root) -> Iterator[tuple[int, int]]:
     """Vendor and device of each PCI function."""
     for name in names_in(root, _DEVICES):
-        vendor, device = (
-            hexadecimal(read_text(root, f"{_DEVICES}/{name}/{what}"))
-            for what in ("vendor", "device")
-        )
-        if vendor is not None and device is not None:
-            yield vendor, device
+        if (found := _identity(root, name)) is not None:
+            yield found
+
+
+def _identity(root: Root, address: str) -> tuple[int, int] | None:
+    """Vendor and device of the PCI function at this address; None if unreadable."""
+    vendor, device = (
+        hexadecimal(read_text(root, f"{_DEVICES}/{address}/{what}"))
+        for what in ("vendor", "device")
+    )
+    return None if vendor is None or device is None else (vendor, device)

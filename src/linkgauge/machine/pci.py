@@ -216,10 +216,12 @@ class _FunctionReader:
     def _link(self, register: PciLink) -> PciLink:
         read = partial(self._attribute, folder=self._wire_folder)
         return PciLink(
-            speed=read("current_link_speed", _speed, register.speed, field="link.speed"),
-            width=read("current_link_width", _width, register.width, field="link.width"),
-            max_speed=read("max_link_speed", _speed, register.max_speed, field="link.max_speed"),
-            max_width=read("max_link_width", _width, register.max_width, field="link.max_width"),
+            speed=read("current_link_speed", gigatransfers, register.speed, field="link.speed"),
+            width=read("current_link_width", lanes, register.width, field="link.width"),
+            max_speed=read(
+                "max_link_speed", gigatransfers, register.max_speed, field="link.max_speed"
+            ),
+            max_width=read("max_link_width", lanes, register.max_width, field="link.max_width"),
             target=self._register("link.target", register.target, self._config.why),
         )
 
@@ -278,13 +280,13 @@ def _number(digits: int, text: str) -> int | None:
     return int(match[1], 16) if match else None
 
 
-def _speed(text: str) -> float | None:
+def gigatransfers(text: str) -> float | None:
     """GT/s as kernels write it: `8 GT/s`, `8.0 GT/s PCIe`, `Unknown speed`, `Unknown`."""
     match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) ?GT/s(?: PCIe)?", text)
     return float(match[1]) if match and float(match[1]) in SPEEDS else None
 
 
-def _width(text: str) -> int | None:
+def lanes(text: str) -> int | None:
     """Lanes; kernels and hardware report 0, 63 or 255 if they do not know."""
     return int(text) if re.fullmatch("[0-9]{1,3}", text) and int(text) in WIDTHS else None
 

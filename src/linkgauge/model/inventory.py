@@ -111,6 +111,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     highest, `memory_bus` is bits, `memory_rate` the peak of its own memory (null where neither
     clock nor bus is known): two transfers a clock.
     `throttled` are the reasons in force, in words; `processes` the process ids of others on it.
+    `isa` is its instruction set (gfx942, of AMD's), `built_for` those that its backend's library
+    has kernels for, and `runtime` the platform that this was made with (ROCm 7.1).
     """
 
     memory: str
@@ -145,6 +147,9 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     fabric_clique: int | None = None
     fabric_cluster: str | None = None
     bar1_bytes: int | None = None
+    isa: str | None = None
+    runtime: str | None = None
+    built_for: tuple[str, ...] | None = None
     processes: tuple[int, ...] | None = None
     unknown: tuple[str, ...] = ()
 

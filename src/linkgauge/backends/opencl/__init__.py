@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from linkgauge.backends.amd import AmdTelemetry
 from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.overlap import OverlapGroup, fit
 from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group, Pattern
@@ -26,6 +27,7 @@ from linkgauge.backends.rules import (
 )
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.settings import EngineSettings, Pieces
@@ -66,10 +68,17 @@ class OpenCL:
         self._units = units
         self._facts = [unit.facts for unit in units]
         self._nodes = {node.index: node for node in nodes}
+        self.sensors = AmdTelemetry(self.devices())
         self._buffers: weakref.WeakSet[OpenCLBuffer] = weakref.WeakSet()
         self._groups: weakref.WeakSet[OpenCLGroup] = weakref.WeakSet()
         self._of_chase: tuple[str, ...] = ()
         """Remarks on the chase that was prepared last, if nothing else was since."""
+
+    def inventory(self) -> tuple[Accelerator, ...]:
+        return self.sensors.inventory()
+
+    def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
+        return self.sensors.sense(devices)
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(facts.device for facts in self._facts)

@@ -263,6 +263,7 @@ def _units_of(platform: cl.Platform, number: int, first: int, root: Path) -> lis
 
 def _facts(handle: cl.Device, platform: cl.Platform, number: int, index: int, root: Path) -> Facts:
     is_cpu = bool(handle.type & cl.device_type.CPU)
+    pci = _pci(handle)
     device = Device(
         memory=f"{SPACE}:{index}",
         model=handle.name.strip(),
@@ -270,7 +271,8 @@ def _facts(handle: cl.Device, platform: cl.Platform, number: int, index: int, ro
         largest_buffer=int(handle.max_mem_alloc_size),
         driver=handle.driver_version.strip(),
         shares_host_memory=is_cpu or bool(handle.host_unified_memory),
-        near=_near(handle, root),
+        near=0 if pci is None else near_node(root, pci),
+        pci=pci,
         notes=(platform.name.strip(), handle.version.strip()),
         is_cpu=is_cpu,
     )
@@ -282,8 +284,8 @@ def _facts(handle: cl.Device, platform: cl.Platform, number: int, index: int, ro
     return Facts(device, number, fine_grained)
 
 
-def _near(handle: cl.Device, root: Path) -> int:
-    """The host node nearest to the device, by its PCI address; 0 if that is unknown."""
+def _pci(handle: cl.Device) -> str | None:
+    """The device's PCI address as sysfs writes it; None where its runtime does not say."""
     place: tuple[int, int, int, int] | None = None
     with suppress(cl.Error, AttributeError):
         slot = int(handle.pci_slot_id_nv)
@@ -292,9 +294,7 @@ def _near(handle: cl.Device, root: Path) -> int:
         with suppress(cl.Error, AttributeError):
             topology = handle.topology_amd
             place = (0, topology.bus & 255, topology.device & 255, topology.function & 255)
-    if place is None:
-        return 0
-    return near_node(root, "{:04x}:{:02x}:{:02x}.{:x}".format(*place))
+    return None if place is None else "{:04x}:{:02x}:{:02x}.{:x}".format(*place)
 
 
 def _first_complaint(log: str) -> str:

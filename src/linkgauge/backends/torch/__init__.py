@@ -17,16 +17,21 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from msgspec.structs import replace
+
 from linkgauge.backends.affinity import settle
+from linkgauge.backends.amd import AmdTelemetry
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rules import check_alone, check_own_arrays, check_work, lacking
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.backends.workloads import Workloads
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import Memory
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Engine, Operation, Transfer
 from linkgauge.model.workload import Workload
@@ -70,9 +75,20 @@ class TorchBackend:
         self._facts = [unit.facts for unit in units]
         self._units = {unit.memory: unit for unit in units}
         self._nodes = {node.index: node for node in nodes}
+        self.sensors = AmdTelemetry(self.devices())
         self._buffers: weakref.WeakSet[TorchBuffer] = weakref.WeakSet()
         self._groups: weakref.WeakSet[Any] = weakref.WeakSet()
         self._workloads: Workloads | None = None
+
+    def inventory(self) -> tuple[Accelerator, ...]:
+        """AMD's GPUs alone: NVIDIA's are known by backend cuda."""
+        return tuple(
+            replace(one, **self._units[parse_memory(one.memory)].supported())
+            for one in self.sensors.inventory()
+        )
+
+    def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
+        return self.sensors.sense(devices)
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(facts.device for facts in self._facts)

@@ -69,12 +69,15 @@ class GatedGroup(Gated):
     def __init__(self, works: Sequence[Work], pace: Pace | None = None) -> None:
         with calling("torch.Event"):
             self._lanes = [Lane(*each) for each in zip(works, streams_of(works), strict=True)]
-            self._first = self._lanes[0]
             self._gate, self._total = self._first.unit.event(), self._first.unit.event()
         self._hold = _FIRST_GATE
         self._held = False
         self.most_loops = most_loops(works)
         self.pace = pace or Pace(SAMPLE_SECONDS, laps=LAPS)
+
+    @property
+    def _first(self) -> Lane:
+        return self._lanes[0]
 
     def open(self) -> None:
         """Closes the gate, enqueues all behind it, and lets it end by itself."""
@@ -178,6 +181,7 @@ class GatedGroup(Gated):
         with suppress(BackendError):
             for lane in self._lanes:
                 lane.unit.finish(lane.stream)
+        self._lanes = []  # buffers that nothing else holds are free from here on
 
 
 def most_loops(works: Sequence[Work]) -> int:

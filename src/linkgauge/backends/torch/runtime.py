@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import cached_property
 from typing import Any
 
+from linkgauge.machine.needed_environment import in_force
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
@@ -22,6 +23,7 @@ from .refusals import SPACE, Facts
 _SHORT = ("out of memory", "can't allocate memory", "not enough memory", "invalid buffer size")
 """What messages of torch say where memory is short, beside its own exception."""
 _LARGEST = 1 << 62
+_ROCM = "ROCm"
 _SLEEP = 1 << 20
 """Cycles of a first sleep, which shows how long a cycle is."""
 _MILLI = 1e-3
@@ -87,6 +89,18 @@ class TorchDevice:
                 self._module.synchronize()
             else:
                 self._module.synchronize(self.device)
+
+    def supported(self) -> dict[str, Any]:
+        """The instruction set of one of AMD's GPUs, those that torch has kernels for, and torch's
+        ROCm; empty for any other device. Fields of an Accelerator."""
+        if not self.facts.device.driver.startswith(_ROCM):
+            return {}
+        properties = self._module.get_device_properties(self.device)
+        return {
+            "isa": str(getattr(properties, "gcnArchName", "")).partition(":")[0] or None,
+            "built_for": tuple(self._module.get_arch_list()) or None,
+            "runtime": self.facts.device.driver,
+        }
 
     def let_go(self) -> None:
         """Gives memory that torch caches back to the device."""
@@ -170,7 +184,7 @@ def _facts(torch: Any, kind: str, index: int, root: Root) -> Facts:
         near=0 if pci is None else near_node(root, pci),
         pci=pci,
         uuid=_uuid(properties),
-        notes=tuple(_notes(torch, kind)),
+        notes=(*_notes(torch, kind), *in_force(root, pci or "", os.environ)),
     )
     gated = kind == "cuda" and hasattr(module, "_sleep")
     return Facts(device, kind, peers, gated, binds=kind == "cuda")
@@ -200,7 +214,7 @@ def _driver(torch: Any, kind: str) -> str:
     """The version of the platform that this torch was made for."""
     if kind == "cuda":
         hip = torch.version.hip
-        return f"ROCm {hip}" if hip else f"CUDA {torch.version.cuda}"
+        return f"{_ROCM} {hip}" if hip else f"CUDA {torch.version.cuda}"
     return str(getattr(torch.version, kind, None) or "")
 
 

@@ -143,6 +143,31 @@ def _mismatch(subject: str, found: str) -> Finding:
     return Finding("driver", "fail", subject, found, why, remedy)
 
 
+_OLDEST_ROCM = {"gfx950": (7, 0)}
+"""The first ROCm whose libraries have kernels for an instruction set. Source: AMD's compatibility
+matrix; "ROCm 7.0+ PyTorch wheels are required for MI350X" (vCPU benchmark suite)."""
+_ROCM = re.compile(r"ROCm (\d+)\.(\d+)")
+
+
+def check_runtime(evidence: Evidence) -> Iterator[Finding]:
+    """Whether the library that a backend uses has kernels for the device, and its ROCm knows it."""
+    why = "kernels fail or end the process, although copies may work"
+    for device in evidence.accelerators.values():
+        isa = (device.isa or "").partition(":")[0]
+        oldest, runtime = _OLDEST_ROCM.get(isa), _ROCM.search(device.runtime or "")
+        found, wanted = None, "whose list of architectures has it"
+        if oldest and runtime and tuple(map(int, runtime.groups())) < oldest:
+            wanted = f"of ROCm {oldest[0]}.{oldest[1]} or newer"
+            found = f"{isa} needs a torch {wanted}: this one is of {device.runtime}"
+        elif (
+            isa and device.built_for and isa not in {a.partition(":")[0] for a in device.built_for}
+        ):
+            found = f"torch has kernels for {', '.join(device.built_for)}, not for {isa}"
+        if found is not None:
+            remedy = (f"# Install a torch for {isa}, {wanted}, from the index that AMD names.",)
+            yield Finding("runtime", "fail", device.memory, found, why, remedy)
+
+
 CHECKS = (
     check_persistence,
     check_clocks,
@@ -151,4 +176,5 @@ CHECKS = (
     check_processes,
     check_mig,
     check_driver,
+    check_runtime,
 )

@@ -1,0 +1,146 @@
+"""AMD's GPUs as their driver, amdgpu, shows them in sysfs: link, clocks, power, memory, errors and
+XGMI. No library is needed, and a captured tree reads like the machine. The peak of the memory is
+left open: its transfers a clock differ between generations, and no file has them.
+
+Source of the files' formats: the kernel's Documentation/gpu/amdgpu. A virtual machine shows few of
+them; what is missing is null, and `unknown` says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
+
+from .amd_links import ComputeNode, compute_nodes, read_links
+from .amd_metrics import Metrics, parse_metrics
+from .pci import gigatransfers, lanes
+from .tree import Root, hexadecimal, names_in, number, read_bytes, read_text
+
+DEVICES = "sys/bus/pci/devices"
+VENDOR = 0x1002
+_MILLI, _MICRO, _MEGA = 1e-3, 1e-6, 1e6
+_CURRENT = re.compile(r"\d+: *([0-9]+) *Mhz *\*", re.IGNORECASE)
+_LEVEL = re.compile(r"\d+: *([0-9]+) *Mhz", re.IGNORECASE)
+_UNCORRECTED = re.compile(r"^ue: *([0-9]+)$", re.MULTILINE)
+
+
+def is_amd(root: Root, address: str) -> bool:
+    """Whether the PCI function at this address is AMD's."""
+    return hexadecimal(_text(root, address, "vendor")) == VENDOR
+
+
+def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accelerator:
+    """Adds what the driver shows to what is `known`, whose PCI address is. `peers` are the memories
+    of all devices by PCI address. Never raises."""
+    address = known.pci or ""
+    nodes = compute_nodes(root)
+    node = nodes.get(address)
+    now = sense(root, known.memory, address)
+    clock, bus = _memory(root, address, node)
+    errors = _UNCORRECTED.search(_text(root, address, "ras/umc_err_count") or "")
+    return msgspec.structs.replace(
+        known,
+        driver=_line(root, "sys/module/amdgpu/version") or known.driver,
+        firmware=_text(root, address, "vbios_version"),
+        board=_text(root, address, "product_number"),
+        uuid=known.uuid or _text(root, address, "unique_id"),
+        link=_link(root, address, now),
+        links=read_links(root, address, nodes, peers),
+        memory_clock=clock,
+        memory_bus=bus,
+        isa=node.isa if node is not None else None,
+        clock=now.clock,
+        max_clock=_highest(_text(root, address, "pp_dpm_sclk")),
+        throttled=now.throttled,
+        temperature=now.temperature,
+        power=now.power,
+        power_limit=_sensor(root, address, _MICRO, "power1_cap"),
+        pcie_replays=now.pcie_replays,
+        ecc=None if errors is None else True,
+        ecc_errors=None if errors is None else int(errors[1]),
+    )
+
+
+def sense(root: Root, memory: str, address: str) -> Telemetry:
+    """The current state of the GPU at this address. Never raises."""
+    table: Metrics = parse_metrics(read_bytes(root, f"{DEVICES}/{address}/gpu_metrics"))
+    speed, width = (
+        _text(root, address, f"current_link_{what}") or "" for what in ("speed", "width")
+    )
+    clock = _CURRENT.search(_text(root, address, "pp_dpm_sclk") or "")
+    hottest = _sensor(root, address, _MILLI, "temp2_input", "temp1_input")
+    return Telemetry(
+        memory=memory,
+        link_speed=gigatransfers(speed) or table.link_speed,
+        link_width=lanes(width) or table.link_width,
+        clock=float(clock[1]) * _MEGA if clock else table.clock,
+        temperature=table.temperature if hottest is None else hottest,
+        power=_sensor(root, address, _MICRO, "power1_average", "power1_input") or table.power,
+        throttled=table.throttled,
+        pcie_replays=number(_text(root, address, "pcie_replay_count")),
+    )
+
+
+def _link(root: Root, address: str, now: Telemetry) -> PciLink:
+    speed, width = (_text(root, address, f"max_link_{what}") or "" for what in ("speed", "width"))
+    return PciLink(now.link_speed, now.link_width, gigatransfers(speed), lanes(width))
+
+
+def _memory(root: Root, address: str, node: ComputeNode | None) -> tuple[float | None, int | None]:
+    """The highest clock of its memory, and the bits of its bus."""
+    if node is not None and node.memory_clock:
+        return node.memory_clock, node.memory_bus
+    highest = _highest(_text(root, address, "pp_dpm_mclk"))
+    return highest, node.memory_bus if node else None
+
+
+def _highest(levels: str | None) -> float | None:
+    """Of `0: 132Mhz`, `1: 2100Mhz *`."""
+    found = [float(one) for one in _LEVEL.findall(levels or "")]
+    return max(found) * _MEGA if found else None
+
+
+def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None:
+    """The first of these values of its hwmon that there is."""
+    folder = f"{DEVICES}/{address}/hwmon"
+    for monitor in sorted(names_in(root, folder)):
+        for name in names:
+            value = number(read_text(root, f"{folder}/{monitor}/{name}"))
+            if value is not None:
+                return value * scale
+    return None
+
+
+def with_gaps(found: Accelerator) -> Accelerator:
+    """Adds what could not be read of it."""
+    return msgspec.structs.replace(found, unknown=(*found.unknown, *_missing(found)))
+
+
+def _missing(found: Accelerator) -> Iterator[str]:
+    """Gaps, as texts of an inventory."""
+    fields = {
+        "link": found.link.speed,
+        "clock": found.clock,
+        "power": found.power,
+        "temperature": found.temperature,
+        "PCIe replays": found.pcie_replays,
+        "ECC errors": found.ecc_errors,
+    }
+    names = ", ".join(name for name, value in fields.items() if value is None)
+    if names:
+        yield f"{names}: amdgpu does not show it in sysfs (another driver, or a virtual machine)"
+    if found.memory_bus is None:
+        yield "XGMI, memory bus: the compute driver does not list it: load amdgpu with KFD"
+
+
+def _text(root: Root, address: str, name: str) -> str | None:
+    return _line(root, f"{DEVICES}/{address}/{name}")
+
+
+def _line(root: Root, path: str) -> str | None:
+    """The file without blanks at its ends; None if unreadable or empty."""
+    return (read_text(root, path) or "").strip() or None
