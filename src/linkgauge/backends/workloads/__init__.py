@@ -19,7 +19,7 @@ from .decoder import Decoder
 from .generation import Decode, Prefill, needed_bytes
 from .group import Work, WorkGroup
 from .pipeline import Pipeline
-from .ranks import Ranks, gather
+from .ranks import END, Ranks, gather
 from .rates import measure_rates
 from .reference import Reference, model_of
 from .site import Site
@@ -118,7 +118,13 @@ def _moved(_: Workloads, site: Site, asked: Workload) -> Work:
 
 
 def _training(own: Workloads, site: Site, asked: Workload) -> Work:
-    return Training(site, asked, own.ranks(site, asked))
+    ranks = own.ranks(site, asked)
+    try:
+        return Training(site, asked, ranks)
+    except BaseException:
+        if ranks is not None:  # the others wait for what to do
+            ranks.tell(END)
+        raise
 
 
 def _pipeline(_: Workloads, site: Site, asked: Workload) -> Work:
