@@ -24,7 +24,7 @@ from .primes import PRIMES
 from .table import COMPARISON, Row, Sweep
 from .vm import VM
 from .within_node import WITHIN_NODE
-from .workloads import WORKLOADS
+from .workloads import SERVING, WORKLOADS
 
 _ALL: tuple[Row | Sweep, ...] = (
     *NVBANDWIDTH,
@@ -42,6 +42,7 @@ _ALL: tuple[Row | Sweep, ...] = (
     *LATENCY_OF_DEVICES,
     *BETWEEN_PROCESSES,
     *WORKLOADS,
+    *SERVING,
 )
 
 

@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from linkgauge.model.ai_models import ModelName, NumberKind
 from linkgauge.model.machine import Device
-from linkgauge.model.memory import NULL
+from linkgauge.model.memory import NULL, host
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
-from linkgauge.model.units import BANDWIDTH, STEP, TOKENS, Unit
-from linkgauge.model.workload import Workload, WorkloadChoice
+from linkgauge.model.units import BANDWIDTH, REQUESTS, STEP, TOKENS, Unit
+from linkgauge.model.workload import Server, Workload, WorkloadChoice
 
 from .gpu import OnDevices
-from .table import DeviceSet
+from .table import DeviceSet, Sweep
 
 BACKEND = "torch"
 NO_TORCH = "needs torch: pip install 'linkgauge[ai]'"
@@ -189,6 +191,43 @@ def _pipeline(fabric: DeviceSet) -> Iterator[Cell]:
             yield _cell(device, row, parse_memory(device.memory).label, Report.RATE, work)
 
 
+NO_SERVER = "needs a running server: linkgauge ai serving --url http://127.0.0.1:8000"
+AT_ONCE = (1, 2, 4, 8, 16)
+"""Requests under way at any time."""
+PROMPT_WORDS = 16
+
+
+class ServingRow(Sweep, frozen=True):
+    """Requests of this host to a server."""
+
+
+def _request(fabric: DeviceSet, row: str, column: str, batch: int, server: Server) -> Cell:
+    choice, node = fabric.workloads, fabric.nodes[0].index
+    work = Workload(
+        "serving", batch=batch, prompt=(choice.prompts or (PROMPT_WORDS,))[0],
+        tokens=choice.tokens, seed=choice.seed, server=server,
+    )  # fmt: skip
+    transfer = Transfer(NULL, NULL, Engine(host(node), "cpu"))
+    return Cell(row, column, (transfer,), Report.RATE, operation="workload", workload=work)
+
+
+def _closed(fabric: DeviceSet) -> Iterator[Cell]:
+    server = fabric.workloads.server
+    if server is None:
+        return
+    for batch in fabric.workloads.batches or AT_ONCE:
+        yield _request(fabric, server.kind, str(batch), batch, server)
+
+
+def _open(fabric: DeviceSet) -> Iterator[Cell]:
+    server = fabric.workloads.server
+    if server is None:
+        return
+    for rate in fabric.workloads.rates:
+        asked = replace(server, rate=rate)
+        yield _request(fabric, server.kind, f"{rate:g}/s", 1, asked)
+
+
 def _row(
     name: str, title: str, cells: Callable[[DeviceSet], Iterator[Cell]], unit: Unit
 ) -> WorkloadRow:
@@ -226,5 +265,26 @@ WORKLOADS: tuple[WorkloadRow, ...] = (
         "copying(row) on device(column)",
         _pipeline,
         BANDWIDTH,
+    ),
+)
+
+SERVING: tuple[ServingRow, ...] = (
+    ServingRow(
+        "ai_serving",
+        "requests to a server, by how many are under way at once(column)",
+        _closed,
+        REQUESTS,
+        0,
+        NO_SERVER,
+        profiles=(),
+    ),
+    ServingRow(
+        "ai_serving_open",
+        "requests to a server at random moments, by how many a second(column)",
+        _open,
+        REQUESTS,
+        0,
+        f"{NO_SERVER} --rate 1,4",
+        profiles=(),
     ),
 )

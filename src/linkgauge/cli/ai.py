@@ -15,7 +15,7 @@ from .options import Option, Profiling, RunFormat, headed, own
 if TYPE_CHECKING:
     from linkgauge.model.workload import WorkloadChoice
 
-PREFIX = "ai_"
+PREFIX, SERVING = "ai_", "ai_serving"
 _MOST = 1 << 20
 _T = TypeVar("_T", bound=str)
 
@@ -23,7 +23,7 @@ _T = TypeVar("_T", bound=str)
 def _complete_workload(incomplete: str) -> list[str]:
     from linkgauge.benchmarks.workloads import WORKLOADS
 
-    names = (row.name.removeprefix(PREFIX) for row in WORKLOADS)
+    names = (*(row.name.removeprefix(PREFIX) for row in WORKLOADS), "serving")
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -43,6 +43,13 @@ def _complete_workload(incomplete: str) -> list[str]:
             "Run linkgauge's decoder, or transformers' own classes.", "own|transformers"
         ),
         seed=Option("Draw weights and prompts with this seed.", "S"),
+        url=Option("Send requests to the server at this address (serving).", "URL"),
+        server=Option(
+            "What the server speaks: OpenAI's protocol, or Triton's.",
+            "openai|triton-http|triton-grpc",
+        ),
+        server_model=Option("Ask the server for this model. Default: its first.", "NAME"),
+        rate=Option("Send so many requests a second at random moments, too: 1,4,16.", "N[,N…]"),
         samples=Option("Take N samples of each cell. Default: 5.", "N"),
     ),
     **headed(
@@ -59,7 +66,7 @@ def ai(
         typer.Argument(
             metavar="WORKLOAD...",
             help="Measure these: inference, inference_streamed, kv_offload, training_step, "
-            "pipeline. Default: all.",
+            "pipeline, serving. Default: all but serving.",
             autocompletion=_complete_workload,
         ),
     ] = None,
@@ -71,6 +78,10 @@ def ai(
     ranks: int | None = None,
     implementation: str = "own",
     seed: int = 1,
+    url: str | None = None,
+    server: str = "openai",
+    server_model: str | None = None,
+    rate: str | None = None,
     samples: int | None = None,
     device: list[str] | None = None,
     timeout: float | None = None,
@@ -87,6 +98,7 @@ def ai(
     Examples:
         linkgauge ai inference --batch 1,8,64
         linkgauge ai training_step --ranks 2
+        linkgauge ai serving --url http://127.0.0.1:8000 --batch 1,8 --rate 4
         torchrun --nproc-per-node 2 -m linkgauge ai training_step
     """
     from linkgauge.engine.request import Selection
@@ -99,6 +111,9 @@ def ai(
 
     names = names_of(workloads or ())
     choice = choice_of(model, batch, prompt, types, tokens, ranks, implementation, seed, trace)
+    choice = _with_server(names, choice, url, server, server_model, rate)
+    if SERVING in names and choice.rates:
+        names = (*names, f"{SERVING}_open")
     choice, is_first = _among_ranks(names, choice)
     if not is_first:
         return 0
@@ -117,13 +132,46 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
     from linkgauge.benchmarks.workloads import WORKLOADS
     from linkgauge.model.errors import InputError
 
-    known = [row.name for row in WORKLOADS]
+    every = [row.name for row in WORKLOADS]
+    known = [*every, SERVING]
     names = [name if name.startswith(PREFIX) else PREFIX + name for name in asked]
     for name, typed in zip(names, asked, strict=True):
         if name not in known:
             there = ", ".join(one.removeprefix(PREFIX) for one in known)
             raise InputError(f"unknown workload {typed!r}: there are {there}")
-    return tuple(dict.fromkeys(names)) or tuple(known)
+    return tuple(dict.fromkeys(names)) or tuple(every)
+
+
+def _with_server(
+    names: Sequence[str],
+    choice: WorkloadChoice,
+    url: str | None,
+    kind: str,
+    model: str | None,
+    rate: str | None,
+) -> WorkloadChoice:
+    """The choice with the server that requests go to. Raises InputError if serving has none, or if
+    there is one for nothing."""
+    from typing import get_args
+
+    from msgspec.structs import replace
+
+    from linkgauge.model.errors import InputError
+    from linkgauge.model.workload import Server, ServerKind
+
+    if (url is None) == (SERVING in names):
+        raise InputError("serving and --url go together: linkgauge ai serving --url URL")
+    if url is None:
+        return choice
+    rates = [] if rate is None else [part.strip() for part in rate.split(",")]
+    try:
+        found = tuple(dict.fromkeys(map(float, rates)))
+    except ValueError:
+        found = (0.0,)
+    if not all(0 < one < _MOST for one in found):
+        raise InputError(f"--rate {rate}: give requests a second, such as 1,4,16")
+    server = Server(url, _one_of("--server", kind, get_args(ServerKind)), model)
+    return replace(choice, server=server, rates=found)
 
 
 def choice_of(

@@ -17,7 +17,7 @@ from linkgauge.benchmarks.scaling import over_counts
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
 from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
-from linkgauge.benchmarks.workloads import BACKEND, WorkloadRow, lacking_torch
+from linkgauge.benchmarks.workloads import BACKEND, ServingRow, WorkloadRow, lacking_torch
 from linkgauge.model.arrays import HostMode, mode_of
 from linkgauge.model.collective import CollectiveChoice, CollectiveName
 from linkgauge.model.errors import InputError
@@ -61,6 +61,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         rows = select(self.names, self.prefixes) if named else ()
         works = [isinstance(row, WorkloadRow) for row in rows]
         asked = request.backends
+        if rows and all(isinstance(row, ServingRow) for row in rows):
+            return ()  # a server needs no accelerator here
         if any(works) and BACKEND not in asked and request.settings.simulation is None:
             asked = (BACKEND,) if all(works) else (*(asked or ACCELERATORS), BACKEND)
         return choose_backends(asked, request.settings.simulation)
@@ -81,8 +83,11 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         if BACKEND not in request.backends:  # opened for workloads alone
             over = tuple(one for one in over if one.backend != BACKEND) or over
         workloads = [row for row in rows if isinstance(row, WorkloadRow)]
-        others = [row for row in rows if not isinstance(row, WorkloadRow)]
+        serving = [row for row in rows if isinstance(row, ServingRow)]
+        others = [row for row in rows if not isinstance(row, WorkloadRow | ServingRow)]
         laid_out = lay_out(workloads, works, ()) if workloads else ()
+        here = DeviceSet("host", machine.host.nodes, workloads=request.workloads)
+        laid_out = (*laid_out, *(row.lay_out(here) for row in serving))
         if others:
             laid_out = (*lay_out(others, over, nodes, request.settings.profile), *laid_out)
         return tuple(self._in_mode(benchmark) for benchmark in laid_out)

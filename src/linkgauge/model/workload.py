@@ -9,11 +9,27 @@ import msgspec
 from .ai_models import MODELS, ModelName, ModelShape, NumberKind
 from .statistics import Summary
 
-WorkKind = Literal["prefill", "decode", "streamed", "offload", "restore", "training", "pipeline"]
+WorkKind = Literal[
+    "prefill", "decode", "streamed", "offload", "restore", "training", "pipeline", "serving"
+]
 Implementation = Literal["own", "transformers"]
 NUMBER_KINDS: tuple[NumberKind, ...] = get_args(NumberKind)
 WORK_SAMPLES = 5
 """Samples of a workload: each takes many operations, and preparing one takes longer than all."""
+
+
+ServerKind = Literal["openai", "triton-http", "triton-grpc"]
+
+
+class Server(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A running server: its `url`, what it speaks, and the `model` that is asked for (null: its
+    first). With a `rate`, requests come at random moments, so many a second (an open loop);
+    without, so many are under way at any time (a closed loop)."""
+
+    url: str
+    kind: ServerKind = "openai"
+    model: str | None = None
+    rate: float | None = None
 
 
 class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -24,8 +40,9 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     by layer. `offload`, `restore`: the keys and values of the batch to host memory, and back.
     `training`: a step of mixed precision over the batch. `pipeline`: `tokens` pieces of input that
     are copied to the device, computed on and copied back; computing takes `balance` percent of the
-    time of copying. Without `overlap`, copies and collectives wait for what computes. Weights and
-    prompts are drawn by `seed`. `trace` is the folder for a trace of one more loop."""
+    time of copying. `serving`: requests to a `server`, `batch` of them at once, each of `prompt`
+    words for `tokens` tokens. Without `overlap`, copies and collectives wait for what computes.
+    Weights and prompts are drawn by `seed`. `trace` is the folder for a trace of one more loop."""
 
     kind: WorkKind
     model: ModelName = "10m"
@@ -39,6 +56,7 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     implementation: Implementation = "own"
     seed: int = 1
     trace: str | None = None
+    server: Server | None = None
 
     @property
     def shape(self) -> ModelShape:
@@ -57,6 +75,8 @@ class WorkloadChoice(msgspec.Struct, frozen=True):
     implementation: Implementation = "own"
     seed: int = 1
     trace: str | None = None
+    server: Server | None = None
+    rates: tuple[float, ...] = ()
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -107,7 +127,7 @@ class WorkDone(msgspec.Struct, frozen=True):
     relative. `communication` are the seconds of a loop's collectives by themselves, `exposed` those
     that computing did not hide. `link_use` and `device_use` are the shares of a loop in which the
     link to the host, and the device, would be busy at the rates that each reaches alone. `shares`
-    are of the trace in the file `trace`."""
+    are of the trace in the file `trace`. `tokens_rate` are a server's tokens/s."""
 
     seconds: float
     parameters: int
@@ -122,3 +142,4 @@ class WorkDone(msgspec.Struct, frozen=True):
     device_use: float | None = None
     shares: tuple[Share, ...] = ()
     trace: str | None = None
+    tokens_rate: float | None = None

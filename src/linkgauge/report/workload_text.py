@@ -17,7 +17,7 @@ from linkgauge.model.workload import WorkDone, Workload
 from .matrix import Matrix
 
 _MILLI = 1e-3
-_LATENCIES = ("first token", "between tokens")
+_LATENCIES = ("request", "first token", "between tokens")
 
 
 class _Known(NamedTuple):
@@ -45,6 +45,7 @@ def workload_lines(result: Result) -> Iterator[Text]:
     yield from _advice(known)
     yield from _part_lines(known)
     yield from _use_lines(known)
+    yield from _server_lines(known)
     yield from _how_lines(known)
     yield from _share_lines(known)
 
@@ -103,6 +104,15 @@ def _use_lines(known: Sequence[_Known]) -> Iterator[Text]:
             if one.done.device_use is not None:
                 said += f", device {one.done.device_use:.0%}"
             yield Text.assemble((f"{one.cell.place} ", "cyan"), said)
+
+
+def _server_lines(known: Sequence[_Known]) -> Iterator[Text]:
+    """The tokens of a server's answers."""
+    for one in known:
+        if one.done.tokens_rate is not None:
+            yield Text.assemble(
+                (f"{one.cell.place} ", "cyan"), f"{one.done.tokens_rate:.4g} tokens/s"
+            )
 
 
 def _how_lines(known: Sequence[_Known]) -> Iterator[Text]:
