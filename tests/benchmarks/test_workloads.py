@@ -10,7 +10,7 @@ from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.benchmarks.workloads import NO_TORCH, WORKLOADS, lacking_torch, rank_counts
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.model.machine import Device
-from linkgauge.model.workload import WorkloadChoice
+from linkgauge.model.workload import Server, WorkloadChoice
 
 NAMES = [row.name for row in WORKLOADS]
 CPU = Device("torch:cpu:0", "CPU", 1 << 34, 1 << 34, is_cpu=True)
@@ -83,6 +83,26 @@ def test_training_is_on_one_two_four_and_all_devices_with_and_without_overlap():
     assert {(work.ranks, work.overlap) for work in works} == {
         (1, False), (2, False), (1, True), (2, True),
     }  # fmt: skip
+
+
+def test_a_server_gets_requests_at_once_and_at_random_moments():
+    def cells(name, **chosen):
+        choice = WorkloadChoice(**chosen)
+        here = DeviceSet("host", machine().host.nodes, workloads=choice)
+        return CATALOG[name].lay_out(here)
+
+    server = Server("http://h:1")
+    closed = cells("ai_serving", server=server).cells
+    assert [cell.workload.batch for cell in closed] == [1, 2, 4, 8, 16]
+    assert {str(cell) for cell in closed} == {"null -> null by host:0.cpu"}
+    opened = cells("ai_serving_open", server=server, rates=(1.0, 4.5)).cells
+    assert [(cell.column, cell.workload.server.rate) for cell in opened] == [
+        ("1/s", 1.0),
+        ("4.5/s", 4.5),
+    ]
+    assert "--url" in cells("ai_serving").reason
+    what = Selection(("ai_serving",))
+    assert what.accelerators(RunRequest(what=what)) == ()
 
 
 def test_without_torch_there_is_one_line_that_names_the_extra():

@@ -17,6 +17,10 @@ from linkgauge.model.workload import Demands, Rates, Stage, WorkDone, Workload
 
 REQUESTS_EACH, LEAST_REQUESTS = 4, 8
 """Requests of a sample for each that is under way at once, and at least."""
+OPEN_SECONDS, MOST_REQUESTS = 2.0, 4096
+"""How long requests of an open loop come in a sample, and how many at most."""
+CLOSED_SECONDS = 0.5
+"""A sample of a closed loop lasts at least as long."""
 MOST_THREADS = 256
 
 
@@ -65,11 +69,15 @@ class ServingGroup(Gated):
     def __init__(self, asked: Workload, client: Client) -> None:
         self._asked, self._client = asked, client
         self._rate = asked.server.rate if asked.server else None
-        self._count = max(LEAST_REQUESTS, REQUESTS_EACH * asked.batch)
+        wanted = REQUESTS_EACH * asked.batch
+        if self._rate is not None:
+            wanted = min(MOST_REQUESTS, round(OPEN_SECONDS * self._rate))
+        self._count = max(LEAST_REQUESTS, wanted)
         threads = asked.batch if self._rate is None else min(self._count, MOST_THREADS)
         self._pool = ThreadPoolExecutor(threads)
         self._samples: list[tuple[float, list[Sent]]] = []
-        self.pace = Pace(0.0, loops=1, steps=self._count)
+        lasting = CLOSED_SECONDS if self._rate is None else 0.0
+        self.pace = Pace(lasting, loops=1, steps=self._count)
 
     def wait(self) -> Timing:
         loops, laps = self.pass_gate()
@@ -110,7 +118,7 @@ class ServingGroup(Gated):
             0,
             Demands(),
             Rates(),
-            (f"{kind} loop, {self._count} requests a sample",),
+            (f"{kind} loop, {len(sent)} requests",),
             tuple(_stages(sent)),
             tokens_rate=tokens / seconds if tokens else None,
         )
