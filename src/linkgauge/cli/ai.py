@@ -99,7 +99,6 @@ def ai(
         linkgauge ai inference --batch 1,8,64
         linkgauge ai training_step --ranks 2
         linkgauge ai serving --url http://127.0.0.1:8000
-        torchrun --nproc-per-node 2 -m linkgauge ai training_step
     """
     from linkgauge.engine.request import Selection
     from linkgauge.model.settings import EngineSettings
