@@ -60,7 +60,7 @@ test-gpu-pairs: $(GPU_SITE)
 
 # What needs torch, which lies in a virtual environment of its own upon .venv. No GPU is needed.
 # With PYTHON=python3 given, that interpreter and its packages are used as they are.
-AI_TESTS := tests/conformance tests/backends tests/benchmarks tests/cli
+AI_TESTS := tests/conformance tests/backends tests/benchmarks tests/cli tests/cluster
 test-ai: $(AI)
 	$(AI_RUN) -m pytest -m ai $(AI_TESTS) $(ARGS)
 

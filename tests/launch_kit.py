@@ -14,6 +14,8 @@ from linkgauge.engine.journal import JOURNAL_FILE, read_records
 from linkgauge.engine.runs import read_run
 
 HERE = Path(sys.executable).parent
+BELOW = Path(__file__).parents[1] / ".venv" / "bin"
+"""Of the environment that .venv-ai lies upon."""
 SECONDS = 240
 """A launch that takes longer hangs."""
 YIELDING = {
@@ -67,10 +69,10 @@ main()
 
 def mpich() -> list[str]:
     """Skips where the wheel has no build for this machine."""
-    found = HERE / "mpiexec.hydra"
-    if not found.exists():
-        pytest.skip("no mpich in this environment")
-    return [str(found)]
+    for folder in (HERE, BELOW):
+        if (found := folder / "mpiexec.hydra").exists():
+            return [str(found)]
+    pytest.skip("no mpich in this environment")
 
 
 def openmpi() -> list[str]:

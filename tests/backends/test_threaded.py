@@ -6,11 +6,11 @@ import pytest
 
 from linkgauge.backends import threaded
 from linkgauge.backends.threaded import ThreadedGroup
-from linkgauge.model.errors import BackendError
+from linkgauge.model.errors import BackendError, Unsupported
 
 
 class Work:
-    def __init__(self, fails=False):
+    def __init__(self, fails=None):
         self.fails, self.loops, self.threads, self.closed = fails, [], set(), 0
 
     def enter(self):
@@ -18,7 +18,7 @@ class Work:
 
     def run(self, loops):
         if self.fails:
-            raise BackendError("run", "broken")
+            raise self.fails
         self.loops.append(loops)
 
     def checksum(self):
@@ -65,12 +65,15 @@ def test_nothing_runs_before_the_gate_opens():
     assert not work.loops
 
 
-def test_a_work_that_fails_is_the_groups_error_and_the_next_sample_runs():
-    broken, other = Work(fails=True), Work()
+@pytest.mark.parametrize("error", [BackendError("run", "broken"), Unsupported("broken")])
+def test_a_work_that_fails_is_the_groups_error_and_the_next_sample_runs(error):
+    broken, other = Work(), Work()
+    broken.enter = lambda: broken.run(1)  # before the others start, who must not wait for it
+    broken.fails = error
     group = ThreadedGroup([other, broken])
-    with pytest.raises(BackendError, match="run: broken"):
+    with pytest.raises(type(error), match="broken"):
         sample(group, 1)
-    broken.fails = False
+    broken.fails = None
     assert sample(group, 1).seconds
     group.close()
 

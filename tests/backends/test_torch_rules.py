@@ -2,11 +2,14 @@
 
 import pytest
 
+from amd_tree import gpu
 from linkgauge.backends import open_backend
-from linkgauge.backends.torch import refusals
+from linkgauge.backends.amd import AmdTelemetry
+from linkgauge.backends.torch import TorchBackend, refusals
 from linkgauge.backends.torch.runtime import calling, discover
 from linkgauge.model.errors import AllocationError, BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.notation import parse_transfer
+from machine_kit import captured
 from torch_kit import facts, fake_torch
 
 CUDA = [
@@ -117,6 +120,17 @@ def test_of_amds_gpus_it_is_known_what_torch_has_kernels_for():
         "isa": "gfx950", "built_for": ("gfx942", "gfx950"), "runtime": "ROCm 7.1.2",
     }  # fmt: skip
     assert nvidia.supported() == {}
+
+
+def test_amds_gpus_are_described_by_their_driver_and_by_torch():
+    backend = TorchBackend(discover(fake_torch(hip="7.1.2", gpus=1)), ())
+    backend.sensors = AmdTelemetry(backend.devices(), captured(gpu("0000:1b:00.0")))
+    (one,) = backend.inventory()
+    assert (one.memory, one.link.speed, one.power) == ("torch:cuda:0", 32.0, 158.0)
+    assert (one.isa, one.runtime) == ("gfx950", "ROCm 7.1.2")
+    (now,) = backend.sense([units.memory for units in discover(fake_torch(gpus=1))])
+    assert now.clock == 1.204e9
+    backend.close()
 
 
 def test_without_an_accelerator_there_is_the_cpu():

@@ -331,5 +331,5 @@ class TestSimulated:
 
 
 def test_other_backends_share_no_memory_between_processes():
-    with pytest.raises(InputError, match="backend opencl shares no memory between processes"):
+    with pytest.raises(InputError, match="backend opencl does nothing between processes"):
         open_member("opencl", launch(), Settings((SIZE,)))

@@ -18,6 +18,7 @@ CARDS = {
     "processes": ({"processes": (4711,)}, "warn"),
     "mig": ({"mig": True}, "note"),
     "driver": ({"driver": "580.95.05", "library": "570.86.10"}, "fail"),
+    "runtime": ({"isa": "gfx950", "runtime": "ROCm 6.4.2"}, "fail"),
     "fabric-state": ({"fabric_state": "in progress"}, "fail"),
 }
 

@@ -104,7 +104,7 @@ class ThreadedGroup(Gated):
             for _ in range(laps):
                 work.run(loops)
                 times.append(time.monotonic())
-        except BackendError:
+        except Exception:
             self._barrier.abort()  # nobody must wait for this thread
             raise
         return times

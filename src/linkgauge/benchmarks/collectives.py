@@ -27,7 +27,7 @@ from linkgauge.model.units import COLLECTIVE, format_size
 
 from .table import COMPARISON, UNHURRIED, DeviceSet, Profile, Sweep
 
-COLLECTING = ("cuda", "sim", ACROSS_RANKS)
+COLLECTING = ("cuda", "torch", "sim", ACROSS_RANKS)
 """Backends that carry out collectives."""
 LEAST = 8
 """Bytes that sweeps begin with."""

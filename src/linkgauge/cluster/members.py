@@ -4,6 +4,7 @@ of their hosts by MPI (mpi.py)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from linkgauge.backends import ACROSS_RANKS, SIMULATED, open_backend
 from linkgauge.backends.protocol import Wrong
@@ -18,6 +19,9 @@ from linkgauge.model.transfer import Operation
 from .launch import Launch
 from .member import BackendMember, Member
 from .messages import Enter, Prepared, SharedCopy
+
+if TYPE_CHECKING:
+    from linkgauge.backends.torch import TorchBackend
 
 
 def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
@@ -34,7 +38,12 @@ def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
 
         opened = open_backend(backend, settings.engines, read_host())
         return open_cuda(launch, opened)
-    raise InputError(f"backend {backend} shares no memory between processes: use cuda or mpi")
+    if backend == "torch":
+        from .torch import open_torch
+
+        found = open_backend(backend, settings.engines, read_host())
+        return open_torch(launch, cast("TorchBackend", found))
+    raise InputError(f"backend {backend} does nothing between processes: use cuda, torch or mpi")
 
 
 class SimMember(BackendMember):

@@ -31,8 +31,10 @@ from .passages import Passages, Tokens
 
 LATE_SECONDS = 1e-3
 """A start so long after the time that was told is late."""
-FOUNDED = ("cuda",)
+FOUNDED = ("cuda", "torch")
 """Backends whose members found a group of ranks by a token of its first one."""
+PASSING = ("cuda",)
+"""Those whose members pass on copies to other machines, too."""
 APART = (1.0, 0.1, 0.01)
 """Shares of a sample's time: a figure reports the largest that the difference of its starts
 exceeds."""
@@ -114,7 +116,7 @@ class RankBackend:
         number = next(self._numbers)
         owner = memory.rank or 0
         ranks = self._links.all if self._is_everyones(engine) else (owner,)
-        abroad = self.name in FOUNDED and self._passages.crosses(memory, engine)
+        abroad = self.name in PASSING and self._passages.crosses(memory, engine)
         command = messages.Allocate(number, memory, size, engine, abroad)
         answers = self._links.ask(ranks, command, messages.Allocated, size)
         self._users[number] = set(ranks)
@@ -177,7 +179,7 @@ class RankBackend:
         clocks: Clocks | None,
     ) -> RankGroup:
         """Copies, each by its own engine or, where that reaches one memory alone, by NCCL."""
-        passed = self._passages.found(copies, operation) if self.name in FOUNDED else {}
+        passed = self._passages.found(copies, operation) if self.name in PASSING else {}
         with self._tokens.founding(tuple(passed.values())) as made:
             of = dict(zip(passed, made, strict=True))
             tokens = tuple(of.get(place, b"") for place in range(len(copies))) if of else ()

@@ -16,7 +16,7 @@ import msgspec
 
 import linkgauge
 from linkgauge import __version__
-from linkgauge.backends import ACROSS_RANKS, SIMULATED
+from linkgauge.backends import ACROSS_RANKS, ON_REQUEST, SIMULATED
 from linkgauge.backends.protocol import Tried
 from linkgauge.engine.messages import FIRST, Visit
 from linkgauge.engine.reasons import DOING
@@ -108,6 +108,9 @@ class ClusterWorker:
             return SIMULATED, self._devices(SIMULATED)
         if ACROSS_RANKS in accelerators:
             return ACROSS_RANKS, self._devices(ACROSS_RANKS)
+        for name in ON_REQUEST:
+            if name in accelerators:
+                return name, self._devices(name)
         found = self._ask_for(GPUS)
         without = {rank: one for rank, one in found.items() if one.device is None}
         if not without:

@@ -66,7 +66,7 @@ def fabrics(
         device
         for name in ON_REQUEST
         for device in machine.devices.get(name, ())
-        if device.is_cpu and len(machine.devices[name]) > 1
+        if device.is_cpu and not all(other.is_cpu for other in machine.devices[name])
     ]
     able = [d for d in known if (with_cpus or not d.is_cpu) and d not in beside]
     laid_out = [

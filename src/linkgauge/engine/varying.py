@@ -77,8 +77,9 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
             "--numa-node has no effect: it places the host memory of device copies, and there "
             "are none"
         )
-    if not all(one.affinity for one in engines) and "cuda" not in backends:
-        raise InputError("--affinity has no effect: only backend cuda has a controlling thread")
+    if not all(one.affinity for one in engines) and backends.isdisjoint(("cuda", "torch")):
+        problem = "only backends cuda and torch have a controlling thread"
+        raise InputError(f"--affinity has no effect: {problem}")
     return _of_one_size(plans)
 
 

@@ -164,6 +164,10 @@ class TorchBackend:
             return KernelWork(units[0], copy, operation)
         return CopyWork(units, copy)
 
+    def unit(self, memory: Memory) -> TorchDevice:
+        """A device of this process, by its memory."""
+        return self._units[memory]
+
     def _units_of(self, transfer: Transfer) -> list[TorchDevice]:
         """The devices that take part, the engine's owner first."""
         places = (transfer.engine.owner, *transfer.memories)

@@ -32,9 +32,13 @@ _OVERHEAD = LAPS + 12
 """Operations beside a work's loops: events, waits, the warm-up."""
 _BETWEEN = 4
 """Operations of a copy between devices, with the events by which torch orders them."""
-_FIRST_GATE = 2e-3
+_FIRST_GATE, _LONGEST_GATE = 2e-3, 0.5
+"""Seconds. What is loaded at its first use takes long once, and not again."""
 _MARGIN, _SURPLUS = 1.5, 5e-4
-"""A gate lasts this many times as long as it took to enqueue all, and so many seconds more."""
+"""A gate lasts this many times as long as it took to enqueue all, and so many seconds more. The
+margin doubles whenever that was too little: a gate counts cycles, and clocks rise under load."""
+_SHRINKING = 0.95
+"""What is left of the margin after a gate that held."""
 _MOST_TRIES = 8
 _MILLI = 1e-3
 
@@ -70,7 +74,7 @@ class GatedGroup(Gated):
         with calling("torch.Event"):
             self._lanes = [Lane(*each) for each in zip(works, streams_of(works), strict=True)]
             self._gate, self._total = self._first.unit.event(), self._first.unit.event()
-        self._hold = _FIRST_GATE
+        self._hold, self._margin = _FIRST_GATE, _MARGIN
         self._held = False
         self.most_loops = most_loops(works)
         self.pace = pace or Pace(SAMPLE_SECONDS, laps=LAPS)
@@ -115,8 +119,9 @@ class GatedGroup(Gated):
                 for lane in self._lanes:
                     lane.laps[lap].record(lane.stream)
             self._record_end()
-        needed = took * _MARGIN + _SURPLUS
-        self._hold = max(needed, _FIRST_GATE if held else 2 * self._hold)
+        self._margin = max(_MARGIN, _SHRINKING * self._margin) if held else 2 * self._margin
+        needed = took * self._margin + _SURPLUS
+        self._hold = min(max(needed, _FIRST_GATE), _LONGEST_GATE)
         return bool(held)
 
     def _close_gate(self) -> None:

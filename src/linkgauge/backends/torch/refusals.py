@@ -106,7 +106,8 @@ def _wrong_engine(transfer: Transfer) -> Iterator[str]:
     if not engine.owner.is_device:
         yield f"only a device of torch can do this, not {engine.owner}: host threads do"
     if engine.kind not in ("ce", "sm"):
-        yield f"torch has no engine {engine.kind}: use ce"
+        several = "mpiexec -n 2 linkgauge run all_reduce --backend torch"
+        yield f"collectives by torch take a process for each device: {several}"
     if transfer.both_ways:
         yield "torch copies one way at a time: join two transfers with '&' instead"
     devices = {memory.place for memory in ends if memory.is_device}
