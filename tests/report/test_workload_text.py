@@ -48,7 +48,7 @@ def test_neighbours_that_the_same_bounds_are_said_at_once_with_what_would_change
     lines = said(decode(1, 0.9), decode(2, 0.8), decode(64, 0.2))
     assert lines[0] == (
         "decode bf16 bounded by memory at 1 to 2 (80% to 90% of the time), "
-        "nothing alone at 64 (20% of the time)"
+        "no part alone at 64 (20% of the time)"
     )
     assert lines[1].startswith("memory: a larger batch")
     assert lines[-1] == "(decode bf16, 1) and 2 more: CUDA graphs"

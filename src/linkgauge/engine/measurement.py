@@ -339,6 +339,8 @@ class Measurement:
     def _notes(self) -> Iterator[Note]:
         for buffer in self._buffers():
             yield from map(Remark, buffer.warnings)
+        if self.planned.workload is not None:  # whose `how` says what carried it out
+            return
         for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
             for remark in backend.remarks(transfer):
                 yield Remark(remark) if isinstance(remark, str) else remark

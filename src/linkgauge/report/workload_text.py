@@ -17,6 +17,7 @@ from linkgauge.model.workload import WorkDone, Workload
 from .matrix import Matrix
 
 _MILLI = 1e-3
+_NO_PART = "no part alone"
 _LATENCIES = ("request", "first token", "between tokens")
 
 
@@ -53,7 +54,7 @@ def workload_lines(result: Result) -> Iterator[Text]:
 def _bounds_of(row: str, cells: Sequence[_Known]) -> Iterator[Text]:
     """What bounds the cells of a row: neighbours that the same bounds are said at once."""
     said = []
-    for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or "nothing alone")):
+    for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or _NO_PART)):
         alike = list(own)
         if kind is None:
             continue
