@@ -6,6 +6,7 @@ from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import TOKENS
 from linkgauge.model.workload import Demands, Rates, Share, Stage, WorkDone, Workload
+from linkgauge.report.remarks import below_lines
 from linkgauge.report.run_text import render_result
 from linkgauge.report.workload_text import workload_lines
 from report.test_output import text_console
@@ -91,3 +92,9 @@ def test_percentiles_of_tokens_stand_below_the_figures():
     at = text.index("between tokens, p50 (ms)")
     assert "2.00" in text[at:]
     assert "first token" not in text
+
+
+def test_the_summary_of_a_run_says_what_bounds_it_too():
+    lines = [str(line) for line in below_lines([result(decode(1, 0.9))], whole=False)]
+    assert "decode bf16 bounded by memory at 1 (90% of the time)" in lines
+    assert not any("CUDA graphs" in line for line in lines if line.startswith("(decode"))

@@ -39,16 +39,20 @@ def _known(result: Result) -> Iterator[_Known]:
 def workload_lines(result: Result) -> Iterator[Text]:
     """Lines below the figures; none of results without workloads."""
     known = list(_known(result))
-    if not known:
-        return
-    for row, own in groupby(known, lambda one: one.cell.row):
-        yield from _bounds_of(row, list(own))
-    yield from _advice(known)
+    yield from bound_lines(result)
     yield from _part_lines(known)
     yield from _use_lines(known)
     yield from _server_lines(known)
     yield from _how_lines(known)
     yield from _share_lines(known)
+
+
+def bound_lines(result: Result) -> Iterator[Text]:
+    """What bounds each row, and what would change it."""
+    known = list(_known(result))
+    for row, own in groupby(known, lambda one: one.cell.row):
+        yield from _bounds_of(row, list(own))
+    yield from _advice(known)
 
 
 def _bounds_of(row: str, cells: Sequence[_Known]) -> Iterator[Text]:
