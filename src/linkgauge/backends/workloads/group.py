@@ -64,7 +64,7 @@ class WorkGroup(Gated):
         self._site, self._asked, self._work, self._rates = site, asked, work, rates
         self._each: list[float] = []
         self._launching: list[float] = []
-        self.pace = Pace(0.0, loops=1, steps=work.steps)
+        self.pace = Pace(loops=1, steps=work.steps)
 
     def wait(self) -> Timing:
         loops, laps = self.pass_gate()
