@@ -28,6 +28,7 @@ from linkgauge.model.notes import NearCache, Note
 from linkgauge.model.result import Placement
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import FULL_LOAD, Engine, Operation, Transfer
+from linkgauge.model.workload import Workload
 
 from . import host_chase, native
 from .counting import counters_of
@@ -240,6 +241,12 @@ class HostBackend:
 
     def checksum(self, buffer: Buffer, size: int) -> int:
         return native.checksum(_address(buffer), size, self._all_cpus)
+
+    def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
+        """Requests to a server. Raises Unsupported for workloads of a device."""
+        from .serving import group_of
+
+        return group_of(workload)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
         if operation not in ("copy", "chase", "ping-pong", "primes", "touch", *ARRAYS, *PRODUCTS):

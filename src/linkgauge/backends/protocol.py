@@ -33,6 +33,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.workload import WorkDone, Workload
 
 
 class Pattern(IntEnum):
@@ -211,6 +212,23 @@ class Collecting(Protocol):
 
     def check(self) -> Wrong:
         """Fills the buffers, carries the collective out once, and checks what every rank has."""
+        ...
+
+
+@runtime_checkable
+class Working(Protocol):
+    """A group that carries out an AI workload. The call comes after all samples."""
+
+    def done(self) -> WorkDone: ...
+
+
+@runtime_checkable
+class Works(Protocol):
+    """A backend that carries out AI workloads."""
+
+    def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
+        """The group of a workload on the owner of the transfer's engine. Raises Unsupported if it
+        does not fit there."""
         ...
 
 

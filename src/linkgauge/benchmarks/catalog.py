@@ -25,6 +25,7 @@ from .primes import PRIMES
 from .table import COMPARISON, Row, Sweep
 from .vm import VM
 from .within_node import WITHIN_NODE
+from .workloads import SERVING, WORKLOADS
 
 _ALL: tuple[Row | Sweep, ...] = (
     *NVBANDWIDTH,
@@ -42,6 +43,8 @@ _ALL: tuple[Row | Sweep, ...] = (
     *LATENCY_OF_DEVICES,
     *BETWEEN_PROCESSES,
     *OVER_NICS,
+    *WORKLOADS,
+    *SERVING,
 )
 
 

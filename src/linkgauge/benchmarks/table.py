@@ -30,6 +30,7 @@ from linkgauge.model.transfer import (
     Transfer,
 )
 from linkgauge.model.units import BANDWIDTH, Unit
+from linkgauge.model.workload import WorkloadChoice
 
 HOST_ROW = "0"
 """Matrices call the host row 0, whatever its node."""
@@ -51,6 +52,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
     collectives: CollectiveChoice = CollectiveChoice()
     ranks: tuple[Rank, ...] = ()
     """The processes that have the devices, if they are several."""
+    workloads: WorkloadChoice = WorkloadChoice()
 
     @property
     def across_ranks(self) -> bool:

@@ -37,6 +37,7 @@ COMMANDS = {
     "vary": "vary.vary",
     "watch": "watch.watch",
     "scale": "scale.scale",
+    "ai": "ai.ai",
     "show": "show.show",
     "report": "report.report",
     "compare": "compare.compare",

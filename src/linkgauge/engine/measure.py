@@ -20,6 +20,8 @@ from linkgauge.backends.protocol import (
     Pace,
     Timing,
     Virtual,
+    Working,
+    Works,
     Wrong,
     follows,
 )
@@ -150,7 +152,8 @@ class _Together:
             times = self._iterations(group, sample)
             self._enter("verify")
             wrong = self._wrong(group)
-            collected = Collected(times, self._wrong_elements(group))
+            done = group.done() if follows(group, Working) else None  # type: ignore[type-abstract]
+            collected = Collected(times, self._wrong_elements(group), done)
             split = self._split((*taken.timings, last))
             notes = tuple(self._notes())
             results = tuple(
@@ -177,7 +180,11 @@ class _Together:
     def _prepare(self) -> Group:
         copies = [copy for cell in self._cells for copy in cell.copies]
         owners = [backend for cell in self._cells for backend in cell.backends]
-        operation = self._cells[0].planned.operation
+        operation, workload = self._cells[0].planned.operation, self._cells[0].planned.workload
+        if workload is not None:
+            if follows(owners[0], Works):  # type: ignore[type-abstract]
+                return owners[0].carry_out(copies[0].transfer, workload)
+            raise Unsupported(f"backend {owners[0].name} has no AI workloads: torch has")
         places: defaultdict[Backend, list[int]] = defaultdict(list)
         if operation != "copy" and (len(self._cells) > 1 or len(set(owners)) > 1):
             raise Unsupported("latencies are measured one at a time")

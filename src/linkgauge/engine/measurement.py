@@ -27,6 +27,7 @@ from linkgauge.model.overlap import hidden
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, RankTimes
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, ITERATED, Report, Transfer
+from linkgauge.model.workload import WorkDone
 
 from .headline import definition_of, headline
 from .pool import BufferPool
@@ -49,10 +50,11 @@ Iterations = Sequence[tuple[float, ...]]
 
 class Collected(NamedTuple):
     """What a collective shows beside its samples: the times of its ranks, and what is wrong with
-    its result, if that was checked."""
+    its result, if that was checked; or what a workload shows."""
 
     iterations: Iterations = ()
     wrong: Wrong | None = None
+    work: WorkDone | None = None
 
     @property
     def problem(self) -> str | None:
@@ -301,10 +303,12 @@ class Measurement:
             definition=definition,
             kind="wrong-bytes" if problem else None,
             operation=planned.operation,
+            workload=planned.workload,
             counters=total(timing.counters for timing in timings),
             cpu_seconds=taken.cpu_seconds,
             wrong=collected.wrong.count if collected.wrong is not None else None,
             iterations=tuple(RankTimes(*own) for own in enumerate(collected.iterations)),
+            work=collected.work,
         )
 
     def _buffers(self) -> Iterator[Buffer]:
@@ -335,6 +339,8 @@ class Measurement:
     def _notes(self) -> Iterator[Note]:
         for buffer in self._buffers():
             yield from map(Remark, buffer.warnings)
+        if self.planned.workload is not None:  # whose `how` says what carried it out
+            return
         for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
             for remark in backend.remarks(transfer):
                 yield Remark(remark) if isinstance(remark, str) else remark

@@ -215,7 +215,13 @@ def _sheet(
         drawn=benchmark.drawn,
         cells=tuple(
             PlannedCell(
-                cell.row, cell.column, cell.transfers, cell.report, reason, operation=cell.operation
+                cell.row,
+                cell.column,
+                cell.transfers,
+                cell.report,
+                reason,
+                operation=cell.operation,
+                workload=cell.workload,
             )
             for cell, reason in zip(benchmark.cells, reasons, strict=True)
         ),

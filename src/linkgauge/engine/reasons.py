@@ -21,7 +21,8 @@ def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
     """A reason: what happened to a cell, in which phase, and to which memories."""
     memories = (memory for t in planned.transfers for memory in t.memories)
     places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
-    return f"while {DOING[phase]} ({places}): {what}"
+    where = f" ({places})" if places else ""
+    return f"while {DOING[phase]}{where}: {what}"
 
 
 def unmeasured(
@@ -29,7 +30,15 @@ def unmeasured(
 ) -> CellResult:
     """A cell without figures, and why: while it was in this phase."""
     place = planned.row, planned.column, planned.transfers, planned.report
-    return CellResult(*place, status, reason, operation=planned.operation, kind=kind, phase=phase)
+    return CellResult(
+        *place,
+        status,
+        reason,
+        operation=planned.operation,
+        workload=planned.workload,
+        kind=kind,
+        phase=phase,
+    )
 
 
 def skipped_by_plan(planned: PlannedCell) -> CellResult | None:

@@ -17,6 +17,7 @@ from linkgauge.benchmarks.scaling import over_counts
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
 from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
+from linkgauge.benchmarks.workloads import BACKEND, ServingRow, WorkloadRow, lacking_torch
 from linkgauge.model.arrays import HostMode, mode_of
 from linkgauge.model.collective import CollectiveChoice, CollectiveName
 from linkgauge.model.errors import InputError
@@ -25,6 +26,7 @@ from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import NIC_ENGINES, Benchmark, Cell, Report
+from linkgauge.model.workload import WorkloadChoice
 
 from .plan import check_exists, fabrics, lay_out
 from .rewriting import DeviceEngine
@@ -54,11 +56,19 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return tuple(row.name for row in rows if not row.across_ranks)
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """The backends to open. Raises InputError for what is known to be wrong before that."""
-        rows = select(self.names, self.prefixes)
-        if not request.backends and all(row.over_nics for row in rows):
+        """The backends to open: what AI workloads need beside those that were asked for. Raises
+        InputError for what is known to be wrong before that."""
+        named = bool(self.names or self.prefixes)
+        rows = select(self.names, self.prefixes) if named else ()
+        works = [isinstance(row, WorkloadRow) for row in rows]
+        asked = request.backends
+        if rows and all(isinstance(row, ServingRow) for row in rows):
+            return ()  # a server needs no accelerator here
+        if rows and not asked and all(row.over_nics for row in rows):
             return (NETWORK,)
-        return choose_backends(request.backends, request.settings.simulation)
+        if any(works) and BACKEND not in asked and request.settings.simulation is None:
+            asked = (BACKEND,) if all(works) else (*(asked or ACCELERATORS), BACKEND)
+        return choose_backends(asked, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
         """Raises InputError if a requested backend has no devices."""
@@ -71,7 +81,18 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         )
         with_host = not request.backends or "host" in request.backends
         nodes = machine.host.nodes if with_host else ()
-        laid_out = lay_out(rows, request.over(machine), nodes, request.settings.profile)
+        over, lacking = request.over(machine), machine.unavailable.get(BACKEND)
+        works = [one for one in over if one.backend == BACKEND] or lacking_torch(lacking)
+        if BACKEND not in request.backends:  # opened for workloads alone
+            over = tuple(one for one in over if one.backend != BACKEND) or over
+        workloads = [row for row in rows if isinstance(row, WorkloadRow)]
+        serving = [row for row in rows if isinstance(row, ServingRow)]
+        others = [row for row in rows if not isinstance(row, WorkloadRow | ServingRow)]
+        laid_out = lay_out(workloads, works, ()) if workloads else ()
+        here = DeviceSet("host", machine.host.nodes, workloads=request.workloads)
+        laid_out = (*laid_out, *(row.lay_out(here) for row in serving))
+        if others:
+            laid_out = (*lay_out(others, over, nodes, request.settings.profile), *laid_out)
         return tuple(self._in_mode(benchmark) for benchmark in laid_out)
 
     def _in_mode(self, benchmark: Benchmark) -> Benchmark:
@@ -169,10 +190,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     empty; with `only_first`, only the first of the backends that has devices is used. Sizes that
     come from the `profile` may grow; null: they were asked for. Pinned host memory is replaced by
     `memory` of another kind, the engine of devices' copies by `engine`; with `graphs`, graphs are
-    launched in place of kernels. Collectives are those of `collectives`. What is `stated` about the
-    machine is kept with it. With `tune`, devices are tuned first; with `wait`, the run waits for
-    another run's end. The run is kept below the folder `out`, or nowhere if null; `label`,
-    `command` and `options` are for the record."""
+    launched in place of kernels. Collectives are those of `collectives`, AI workloads those of
+    `workloads`. What is `stated` about the machine is kept with it. With `tune`, devices are tuned
+    first; with `wait`, the run waits for another run's end. The run is kept below the folder `out`,
+    or nowhere if null; `label`, `command` and `options` are for the record."""
 
     what: Selection | Written | StagedTraffic | Scaling = Selection()
     settings: Settings = Settings(sizes=())
@@ -184,6 +205,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     engine: DeviceEngine | None = None
     graphs: bool = False
     collectives: CollectiveChoice = CollectiveChoice()
+    workloads: WorkloadChoice = WorkloadChoice()
     stated: dict[str, str] = {}
     tune: bool = False
     wait: bool = False
@@ -210,6 +232,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
                 hosts=hosts,
                 ranks=machine.ranks,
                 collectives=self.collectives,
+                workloads=self.workloads,
             )
             for each in found
         )

@@ -36,6 +36,8 @@ SURVEY_SECONDS = 60.0
 """A driver that does not answer the survey within this time is assumed to hang."""
 SETUP_SECONDS, SETUP_RATE = 30.0, 100e6
 """Limit of a cell until it is warmed up: this time, plus its bytes at this rate (bytes/s)."""
+WORK_SETUP_SECONDS = 600.0
+"""Beside that, of an AI workload: weights are drawn, and kernels may be compiled."""
 TIMES_LONGEST = 20
 LEAST_SECONDS = 10.0
 """Limit of each later phase and each sample: a multiple of the warm-up or the longest sample so
@@ -259,7 +261,9 @@ class _Watch:
     @cached_property
     def _set_up(self) -> float:
         moved = sum(t.bytes_moved(self._size) for cell in self._cells for t in cell.transfers)
-        return self._slowed * (SETUP_SECONDS + moved / SETUP_RATE)
+        works = any(cell.workload is not None for cell in self._cells)
+        more = WORK_SETUP_SECONDS if works else 0.0
+        return self._slowed * (SETUP_SECONDS + more + moved / SETUP_RATE)
 
     def left(self, at: Standing) -> float:
         """Seconds until the deadline of a cell in this state."""

@@ -242,7 +242,7 @@ def class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:
         )
         for transfer in cell.transfers
     )
-    figure = sheet.unit, cell.report, cell.operation
+    figure = sheet.unit, cell.report, cell.operation, cell.workload
     return sheet.backend, sheet.size, *figure, cell.reason is None, shapes
 
 

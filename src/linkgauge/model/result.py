@@ -25,6 +25,7 @@ from .soak import Soak
 from .statistics import Summary
 from .transfer import Cell, Drawn, Place, Report
 from .units import Better
+from .workload import WorkDone
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise"]
@@ -131,7 +132,7 @@ class CellResult(Cell, frozen=True, gc=False):
     threads, that the measuring process used in its `seconds` (null: simulated, or unknown). `wrong`
     is the number of wrong elements that a collective left (null: of anything else, or unchecked),
     and `iterations` are the times of its ranks. `load` is what else the machine did meanwhile
-    (null: simulated, or unknown)."""
+    (null: simulated, or unknown), `work` what an AI workload shows beside its samples."""
 
     status: Status
     reason: str | None = None
@@ -161,6 +162,7 @@ class CellResult(Cell, frozen=True, gc=False):
     wrong: int | None = None
     iterations: tuple[RankTimes, ...] = ()
     load: Load | None = None
+    work: WorkDone | None = None
 
     @property
     def cpus(self) -> float | None:

@@ -18,6 +18,7 @@ from .collective import Collective
 from .matmul import MATRICES, PRODUCTS, ProductOperation
 from .memory import NIC, NULL, Memory
 from .units import BANDWIDTH, Unit
+from .workload import WORK_SAMPLES, Workload
 
 EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma"]
 """Copy engines, kernels, host threads; between processes MPI's one-sided accesses and messages; a
@@ -43,6 +44,7 @@ Operation = (
         "touch",
         "primes",
         "broadcast",
+        "workload",
         ArrayOperation,
         ProductOperation,
     ]
@@ -52,7 +54,7 @@ Operation = (
 line, copies there and back, bounces flags between memories, times single copies by the device's
 events, hands over work that is nothing, copies while a kernel computes, has fresh memory handed
 out, searches prime numbers, stores what one memory holds in all others at once, works on arrays as
-STREAM does, multiplies matrices, or carries out a collective of all its ranks."""
+STREAM does, multiplies matrices, carries out its AI workload, or a collective of all its ranks."""
 ITERATED: tuple[Operation, ...] = ("copy-ping-pong", "flag-ping-pong", "timed-copy", *HAND_OVERS)
 """Operations whose samples are single iterations, so that their percentiles count."""
 Access = Literal["read", "write"]
@@ -296,9 +298,10 @@ PRODUCT_SAMPLES, HOST_PRODUCT_SAMPLES = 50, 20
 
 
 class Cell(Placed, frozen=True, gc=False, kw_only=True):
-    """A position in a matrix, and what its transfers do."""
+    """A position in a matrix, and what its transfers do; `workload` says what `workload` is."""
 
     operation: Operation = "copy"
+    workload: Workload | None = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "operation", operation_of(self.report, self.operation))
@@ -310,6 +313,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
             return BEST_OF
         if self.report is Report.HIDDEN:
             return OVERLAP_SAMPLES
+        if self.workload is not None:
+            return WORK_SAMPLES
         if self.operation not in PRODUCTS:
             return None
         on_device = any(transfer.engine.owner.is_device for transfer in self.transfers)

@@ -65,10 +65,14 @@ HIDDEN = Unit(
     "of the shorter of two times, that of copies and that of a kernel, each alone",
     "time hidden",
 )
+TOKENS = Unit("tokens/s", "tokens/s", 1.0, "higher", "tokens of all sequences together", "rate")
+REQUESTS = Unit("requests/s", "requests/s", 1.0, "higher", "requests that are answered", "rate")
+STEP = Unit("s (step)", "ms", 1e-3, "lower", "time of one training step of all devices", "time")
 
-UNITS = {
-    unit.symbol: unit for unit in (BANDWIDTH, STREAM, LATENCY, COLLECTIVE, RATE, FLOPS, HIDDEN)
-}
+_ALL = (
+    BANDWIDTH, STREAM, LATENCY, COLLECTIVE, RATE, FLOPS, HIDDEN, TOKENS, STEP, REQUESTS,
+)  # fmt: skip
+UNITS = {unit.symbol: unit for unit in _ALL}
 
 
 def unit_of(symbol: str) -> Unit:

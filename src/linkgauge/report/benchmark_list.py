@@ -22,6 +22,7 @@ from linkgauge.benchmarks.overlap import OVERLAP
 from linkgauge.benchmarks.primes import PRIMES
 from linkgauge.benchmarks.table import Row, Sweep
 from linkgauge.benchmarks.within_node import WITHIN_NODE
+from linkgauge.benchmarks.workloads import SERVING, WORKLOADS
 
 from .files import json_document
 from .wrapping import Hanging
@@ -42,6 +43,8 @@ GROUPS: Mapping[str, Sequence[Row | Sweep]] = {
     "Latency of host memory and CPUs": LATENCIES,
     "Pages and placement of host memory": PAGES,
     "Arithmetic of CPUs": PRIMES,
+    "AI workloads (torch)": WORKLOADS,
+    "Servers under load": SERVING,
 }
 """The benchmarks by what they measure."""
 _WIDEST = 100

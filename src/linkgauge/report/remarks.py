@@ -20,6 +20,7 @@ from .run_notes import modes
 from .run_text import complaint_lines, more_of
 from .sentences import first_of
 from .thread_lines import steal_lines
+from .workload_text import bound_lines
 
 _TELLING: tuple[Verdict, ...] = ("low", "high")
 """Verdicts that make one ask what was expected, and why."""
@@ -53,6 +54,7 @@ def _own_lines(result: Result) -> Iterator[Text]:
     yield from steal_lines(result)
     yield from page_lines(result)
     yield from remote_lines(result)
+    yield from bound_lines(result)
 
 
 def _range_lines(result: Result) -> Iterator[Text]:

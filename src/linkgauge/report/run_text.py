@@ -31,6 +31,7 @@ from .run_notes import mode_lines
 from .sentences import first_of
 from .shading import STATUS_STYLES, legend, shaded
 from .thread_lines import thread_lines
+from .workload_text import latency_matrices, workload_lines
 from .wrapping import Hanging
 
 WIDTH = 10
@@ -75,6 +76,7 @@ def render_result(result: Result) -> RenderableType:
     lines += percentile_lines(result)
     lines += map(hanging, page_lines(result))
     lines += map(hanging, remote_lines(result))
+    lines += map(hanging, workload_lines(result))
     return Group(*lines, *remarks, Text())
 
 
@@ -233,6 +235,7 @@ def more_of(result: Result) -> tuple[tuple[str, Matrix], ...]:
         *each_matrix(result),
         *more_matrices(result),
         *time_matrices(result),
+        *latency_matrices(result),
     )
 
 

@@ -24,6 +24,7 @@ from linkgauge.backends.amd import AmdTelemetry
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rules import check_alone, check_own_arrays, check_work, lacking
 from linkgauge.backends.threaded import ThreadedGroup
+from linkgauge.backends.workloads import Workloads
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
@@ -33,6 +34,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.workload import Workload
 
 from . import refusals
 from .buffer import TorchBuffer, allocate, own
@@ -76,6 +78,7 @@ class TorchBackend:
         self.sensors = AmdTelemetry(self.devices())
         self._buffers: weakref.WeakSet[TorchBuffer] = weakref.WeakSet()
         self._groups: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._workloads: Workloads | None = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
         """AMD's GPUs alone: NVIDIA's are known by backend cuda."""
@@ -131,6 +134,15 @@ class TorchBackend:
         self._settle(copies)
         return self._group(copies, [self._work(copy, operation) for copy in copies])
 
+    def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
+        """The group of an AI workload on the engine's owner. Raises Unsupported if it does not fit
+        there."""
+        unit = self._units[transfer.engine.owner]
+        if self._engines.affinity and not unit.is_cpu:
+            settle(self._nodes, unit.facts.device.near)
+        self._workloads = self._workloads or Workloads(unit.torch)
+        return self._keep(self._workloads.group(unit.device, unit.memory, workload))
+
     def _product(self, copies: Sequence[Copy], operation: Operation) -> Group:
         check_alone(copies)
         self._settle(copies)
@@ -180,6 +192,8 @@ class TorchBackend:
             group.close()
         for buffer in list(self._buffers):
             buffer.free()
+        if self._workloads is not None:
+            self._workloads.close()
 
 
 def _threaded(works: Sequence[Work]) -> ThreadedGroup:

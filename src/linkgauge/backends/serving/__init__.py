@@ -1,0 +1,30 @@
+"""Load on a running server: requests at once (a closed loop) or at random moments (an open loop).
+
+The modules: what a request is and how it is answered (openai, triton), and when requests are sent
+(load).
+"""
+
+from __future__ import annotations
+
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.workload import Workload
+
+from .load import Client, ServingGroup
+
+
+def group_of(asked: Workload) -> ServingGroup:
+    """The group of a `serving` workload. Raises Unsupported for any other, MissingPackage without
+    the client's package, BackendError if the server does not answer."""
+    server = asked.server
+    if asked.kind != "serving" or server is None:
+        raise Unsupported("AI workloads are carried out by backend torch: linkgauge ai")
+    client: Client
+    if server.kind == "openai":
+        from .openai import OpenAiClient
+
+        client = OpenAiClient(server, asked)
+    else:
+        from .triton import TritonClient
+
+        client = TritonClient(server, asked)
+    return ServingGroup(asked, client)

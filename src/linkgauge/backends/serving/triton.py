@@ -1,0 +1,81 @@
+"""A client of a Triton Inference Server, by HTTP or gRPC: inferences of random inputs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from importlib import import_module
+from typing import Any
+
+from linkgauge.model.errors import BackendError, MissingPackage
+from linkgauge.model.workload import Server, Workload
+
+from .load import Answer
+
+
+class TritonClient:
+    """A client of tritonclient's for each thread. Dimensions that a model leaves open are 1."""
+
+    def __init__(self, server: Server, asked: Workload) -> None:
+        kind = server.kind.removeprefix("triton-")
+        try:
+            self._module = import_module(f"tritonclient.{kind}")
+            self._numpy = import_module("numpy")
+            self._type_of = import_module("tritonclient.utils").triton_to_np_dtype
+        except ImportError as error:
+            raise MissingPackage(f"tritonclient[{kind}]", "serving") from error
+        self._address = server.url.partition("://")[2] or server.url
+        self._grpc, self._own = kind == "grpc", threading.local()
+        self._opened: list[Any] = []
+        try:
+            self._name = server.model or self._first_model()
+            told = self._client().get_model_metadata(self._name)
+        except Exception as error:  # of either library, which have no base in common
+            raise BackendError(f"Triton at {server.url}", str(error)) from error
+        self._inputs = [
+            self._drawn(*_described(one, asked.seed))
+            for one in (told.inputs if self._grpc else told["inputs"])
+        ]
+
+    def _first_model(self) -> str:
+        index = self._client().get_model_repository_index()
+        known = [one.name for one in index.models] if self._grpc else [o["name"] for o in index]
+        if not known:
+            raise BackendError("Triton", "the server has no model")
+        return str(known[0])
+
+    def _drawn(self, name: str, shape: list[int], kind: str, seed: int) -> Any:
+        """An input with random content: small whole numbers, whatever the type."""
+        tensor = self._module.InferInput(name, shape, kind)
+        numbers = self._numpy.random.default_rng(seed).integers(0, 2, shape)
+        tensor.set_data_from_numpy(numbers.astype(self._type_of(kind)))
+        return tensor
+
+    def _client(self) -> Any:
+        """This thread's."""
+        if not hasattr(self._own, "client"):
+            self._own.client = self._module.InferenceServerClient(self._address)
+            self._opened.append(self._own.client)
+        return self._own.client
+
+    def request(self, number: int) -> Answer:
+        try:
+            self._client().infer(self._name, self._inputs)
+        except Exception as error:
+            what = f"inference of {self._name}, request {number}"
+            raise BackendError(what, str(error)) from error
+        return Answer(time.monotonic())
+
+    def close(self) -> None:
+        for client in self._opened:
+            client.close()
+
+
+def _described(told: Any, seed: int) -> tuple[str, list[int], str, int]:
+    """Name, shape and type of an input, which gRPC tells as a message and HTTP as a mapping."""
+
+    def get(name: str) -> Any:
+        return told[name] if isinstance(told, dict) else getattr(told, name)
+
+    shape = [max(1, int(size)) for size in get("shape")]
+    return str(get("name")), shape, str(get("datatype")), seed

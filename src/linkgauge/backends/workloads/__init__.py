@@ -1,0 +1,152 @@
+"""AI workloads on a torch device: what backend torch carries out for a `Workload`.
+
+The modules: the device with its streams, clock and room (site), what it reaches in each part alone
+(rates), the model (decoder), inference (generation), what crosses the link to the host during it
+(streaming), copies beside computing (pipeline), steps of training (training) by several processes
+(ranks, rank), transformers' own classes (reference), samples (group) and traces (tracing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from linkgauge.model.ai_models import NumberKind
+from linkgauge.model.memory import Memory
+from linkgauge.model.workload import Rates, Workload
+
+from .decoder import Decoder
+from .generation import Decode, Prefill, needed_bytes
+from .group import Work, WorkGroup
+from .pipeline import Pipeline
+from .ranks import END, Ranks, gather
+from .rates import measure_rates
+from .reference import Reference, model_of
+from .site import Site
+from .streaming import Moved, Streamed, streamed_bytes
+from .training import Training, training_bytes
+
+LONGEST = 4096
+"""Positions of a decoder's table of rotations, at least."""
+
+
+class Workloads:
+    """Workloads of a backend: what they share is kept between cells, the weights of one model and
+    what each device reaches."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._rates: dict[tuple[Memory, NumberKind], Rates] = {}
+        self._decoder: tuple[object, Decoder] | None = None
+        self._ranks: Ranks | None = None
+
+    def group(self, device: Any, memory: Memory, asked: Workload) -> WorkGroup:
+        """The group of a workload on this device. Raises Unsupported for one that does not fit, or
+        that this machine cannot carry out."""
+        site = Site(self._torch, device, memory)
+        rates = self._rates_of(site, asked.numbers)
+        make, needed = _MAKERS[asked.kind]
+        self._forget_unless(_key(site, asked))
+        resident = self._decoder is not None
+        held = asked.shape.weight_bytes(asked.numbers) if resident else 0
+        with site.room(asked.batch, needed(asked), held=held):
+            return WorkGroup(site, asked, make(self, site, asked), rates)
+
+    def _rates_of(self, site: Site, numbers: NumberKind) -> Rates:
+        key = site.memory, numbers
+        if key not in self._rates:
+            self._forget_unless(None)
+            self._rates[key] = measure_rates(site, numbers)
+        return self._rates[key]
+
+    def _forget_unless(self, key: object) -> None:
+        """Frees the weights of another model than this."""
+        if self._decoder is not None and self._decoder[0] != key:
+            site, self._decoder = self._decoder[1].site, None
+            site.release()
+
+    def decoder(self, site: Site, asked: Workload) -> Decoder:
+        """The model with its weights; the same for cells that follow each other."""
+        key = _key(site, asked)
+        if self._decoder is None:
+            positions = max(LONGEST, asked.prompt + asked.tokens)
+            made = Decoder(site, asked.shape, asked.numbers, asked.seed, positions)
+            self._decoder = key, made
+        return self._decoder[1]
+
+    def ranks(self, site: Site, asked: Workload) -> Ranks | None:
+        """The processes of a step, which stay for the next cell of as many."""
+        if self._ranks is not None and self._ranks.size != asked.ranks:
+            self._ranks.close()
+            self._ranks = None
+        if self._ranks is None and asked.ranks > 1:
+            self._ranks = gather(site, asked.ranks)
+        if self._ranks is not None:
+            self._ranks.share(asked)
+        return self._ranks
+
+    def close(self) -> None:
+        self._decoder = None
+        if self._ranks is not None:
+            self._ranks.close()
+            self._ranks = None
+
+
+def _key(site: Site, asked: Workload) -> object:
+    """What the weights on a device depend on; None where none stay there."""
+    if asked.kind not in ("prefill", "decode"):
+        return None
+    longer = max(LONGEST, asked.prompt + asked.tokens)
+    return site.memory, asked.model, asked.numbers, asked.seed, asked.implementation, longer
+
+
+def _inference(own: Workloads, site: Site, asked: Workload) -> Work:
+    decoder = own.decoder(site, asked)
+    if asked.implementation == "transformers":
+        return Reference(decoder, model_of(decoder), asked)
+    return Prefill(decoder, asked) if asked.kind == "prefill" else Decode(decoder, asked)
+
+
+def _streamed(_: Workloads, site: Site, asked: Workload) -> Work:
+    positions = max(LONGEST, asked.prompt)
+    bare = Decoder(site, asked.shape, asked.numbers, asked.seed, positions, resident=False)
+    return Streamed(bare, asked)
+
+
+def _moved(_: Workloads, site: Site, asked: Workload) -> Work:
+    return Moved(site, asked)
+
+
+def _training(own: Workloads, site: Site, asked: Workload) -> Work:
+    ranks = own.ranks(site, asked)
+    try:
+        return Training(site, asked, ranks)
+    except BaseException:
+        if ranks is not None:  # the others wait for what to do
+            ranks.tell(END)
+        raise
+
+
+def _pipeline(_: Workloads, site: Site, asked: Workload) -> Work:
+    return Pipeline(site, asked)
+
+
+def _cache_bytes(asked: Workload) -> int:
+    return asked.shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
+
+
+def _little(_: Workload) -> int:
+    return 1 << 20
+
+
+_Maker = tuple[Callable[[Workloads, Site, Workload], Work], Callable[[Workload], int]]
+_MAKERS: dict[str, _Maker] = {
+    "prefill": (_inference, needed_bytes),
+    "decode": (_inference, needed_bytes),
+    "streamed": (_streamed, streamed_bytes),
+    "offload": (_moved, _cache_bytes),
+    "restore": (_moved, _cache_bytes),
+    "training": (_training, training_bytes),
+    "pipeline": (_pipeline, _little),
+}
+"""What makes each kind, and about how many bytes of device memory it takes."""

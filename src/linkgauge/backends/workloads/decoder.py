@@ -1,0 +1,272 @@
+"""Llama's decoder over tensors: weights drawn by a seed, a pass over prompts, a step for one token.
+
+The same arithmetic as transformers' LlamaForCausalLM, which tests compare it with, number for
+number. It is not that class, since at batch 1 a step of it is some 40 kernels a layer: here
+queries, keys and values are one product, so are both inputs of SwiGLU, residuals are added by the
+products that make them, and attention reads the keys and values of a cache of fixed place as they
+lie, so that a step can be captured as a CUDA graph.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from linkgauge.model.ai_models import ModelShape, NumberKind
+
+from .site import Site
+
+EPSILON = 1e-5
+_DEVIATION = 0.02
+"""Of the weights, as transformers initialises them."""
+_BASE = 10000.0
+"""Of the frequencies of rotary positions."""
+
+
+class Layer(NamedTuple):
+    """The weights of a layer, each product's as torch.nn.Linear has them: `inputs` of queries, keys
+    and values, `gate_up` of both inputs of SwiGLU."""
+
+    first_norm: Any
+    inputs: Any
+    output: Any
+    second_norm: Any
+    gate_up: Any
+    down: Any
+
+
+class Rotary(NamedTuple):
+    """Cosines, and sines with the sign of the half that they are added to: by position."""
+
+    cosines: Any
+    sines: Any
+
+
+Attend = Callable[[Any, Any, Any], Any]
+"""Attention of queries, keys and values: each (batch, tokens, heads, numbers of a head)."""
+
+
+def layer_shapes(shape: ModelShape) -> Layer:
+    """The shape of each weight of a layer."""
+    heads = shape.heads + 2 * shape.kv_heads
+    return Layer(
+        (shape.hidden,),
+        (heads * shape.head, shape.hidden),
+        (shape.hidden, shape.heads * shape.head),
+        (shape.hidden,),
+        (2 * shape.intermediate, shape.hidden),
+        (shape.hidden, shape.intermediate),
+    )
+
+
+def views(flat: Any, shape: ModelShape) -> Layer:
+    """A layer whose weights lie one after another in a flat tensor."""
+    parts, at = [], 0
+    for size in layer_shapes(shape):
+        count = math.prod(size)
+        parts.append(flat[at : at + count].view(size))
+        at += count
+    return Layer(*parts)
+
+
+def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
+    """Draws the weights of a layer: N(0, 0.02²), and 1 of norms."""
+    flat.normal_(0.0, _DEVIATION, generator=generator)
+    layer = views(flat, shape)
+    layer.first_norm.fill_(1.0)
+    layer.second_norm.fill_(1.0)
+    return layer
+
+
+def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
+    """For positions from 0 (Su et al., RoFormer, 2021; halves as transformers arranges them)."""
+    torch, half = site.torch, shape.head // 2
+    exponents = torch.arange(half, device=site.device, dtype=torch.float32) / half
+    place = torch.arange(positions, device=site.device, dtype=torch.float32)
+    angles = place[:, None] * (_BASE**-exponents)[None, :]
+    cosines, sines = angles.cos(), angles.sin()
+    return Rotary(
+        torch.cat((cosines, cosines), -1).to(kind), torch.cat((-sines, sines), -1).to(kind)
+    )
+
+
+Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
+
+
+def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
+    """The arithmetic of a layer before and after attention: functions of tensors and of nothing
+    else, so that a compiler follows them. A compiler adds to a product by itself."""
+    functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
+    head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
+
+    def norm(x: Any, weight: Any) -> Any:
+        # The fused kernel takes numbers of one type; weights in training are of another.
+        return functional.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), EPSILON)
+
+    def added(x: Any, inputs: Any, weights: Any) -> Any:
+        """x plus a product, by one kernel where the library can."""
+        if to_compile:
+            return x + functional.linear(inputs, weights)
+        rows = inputs.reshape(-1, inputs.shape[-1])
+        return addmm(x.reshape(-1, x.shape[-1]), rows, weights.t()).view(x.shape)
+
+    def before(
+        x: Any, first_norm: Any, inputs: Any, cosines: Any, sines: Any
+    ) -> tuple[Any, Any, Any]:
+        made = functional.linear(norm(x, first_norm), inputs).view(*x.shape[:-1], -1, head)
+        turning, values = made.split((heads + kv_heads, kv_heads), -2)
+        other = turning.roll(head // 2, -1)
+        turned = addcmul(turning * cosines[:, None], other, sines[:, None])
+        queries, keys = turned.split((heads, kv_heads), -2)
+        return queries, keys, values
+
+    def after(x: Any, mixed: Any, output: Any, second_norm: Any, gate_up: Any, down: Any) -> Any:
+        x = added(x, mixed, output)
+        gate, up = functional.linear(norm(x, second_norm), gate_up).chunk(2, -1)
+        return added(x, functional.silu(gate) * up, down)
+
+    return before, after
+
+
+def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
+    """The arithmetic with the parts around attention compiled for shapes that do not change. A
+    product with a single row is then a sum of its own kernel, tuned on the device."""
+    options = {"coordinate_descent_tuning": True}
+    before, after = (
+        torch.compile(part, fullgraph=True, dynamic=False, options=options)
+        for part in parts_of(torch, shape, to_compile=True)
+    )
+    return Arithmetic(torch, (before, after))
+
+
+class Arithmetic:
+    """The arithmetic of a layer, in three parts: what precedes attention, attention, and what
+    follows."""
+
+    def __init__(self, torch: Any, parts: Parts) -> None:
+        self._torch = torch
+        self.before, self.after = parts
+
+    def layer(self, x: Any, layer: Layer, turn: Rotary, attend: Attend) -> Any:
+        """x is (batch, tokens, hidden)."""
+        queries, keys, values = self.before(x, layer.first_norm, layer.inputs, *turn)
+        mixed = attend(queries, keys, values).reshape(x.shape)
+        return self.after(x, mixed, layer.output, layer.second_norm, layer.gate_up, layer.down)
+
+    def norm(self, x: Any, weight: Any) -> Any:
+        return self._torch.nn.functional.rms_norm(x, (x.shape[-1],), weight, EPSILON)
+
+
+def causal(torch: Any, shape: ModelShape) -> Attend:
+    """Attention of whole prompts, fused where torch has a kernel for it."""
+
+    def attend(queries: Any, keys: Any, values: Any) -> Any:
+        return attention(torch, shape, queries, keys, values, is_causal=queries.shape[1] > 1)
+
+    return attend
+
+
+def attention(
+    torch: Any, shape: ModelShape, queries: Any, keys: Any, values: Any, *, is_causal: bool
+) -> Any:
+    grouped = shape.heads // shape.kv_heads
+    if grouped > 1 and queries.dtype == torch.float32:
+        # The fused kernel of this type knows no groups, and without it all scores are stored.
+        keys, values = (one.repeat_interleave(grouped, 2) for one in (keys, values))
+        grouped = 1
+    mixed = torch.nn.functional.scaled_dot_product_attention(
+        *(tensor.transpose(1, 2) for tensor in (queries, keys, values)),
+        is_causal=is_causal,
+        enable_gqa=grouped > 1,
+    )
+    return mixed.transpose(1, 2)
+
+
+class Cache:
+    """The keys and values of a batch: (batch, positions, heads, numbers of a head), a tensor of
+    each for every layer."""
+
+    def __init__(
+        self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any
+    ) -> None:
+        size = (shape.layers, 2, batch, positions, shape.kv_heads, shape.head)
+        self.all = site.torch.zeros(size, dtype=kind, device=site.device)
+        self._torch, self._shape = site.torch, shape
+
+    def attend(self, layer: int, start: int) -> Attend:
+        """Stores the keys and values of tokens from this position on, and attends to all up to
+        them."""
+        keys_of, values_of = self.all[layer]
+
+        def attend(queries: Any, keys: Any, values: Any) -> Any:
+            end = start + queries.shape[1]
+            keys_of[:, start:end] = keys
+            values_of[:, start:end] = values
+            whole = start == 0
+            seen = (keys, values) if whole else (keys_of[:, :end], values_of[:, :end])
+            is_causal = whole and queries.shape[1] > 1
+            return attention(self._torch, self._shape, queries, *seen, is_causal=is_causal)
+
+        return attend
+
+
+class Decoder:
+    """A decoder with its weights on the device; unless `resident`, without those of its layers."""
+
+    def __init__(
+        self,
+        site: Site,
+        shape: ModelShape,
+        numbers: NumberKind,
+        seed: int,
+        positions: int,
+        *,
+        resident: bool = True,
+    ) -> None:
+        torch, self.site, self.shape = site.torch, site, shape
+        self.numbers, self.kind = numbers, site.number_type(numbers)
+        generator = torch.Generator(site.device).manual_seed(seed)
+        self.embedding = torch.empty(
+            shape.vocabulary, shape.hidden, dtype=self.kind, device=site.device
+        ).normal_(0.0, _DEVIATION, generator=generator)
+        self.last_norm = torch.ones(shape.hidden, dtype=self.kind, device=site.device)
+        self.layers = tuple(self._draw(generator) for _ in range(shape.layers if resident else 0))
+        self.rotary = rotary(site, shape, positions, self.kind)
+        self.arithmetic = Arithmetic(torch, parts_of(torch, shape))
+
+    def _draw(self, generator: Any) -> Layer:
+        flat = self.site.torch.empty(
+            self.shape.layer_parameters, dtype=self.kind, device=self.site.device
+        )
+        return draw_layer(flat, self.shape, generator)
+
+    def turn(self, start: int, tokens: int) -> Rotary:
+        """The rotation of tokens at these positions."""
+        return Rotary(*(table[start : start + tokens] for table in self.rotary))
+
+    def run(
+        self,
+        tokens: Any,
+        cache: Cache | None = None,
+        start: int = 0,
+        layers: Iterator[Layer] | None = None,
+        arithmetic: Arithmetic | None = None,
+    ) -> Any:
+        """The scores (batch, vocabulary) of what follows tokens (batch, tokens) that begin at this
+        position. `layers` come from elsewhere if given."""
+        arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
+        x = torch.nn.functional.embedding(tokens, self.embedding)
+        turn = self.turn(start, tokens.shape[1])
+        for number, layer in enumerate(layers or iter(self.layers)):
+            attend = cache.attend(number, start) if cache else causal(torch, self.shape)
+            x = arithmetic.layer(x, layer, turn, attend)
+        last = arithmetic.norm(x[:, -1], self.last_norm)
+        return torch.nn.functional.linear(last, self.embedding)
+
+    def prompts(self, batch: int, tokens: int, seed: int) -> Any:
+        """Random tokens (batch, tokens), the same for the same seed on any device."""
+        torch = self.site.torch
+        generator = torch.Generator().manual_seed(seed)
+        drawn = torch.randint(self.shape.vocabulary, (batch, tokens), generator=generator)
+        return drawn.to(self.site.device)

@@ -1,0 +1,277 @@
+"""Inference: a pass over prompts, and more tokens one after another."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from linkgauge.model.ai_models import NUMBER_BYTES, ModelShape, NumberKind
+from linkgauge.model.workload import Demands, Stage, Workload
+
+from .decoder import Arithmetic, Cache, Decoder, compiled
+from .group import Work, times_of
+from .site import first_line
+
+TOLERANCE = {"bf16": 0.05, "fp16": 0.01, "fp32": 1e-3}
+"""Norm of the difference of two vectors of scores by the norm of one: rounding over all layers."""
+_CHECKED = 2
+"""Sequences of a batch that are checked, by a pass without a cache."""
+_TRIALS = 3
+
+
+def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int:
+    """About the most that a layer holds beside its weights: its input and output, and inside
+    SwiGLU both inputs and their product."""
+    return tokens * (4 * shape.hidden + 4 * shape.intermediate) * NUMBER_BYTES[numbers]
+
+
+class Prefill(Work):
+    """A pass over a batch of prompts, which fills the cache and makes the first new token."""
+
+    def __init__(self, decoder: Decoder, asked: Workload) -> None:
+        self._decoder, self._asked = decoder, asked
+        self.steps = asked.batch * asked.prompt
+        self.needed = needed_bytes(asked)
+        positions = asked.prompt
+        self._prompts = decoder.prompts(asked.batch, asked.prompt, asked.seed)
+        self._cache = Cache(decoder.site, decoder.shape, asked.batch, positions, decoder.kind)
+        self._scores: Any = None
+
+    def run(self) -> None:
+        with self._decoder.site.torch.no_grad():
+            self._scores = self._decoder.run(self._prompts, self._cache)
+
+    def demands(self) -> Demands:
+        shape, asked = self._decoder.shape, self._asked
+        cached = shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
+        return Demands(
+            shape.prefill_operations(asked.batch, asked.prompt),
+            shape.weight_bytes(asked.numbers) + cached,
+        )
+
+    def how(self) -> tuple[str, ...]:
+        return (attention_kind(self._decoder, self._asked.prompt), "kernels launched one by one")
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The time until the host has the first token."""
+
+        def first_token() -> float:
+            def seen() -> None:
+                self.run()
+                self._scores.argmax(-1).tolist()
+
+            return self._decoder.site.seconds(seen)
+
+        return (Stage("first token", times_of(first_token)),)
+
+    def mismatch(self) -> str | None:
+        """Compares with a pass without a cache over the first sequences alone."""
+        with self._decoder.site.torch.no_grad():
+            expected = self._decoder.run(self._prompts[:_CHECKED])
+        return unlike(self._scores[:_CHECKED], expected, self._asked.numbers)
+
+    def close(self) -> None:
+        self._scores = None
+
+
+class Decode(Work):
+    """More tokens after prompts, each from the one before. On CUDA each step is a graph, captured
+    beforehand; at batch 1, one of compiled kernels if that is faster here."""
+
+    def __init__(self, decoder: Decoder, asked: Workload) -> None:
+        torch, site = decoder.site.torch, decoder.site
+        self._decoder, self._asked = decoder, asked
+        self.steps = asked.batch * asked.tokens
+        self.needed = needed_bytes(asked)
+        self._prompts = decoder.prompts(asked.batch, asked.prompt, asked.seed)
+        positions = asked.prompt + asked.tokens
+        self._cache = Cache(site, decoder.shape, asked.batch, positions, decoder.kind)
+        with torch.no_grad():
+            scores = decoder.run(self._prompts, self._cache)
+        size = (asked.batch, asked.tokens + 1)
+        self._made = torch.zeros(size, dtype=torch.long, device=site.device)
+        """The first is of the prompt."""
+        self._made[:, 0] = scores.argmax(-1)
+        self._scores = torch.zeros_like(scores)
+        self._steps: list[Callable[[], object]] = []
+        self._how: tuple[str, ...] = ()
+        self._choose()
+
+    def _step(self, number: int, arithmetic: Arithmetic) -> None:
+        """One token of each sequence, from the one before."""
+        torch = self._decoder.site.torch
+        with torch.no_grad():
+            token = self._made[:, number : number + 1]
+            start = self._asked.prompt + number
+            scores = self._decoder.run(token, self._cache, start, arithmetic=arithmetic)
+            self._made[:, number + 1] = scores.argmax(-1)
+            self._scores.copy_(scores)
+
+    def _plain(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
+        def step(number: int) -> Callable[[], object]:
+            return lambda: self._step(number, arithmetic)
+
+        return [step(number) for number in range(self._asked.tokens)]
+
+    def _choose(self) -> None:
+        """The fastest way to carry out a step here."""
+        plain = self._decoder.arithmetic
+        if not self._decoder.site.is_cuda:
+            self._steps, self._how = self._plain(plain), ("kernels launched one by one",)
+            return
+        self._steps, self._how = self._captured(plain), ("CUDA graphs",)
+        problem = no_compiler() if self._asked.batch == 1 else "not at this batch"
+        if problem is not None:
+            if self._asked.batch == 1:
+                self._how = (*self._how, f"no torch.compile: {problem}")
+            return
+        graphs = self._steps
+        try:
+            made = self._captured(compiled_arithmetic(self._decoder))
+        except Exception as error:  # noqa: BLE001  # of a compiler: whatever it is, there are graphs
+            self._how = (*self._how, f"torch.compile failed: {first_line(error)[:120]}")
+            return
+        before, after = self._trial(graphs), self._trial(made)
+        figures = f"{before * 1e3:.3g} ms a token without, {after * 1e3:.3g} ms with torch.compile"
+        if after < before:
+            self._steps = made
+            self._how = ("CUDA graphs of torch.compile", figures)
+        else:
+            self._how = ("CUDA graphs", figures)
+
+    def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
+        """A graph for each step, all in one pool of memory, since they are replayed in order."""
+        cuda = self._decoder.site.torch.cuda
+        plain = self._plain(arithmetic)
+        aside = cuda.Stream(self._decoder.site.device)
+        aside.wait_stream(cuda.current_stream())
+        with cuda.stream(aside):  # libraries load their kernels, and compilers make theirs
+            plain[0]()
+            plain[-1]()
+        cuda.current_stream().wait_stream(aside)
+        cuda.synchronize()
+        pool, replays = cuda.graph_pool_handle(), []
+        for step in plain:
+            graph = cuda.CUDAGraph()
+            with cuda.graph(graph, pool=pool):
+                step()
+            replays.append(graph.replay)
+        return replays
+
+    def _trial(self, steps: list[Callable[[], object]]) -> float:
+        """Seconds a token, by the best of a few tries."""
+
+        def all_steps() -> None:
+            for step in steps:
+                step()
+
+        all_steps()
+        best = min(self._decoder.site.seconds(all_steps) for _ in range(_TRIALS))
+        return best / len(steps)
+
+    def run(self) -> None:
+        for step in self._steps:
+            step()
+
+    def demands(self) -> Demands:
+        """Of all its steps."""
+        shape, asked = self._decoder.shape, self._asked
+        contexts = [asked.prompt + number + 1 for number in range(asked.tokens)]
+        return Demands(
+            sum(shape.decode_operations(asked.batch, context) for context in contexts),
+            sum(shape.decode_bytes(asked.batch, context, asked.numbers) for context in contexts),
+        )
+
+    def how(self) -> tuple[str, ...]:
+        return (attention_kind(self._decoder, 1), *self._how)
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The time from one token to the next, where the host waits for each."""
+        found: list[float] = []
+
+        def tokens() -> float:
+            site, last = self._decoder.site, time.perf_counter()
+            for number, step in enumerate(self._steps):
+                step()
+                self._made[:, number + 1].tolist()
+                now = time.perf_counter()
+                found.append(now - last)
+                last = now
+            site.synchronize()
+            return last
+
+        times_of(tokens, most=32)
+        return (Stage("between tokens", tuple(found)),)
+
+    def mismatch(self) -> str | None:
+        """Compares the scores of the last step with those of a pass without a cache over the prompt
+        and all tokens before it."""
+        torch = self._decoder.site.torch
+        whole = torch.cat((self._prompts, self._made[:, :-1]), 1)[:_CHECKED]
+        with torch.no_grad():
+            expected = self._decoder.run(whole)
+        return unlike(self._scores[:_CHECKED], expected, self._asked.numbers)
+
+    def close(self) -> None:
+        self._steps = []
+
+
+def needed_bytes(asked: Workload) -> int:
+    """About the device memory of inference in all: weights, cache, and what a layer holds."""
+    shape = asked.shape
+    positions = asked.prompt + (asked.tokens if asked.kind == "decode" else 0)
+    return (
+        shape.weight_bytes(asked.numbers)
+        + shape.cache_bytes(asked.batch, positions, asked.numbers)
+        + activation_bytes(shape, asked.batch * asked.prompt, asked.numbers)
+    )
+
+
+def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
+    """Says how far scores are from those expected, if rounding does not explain it."""
+    distance = (found.float() - expected.float()).norm() / expected.float().norm()
+    error = float(distance)
+    if error <= TOLERANCE[numbers]:  # not a number is no such error
+        return None
+    return f"the scores of the last token are off by {error:.2g} of their norm"
+
+
+def compiled_arithmetic(decoder: Decoder) -> Arithmetic:
+    """Compiled in this process: the compiler's own processes would outlive a worker that ends."""
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    return compiled(decoder.site.torch, decoder.shape)
+
+
+def no_compiler() -> str | None:
+    """Why torch.compile cannot make kernels for a GPU here, or None."""
+    if find_spec("triton") is None:
+        return "triton is not installed"
+    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        return "no C compiler"
+    return None
+
+
+_ATTENTION = {0: "attention not fused", 1: "flash attention", 2: "memory-efficient attention",
+              3: "cuDNN attention"}  # fmt: skip
+"""By torch.nn.attention.SDPBackend."""
+
+
+def attention_kind(decoder: Decoder, tokens: int) -> str:
+    """Which kernel torch takes for scaled_dot_product_attention here."""
+    torch, shape, site = decoder.site.torch, decoder.shape, decoder.site
+    sizes = (1, shape.heads, tokens, shape.head), (1, shape.kv_heads, tokens, shape.head)
+    queries, keys = (torch.empty(size, dtype=decoder.kind, device=site.device) for size in sizes)
+    grouped = shape.heads != shape.kv_heads
+    if decoder.numbers == "fp32":
+        keys, grouped = queries, False
+    try:
+        chosen = torch._fused_sdp_choice(  # noqa: SLF001  # there is no public question
+            queries, keys, keys, is_causal=tokens > 1, enable_gqa=grouped
+        )
+    except (AttributeError, TypeError, RuntimeError):
+        return "scaled_dot_product_attention"
+    return _ATTENTION.get(int(chosen), "scaled_dot_product_attention")

@@ -1,0 +1,146 @@
+"""The processes of a training step: one for each device, joined by torch.distributed.
+
+The worker is rank 0 and has the others started, or torchrun or mpiexec started them all. What is to
+be done goes over gloo between the hosts, before any clock starts; gradients go by NCCL, or by gloo
+between CPUs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.workload import Workload
+
+from .launchers import PORT, joined
+from .site import Site
+
+_TIMEOUT = timedelta(seconds=120)
+_END = 10.0
+"""Seconds that a rank has to end by itself."""
+END = 0
+COMMUNICATE = -1
+"""What other ranks are asked for instead of a number of steps: to end the workload, or to take part
+in its collectives alone."""
+
+
+class Ranks:
+    """All processes of a training step, as one of them sees them."""
+
+    def __init__(self, site: Site, rank: int, size: int, meeting: str) -> None:
+        self.rank, self.size, self._site = rank, size, site
+        self._group = site.torch.distributed
+        if site.is_cuda:
+            site.torch.cuda.set_device(site.device)
+        if meeting.startswith("file:"):  # all are on this machine, whatever its name resolves to
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        self._threads = site.torch.get_num_threads()
+        if site.is_cpu:  # they share its cores
+            site.torch.set_num_threads(max(1, self._threads // size))
+        backend = "nccl" if site.is_cuda else "gloo"
+        self._group.init_process_group(
+            backend, init_method=meeting, rank=rank, world_size=size, timeout=_TIMEOUT
+        )
+        self._control = self._group.new_group(backend="gloo", timeout=_TIMEOUT)
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def library(self) -> str:
+        return "NCCL" if self._site.is_cuda else "gloo"
+
+    def reduce(self, gradients: Any, *, later: bool = False) -> Any:
+        """Adds up the gradients of all ranks; with `later`, returns what waits for that."""
+        return self._group.all_reduce(gradients, async_op=later)
+
+    def tell(self, number: int) -> None:
+        """Rank 0 says what to do next: a number of steps, END or COMMUNICATE."""
+        self._group.broadcast(self._site.torch.tensor([number]), 0, group=self._control)
+
+    def hear(self) -> int:
+        """What rank 0 says."""
+        told = self._site.torch.zeros(1, dtype=self._site.torch.long)
+        self._group.broadcast(told, 0, group=self._control)
+        return int(told)
+
+    def share(self, asked: Workload | None) -> Workload | None:
+        """The workload that rank 0 has for all; None is the end."""
+        box = [msgspec.json.encode(asked).decode() if asked is not None else None]
+        self._group.broadcast_object_list(box, 0, group=self._control)
+        return None if box[0] is None else msgspec.json.decode(box[0], type=Workload)
+
+    def barrier(self) -> None:
+        self._group.barrier(group=self._control)
+
+    def close(self) -> None:
+        if self.rank == 0:
+            with suppress(RuntimeError):  # a rank that is gone needs not to be told
+                self.share(None)
+        if self._group.is_initialized():
+            self._group.destroy_process_group()
+        self._site.torch.set_num_threads(self._threads)
+        for process in self._started:
+            try:
+                process.wait(_END)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _keep(
+        self, started: list[subprocess.Popen[bytes]], folder: tempfile.TemporaryDirectory[str]
+    ) -> Ranks:
+        self._started, self._folder = started, folder
+        return self
+
+
+def gather(site: Site, size: int) -> Ranks:
+    """All ranks, of which this process becomes the first: those of torchrun or mpiexec, or `size`
+    of this machine, on the devices that follow this one. Raises Unsupported if there are fewer."""
+    launched = joined()
+    if launched is not None:
+        if launched.size != size:
+            raise Unsupported(f"{size} ranks: the launcher started {launched.size}")
+        return Ranks(site, 0, size, from_environment())
+    own = site.device.index or 0
+    there = size + own if site.is_cpu else site.torch.cuda.device_count()
+    if own + size > there:
+        raise Unsupported(f"{size} ranks need {size} devices from {site.memory} on: {there} in all")
+    folder = tempfile.TemporaryDirectory(prefix="linkgauge-ranks-")
+    meeting = f"file://{folder.name}/meeting"
+    started = [_start(site, rank, size, own + rank, meeting) for rank in range(1, size)]
+    try:
+        return Ranks(site, 0, size, meeting)._keep(started, folder)  # noqa: SLF001  # its own
+    except BaseException:
+        for process in started:
+            process.kill()
+            process.wait()
+        folder.cleanup()
+        raise
+
+
+def from_environment() -> str:
+    """Where the ranks of a launcher meet."""
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", PORT)
+    return "env://"
+
+
+def _start(site: Site, rank: int, size: int, index: int, meeting: str) -> subprocess.Popen[bytes]:
+    device = site.device.type if site.is_cpu else f"{site.device.type}:{index}"
+    told = {"rank": rank, "size": size, "device": device, "meeting": meeting}
+    program = "linkgauge.backends.workloads.rank"
+    return subprocess.Popen(  # noqa: S603  # this interpreter
+        [sys.executable, "-m", program, json.dumps(told)], stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip

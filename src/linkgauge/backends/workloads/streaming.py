@@ -1,0 +1,180 @@
+"""What crosses the link to the host during inference: weights that do not fit, and caches of keys
+and values that wait for their turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from linkgauge.model.ai_models import NUMBER_BYTES
+from linkgauge.model.workload import Demands, WorkDone, Workload
+
+from .decoder import Cache, Decoder, Layer, draw_layer, views
+from .generation import activation_bytes, unlike
+from .group import Work
+from .site import Site
+
+SLOTS = 2
+"""Layers on the device: one that computes while the next one arrives."""
+
+
+class Streamed(Work):
+    """A pass over a batch of prompts whose weights come from pinned host memory, layer by layer:
+    the next layer is copied while one computes. `decoder` has no layers of its own."""
+
+    def __init__(self, decoder: Decoder, asked: Workload) -> None:
+        site, shape = decoder.site, decoder.shape
+        self._decoder, self._asked, self._site = decoder, asked, site
+        count = shape.layer_parameters
+        self._bytes = shape.layers * count * NUMBER_BYTES[asked.numbers]
+        self.steps = self._bytes
+        self.needed = streamed_bytes(asked)
+        self._slots = [
+            site.torch.empty(count, dtype=decoder.kind, device=site.device) for _ in range(SLOTS)
+        ]
+        generator = site.torch.Generator(site.device).manual_seed(asked.seed)
+        self._here = tuple(self._drawn(generator) for _ in range(shape.layers))
+        self._prompts = decoder.prompts(asked.batch, asked.prompt, asked.seed)
+        self._copying = site.stream()
+        self._free: list[Any] = [None] * SLOTS
+        self._next = 0
+        self._scores: Any = None
+
+    def _drawn(self, generator: Any) -> Any:
+        """A layer in host memory, drawn on the device."""
+        draw_layer(self._slots[0], self._decoder.shape, generator)
+        here = self._site.host_tensor(self._slots[0].numel(), self._decoder.kind)
+        return here.copy_(self._slots[0])
+
+    def _layers(self) -> Iterator[Layer]:
+        """Each layer when it has arrived; the copy of the next is on its way by then."""
+        arriving = self._send(0)
+        for number in range(len(self._here)):
+            slot, arrived = arriving
+            if self._asked.overlap and number + 1 < len(self._here):
+                arriving = self._send(number + 1)
+            computing = self._site.current
+            self._site.follow(computing, arrived)
+            yield views(self._slots[slot], self._decoder.shape)
+            self._free[slot] = self._site.mark(computing)
+            if not self._asked.overlap and number + 1 < len(self._here):
+                self._site.synchronize()
+                arriving = self._send(number + 1)
+
+    def _send(self, number: int) -> tuple[int, Any]:
+        """Has a layer copied to the next slot, once that is free."""
+        slot, self._next = self._next, (self._next + 1) % SLOTS
+        self._site.follow(self._copying, self._free[slot])
+        with self._site.queued(self._copying):
+            self._slots[slot].copy_(self._here[number], non_blocking=True)
+        return slot, self._site.mark(self._copying)
+
+    def run(self) -> None:
+        with self._site.torch.no_grad():
+            self._scores = self._decoder.run(self._prompts, layers=self._layers())
+
+    def demands(self) -> Demands:
+        shape, asked = self._decoder.shape, self._asked
+        return Demands(
+            shape.prefill_operations(asked.batch, asked.prompt),
+            shape.weight_bytes(asked.numbers) + self._bytes,  # written as they come, then read
+            to_device=self._bytes,
+        )
+
+    def how(self) -> tuple[str, ...]:
+        if self._asked.overlap:
+            return ("the next layer is copied while one computes",)
+        return ("each layer is copied before it computes",)
+
+    def mismatch(self) -> str | None:
+        """Compares with a pass whose layers are copied one by one, each waited for."""
+        torch, slot = self._site.torch, self._slots[0]
+
+        def one_by_one() -> Iterator[Layer]:
+            for here in self._here:
+                self._site.synchronize()
+                slot.copy_(here)
+                yield views(slot, self._decoder.shape)
+
+        with torch.no_grad():
+            expected = self._decoder.run(self._prompts, layers=one_by_one())
+        self._site.synchronize()
+        return unlike(self._scores, expected, self._asked.numbers)
+
+    def finish(self, done: WorkDone) -> WorkDone:
+        return with_use(done)
+
+    def close(self) -> None:
+        self._here = ()
+
+
+def streamed_bytes(asked: Workload) -> int:
+    """About the device memory that streaming takes: slots, embedding, and what a layer holds."""
+    shape, each = asked.shape, NUMBER_BYTES[asked.numbers]
+    weights = SLOTS * shape.layer_parameters + shape.embedding
+    return weights * each + activation_bytes(shape, asked.batch * asked.prompt, asked.numbers)
+
+
+class Moved(Work):
+    """The keys and values of a batch, layer by layer: to pinned host memory, or back."""
+
+    def __init__(self, site: Site, asked: Workload) -> None:
+        kind, shape = site.number_type(asked.numbers), asked.shape
+        self._site, self._asked = site, asked
+        self.steps = shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
+        self.needed = self.steps
+        self._there = Cache(site, shape, asked.batch, asked.prompt, kind).all
+        generator = site.torch.Generator(site.device).manual_seed(asked.seed)
+        self._there.normal_(generator=generator)
+        self._here = site.host_tensor(self._there.numel(), kind).view(self._there.shape)
+        self._here.copy_(self._there)
+        (self._there if asked.kind == "restore" else self._here).zero_()
+
+    @property
+    def _ends(self) -> tuple[Any, Any]:
+        """From and to."""
+        both = self._there, self._here
+        return both if self._asked.kind == "offload" else both[::-1]
+
+    def run(self) -> None:
+        source, destination = self._ends
+        for layer in range(len(source)):
+            destination[layer].copy_(source[layer], non_blocking=True)
+
+    def demands(self) -> Demands:
+        size = float(self.steps)
+        if self._asked.kind == "offload":
+            return Demands(memory_bytes=size, to_host=size)
+        return Demands(memory_bytes=size, to_device=size)
+
+    def how(self) -> tuple[str, ...]:
+        return ("a copy for each layer, from or to pinned memory",)
+
+    def mismatch(self) -> str | None:
+        self._site.synchronize()
+        if bool((self._here == self._there.to("cpu")).all()):
+            return None
+        return "keys and values differ from what was moved"
+
+    def finish(self, done: WorkDone) -> WorkDone:
+        return with_use(done)
+
+    def close(self) -> None:
+        del self._here, self._there
+
+
+def with_use(done: WorkDone) -> WorkDone:
+    """With the shares of a loop in which the link and the device would be busy at their own
+    rates."""
+    needs, rates = done.demands, done.rates
+    ways = ((needs.to_device, rates.to_device), (needs.to_host, rates.to_host))
+    link = max((amount / rate for amount, rate in ways if amount and rate), default=None)
+    parts = ((needs.operations, rates.operations), (needs.memory_bytes, rates.memory))
+    device = max((amount / rate for amount, rate in parts if amount and rate), default=None)
+    return replace(
+        done,
+        link_use=None if link is None else link / done.seconds,
+        device_use=None if device is None else device / done.seconds,
+    )

@@ -1,0 +1,290 @@
+"""AI workloads: inference, training steps and pipelines on the devices that torch knows.
+
+Each has a model of random weights (`model/ai_models.py`), so that nothing is downloaded. They are
+in no profile: they need torch, and take minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from linkgauge.model.ai_models import ModelName, NumberKind
+from linkgauge.model.machine import Device
+from linkgauge.model.memory import NULL, host
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.transfer import Cell, Engine, Report, Transfer
+from linkgauge.model.units import BANDWIDTH, REQUESTS, STEP, TOKENS, Unit
+from linkgauge.model.workload import Server, Workload, WorkloadChoice
+
+from .gpu import OnDevices
+from .table import DeviceSet, Sweep
+
+BACKEND = "torch"
+NO_TORCH = "needs torch: pip install 'linkgauge[ai]'"
+PIECES = 16
+"""Pieces of input of a pipeline."""
+BALANCES = (50, 100, 200)
+"""Percent of the time of copying that computing takes."""
+
+
+class _Scale(NamedTuple):
+    """What suits a device if nothing else is asked for. Batches and prompts of the first type are
+    measured in full, of the others the few."""
+
+    model: ModelName
+    trained: ModelName
+    numbers: tuple[NumberKind, ...]
+    batches: tuple[int, ...]
+    prompts: tuple[int, ...]
+    few: tuple[int, ...]
+    batch: int
+    """Of a training step, of prompts of the longest kind."""
+
+
+_CPU = _Scale("10m", "10m", ("fp32", "bf16"), (1, 4), (64,), (1,), 1)
+_DEVICE = _Scale("3b", "1b", ("bf16", "fp16", "fp32"), (1, 2, 4, 8, 16, 32, 64), (512, 2048),
+                 (1, 8), 4)  # fmt: skip
+
+
+class WorkloadRow(OnDevices, frozen=True):
+    """A workload over torch's devices."""
+
+
+def lacking_torch(why: str | None) -> list[DeviceSet]:
+    """What workloads are laid out over where torch has no devices, and why it has none."""
+    return [DeviceSet(BACKEND, (), reason=why or NO_TORCH)]
+
+
+def _scale(device: Device) -> _Scale:
+    return _CPU if device.is_cpu else _DEVICE
+
+
+def _numbers(choice: WorkloadChoice, scale: _Scale) -> tuple[NumberKind, ...]:
+    return choice.numbers or scale.numbers
+
+
+def _asked(choice: WorkloadChoice, scale: _Scale, **own: object) -> Workload:
+    """A workload with what was chosen for all."""
+    common = {
+        "model": choice.model or scale.model,
+        "tokens": choice.tokens,
+        "seed": choice.seed,
+        "trace": choice.trace,
+    }
+    return Workload(**(common | own))  # type: ignore[arg-type]  # by name
+
+
+def _cell(device: Device, row: str, column: str, report: Report, work: Workload) -> Cell:
+    memory = parse_memory(device.memory)
+    transfer = Transfer(NULL, NULL, Engine(memory, "sm"))
+    return Cell(row, column, (transfer,), report, operation="workload", workload=work)
+
+
+def _rows(fabric: DeviceSet) -> Iterator[tuple[Device, str]]:
+    """Each device, and what its rows begin with: its name, if there are several."""
+    for device in _chosen(fabric):
+        several = len(_chosen(fabric)) > 1
+        yield device, f"{parse_memory(device.memory).label} " if several else ""
+
+
+def _chosen(fabric: DeviceSet) -> tuple[Device, ...]:
+    """A CPU only where there is nothing else."""
+    return tuple(one for one in fabric.devices if not one.is_cpu) or fabric.devices
+
+
+def _sweep(
+    choice: WorkloadChoice, scale: _Scale
+) -> Iterator[tuple[NumberKind, int, tuple[int, ...]]]:
+    """Types, prompts, and the batches of each: all of the first type, few of the others, unless
+    they were asked for."""
+    prompts = choice.prompts or scale.prompts
+    for numbers in _numbers(choice, scale):
+        first = numbers == _numbers(choice, scale)[0]
+        batches = choice.batches or (scale.batches if first else scale.few)
+        for prompt in prompts if first or choice.prompts else prompts[:1]:
+            yield numbers, prompt, batches
+
+
+def _inference(fabric: DeviceSet) -> Iterator[Cell]:
+    choice = fabric.workloads
+    for device, name in _rows(fabric):
+        scale = _scale(device)
+        for (numbers, prompt, batches), kind in product(
+            _sweep(choice, scale), ("prefill", "decode")
+        ):
+            for batch in batches:
+                work = _asked(
+                    choice, scale, kind=kind, numbers=numbers, prompt=prompt, batch=batch,
+                    implementation=choice.implementation,
+                )  # fmt: skip
+                row = f"{name}{kind} {numbers} prompt {prompt}"
+                yield _cell(device, row, str(batch), Report.RATE, work)
+
+
+def _streamed(fabric: DeviceSet) -> Iterator[Cell]:
+    choice = fabric.workloads
+    for device, name in _rows(fabric):
+        scale = _scale(device)
+        batches = choice.batches or scale.few
+        prompt = (choice.prompts or scale.prompts)[0]
+        numbers = _numbers(choice, scale)[0]
+        for overlap, batch in product((True, False), batches):
+            work = _asked(
+                choice, scale, kind="streamed", numbers=numbers, prompt=prompt, batch=batch,
+                overlap=overlap,
+            )  # fmt: skip
+            row = f"{name}{numbers} prompt {prompt}{'' if overlap else ', no overlap'}"
+            yield _cell(device, row, str(batch), Report.RATE, work)
+
+
+def _offload(fabric: DeviceSet) -> Iterator[Cell]:
+    choice = fabric.workloads
+    for device, name in _rows(fabric):
+        scale = _scale(device)
+        prompt, numbers = (choice.prompts or scale.prompts)[-1], _numbers(choice, scale)[0]
+        for kind, way in (("offload", "to host"), ("restore", "to device")):
+            for batch in choice.batches or scale.few:
+                work = _asked(choice, scale, kind=kind, numbers=numbers, prompt=prompt, batch=batch)
+                yield _cell(device, f"{name}{way}", str(batch), Report.RATE, work)
+
+
+def rank_counts(devices: int, asked: int | None) -> tuple[int, ...]:
+    """1, 2, 4 … and all devices; those asked for alone."""
+    if asked is not None:
+        return (asked,)
+    powers = [1 << power for power in range(devices.bit_length()) if 1 << power <= devices]
+    return tuple(dict.fromkeys((*powers, devices)))
+
+
+def _training(fabric: DeviceSet) -> Iterator[Cell]:
+    choice, devices = fabric.workloads, _chosen(fabric)
+    for device in devices[:1]:
+        scale = _scale(device)
+        numbers, prompt = _numbers(choice, scale)[0], (choice.prompts or scale.prompts)[-1]
+        numbers = "bf16" if numbers == "fp32" and not choice.numbers else numbers
+        batches = choice.batches or (scale.batch,)
+        for overlap, batch in product((False, True), batches):
+            for ranks in rank_counts(len(devices), choice.ranks):
+                work = _asked(
+                    choice, scale, kind="training", model=choice.model or scale.trained,
+                    numbers=numbers, prompt=prompt, batch=batch, overlap=overlap, ranks=ranks,
+                )  # fmt: skip
+                said = "overlap" if overlap else "no overlap"
+                row = f"{numbers} batch {batch}, {said}"
+                yield _cell(device, row, str(ranks), Report.LATENCY, work)
+
+
+def _pipeline(fabric: DeviceSet) -> Iterator[Cell]:
+    choice = fabric.workloads
+    for device in _chosen(fabric):
+        scale = _scale(device)
+        for balance, overlap in product(BALANCES, (False, True)):
+            work = _asked(
+                choice, scale, kind="pipeline", numbers=_numbers(choice, scale)[0], tokens=PIECES,
+                balance=balance, overlap=overlap,
+            )  # fmt: skip
+            row = f"computing {balance}%, {'overlap' if overlap else 'no overlap'}"
+            yield _cell(device, row, parse_memory(device.memory).label, Report.RATE, work)
+
+
+NO_SERVER = "needs a running server: linkgauge ai serving --url http://127.0.0.1:8000"
+AT_ONCE = (1, 2, 4, 8, 16)
+"""Requests under way at any time."""
+PROMPT_WORDS = 16
+
+
+class ServingRow(Sweep, frozen=True):
+    """Requests of this host to a server."""
+
+
+def _request(fabric: DeviceSet, row: str, column: str, batch: int, server: Server) -> Cell:
+    choice, node = fabric.workloads, fabric.nodes[0].index
+    work = Workload(
+        "serving", batch=batch, prompt=(choice.prompts or (PROMPT_WORDS,))[0],
+        tokens=choice.tokens, seed=choice.seed, server=server,
+    )  # fmt: skip
+    transfer = Transfer(NULL, NULL, Engine(host(node), "cpu"))
+    return Cell(row, column, (transfer,), Report.RATE, operation="workload", workload=work)
+
+
+def _closed(fabric: DeviceSet) -> Iterator[Cell]:
+    server = fabric.workloads.server
+    if server is None:
+        return
+    for batch in fabric.workloads.batches or AT_ONCE:
+        yield _request(fabric, server.kind, str(batch), batch, server)
+
+
+def _open(fabric: DeviceSet) -> Iterator[Cell]:
+    server = fabric.workloads.server
+    if server is None:
+        return
+    for rate in fabric.workloads.rates:
+        asked = replace(server, rate=rate)
+        yield _request(fabric, server.kind, f"{rate:g}/s", 1, asked)
+
+
+def _row(
+    name: str, title: str, cells: Callable[[DeviceSet], Iterator[Cell]], unit: Unit
+) -> WorkloadRow:
+    return WorkloadRow(name, title, cells, unit, 0, NO_TORCH, profiles=())
+
+
+WORKLOADS: tuple[WorkloadRow, ...] = (
+    _row(
+        "ai_inference",
+        "language model, prefill and decode, type and prompt(row) by batch(column)",
+        _inference,
+        TOKENS,
+    ),
+    _row(
+        "ai_inference_streamed",
+        "weights streamed from host memory for each pass, prompt(row) by batch(column)",
+        _streamed,
+        BANDWIDTH,
+    ),
+    _row(
+        "ai_kv_offload",
+        "keys and values of a batch moved, way(row) by batch(column)",
+        _offload,
+        BANDWIDTH,
+    ),
+    _row(
+        "ai_training_step",
+        "training step of transformer blocks, type and batch(row) by devices(column)",
+        _training,
+        STEP,
+    ),
+    _row(
+        "ai_pipeline",
+        "input and results copied while pieces compute, time of computing by that of "
+        "copying(row) on device(column)",
+        _pipeline,
+        BANDWIDTH,
+    ),
+)
+
+SERVING: tuple[ServingRow, ...] = (
+    ServingRow(
+        "ai_serving",
+        "requests to a server, by how many are under way at once(column)",
+        _closed,
+        REQUESTS,
+        0,
+        NO_SERVER,
+        profiles=(),
+    ),
+    ServingRow(
+        "ai_serving_open",
+        "requests to a server at random moments, by how many a second(column)",
+        _open,
+        REQUESTS,
+        0,
+        f"{NO_SERVER} --rate 1,4",
+        profiles=(),
+    ),
+)

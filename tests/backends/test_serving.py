@@ -1,0 +1,187 @@
+"""Load on a server: what is asked of it, what is timed, and what is said when it fails."""
+
+import sys
+import threading
+import time
+from contextlib import closing
+from types import SimpleNamespace
+
+import pytest
+
+from linkgauge.backends.serving import group_of
+from linkgauge.backends.serving.load import Answer, ServingGroup, arrivals
+from linkgauge.model.errors import BackendError, InputError, MissingPackage, Unsupported
+from linkgauge.model.workload import Server, Workload
+from serving_kit import make_model, small_server, transformers_serve
+
+
+def asked(url="http://127.0.0.1:1", batch=2, rate=None, **more):
+    return Workload(
+        "serving", batch=batch, prompt=4, tokens=3, server=Server(url, rate=rate, **more)
+    )
+
+
+def sampled(group, samples=3):
+    timings = []
+    for _ in range(samples):
+        group.arm(1)
+        group.open()
+        timings.append(group.wait())
+    return timings, group.done()
+
+
+def stage(done, name):
+    return next(one for one in done.stages if one.name == name)
+
+
+class Counting:
+    """A client that knows how many requests are under way at once."""
+
+    def __init__(self, together=1):
+        self.now = self.most = self.all = 0
+        self.lock = threading.Lock()
+        self.meeting = threading.Barrier(together, timeout=60)
+
+    def request(self, number):
+        with self.lock:
+            self.now += 1
+            self.all += 1
+            self.most = max(self.most, self.now)
+        self.meeting.wait()  # until so many are under way
+        with self.lock:
+            self.now -= 1
+        return Answer(time.monotonic())
+
+    def close(self):
+        pass
+
+
+def test_in_a_closed_loop_so_many_requests_are_under_way_and_no_more():
+    client = Counting(together=4)
+    with closing(ServingGroup(asked(batch=4), client)) as group:
+        _, done = sampled(group, 1)
+    assert client.most == 4
+    assert client.all == group.pace.steps == 16
+    assert len(stage(done, "request").seconds) == 16
+    assert done.tokens_rate is None
+
+
+def test_in_an_open_loop_requests_come_at_random_moments_at_the_rate_asked_for():
+    moments = arrivals(100.0, 4000, seed=1)
+    assert moments[0] == 0
+    assert moments == sorted(moments) == arrivals(100.0, 4000, seed=1)
+    assert moments[-1] == pytest.approx(40.0, rel=0.1)
+    with closing(ServingGroup(asked(rate=200.0), Counting())) as group:
+        timings, done = sampled(group, 1)
+    assert timings[0].span > arrivals(200.0, 400, seed=1)[-1]
+    assert done.how == ("open loop, 400 requests",)
+
+
+def test_answers_are_streamed_and_their_tokens_counted(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    with small_server() as server, closing(group_of(asked(server.url))) as group:
+        _, done = sampled(group)
+        path, headers, body = server.asked[-1]
+    assert path == "/v1/completions"
+    assert headers["Authorization"] == "Bearer secret"
+    assert (body["model"], body["max_tokens"], body["stream"]) == ("tiny", 3, True)
+    assert len(body["prompt"].split()) == 4
+    assert done.tokens_rate > 0
+    assert len(stage(done, "first token").seconds) == 8
+    assert len(stage(done, "between tokens").seconds) == 8 * 2
+    assert stage(done, "first token").summary.median <= stage(done, "request").summary.median
+
+
+def test_a_server_without_completions_is_asked_to_chat():
+    with (
+        small_server(absent=("/v1/completions",)) as server,
+        closing(group_of(asked(server.url, model="mine"))) as group,
+    ):
+        _, done = sampled(group, 1)
+        path, _, body = server.asked[-1]
+    assert (path, body["model"]) == ("/v1/chat/completions", "mine")
+    assert body["messages"][0]["role"] == "user"
+    assert done.tokens_rate > 0
+
+
+def test_what_is_no_answer_is_an_error_with_what_the_server_said():
+    with small_server() as server, closing(group_of(asked(server.url))) as group:
+        server.broken = True
+        group.arm(1)
+        group.open()
+        with pytest.raises(BackendError, match="HTTP 500: out of cheese"):
+            group.wait()
+    with pytest.raises(BackendError, match=r"127.0.0.1:1/v1/models"):
+        group_of(asked())
+    with pytest.raises(InputError, match="give http://HOST:PORT"):
+        group_of(asked("ftp://host"))
+
+
+def test_other_workloads_are_not_for_the_host():
+    with pytest.raises(Unsupported, match="backend torch"):
+        group_of(Workload("decode"))
+
+
+class FakeTriton:
+    """tritonclient's module of a protocol, as far as it is used."""
+
+    sent = ()
+
+    class InferInput:
+        def __init__(self, name, shape, kind):
+            self.name, self.shape, self.kind = name, shape, kind
+
+        def set_data_from_numpy(self, data):
+            self.data = data
+
+    class InferenceServerClient:
+        def __init__(self, address):
+            assert address == "127.0.0.1:8000"
+
+        def get_model_repository_index(self):
+            return [{"name": "twice"}]
+
+        def get_model_metadata(self, name):
+            return {"inputs": [{"name": "data", "shape": [-1, 3], "datatype": "FP32"}]}
+
+        def infer(self, name, inputs):
+            if FakeTriton.sent == ["enough"]:
+                raise RuntimeError("no slot left")
+            FakeTriton.sent.append((name, inputs[0].data.shape, str(inputs[0].data.dtype)))
+
+        def close(self):
+            pass
+
+
+def test_a_triton_server_gets_inferences_of_its_models_inputs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tritonclient.http", FakeTriton)
+    types = SimpleNamespace(triton_to_np_dtype={"FP32": "float32"}.get)
+    monkeypatch.setitem(sys.modules, "tritonclient.utils", types)
+    monkeypatch.setattr(FakeTriton, "sent", [])
+    work = asked("http://127.0.0.1:8000", kind="triton-http")
+    with closing(group_of(work)) as group:
+        _, done = sampled(group, 1)
+        assert FakeTriton.sent == [("twice", (1, 3), "float32")] * 8
+        assert [one.name for one in done.stages] == ["request"]
+        monkeypatch.setattr(FakeTriton, "sent", ["enough"])
+        group.arm(1)
+        group.open()
+        with pytest.raises(BackendError, match="no slot left"):
+            group.wait()
+
+
+def test_without_tritons_client_there_is_one_line_that_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tritonclient.grpc", None)
+    with pytest.raises(MissingPackage, match=r"linkgauge\[serving\]"):
+        group_of(asked("127.0.0.1:8001", kind="triton-grpc"))
+
+
+@pytest.mark.ai
+def test_transformers_serve_answers(tmp_path):
+    pytest.importorskip("fastapi")
+    make_model(tmp_path)
+    with transformers_serve(tmp_path) as url, closing(group_of(asked(url))) as group:
+        timings, done = sampled(group)
+    assert all(timing.span > 0 for timing in timings)
+    assert done.tokens_rate > 0
+    assert stage(done, "first token").summary.median > 0
