@@ -91,7 +91,10 @@ def test_suspects_are_measured_once_more():
 
 def earlier(*figures):
     """Runs with these figures, in the order of time."""
-    return [EarlierRun(None, {OF: Figure("pass", figure=one)}) for one in figures[::-1]]
+    return [
+        EarlierRun(None, {OF: Figure("B/s", "higher", "pass", figure=one)}, None, {})
+        for one in figures[::-1]
+    ]
 
 
 def test_the_history_tells_what_is_usual():
