@@ -56,7 +56,10 @@ def soak_lines(run: Run) -> Iterator[RenderableType]:
 def headline(soak: Soak) -> Text:
     """`soak: 10 min of 10 min, 153 rounds, …`."""
     line = Text.assemble(("soak", "bold"), f": {lasted(soak)}, ")
-    line.append(f"{_rounds(soak.rounds)}, {soak.visits:,} visits, ")
+    is_short = soak.stopped == "time" and not soak.rounds
+    line.append(_rounds(soak.rounds), "bold yellow" if is_short else "")
+    line.append(" (the time was too short for what is selected)" if is_short else "", "yellow")
+    line.append(f", {soak.visits:,} visits, ")
     if soak.checked:
         line.append(
             f"{soak.checked:,} with every byte compared ({approximate_size(soak.compared)})"
