@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from contextlib import contextmanager
 
@@ -89,6 +90,23 @@ def page(results=None, period=0.0, said=None, root=None, source=None):
     """The page of a host with GPUs."""
     say = (lambda line: None) if said is None else said.append
     return Page(ThisMachine(period, say, root or tree()), source or Fixed(results), say)
+
+
+@contextmanager
+def exporting(*options, **environment):
+    """A running exporter, and the first line that it prints."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "linkgauge", "exporter", *options],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    try:
+        yield process, process.stderr.readline()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
 
 
 def program(name):

@@ -43,13 +43,13 @@ def opened_here(request, first=None):
         worker.close()
 
 
-def request(machine, *faults, names=(READ,), size=1 << 20, **more):
+def request(machine, *faults, names=(READ,), size=1 << 20, label="watch", **more):
     from linkgauge.backends.sim.description import load
 
     name, description = load(machine) if "\n" not in machine else ("test", machine)
     simulation = Simulation(name, description, faults)
     settings = replace(PROFILES["quick"], sizes=(size,), samples=3, simulation=simulation)
-    return RunRequest(what=Selection(names), settings=settings, label="watch", **more)
+    return RunRequest(what=Selection(names), settings=settings, label=label, **more)
 
 
 def watch(monkeypatch, machine, *faults, clock=None, every=10.0, budget=0.05, least=0.1,

@@ -4,38 +4,20 @@ import configparser
 import re
 import shlex
 import signal
-import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
 from command_kit import called
-from exporter_kit import families, samples, value
+from exporter_kit import exporting, families, samples, value
 from history_kit import run_at
 from linkgauge.history.address import address
 from linkgauge.history.store import opened
 from linkgauge.history.writing import add
 
 MACHINE = ("--machine", "riscv-2gpu")
-
-
-@contextmanager
-def exporting(*options):
-    """A running exporter, and the first line that it prints."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "linkgauge", "exporter", *options],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        yield process, process.stderr.readline()
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
 
 
 def listening(pid):

@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -221,39 +220,6 @@ def test_a_signal_ends_it_cleanly(number, code, tmp_path):
     assert (ended["event"], ended.get("probes")) == ("ended", 1), ended
     assert running.wait(60) == code
     running.stdout.close()
-
-
-@pytest.mark.skipif(os.environ.get("LINKGAUGE_CAMPAIGN") != "full", reason="takes ten minutes")
-def test_ten_real_minutes(tmp_path):
-    """As above, by the wall clock and the command line."""
-    command = [
-        sys.executable, "-m", "linkgauge", "watch", READ, "--machine", "dgx-h200-8",
-        "--every", "10s", "--budget", "5%", "--json",
-    ]  # fmt: skip
-    cells = 56
-    environment = {**os.environ, VARIABLE: str(tmp_path / "h.db")}
-    fault = f"slow sim:2-nvswitch rate=60% cells={30 * cells}.."
-    done = subprocess.run(
-        [*command, "--for", "10m", "--fault", fault], capture_output=True, text=True, check=False,
-        env=environment,
-    )  # fmt: skip
-    (Path(os.environ.get("OUT", tmp_path)) / "watch.jsonl").write_text(done.stdout)
-    events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 1, done.stderr
-    assert events[0]["cells"] == cells
-    assert events[-1]["duty"] <= 0.05
-    found = [event for event in events if event["event"] == "degraded"]
-    assert {"2" in (one["cell"]["row"], one["cell"]["column"]) for one in found} == {True}
-    assert len(found) == 14
-    trend = json.loads(called("history", "trend", READ, "--json", **environment).stdout)
-    (change,) = trend["trends"][0]["changes"]
-    assert (change["direction"], len(change["cells"])) == ("worse", 14)
-    runs = {run["number"]: run["started"] for run in trend["trends"][0]["runs"]}
-    assert abs(seconds(runs[change["since"]]) - seconds(found[0]["time"])) < 20
-
-
-def seconds(moment):
-    return datetime.fromisoformat(moment).timestamp()
 
 
 def test_the_unit_of_systemd_calls_what_there_is():

@@ -2,30 +2,23 @@
 have values, and an alert fires."""
 
 import json
-import os
 import re
-import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
-from urllib.parse import urlencode
-from urllib.request import urlopen
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
-from exporter_kit import RESULTS, RUN, nvml, page, program
+import prometheus_kit
+from exporter_kit import RESULTS, RUN, nvml, page
 from linkgauge.exporter.results import Results
 from linkgauge.exporter.server import LOOPBACK, Address, Server
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "contrib" / "grafana-dashboard.json"
 HOSTILE = 'say "hi"\n\\n\u202eright to left ' + 10_000 * "x"
-DEADLINE = 60
-"""Seconds: it takes about three, on a loaded machine more."""
 
 
 def queries(panels):
@@ -65,61 +58,14 @@ def test_the_dashboard_is_whole():
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory):
     """Asks a Prometheus that scrapes the exporter of a host with a low cell and two GPUs."""
-    folder = tmp_path_factory.mktemp("prometheus")
     with nvml():
         other = replace(RUN, id=HOSTILE, label="nightly", host="box", simulated=True)
         shown = page(Results((*RESULTS.runs, other), RESULTS.cells))
         with Server(Address(LOOPBACK, 0), lambda packed: shown.text(packed=packed)) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            with socket.create_server((LOOPBACK, 0)) as free:
-                port = free.getsockname()[1]
-            process = start(folder, port, server.at)
-            try:
-                yield lambda path, **asked: ask(process, port, folder, path, **asked)
-            finally:
-                process.terminate()
-                process.wait(timeout=20)
-                server.shutdown()
-
-
-def start(folder, port, target):
-    (folder / "prometheus.yml").write_text(
-        yaml.safe_dump(
-            {
-                "global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"},
-                "rule_files": [str(ROOT / "contrib" / "linkgauge.rules.yml")],
-                "scrape_configs": [
-                    {"job_name": "linkgauge", "static_configs": [{"targets": [str(target)]}]}
-                ],
-            }
-        )
-    )
-    options = (
-        f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
-        f"--web.listen-address={LOOPBACK}:{port}",
-    )  # fmt: skip
-    with (folder / "log").open("wb") as log:
-        return subprocess.Popen(
-            [program("prometheus"), *options], stderr=log, stdout=log, cwd=folder,
-            env={**os.environ, "GOMAXPROCS": "2"},
-        )  # fmt: skip
-
-
-def ask(process, port, folder, path, **asked):
-    """What the API answers, once it is not empty."""
-    until = time.monotonic() + DEADLINE
-    url = f"http://{LOOPBACK}:{port}/api/v1/{path}?{urlencode(asked)}"
-    while True:
-        assert process.poll() is None, (folder / "log").read_text()
-        try:
-            with urlopen(url, timeout=10) as answer:
-                data = json.load(answer)["data"]
-                found = data["result"] if isinstance(data, dict) else data
-        except OSError:  # it has not begun to listen, or is not ready
-            found = []
-        if found or time.monotonic() > until:
-            return found
-        time.sleep(0.1)
+            with prometheus_kit.prometheus(tmp_path_factory.mktemp("p"), server.at) as running:
+                yield running
+            server.shutdown()
 
 
 def test_every_query_returns_data(prometheus):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from linkgauge.judge.drift import Drift, drifts, of_cells
@@ -55,7 +56,10 @@ def soak_lines(run: Run) -> Iterator[RenderableType]:
 def headline(soak: Soak) -> Text:
     """`soak: 10 min of 10 min, 153 rounds, …`."""
     line = Text.assemble(("soak", "bold"), f": {lasted(soak)}, ")
-    line.append(f"{_rounds(soak.rounds)}, {soak.visits:,} visits, ")
+    is_short = soak.stopped == "time" and not soak.rounds
+    line.append(_rounds(soak.rounds), "bold yellow" if is_short else "")
+    line.append(" (the time was too short for what is selected)" if is_short else "", "yellow")
+    line.append(f", {soak.visits:,} visits, ")
     if soak.checked:
         line.append(
             f"{soak.checked:,} with every byte compared ({approximate_size(soak.compared)})"
@@ -79,7 +83,7 @@ def _rounds(count: int) -> str:
     return "1 whole round" if count == 1 else f"{count:,} whole rounds"
 
 
-def _table(soak: Soak, found: Sequence[Drift]) -> Iterator[Text]:
+def _table(soak: Soak, found: Sequence[Drift]) -> Iterator[RenderableType]:
     """A line for each cell; of many, those that drifted most, then those whose slowest 1 % are
     furthest below their median."""
     cells = [cell for cell in soak.cells if cell.median is not None]
@@ -89,25 +93,51 @@ def _table(soak: Soak, found: Sequence[Drift]) -> Iterator[Text]:
     order = sorted(cells, key=lambda one: (one.cell not in changes, steadiness(one)))
     shown = cells if len(cells) <= MOST_CELLS else order[:MOST_CELLS]
     names = [str(one.cell) for one in shown]
-    room = max(len("cell"), *map(len, names))
-    heads = f"{'median':>9} {'':<6}{'slow p99':>9}{'worst':>9}{'drift':>8}  over time"
-    yield Text(f"  {'cell':<{room}}{heads}", "cyan")
-    for name, one in zip(names, shown, strict=True):
-        figures = "".join(
-            f"{'' if value is None else brief(value, one.unit):>9}"
-            for value in (one.slow_p99, one.worst)
-        )
-        median = brief(one.median or 0.0, one.unit)
-        drift = changes.get(one.cell)
-        change = "" if drift is None else signed(drift.ratio)
-        style = "" if drift is None else _STYLES[drift.direction]
-        yield Text.assemble(
-            f"  {name:<{room}}{median:>9} {unit_of(one.unit).shown:<6}{figures}",
-            (f"{change:>8}", style),
-            f"  {bars(one)}",
-        )
+    rows = [_figures(one, changes.get(one.cell)) for one in shown]
+    yield _Rows(("cell", *names), (Text(_HEADS, "cyan"), *rows))
     if len(shown) < len(cells):
         yield Text(f"  and {count_of(len(cells) - len(shown))} more, which run.json has", "dim")
+
+
+_HEADS = f"{'median':>9} {'':<6}{'slow p99':>9}{'worst':>9}{'drift':>8}  over time"
+
+
+def _figures(one: CellCourse, drift: Drift | None) -> Text:
+    figures = "".join(
+        f"{'' if value is None else brief(value, one.unit):>9}"
+        for value in (one.slow_p99, one.worst)
+    )
+    median = brief(one.median or 0.0, one.unit)
+    change = "" if drift is None else signed(drift.ratio)
+    style = "" if drift is None else _STYLES[drift.direction]
+    return Text.assemble(
+        f"{median:>9} {unit_of(one.unit).shown:<6}{figures}",
+        (f"{change:>8}", style),
+        f"  {bars(one)}",
+    )
+
+
+class _Rows(NamedTuple):
+    """Names with their figures beside them; below them where the console is too narrow."""
+
+    names: Sequence[str]
+    figures: Sequence[Text]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = max(map(len, self.names))
+        is_narrow = 2 + room + max(len(one.plain) for one in self.figures) > options.max_width
+        for number, (name, figures) in enumerate(zip(self.names, self.figures, strict=True)):
+            style = "" if number else "cyan"
+            if is_narrow:
+                yield Text(f"  {name}", style, no_wrap=True, overflow="ignore")
+            beside = " " * (_BELOW if is_narrow else 2)
+            own = "" if is_narrow else f"{name:<{room}}"
+            line = Text.assemble((beside + own, style), figures)
+            line.no_wrap, line.overflow = True, "ignore"
+            yield line
+
+
+_BELOW = 4
 
 
 _STYLES = {"worse": "bold red", "better": "green"}

@@ -59,7 +59,8 @@ def _why_missed(fault: Fault, every: Sequence[_Met], run: Run) -> str | None:
     if not within:
         rounds = 1 if run.soak is None else run.soak.rounds + 1
         last = len(every) * rounds - 1
-        return f"the plan has cells 0 to {last}" if every else "the plan has no cells"
+        whose = "plan" if run.soak is None else "soak"
+        return f"the {whose} has cells 0 to {last}" if every else "the plan has no cells"
     touching = [met for met in within if fault.aims_at(met.touched)]
     one = len(within) == 1
     which = "no cell" if len(within) == len(every) else f"none of cells {reach}"
