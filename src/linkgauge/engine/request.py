@@ -91,7 +91,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         laid_out = lay_out(workloads, works, ()) if workloads else ()
         here = DeviceSet("host", machine.host.nodes, workloads=request.workloads)
         laid_out = (*laid_out, *(row.lay_out(here) for row in serving))
-        if others:
+        if others or not laid_out:
             laid_out = (*lay_out(others, over, nodes, request.settings.profile), *laid_out)
         return tuple(self._in_mode(benchmark) for benchmark in laid_out)
 

@@ -17,6 +17,9 @@ FIGURES = {
     "1/s": ("events_per_second", "events a second"),
     "FLOP/s": ("flops_per_second", "floating-point operations a second"),
     "1 (hidden)": ("hidden_ratio", "share of a time that is hidden, 0 to 1"),
+    "tokens/s": ("tokens_per_second", "tokens a second of all sequences together"),
+    "requests/s": ("requests_per_second", "requests a second that are answered"),
+    "s (step)": ("step_seconds", "seconds of one training step of all devices"),
 }
 """By the unit of a result: the end of a metric's name, and what it counts."""
 STATUSES: tuple[Status, ...] = get_args(Status)
