@@ -45,6 +45,7 @@ COMMANDS = {
     "pack": "pack.pack",
     "history": "history.history",
     "doctor": "doctor.doctor",
+    "check": "check.check",
     "vm": "vm.vm",
     "as": "as_tool.as_tool",
 }
