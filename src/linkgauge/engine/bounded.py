@@ -184,9 +184,11 @@ class _Telling(Observer):
 
     def __init__(self) -> None:
         self.session: Session | None = None
+        self._stdout = os.dup(1)
+        os.dup2(2, 1)  # what libraries print does not come between the words
 
     def tell(self, word: Word) -> None:
-        os.write(1, msgspec.json.encode(word) + b"\n")
+        os.write(self._stdout, msgspec.json.encode(word) + b"\n")
 
     def begun(self, _machine: Machine) -> None:
         if self.session is not None:
