@@ -8,12 +8,13 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from launch_kit import environment, harmed
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "srun")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch")
 FOUND = {name: shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") for name in PROGRAMS}
 RUN = ("run", "multinode_bisect_write_ce", "--size", "64K", "--samples", "1")
 CONFIGURATION = """
@@ -53,7 +54,7 @@ def free_ports(count):
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory):
-    """Runs `srun` with these arguments."""
+    """Runs `srun`, or another of its commands, with these arguments."""
     if None in FOUND.values() or os.getuid() != 0:
         why = "Slurm is not installed (Debian: slurm-wlm, munge), or may not be started"
         if "slurm" in os.environ.get("LINKGAUGE_REQUIRE", ""):
@@ -81,9 +82,9 @@ def slurm(tmp_path_factory):
         )
     ]  # fmt: skip
 
-    def srun(*arguments, seconds=60):
+    def srun(*arguments, seconds=60, command="srun", **more):
         return subprocess.run(
-            [FOUND["srun"], *arguments], env=variables, capture_output=True, text=True,
+            [FOUND[command], *arguments], env=variables | more, capture_output=True, text=True,
             timeout=seconds, stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
 
@@ -122,3 +123,20 @@ def test_a_rank_that_dies_is_named_where_srun_lets_the_others_live(slurm, tmp_pa
     assert ended.returncode == 137, "srun's own, of the rank that was killed"
     assert "lost: rank 1 (" in ended.stdout
     assert "tasks 0,2: Exited with exit code 3" in ended.stderr
+
+
+def test_the_batch_file_of_the_examples_checks_the_node_and_measures(slurm, tmp_path):
+    """On one node instead of two, and on a simulated machine."""
+    file = Path(__file__).parents[2] / "examples" / "launchers" / "linkgauge.sbatch"
+    here = ("--wait", "--nodes=1", "--ntasks-per-node=2", f"--output={tmp_path}/said.txt")
+    ended = slurm(
+        *here, str(file), "--machine", "ppu-2x2", "--size", "64K", "--samples", "1",
+        "--out", str(tmp_path / "out"),
+        command="sbatch", seconds=120, CHECK_OPTIONS="--machine ppu-2x2",
+        LINKGAUGE=str(Path(sys.executable).with_name("linkgauge")),
+    )  # fmt: skip
+    said = (tmp_path / "said.txt").read_text()
+    assert ended.returncode == 0, said + ended.stderr
+    assert "ok: " in said
+    assert "multinode_device_to_device_memcpy_write_ce" in said
+    assert list(tmp_path.glob("out/*/nodes/*/run.json"))

@@ -48,6 +48,7 @@ COMMANDS = {
     "history": "history.history",
     "exporter": "exporter.exporter",
     "doctor": "doctor.doctor",
+    "check": "check.check",
     "vm": "vm.vm",
     "as": "as_tool.as_tool",
 }

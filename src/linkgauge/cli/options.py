@@ -30,6 +30,7 @@ ExportFormat = Annotated[Format, "summary"]
 HistoryFormat = Annotated[Format, "history"]
 RunsComparedFormat = Annotated[Format, "run comparison"]
 GateFormat = Annotated[Format, "gate"]
+ConditionFormat = Annotated[Format, "condition"]
 
 
 def complete_machine(incomplete: str) -> list[str]:

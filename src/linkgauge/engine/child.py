@@ -41,7 +41,7 @@ def main(address: str, parent: int) -> None:
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     if address.isdecimal():
-        _die_with(parent)
+        die_with(parent)
         # A second descriptor: the first is closed only when the process ends.
         end = socket.fromfd(int(address), socket.AF_UNIX, socket.SOCK_STREAM)
     else:
@@ -59,7 +59,7 @@ def main(address: str, parent: int) -> None:
     gc.freeze()  # the process ends here: a last collection would take 30 ms
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """No worker outlives the controller, however that ends: the kernel kills it (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

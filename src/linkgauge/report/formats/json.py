@@ -24,5 +24,6 @@ FORMAT = Format(
         "comparisons": late("report.comparison_text", "comparison_document"),
         "history": late("report.history_text", "history_document"),
         "trends": late("report.trend_text", "trend_document"),
+        "condition": late("report.health_text", "condition_document"),
     },
 )

@@ -23,5 +23,6 @@ FORMAT = Format(
         "scaling": late("report.scale_text", "scale_lines"),
         "history": late("report.history_text", "history_lines"),
         "trends": late("report.trend_text", "trend_lines"),
+        "condition": late("report.health_text", "health_lines"),
     },
 )

@@ -1,0 +1,152 @@
+"""`linkgauge check`: whether this node is fit for work, within a given time."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from linkgauge.model.errors import InputError
+
+from .help_text import OUTPUT, PRECISION, WHAT
+from .options import ConditionFormat, Option, Simulated, at_least_one, headed, own
+
+if TYPE_CHECKING:
+    from linkgauge.engine.request import RunRequest
+    from linkgauge.report.formats import Format
+
+LEAST, MOST = 5.0, 86400.0
+
+
+@own(
+    **headed(
+        WHAT,
+        devices=Option("Fail unless there are N accelerators.", "N"),
+        baseline=Option("Also hold this node against a run, a baseline or a label.", "REF"),
+    ),
+    **headed(PRECISION, under=Option("End within this time, whatever hangs: 60s, 2m.", "TIME")),
+    **headed(OUTPUT, out=Option("Keep the run below this folder. Default: nowhere.", "DIR")),
+)
+def check(
+    context: typer.Context,
+    *,
+    under: str = "60s",
+    backend: list[str] | None = None,
+    devices: int | None = None,
+    limits: Path | None = None,
+    baseline: Path | None = None,
+    label: str = "check",
+    out: Path | None = None,
+    simulated: Simulated,
+    form: ConditionFormat,
+) -> int:
+    """Say whether this node is fit for work.
+
+    Measures each link, host memory and a collective for a moment. Prints one line, and exits with 0
+    if the node is healthy, else with 1.
+
+    Examples:
+        linkgauge check --under 60s
+        linkgauge check --machine dgx-h200-8 --devices 8 --json
+    """
+    began = time.monotonic()
+    seconds = seconds_of(under)
+    wanted = at_least_one("--devices", devices)
+    with ending(began + seconds, form), tempfile.TemporaryDirectory(
+        prefix="linkgauge-check-", ignore_cleanup_errors=True
+    ) as folder:  # fmt: skip
+        from linkgauge.engine.bounded import Task, measure_within
+        from linkgauge.judge.health import Against, health_of
+        from linkgauge.judge.limits import read_limits
+        from linkgauge.report.health_text import Checked
+
+        from .run_sides import side_of
+
+        against = Against(
+            read_limits(limits) if limits else (),
+            tuple(side_of(baseline)) if baseline else (),
+            devices=wanted,
+        )
+        request = _request(context, simulated, seconds, tuple(backend or ()), label,
+                           Path(folder) / "runs" if out is None else out)  # fmt: skip
+        task = Task(request, began + seconds - _reserve(seconds))
+        bounded = measure_within(task, Path(folder))
+        health = health_of(bounded, against, request.settings.timeout or seconds)
+        checked = Checked(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        form.write("condition", checked)
+        if form.is_document:
+            from linkgauge.report.console import make_console
+            from linkgauge.report.health_text import health_lines
+
+            for line in health_lines(checked):
+                make_console(stderr=True).print(line)
+    return 0 if health.is_healthy else 1
+
+
+def _reserve(seconds: float) -> float:
+    """What is kept of the time to judge what was measured, and for a slow start of this process."""
+    return min(max(seconds / 10, 1.5), 5.0)
+
+
+def _request(
+    context: typer.Context, simulated: Simulated, seconds: float, backends: tuple[str, ...],
+    label: str, out: Path,
+) -> RunRequest:  # fmt: skip
+    from linkgauge.engine.brief import PROFILE, brief_settings
+    from linkgauge.engine.request import Selection, choose_backends
+
+    from .options_record import request_of
+    from .requests import simulation_of
+
+    simulation = simulation_of(*simulated)
+    choose_backends(backends, simulation)
+    settings = brief_settings(seconds, simulation)
+    return request_of(
+        context, Selection(), settings, label=label, out=out, backends=backends, profile=PROFILE
+    )
+
+
+def seconds_of(text: str) -> float:
+    """`60`, `60s`, `1.5m`. Raises InputError for anything else, and for less than 5 s."""
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)(s|m|min|h)?", text.strip(), re.ASCII)
+    if found is None:
+        raise InputError(f"--under {text}: give a time such as 60s or 2m")
+    seconds = float(found[1]) * {"h": 3600, "m": 60, "min": 60}.get(found[2], 1)
+    if not LEAST <= seconds <= MOST:
+        raise InputError(f"--under {text}: give 5 s to 24 h")
+    return seconds
+
+
+@contextmanager
+def ending(deadline: float, form: Format) -> Iterator[None]:
+    """The last resort: if this process itself hangs (a file system that does not answer), it ends
+    at the deadline, and says so. Nothing of it can be asked any more, so the words are fixed."""
+
+    def end() -> None:
+        line = "not ok: the check itself hung"
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        document = (
+            '{"type": "LinksHealthy", "status": "False", "reason": "Hung", '
+            f'"message": "the check itself hung", "lastHeartbeatTime": "{at}", '
+            f'"lastTransitionTime": "{at}"}}'
+        )
+        os.write(1, f"{document if form.is_document else line}\n".encode())
+        os._exit(1)
+
+    timer = threading.Timer(max(0.0, deadline - time.monotonic()), end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        sys.stdout.flush()

@@ -1,0 +1,124 @@
+"""Whether a node is fit for work, by a brief run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.engine.bounded import Bounded, Doing
+from linkgauge.model.result import CellKey, Run, Status
+from linkgauge.model.run_changes import Aim
+
+from .doctor import failed
+from .gate import FAILURES, GateCell, hold
+from .likeness import Runs, unlike
+from .limits import Limit, apply
+from .machine_facts import Fact
+from .outcome import Outcome, outcome_of
+from .run_figures import RunFigures, figures_of
+from .verdict import judge
+
+Reason = Literal[
+    "LinksHealthy", "Busy", "CheckFailed", "Hung", "DeviceMissing", "MeasurementFailed",
+    "WrongBytes", "BelowLimit", "FaultFound", "SlowTransfer", "UnlikeBaseline", "Regression",
+    "NotMeasured", "NothingMeasured",
+]  # fmt: skip
+"""As a node condition words it; all but the first say that the node is not healthy."""
+
+
+class Against(msgspec.Struct, frozen=True):
+    """What a node is held against besides what its hardware should do: limits, the runs of a
+    baseline, and the number of accelerators that it has (null: whatever there are)."""
+
+    limits: tuple[Limit, ...] = ()
+    baseline: tuple[RunFigures, ...] = ()
+    aim: Aim = Aim(0.01, 0.05, 0.1)
+    devices: int | None = None
+
+
+class Health(msgspec.Struct, frozen=True):
+    """The verdict on a node: what was measured, judged (`run`, null if nothing was), what has lost
+    against the baseline, in what the node is unlike it, and how many accelerators there are of how
+    many."""
+
+    reason: Reason
+    bounded: Bounded
+    run: Run | None = None
+    outcome: Outcome | None = None
+    lost: tuple[GateCell, ...] = ()
+    unlike: tuple[Fact, ...] = ()
+    devices: tuple[int, int] | None = None
+
+    @property
+    def is_healthy(self) -> bool:
+        return self.reason == "LinksHealthy"
+
+
+def health_of(bounded: Bounded, against: Against = Against(), timeout: float = 10.0) -> Health:  # noqa: B008
+    """The verdict on what was measured in time; a cell that takes longer than `timeout` seconds
+    hangs. The gravest reason is the node's."""
+    if bounded.run is None:
+        busy = bounded.error is not None and bounded.error.is_busy
+        why: Reason = "Busy" if busy else "CheckFailed" if bounded.error else "Hung"
+        return Health(why, bounded)
+    run = apply(judge(bounded.run), against.limits)
+    health = Health("LinksHealthy", bounded, run, outcome_of(run))
+    devices = sum(not device.is_cpu for device in run.machine.all_devices)
+    if against.devices is not None and devices < against.devices:
+        return replace(health, reason="DeviceMissing", devices=(devices, against.devices))
+    if (reason := _by_run(health, timeout)) is not None:
+        return replace(health, reason=reason)
+    if against.baseline:
+        health = _held(health, against)
+    if health.is_healthy and bounded.missing:
+        return replace(health, reason="NotMeasured")
+    return health
+
+
+def _by_run(health: Health, timeout: float) -> Reason | None:
+    """What is wrong by the run itself."""
+    run, outcome = health.run, health.outcome
+    assert run is not None and outcome is not None  # noqa: S101, PT018
+    cells = [cell for result in run.results for cell in result.cells]
+    has: set[Status] = {cell.status for cell in cells}
+    if "timeout" in has or _is_hanging(health.bounded.doing, timeout):
+        return "Hung"
+    if "error" in has or health.bounded.error is not None:
+        return "MeasurementFailed"
+    if "fail" in has:
+        limit = all(cell.kind == "limit" for cell in cells if cell.status == "fail")
+        return "BelowLimit" if limit else "WrongBytes"
+    if "pass" not in has:
+        return "NotMeasured" if health.bounded.missing else "NothingMeasured"
+    if failed(outcome.findings):
+        return "FaultFound"
+    return "SlowTransfer" if any(cell.verdict == "low" for cell in cells) else None
+
+
+def _is_hanging(doing: tuple[Doing, float] | None, timeout: float) -> bool:
+    """Whether it was ended at something that had gone on for too long."""
+    return doing is not None and doing[1] > timeout
+
+
+def _held(health: Health, against: Against) -> Health:
+    """Holds what was measured against the same cells of the baseline."""
+    assert health.run is not None  # noqa: S101
+    current = figures_of(health.run)
+    if facts := tuple(unlike([against.baseline, [current]])):
+        return replace(health, reason="UnlikeBaseline", unlike=facts)
+    measured = {cell.key for cell in current.cells}
+    baseline: Runs = [_only(run, measured) for run in against.baseline]
+    lost = hold(baseline, [current], [], against.aim).of(*FAILURES)
+    return replace(health, reason="Regression", lost=lost) if lost else health
+
+
+def _only(run: RunFigures, keys: Collection[CellKey]) -> RunFigures:
+    return replace(run, cells=tuple(cell for cell in run.cells if cell.key in keys))
+
+
+def worst(lost: Sequence[GateCell]) -> GateCell:
+    """The one that has lost most; one without a figure before all others."""
+    return max(lost, key=lambda one: 1.0 if one.loss is None else one.loss)

@@ -1,0 +1,106 @@
+"""The examples of launchers do what docs/launchers.md says, as far as one machine can show."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import typer
+import yaml
+
+from launch_kit import HERE, environment
+from linkgauge.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "examples" / "launchers"
+PAGE = (ROOT / "docs" / "launchers.md").read_text("utf-8")
+LINKGAUGE = str(HERE / "linkgauge")
+COMMANDS = typer.main.get_command(app).commands
+SIMULATED = ("--machine", "ppu-2x2")
+
+
+def manifest(name):
+    return yaml.safe_load((FOLDER / f"kubernetes-{name}.yaml").read_text())
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.iterdir()), ids=lambda path: path.name)
+def test_the_page_shows_each_file_as_it_is(path):
+    kind = "yaml" if path.suffix == ".yaml" else "sh"
+    assert f"`examples/launchers/{path.name}`:\n\n```{kind}\n{path.read_text()}```\n" in PAGE
+
+
+@pytest.mark.parametrize("name", ["job", "check"])
+def test_kubernetes_takes_it(name):
+    kubernetes_validate.validate(manifest(name), "1.31", strict=True)
+
+
+@pytest.mark.parametrize("role", ["Launcher", "Worker"])
+def test_kubernetes_takes_the_pods_of_the_mpijob(role):
+    replicas = manifest("mpijob")["spec"]["mpiReplicaSpecs"][role]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, **replicas["template"]}
+    kubernetes_validate.validate(pod, "1.31", strict=True)
+
+
+def test_a_wrong_field_would_be_noticed():
+    pod = manifest("check")
+    pod["spec"]["initContainers"][0]["comand"] = []
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(pod, "1.31", strict=True)
+
+
+def test_the_ranks_of_the_mpijob_fill_its_workers():
+    spec = manifest("mpijob")["spec"]
+    launcher = spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    workers = spec["mpiReplicaSpecs"]["Worker"]["replicas"]
+    assert launcher["command"][-2:] == ["-n", str(spec["slotsPerWorker"] * workers)]
+
+
+def words():
+    """What the manifests' containers type, with an example for what Kubernetes sets."""
+    job = manifest("job")["spec"]["template"]["spec"]["containers"][0]
+    yield job["args"][0].removeprefix("exec ").replace("$JOB_COMPLETION_INDEX", "3").split()
+    mpi = manifest("mpijob")["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]
+    yield mpi["containers"][0]["args"]
+    check = manifest("check")["spec"]["initContainers"][0]
+    yield [*check["command"], *check["args"]]
+
+
+@pytest.mark.parametrize("typed", [*words()], ids=lambda typed: typed[1])
+def test_linkgauge_takes_what_the_containers_type(typed):
+    assert typed[0] == "linkgauge"
+    COMMANDS[typed[1]].make_context(typed[1], list(typed[2:]))
+
+
+def run(*words, cwd, **variables):
+    return subprocess.run(
+        list(map(str, words)), cwd=cwd, env=environment(LINKGAUGE=LINKGAUGE, **variables),
+        capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not (HERE / "mpiexec").exists(), reason="no MPICH wheel for this platform")
+def test_mpirun_measures_between_ranks(tmp_path):
+    (tmp_path / "hosts").write_text("localhost:2\n")
+    options = (*SIMULATED, "--size", "64K", "--samples", "1", "--out", tmp_path / "out")
+    done = run(FOLDER / "mpirun.sh", "hosts", 2, *options, cwd=tmp_path, MPIEXEC=HERE / "mpiexec")
+    assert done.returncode == 0, done.stderr
+    assert "multinode_device_to_device_memcpy_write_ce" in done.stdout
+    assert list(tmp_path.glob("out/*/nodes/*/run.json"))
+
+
+@pytest.mark.parametrize(
+    ("machine", "code", "begins"), [("ppu-2x2", 0, "ok: "), ("vm-degraded", 1, "not ok: ")]
+)
+def test_the_prolog_ends_as_the_check_does(machine, code, begins, tmp_path):
+    done = run(FOLDER / "prolog.sh", cwd=tmp_path, CHECK_OPTIONS=f"--machine {machine}")
+    assert done.returncode == code, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith(begins)
+
+
+def test_scripts_have_no_errors_of_the_shell():
+    for path in FOLDER.iterdir():
+        if path.suffix in (".sh", ".sbatch"):
+            assert subprocess.run(["bash", "-n", path], check=False).returncode == 0
+            assert path.suffix == ".sbatch" or os.access(path, os.X_OK)
