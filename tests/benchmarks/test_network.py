@@ -90,6 +90,18 @@ def test_rdma_takes_the_interfaces_that_have_it():
     assert "rank 0 (node0, process 1) has no network interface that is up" in reason
 
 
+def test_perftests_table_has_host_and_gpu_memory():
+    fast = Interface(name="ib0", up=True, rdma="mlx5_0", addresses=("10.0.0.1",))
+    able = tuple(Rank(number, f"node{number}", 1, nics=(LO, fast)) for number in (0, 1))
+    laid_out = CATALOG["rdma_write_bw"].lay_out(fabric(able))
+    assert {(cell.row, cell.column): cell.operation for cell in laid_out.cells} == {
+        (row, column): f"ib_write_bw{told}"
+        for row in ("0->1", "1->0")
+        for column, told in (("host", ""), ("GPU, peermem", " --use_cuda"),
+                             ("GPU, dmabuf", " --use_cuda_dmabuf"))
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("row", OVER_NICS, ids=lambda row: row.name)
 def test_without_ranks_the_launch_is_shown(row):
     reason = row.lay_out(fabric((), backend="none")).reason

@@ -1,5 +1,6 @@
 """Ranks move bytes over TCP and by UCX, in two threads of one process."""
 
+import shutil
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -239,3 +240,14 @@ def test_other_operations_and_empty_streams_are_refused(pair):
     copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
     with pytest.raises(Unsupported, match="net"):
         pair.members[0].prepare([copy], "broadcast")
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3 (Debian: iperf3)")
+def test_iperf3_goes_from_rank_to_rank_and_touches_no_buffer(pair):
+    copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp*2")
+    prepared, ended = run(pair, [copy], "iperf3")
+    assert prepared[0].pace is not None
+    assert prepared[1].pace is None
+    assert ended[0].seconds[0] > 0
+    assert ended[1].seconds == {}
+    assert pair.mismatch(copy) == 0

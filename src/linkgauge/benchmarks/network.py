@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 from typing import ClassVar, NamedTuple
 
+import msgspec
+
 from linkgauge.model.memory import NETWORK, NIC, Memory
 from linkgauge.model.nics import able_nics, rdma_nics, usual_nic
 from linkgauge.model.notation import parse_memory
+from linkgauge.model.outside import OUTSIDE, OutsideOperation
 from linkgauge.model.ranks import Rank
 from linkgauge.model.transfer import (
     Benchmark,
@@ -33,6 +36,11 @@ from .table import DeviceSet, Sweep
 SIZE = 64 << 20
 """Bytes if none are asked for: a network of 10 Gb/s takes 54 ms for them."""
 STREAMS = 8
+PERFTEST_BYTES, PERFTEST_FLAG_BYTES = 1 << 20, 8
+PERFTEST_MEMORIES = (
+    ("host", ""), ("GPU, peermem", " --use_cuda"), ("GPU, dmabuf", " --use_cuda_dmabuf"),
+)  # fmt: skip
+"""Columns of perftest's tables, and what the tool is told."""
 
 
 class Port(NamedTuple):
@@ -105,9 +113,20 @@ class OverNics(Sweep, frozen=True, kw_only=True):
         return None if any(True for _ in self.pairs_of(fabric)) else "needs more ranks"
 
     def _cells(self, fabric: DeviceSet) -> Iterator[Cell]:
+        if self.operation in OUTSIDE and self.kind == "rdma":
+            yield from self._of_perftest(fabric)
+            return
         for row, column, pairs in self.pairs_of(fabric):
             transfers = tuple(self._transfer(*pair) for pair in pairs)
             yield Cell(row, column, transfers, self.report, operation=self.operation)
+
+    def _of_perftest(self, fabric: DeviceSet) -> Iterator[Cell]:
+        """Host memory, and GPU memory with GPUDirect by the driver's module or by DMA buffers."""
+        for row, column, pairs in self.pairs_of(fabric):
+            transfers = tuple(self._transfer(*pair) for pair in pairs)
+            for memory, option in PERFTEST_MEMORIES:
+                work = msgspec.convert(f"{self.operation}{option}", OutsideOperation)
+                yield Cell(f"{row}->{column}", memory, transfers, self.report, operation=work)
 
     def _transfer(self, near: Port, far: Port) -> Transfer:
         owner = Memory(NIC, near.nic, rank=near.rank)
@@ -188,7 +207,8 @@ def all_to_all(*, rails: bool) -> Pairs:
 
 def _row(name: str, title: str, pairs: Pairs, **more: object) -> OverNics:
     settings = {"unit": BANDWIDTH, "profiles": (), **more}
-    return OverNics(f"nic_{name}", title, lambda _: iter(()), pairs_of=pairs, **settings)  # type: ignore[arg-type]
+    prefix = "" if name.startswith("rdma_") else "nic_"
+    return OverNics(f"{prefix}{name}", title, lambda _: iter(()), pairs_of=pairs, **settings)  # type: ignore[arg-type]
 
 
 OVER_NICS: tuple[OverNics, ...] = (
@@ -201,6 +221,22 @@ OVER_NICS: tuple[OverNics, ...] = (
          report=Report.LATENCY, operation="flag-ping-pong", unit=LATENCY, size=FLAG_BYTES),
     _row("ucx", "UCX's TCP over one interface, rank(row) -> rank(column)", _pairs, kind="ucx"),
     _row("rdma", "RDMA by UCX, rank(row) -> rank(column)", _rdma_pairs, kind="rdma"),
+    _row("tcp_iperf3", "iperf3, one stream, rank(row) -> rank(column)", _pairs,
+         operation="iperf3"),
+    _row("tcp_iperf3_streams", f"iperf3, {STREAMS} streams, rank(row) -> rank(column)", _pairs,
+         operation="iperf3", streams=STREAMS),
+    *(
+        _row(f"rdma_{what}_bw", f"ib_{what}_bw (perftest), host and GPU memory(column)",
+             _rdma_pairs, kind="rdma", operation=f"ib_{what}_bw", size=PERFTEST_BYTES,
+             of_pairs=False)
+        for what in ("write", "read")
+    ),
+    *(
+        _row(f"rdma_{what}_lat", f"ib_{what}_lat (perftest), host and GPU memory(column)",
+             _rdma_pairs, kind="rdma", report=Report.LATENCY, operation=f"ib_{what}_lat",
+             unit=LATENCY, size=PERFTEST_FLAG_BYTES, of_pairs=False)
+        for what in ("write", "read", "send")
+    ),
     _row("tcp_ring", "TCP, each rank -> the next one(row) over interface(column), all at once",
          ring(lambda _: 1), at_once=True, of_pairs=False),
     _row("tcp_bisection", "TCP, each rank -> the one half of all further on(row) over "

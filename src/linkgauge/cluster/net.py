@@ -11,6 +11,7 @@ import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import c_void_p
+from pathlib import Path
 
 import msgspec
 
@@ -23,6 +24,8 @@ from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Interface, Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NETWORK
+from linkgauge.model.nics import nic_ends
+from linkgauge.model.outside import OUTSIDE
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import NIC_ENGINES, Operation, Transfer
 
@@ -33,6 +36,8 @@ from .member import await_time
 from .messages import Allocate, Allocated, Begin, Ended, Prepared, SharedCopy
 from .nic_links import SILENT_SECONDS, Door, Key, decode, is_by_tcp, keys_of
 from .nic_streams import Bounce, Stream, carry_out
+from .outside import Call, Outside, Tool
+from .outside_tools import tool_of
 from .ucx import Worker, library, version
 from .ucx_copies import BY_UCX, Part, Workers
 
@@ -61,6 +66,7 @@ class NetMember:
         self._connections: dict[Key, socket.socket] = {}
         self._streams: list[Stream] = []
         self._bounce: Bounce | None = None
+        self._outside: Outside | None = None
         self._loops = 0
 
     def make_progress(self) -> None:
@@ -135,6 +141,8 @@ class NetMember:
     ) -> Prepared:
         """Connects. Raises BackendError where that fails. Other ranks may have connected before."""
         self._hang_up()
+        if operation in OUTSIDE:
+            return self._prepare_outside(copies, tool_of(operation))
         if operation not in ("copy", "flag-ping-pong"):
             raise lacking(NETWORK, operation)
         if operation != "copy" and not all(map(is_by_tcp, copies)):
@@ -159,6 +167,22 @@ class NetMember:
         times = [stream.times for stream in self._streams]
         times += [part.moves for part in self._parts]
         return Prepared(PACE if any(times) else None)
+
+    def _prepare_outside(self, copies: Sequence[SharedCopy], tool: Tool) -> Prepared:
+        """Another tool's part at this rank: it has buffers of its own."""
+        check_alone(copies)  # type: ignore[arg-type]  # counts them
+        (copy,) = copies
+        near, far = nic_ends(copy.transfer)
+        is_client = near.rank == self._rank
+        own = self.nics[near.nic if is_client else far.nic]
+        host, port = None, self._door.outside
+        if is_client:
+            host, port = self._door.outside_of(copy)
+        by_rdma = copy.transfer.engine.kind == "rdma"
+        call = Call(copy.size, 1, copy.transfer.engine.count or 1, own.rdma if by_rdma else None,
+                    host, port, Path())  # fmt: skip
+        self._outside = Outside(tool, copy.transfer, 0, call, self._silent)
+        return Prepared(tool.pace if is_client else None)
 
     def _part(self, place: int, copy: SharedCopy) -> Part:
         """This rank's part of a copy by UCX."""
@@ -197,10 +221,14 @@ class NetMember:
 
     def arm(self, loops: int, laps: int) -> None:
         self._loops = loops * laps
+        if self._outside is not None:
+            self._outside.arm(self._loops)
         if self._bounce is not None:
             self._bounce.arm(loops, laps)
 
     def begin(self, command: Begin) -> Ended:
+        if self._outside is not None:
+            return self._outside.run(command.at)
         if self._bounce is not None:
             return self._bounce.run(await_time(command.at))
         try:
@@ -233,8 +261,10 @@ class NetMember:
     def _hang_up(self) -> None:
         for connection in self._connections.values():
             connection.close()
+        if self._outside is not None:
+            self._outside.close()
         self._connections = {}
-        self._streams, self._parts, self._bounce = [], [], None
+        self._streams, self._parts, self._bounce, self._outside = [], [], None, None
 
     def close(self) -> None:
         self.close_group()

@@ -43,12 +43,14 @@ Key = tuple[int, int, int]
 
 class Reached(msgspec.Struct, frozen=True):
     """How other ranks reach this one: its port, the word that they show, and the addresses of its
-    interfaces, by number; and the memory that UCX reaches, if it does."""
+    interfaces, by number; the memory that UCX reaches, if it does; and the port at which another
+    tool listens for it."""
 
     port: int
     token: bytes
     addresses: tuple[tuple[str, ...], ...]
     mapped: Mapped | None = None
+    outside: int = 0
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -78,13 +80,14 @@ class Door:
         self._listening = socket.create_server(
             ("", 0), family=family, backlog=BACKLOG, dualstack_ipv6=both
         )
+        self.outside = _free_port(family)
         self._own = {address for nic in nics for address in nic.addresses}
 
     def handle(self, mapped: Mapped | None = None) -> bytes:
         """What the other ranks reach this one by."""
         addresses = tuple(nic.addresses for nic in self._nics)
         port = self._listening.getsockname()[1]
-        return _encode(Reached(port, self._token, addresses, mapped))
+        return _encode(Reached(port, self._token, addresses, mapped, self.outside))
 
     def connected(self, copies: Sequence[SharedCopy], rank: int) -> dict[Key, socket.socket]:
         """The connections of this rank's part in these copies: all ranks connect first, then they
@@ -129,6 +132,20 @@ class Door:
             connection.close()
             raise BackendError("connect", f"{way.words}: {error.strerror or error}") from error
         return connection
+
+    def outside_of(self, copy: SharedCopy) -> tuple[str, int]:
+        """Where another tool listens for a copy's destination: at its interface's address, or, if
+        that has none (InfiniBand without IP), at its first other. Raises BackendError."""
+        there = decode(copy.destination.handle if copy.destination else b"")
+        far = nic_ends(copy.transfer)[1]
+        own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
+        others = (
+            one for all_of in there.addresses for one in all_of if one not in ("127.0.0.1", "::1")
+        )
+        address = next(iter(own), None) or next(others, None)
+        if address is None:
+            raise BackendError("connect", f"rank {far.rank} has no IP address")
+        return address, there.outside
 
     def _way(self, copy: SharedCopy, there: Reached) -> Way:
         near, far = nic_ends(copy.transfer)
@@ -178,6 +195,13 @@ class Door:
 
     def close(self) -> None:
         self._listening.close()
+
+
+def _free_port(family: socket.AddressFamily) -> int:
+    """One that nobody uses at the moment, for a tool that takes no port that is open."""
+    with socket.socket(family) as asked:
+        asked.bind(("", 0))
+        return int(asked.getsockname()[1])
 
 
 def keys_of(place: int, copy: SharedCopy) -> Iterator[Key]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,8 +18,9 @@ from .ucx import Mapped, Pending, Worker
 
 BY_UCX = ("ucx", "rdma")
 """Kinds of engines that it carries out."""
-WINDOW = 8
-"""Copies of one buffer under way at once."""
+WINDOW = 128
+"""Copies of one buffer under way at once: as many as ucx_perftest's default keeps in flight or more,
+so that the sender does not wait for completions."""
 _LOOKS, _STEPS = 1024, 64
 """Calls of UCX between two looks at the clock, and at what is under way."""
 
@@ -93,12 +95,13 @@ class Mover:
         self._move = end.mover(part.address, part.size, part.there, puts=part.puts)
         self._end, self._tag, self._left = end, part.tag, loops
         self._word = ctypes.create_string_buffer(1)
-        self._under_way: list[Pending] = []
+        self._under_way: deque[Pending] = deque()
         self._last: list[Pending] = []
 
     def step(self) -> bool:
         """Begins what may begin; whether all is done."""
-        self._under_way = [one for one in self._under_way if not one.is_done]
+        while self._under_way and self._under_way[0].is_done:
+            self._under_way.popleft()
         while self._left and len(self._under_way) < WINDOW:
             self._under_way.append(self._move())
             self._left -= 1

@@ -23,6 +23,7 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Reading
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note, Remark
+from linkgauge.model.outside import OUTSIDE
 from linkgauge.model.overlap import hidden
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, RankTimes
 from linkgauge.model.settings import Settings
@@ -89,8 +90,9 @@ class Measurement:
         self.definition: Definition | None = None
         """What its total means, if an earlier visit determined that."""
         # A pointer chase copies nothing: a wrong pointer would derail it, as a flag that does not
-        # come ends a ping-pong. That fresh memory is zero is checked by its operation.
-        unlike = "chase", "flag-ping-pong", "touch", *HAND_OVERS
+        # come ends a ping-pong. That fresh memory is zero is checked by its operation. Other tools
+        # move bytes of their own.
+        unlike = "chase", "flag-ping-pong", "touch", *HAND_OVERS, *OUTSIDE
         self.verifies = settings.verify and planned.operation not in unlike
         if isinstance(planned.operation, Collective):
             self.verifies = settings.verify and planned.operation.is_checked

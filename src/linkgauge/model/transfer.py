@@ -17,6 +17,7 @@ from .arrays import ArrayOperation, counted_arrays, source_arrays
 from .collective import Collective
 from .matmul import MATRICES, PRODUCTS, ProductOperation
 from .memory import NIC, NULL, Memory
+from .outside import OutsideOperation
 from .units import BANDWIDTH, Unit
 from .workload import WORK_SAMPLES, Workload
 
@@ -45,6 +46,7 @@ Operation = (
         "primes",
         "broadcast",
         "workload",
+        OutsideOperation,
         ArrayOperation,
         ProductOperation,
     ]
@@ -53,8 +55,9 @@ Operation = (
 """What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
 line, copies there and back, bounces flags between memories, times single copies by the device's
 events, hands over work that is nothing, copies while a kernel computes, has fresh memory handed
-out, searches prime numbers, stores what one memory holds in all others at once, works on arrays as
-STREAM does, multiplies matrices, carries out its AI workload, or a collective of all its ranks."""
+out, searches prime numbers, stores what one memory holds in all others at once, has another tool
+measure, works on arrays as STREAM does, multiplies matrices, or carries out its AI workload or a
+collective of all its ranks."""
 ITERATED: tuple[Operation, ...] = ("copy-ping-pong", "flag-ping-pong", "timed-copy", *HAND_OVERS)
 """Operations whose samples are single iterations, so that their percentiles count."""
 Access = Literal["read", "write"]

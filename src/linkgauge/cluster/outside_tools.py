@@ -1,0 +1,125 @@
+"""What iperf3 and perftest's programs are told, and how their answers are read.
+
+perftest writes JSON to a file (--out_json, of version 4.5 and later). Its first versions quoted no
+words in it: read as YAML, in which these are one, as JSON is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import yaml
+
+from linkgauge.backends.protocol import Pace
+from linkgauge.model.errors import BackendError
+from linkgauge.model.outside import OutsideOperation
+
+from .outside import Call, Tool
+
+LEAST_LOOPS = 5
+"""perftest takes no fewer."""
+IPERF_SECONDS = 1
+"""What a run of iperf3 lasts. Told a few bytes, its server has counted none when it ends."""
+_BY_TIME = Pace(seconds=0.0, loops=1, most=4)
+_MIB = 1 << 20
+
+
+class _Sum(msgspec.Struct, frozen=True):
+    bytes: int
+    seconds: float
+
+
+class _End(msgspec.Struct, frozen=True):
+    sum_received: _Sum | None = None
+
+
+class IperfReport(msgspec.Struct, frozen=True):
+    """What is read of iperf3's --json: what the server received, or the error."""
+
+    end: _End = _End()
+    error: str | None = None
+
+
+class _Results(msgspec.Struct, frozen=True):
+    size: int | None = msgspec.field(name="MsgSize", default=None)
+    average: float | None = msgspec.field(name="BW_average", default=None)
+    """MiB/s."""
+    t_avg: float | None = None
+    """Microseconds; of writes and sends, half of a round trip."""
+
+
+class PerftestReport(msgspec.Struct, frozen=True):
+    """What is read of perftest's JSON."""
+
+    results: _Results
+
+
+def tool_of(operation: OutsideOperation) -> Tool:
+    if operation == "iperf3":
+        return Tool("iperf3", "iperf3", iperf_command, iperf_seconds, pace=_BY_TIME)
+    program, _, memory = operation.partition(" ")
+
+    def command(call: Call) -> Sequence[str]:
+        return perftest_command(program, memory, call)
+
+    def seconds(call: Call, _: bytes) -> float:
+        return perftest_seconds(program, call)
+
+    return Tool(program, "perftest", command, seconds, memory or None)
+
+
+def iperf_command(call: Call) -> Sequence[str]:
+    """Of a server for one client, or of a client that sends for IPERF_SECONDS."""
+    port = ("--port", str(call.port))
+    if call.host is None:
+        return "--server", "--one-off", *port
+    streams = ("--parallel", str(call.streams))
+    return "--client", call.host, *port, "--time", str(IPERF_SECONDS), *streams, "--json"
+
+
+def iperf_seconds(call: Call, said: bytes) -> float:
+    """Of all loops, at the rate at which the server received. Raises BackendError: iperf3 reports
+    errors in its answer, with exit code 0."""
+    try:
+        report = msgspec.json.decode(said, type=IperfReport)
+    except msgspec.DecodeError as error:
+        raise BackendError("iperf3", f"its answer is not understood: {error}") from error
+    received = report.end.sum_received
+    if report.error is not None or received is None or min(received.bytes, received.seconds) <= 0:
+        raise BackendError("iperf3", report.error or "it received nothing")
+    return call.size * call.loops * received.seconds / received.bytes
+
+
+def perftest_command(program: str, memory: str, call: Call) -> Sequence[str]:
+    """The same for both ends, but for the server's address: the device, how much, how often, and
+    whose memory (`--use_cuda`, `--use_cuda_dmabuf`, of GPU 0)."""
+    words = ["--port", str(call.port), "--size", str(call.size), "--CPU-freq"]
+    words += ["--iters", str(max(call.loops, LEAST_LOOPS))]
+    if call.device is not None:
+        words += ["--ib-dev", call.device]
+    if program.endswith("_bw"):
+        words += ["--noPeak", "--qp", str(call.streams)]
+    if memory:
+        words.append("--use_cuda=0")
+    if memory == "--use_cuda_dmabuf":
+        words.append(memory)
+    words += ["--out_json", f"--out_json_file={call.file}"]
+    return [*words, call.host] if call.host is not None else words
+
+
+def perftest_seconds(program: str, call: Call) -> float:
+    """Of all loops, at the rate or latency that the client wrote. Raises BackendError."""
+    try:
+        text = call.file.read_text()
+        report = msgspec.convert(yaml.safe_load(text), PerftestReport)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise BackendError(program, f"its answer is not understood: {error}") from error
+    found = report.results
+    if program.endswith("_lat"):
+        if found.t_avg is None or found.t_avg <= 0:
+            raise BackendError(program, "its answer has no latency (t_avg)")
+        return found.t_avg * 1e-6 * call.loops
+    if found.average is None or found.average <= 0:
+        raise BackendError(program, "its answer has no bandwidth (BW_average)")
+    return call.size * call.loops / (found.average * _MIB)

@@ -1,0 +1,111 @@
+"""What iperf3 and perftest are told, and how their answers are read. perftest's are recorded."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.cluster.outside import Call
+from linkgauge.cluster.outside_tools import (
+    iperf_command,
+    iperf_seconds,
+    perftest_command,
+    perftest_seconds,
+    tool_of,
+)
+from linkgauge.model.errors import BackendError
+from linkgauge.model.outside import OUTSIDE
+
+RECORDED = Path(__file__).parents[1] / "data" / "perftest"
+MIB = 1 << 20
+
+
+def call(file="ib_write_bw-quoted.json", **more):
+    settings = {
+        "size": MIB, "loops": 100, "streams": 1, "device": "mlx5_0", "host": "10.0.0.2",
+        "port": 7001, "file": RECORDED / file,
+    }  # fmt: skip
+    return Call(**settings | more)
+
+
+def test_a_recorded_bandwidth_is_read_in_mebibytes():
+    told = call(size=65536, loops=5000)
+    seconds = perftest_seconds("ib_write_bw", told)
+    assert 65536 * 5000 / seconds == pytest.approx(2229.27 * MIB)
+
+
+def test_a_recorded_latency_is_read_although_its_words_are_not_quoted():
+    told = call("ib_write_lat-2023-06.json", size=128, loops=5000)
+    assert perftest_seconds("ib_write_lat", told) / 5000 == pytest.approx(2.42e-6)
+
+
+@pytest.mark.parametrize(
+    ("program", "file", "problem"),
+    [
+        ("ib_write_bw", "ib_write_lat-2023-06.json", "ib_write_bw: .* no bandwidth"),
+        ("ib_send_lat", "ib_write_bw-quoted.json", "ib_send_lat: .* no latency"),
+        ("ib_read_bw", "README.md", "ib_read_bw: its answer is not understood"),
+        ("ib_read_bw", "absent", "ib_read_bw: its answer is not understood: .*No such file"),
+    ],
+)
+def test_an_answer_that_lacks_the_figure_is_an_error_of_the_tool(program, file, problem):
+    with pytest.raises(BackendError, match=problem):
+        perftest_seconds(program, call(file))
+
+
+def test_both_ends_of_perftest_are_told_the_same_but_for_the_address():
+    client = perftest_command("ib_write_bw", "", call())
+    assert perftest_command("ib_write_bw", "", call(host=None)) == client[:-1]
+    assert client == [
+        "--port", "7001", "--size", "1048576", "--CPU-freq", "--iters", "100",
+        "--ib-dev", "mlx5_0", "--noPeak", "--qp", "1", "--out_json",
+        f"--out_json_file={RECORDED / 'ib_write_bw-quoted.json'}", "10.0.0.2",
+    ]  # fmt: skip
+    assert "--noPeak" not in perftest_command("ib_read_lat", "", call())
+    few = perftest_command("ib_read_lat", "", call(loops=1))
+    assert few[few.index("--iters") + 1] == "5"
+
+
+def test_memory_of_a_gpu_is_reached_by_the_drivers_module_or_as_a_dma_buffer():
+    peermem = perftest_command("ib_send_lat", "--use_cuda", call())
+    dmabuf = perftest_command("ib_send_lat", "--use_cuda_dmabuf", call())
+    assert [word for word in peermem if "cuda" in word] == ["--use_cuda=0"]
+    assert [word for word in dmabuf if "cuda" in word] == ["--use_cuda=0", "--use_cuda_dmabuf"]
+
+
+def test_each_operation_names_its_tool_and_its_package():
+    tools = {operation: tool_of(operation) for operation in OUTSIDE}
+    assert {tool.package for tool in tools.values()} == {"iperf3", "perftest"}
+    assert tools["ib_read_bw --use_cuda_dmabuf"].needs == "--use_cuda_dmabuf"
+    assert tools["ib_read_bw"].needs is None
+    assert tools["ib_read_bw"].program == "ib_read_bw"
+
+
+def test_iperf3_sends_for_a_time_over_so_many_streams():
+    assert iperf_command(call(host=None)) == ("--server", "--one-off", "--port", "7001")
+    client = iperf_command(call(streams=4))
+    assert client[:2] == ("--client", "10.0.0.2")
+    assert client[client.index("--time") + 1] == "1"
+    assert client[client.index("--parallel") + 1] == "4"
+
+
+@given(st.integers(1, 1 << 50), st.floats(1e-6, 1e6))
+def test_iperf3s_rate_is_what_its_server_received(received, seconds):
+    said = json.dumps({"end": {"sum_received": {"bytes": received, "seconds": seconds}}})
+    found = iperf_seconds(call(), said.encode())
+    assert 100 * MIB / found == pytest.approx(received / seconds)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (b'{"end": {}, "error": "unable to connect to server"}', "unable to connect to server"),
+        (b'{"end": {}}', "received nothing"),
+        (b"iperf3: what", "not understood"),
+    ],
+)
+def test_iperf3s_errors_are_in_its_answer(said, problem):
+    with pytest.raises(BackendError, match=f"iperf3: .*{problem}"):
+        iperf_seconds(call(), said)
