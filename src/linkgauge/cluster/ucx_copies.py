@@ -19,8 +19,7 @@ from .ucx import Mapped, Pending, Worker
 BY_UCX = ("ucx", "rdma")
 """Kinds of engines that it carries out."""
 WINDOW = 128
-"""Copies of one buffer under way at once: as many as ucx_perftest's default keeps in flight or more,
-so that the sender does not wait for completions."""
+"""Copies of one buffer under way at once: enough that the sender rarely waits for one to end."""
 _LOOKS, _STEPS = 1024, 64
 """Calls of UCX between two looks at the clock, and at what is under way."""
 
