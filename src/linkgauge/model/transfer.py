@@ -383,7 +383,7 @@ class Benchmark(msgspec.Struct, frozen=True):
     headline (`read1`, `read2`); the headline's own matrix is then called `total`. The columns of a
     `sweep` are settings, not memories. `size` is bytes if the benchmark has its own; the cells of
     `pairs` are of two devices each, all there are unless some were `drawn`; all cells `at_once` are
-    measured at the same time.
+    measured at the same time, those of pairs `in_rounds` by disjoint pairs.
     """
 
     name: str
@@ -395,6 +395,7 @@ class Benchmark(msgspec.Struct, frozen=True):
     sweep: bool = False
     pairs: bool = False
     at_once: bool = False
+    in_rounds: bool = False
     drawn: Drawn | None = None
     size: int | None = None
     reason: str | None = None
