@@ -20,7 +20,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import PciFunction, PciLink
 from linkgauge.model.machine import Machine
 from linkgauge.model.pcie import SPEEDS
-from machine_kit import MACHINES, SWITCHED
+from machine_kit import MACHINES, OF_HOSTS, SWITCHED
 from sim_tree import as_read, tree_of, write
 from sim_tree import rendered as rendered_of
 from sim_tree.host import host_files
@@ -154,7 +154,7 @@ def p2p_distance(sysfs, one, other):
     return len(ours) + len(theirs)
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", OF_HOSTS)
 def test_the_host_is_read_as_it_is_described(name):
     description = parse_description(machine(name))
     hardware, backend = build(description), SimBackend(description)

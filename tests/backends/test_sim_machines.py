@@ -9,13 +9,14 @@ import pytest
 from linkgauge.backends import sim
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import SimBackend
-from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.headline import headline
 from linkgauge.model.collective import COLLECTIVE_NAMES
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Cell, Report
+from machine_kit import OF_HOSTS
 
 SIZE = 512 << 20
 GIGABIT = 1e9 / 8
@@ -58,7 +59,7 @@ def within(tolerance, expected):
     return pytest.approx(expected, rel=tolerance)
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", OF_HOSTS)
 def test_each_begins_with_its_source_and_what_is_not_modelled(name):
     text = (resources.files(sim) / "machines" / f"{name}.yml").read_text()
     comment = text.split("\nsource:")[0]

@@ -20,7 +20,7 @@ from .table import HOST_ROW, DeviceSet, Layout, Row
 
 MOST_PAIRED = 64
 """Nodes of which all pairs are measured: 4,032 of them."""
-BISECTIONS = 2
+BISECTIONS = 4
 """Each halves the nodes by lot, and pairs the halves: a cell for every two nodes."""
 SEED = 25
 _PAIRS = f"all pairs are measured of up to {MOST_PAIRED} nodes"
