@@ -45,7 +45,7 @@ links:
 not, and an IOMMU that translates."""
 
 OF_HOSTS = [name for name in shipped() if name != "fat-tree-1000"]
-"""Machines shipped as descriptions, but for the cluster of 1,000 nodes (tests/cli/test_nodes.py)."""
+"""Machines shipped as descriptions, but for the 1,000 nodes of tests/cli/test_nodes.py."""
 # The rack of 72 takes as long as all others together.
 _FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 MACHINES = [name for name in OF_HOSTS if _FULL or name != "gb200-nvl72"]

@@ -67,7 +67,7 @@ def _ring(count: int) -> Iterator[tuple[int, int]]:
 def _bisections(count: int) -> Iterator[tuple[int, int]]:
     """The pairs of all bisections, each once. Every other one goes from the second half to the
     first, so that what is slow in one direction is found."""
-    draw, found = Random(SEED), dict[tuple[int, int], None]()
+    draw, found = Random(SEED), dict[tuple[int, int], None]()  # noqa: S311
     for number in range(BISECTIONS):
         nodes = list(range(count))
         draw.shuffle(nodes)

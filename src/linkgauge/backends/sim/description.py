@@ -183,7 +183,8 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     forwards traffic of others within its fabric. `pci` and `uuids` identify each device (null: made
     up); quote addresses, because YAML would read them as numbers. `numa_node` is the value in sysfs
     (null: the nearest node). One that is a `node` stands for a host of its own behind its network
-    interface: PCI does not show it. `properties` are the values that the vendor's library would report.
+    interface: PCI does not show it. `properties` are the values that the vendor's library would
+    report.
     """
 
     count: Count = 1
