@@ -113,10 +113,10 @@ class _BusNumbering:
     def _functions(self, seat: _BusSlot, parent: str) -> Iterator[PciFunction]:
         group = seat.unit.group
         ids, revision = (group.vendor_id, group.device_id), group.revision
-        if isinstance(seat.unit, DeviceUnit) and seat.unit.pci is not None:
+        if isinstance(seat.unit, DeviceUnit):
             code = _GRAPHICS if group.vendor_id == _NVIDIA else _ACCELERATOR
             own = {"class_code": code, "revision": revision}
-            yield self._function(seat, "endpoint", seat.unit.pci, parent, ids, **own)
+            yield self._function(seat, "endpoint", seat.unit.pci or "", parent, ids, **own)
             return
         address = f"{seat.domain}:{seat.bus:02x}:00.0"
         yield self._function(seat, "upstream port", address, parent, ids, revision=revision)
