@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.backends.sim import SimBackend
-from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.hardware import build
 from linkgauge.machine.accelerators import ACCELERATORS
@@ -253,7 +253,7 @@ def test_only_bridges_above_a_device_are_shown():
     assert len({folder.split("/")[2] for folder in sysfs.folders.values()}) == 2
 
 
-@pytest.mark.parametrize("text", [SMALL, *map(machine, shipped())], ids=["small", *shipped()])
+@pytest.mark.parametrize("text", [SMALL, *map(machine, OF_HOSTS)], ids=["small", *OF_HOSTS])
 def test_registers_sysfs_and_buses_agree(text):
     sysfs = Sysfs(rendered(text))
     for address in sysfs.folders:
@@ -279,7 +279,7 @@ def test_registers_sysfs_and_buses_agree(text):
         assert sysfs.text(address, "aer_dev_fatal").endswith("TOTAL_ERR_FATAL 0")
 
 
-@pytest.mark.parametrize("text", [SMALL, *map(machine, shipped())], ids=["small", *shipped()])
+@pytest.mark.parametrize("text", [SMALL, *map(machine, OF_HOSTS)], ids=["small", *OF_HOSTS])
 def test_devices_accelerators_and_the_pci_tree_agree(text):
     backend = SimBackend(parse_description(text))
     tree = rendered(text)
