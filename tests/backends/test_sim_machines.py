@@ -175,7 +175,7 @@ def test_every_test_but_the_one_that_is_not_modelled_is_compared():
     others = (
         "host_to_host", "core_to_core", "memory_", "cpu_primes", "gpu_", "device_memory_",
         "all_reduce", "latency_", "concurrency_", "copy_compute_overlap", "multinode_",
-        "all_to_all_", "disjoint_pairs_", "bisect_", "nic_", "nodes_", "ai_",
+        "all_to_all_", "disjoint_pairs_", "bisect_", "nic_", "nodes_", "rdma_", "ai_",
         *COLLECTIVE_NAMES,
     )  # fmt: skip
     tests = {name for name in CATALOG if not name.startswith(others) and "_cpu" not in name}

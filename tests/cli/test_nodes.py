@@ -118,3 +118,10 @@ def test_a_thousand_nodes(tmp_path):
     assert "slow  leaf7: " in done.stdout
     assert 2900 < len(figures) <= 10_000
     assert len(done.stdout.splitlines()) < 60
+
+
+def test_devices_of_a_thousand_nodes_are_listed_without_their_pairs():
+    done = linkgauge("devices", "--machine", "fat-tree-1000")
+    assert done.returncode == 0
+    assert "sim:0-999" in done.stdout
+    assert "499500 pairs" in done.stdout
