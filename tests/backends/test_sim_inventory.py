@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.backends.sim import SimBackend
-from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.hardware import build
 from linkgauge.machine.accelerators import ACCELERATORS
@@ -20,7 +20,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import PciFunction, PciLink
 from linkgauge.model.machine import Machine
 from linkgauge.model.pcie import SPEEDS
-from machine_kit import MACHINES, SWITCHED
+from machine_kit import MACHINES, OF_HOSTS, SWITCHED
 from sim_tree import as_read, tree_of, write
 from sim_tree import rendered as rendered_of
 from sim_tree.host import host_files
@@ -154,7 +154,7 @@ def p2p_distance(sysfs, one, other):
     return len(ours) + len(theirs)
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", OF_HOSTS)
 def test_the_host_is_read_as_it_is_described(name):
     description = parse_description(machine(name))
     hardware, backend = build(description), SimBackend(description)
@@ -253,7 +253,7 @@ def test_only_bridges_above_a_device_are_shown():
     assert len({folder.split("/")[2] for folder in sysfs.folders.values()}) == 2
 
 
-@pytest.mark.parametrize("text", [SMALL, *map(machine, shipped())], ids=["small", *shipped()])
+@pytest.mark.parametrize("text", [SMALL, *map(machine, OF_HOSTS)], ids=["small", *OF_HOSTS])
 def test_registers_sysfs_and_buses_agree(text):
     sysfs = Sysfs(rendered(text))
     for address in sysfs.folders:
@@ -279,7 +279,7 @@ def test_registers_sysfs_and_buses_agree(text):
         assert sysfs.text(address, "aer_dev_fatal").endswith("TOTAL_ERR_FATAL 0")
 
 
-@pytest.mark.parametrize("text", [SMALL, *map(machine, shipped())], ids=["small", *shipped()])
+@pytest.mark.parametrize("text", [SMALL, *map(machine, OF_HOSTS)], ids=["small", *OF_HOSTS])
 def test_devices_accelerators_and_the_pci_tree_agree(text):
     backend = SimBackend(parse_description(text))
     tree = rendered(text)

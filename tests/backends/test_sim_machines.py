@@ -9,13 +9,14 @@ import pytest
 from linkgauge.backends import sim
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import SimBackend
-from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.headline import headline
 from linkgauge.model.collective import COLLECTIVE_NAMES
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Cell, Report
+from machine_kit import OF_HOSTS
 
 SIZE = 512 << 20
 GIGABIT = 1e9 / 8
@@ -58,7 +59,7 @@ def within(tolerance, expected):
     return pytest.approx(expected, rel=tolerance)
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", OF_HOSTS)
 def test_each_begins_with_its_source_and_what_is_not_modelled(name):
     text = (resources.files(sim) / "machines" / f"{name}.yml").read_text()
     comment = text.split("\nsource:")[0]
@@ -174,7 +175,8 @@ def test_every_test_but_the_one_that_is_not_modelled_is_compared():
     others = (
         "host_to_host", "core_to_core", "memory_", "cpu_primes", "gpu_", "device_memory_",
         "all_reduce", "latency_", "concurrency_", "copy_compute_overlap", "multinode_",
-        "all_to_all_", "disjoint_pairs_", "bisect_", "nic_", "rdma_", "ai_", *COLLECTIVE_NAMES,
+        "all_to_all_", "disjoint_pairs_", "bisect_", "nic_", "nodes_", "rdma_", "ai_",
+        *COLLECTIVE_NAMES,
     )  # fmt: skip
     tests = {name for name in CATALOG if not name.startswith(others) and "_cpu" not in name}
     assert tests - compared == {"host_to_all_bidirectional_memcpy_ce"}

@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 
 from linkgauge.backends.protocol import HasTelemetry
 from linkgauge.backends.sim import SimBackend
-from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.symptoms import ERRORS
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.model.memory import Memory
 from linkgauge.model.pcie import link_rate
+from machine_kit import OF_HOSTS
 from sim_tree import tree_of
 
 PRODUCT = """
@@ -96,7 +97,7 @@ def test_is_what_its_readers_find():
     assert read_inventory(tree_of(made)).accelerators == made.inventory()
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", OF_HOSTS)
 def test_every_shipped_machine_is_healthy(name):
     made = machine(text=load(name)[1], after=5)
     for device in made.inventory():

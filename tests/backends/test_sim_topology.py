@@ -5,9 +5,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.hardware import build
 from linkgauge.backends.sim.topology import Topology
+from machine_kit import OF_HOSTS
 from sim_machine import SMALL
 
 
@@ -103,7 +104,7 @@ def test_the_way_back_is_the_same(links, begin, end):
     assert back == pytest.approx({(b, a): part for (a, b), part in there.items()})
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", OF_HOSTS)
 def test_on_every_shipped_machine_devices_reach_each_other_and_their_node(name):
     hardware = build(parse_description(load(name)[1]))
     topology = Topology(hardware)

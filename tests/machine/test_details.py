@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linkgauge.backends.sim import SimBackend
-from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.hardware import build
 from linkgauge.machine.details import read_details
 from linkgauge.machine.host import cpu_model
@@ -18,6 +18,7 @@ from machine_kit import (
     HUGE,
     LIMITS,
     NODE,
+    OF_HOSTS,
     X86_FLAGS,
     captured,
     dimm,
@@ -147,7 +148,7 @@ def test_a_machine_with_nothing_says_what_it_could_not_read_and_why(tmp_path):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", OF_HOSTS)
 def test_simulated_machines_show_what_shapes_a_measurement(name):
     description = parse_description(load(name)[1])
     hardware = build(description)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from linkgauge.backends.sim import SimBackend
-from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence
 from linkgauge.machine.details import read_details
@@ -12,7 +12,7 @@ from linkgauge.machine.pci import read_pci
 from linkgauge.model.inventory import Inventory, PciLink
 from linkgauge.model.machine import Machine
 from linkgauge.model.pci_tree import PciTree
-from machine_kit import SWITCHED
+from machine_kit import OF_HOSTS, SWITCHED
 from sim_tree import as_read, tree_of, write
 
 
@@ -24,7 +24,7 @@ def simulated(name):
     return tree_of(made(name))
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", OF_HOSTS)
 def test_every_field_reads_back(name):
     backend = made(name)
     read = Inventory(pci=read_pci(simulated(name))[0])

@@ -150,4 +150,5 @@ def test_there_is_no_way_to_an_unknown_place_and_none_is_needed_to_the_same():
 
 
 def test_costs_prefer_few_links_that_belong_to_no_fabric():
-    assert wired().costs("near") == {"near": 0, "a": 1000, "far": 1000, "b": 2000}
+    costs = {place: wired().cost("near", place) for place in ("near", "a", "far", "b")}
+    assert costs == {"near": 0, "a": 1000, "far": 1000, "b": 2000}

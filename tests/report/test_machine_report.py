@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.backends.sim import simulate
-from linkgauge.backends.sim.description import load, shipped
+from linkgauge.backends.sim.description import load
 from linkgauge.machine.hardware import hardware_yaml, known_values, read_hardware, state
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured
@@ -34,7 +34,7 @@ from linkgauge.report.host_details import ranges
 from linkgauge.report.machine_report import detailed_machine_lines, machine_lines
 from linkgauge.report.pci_tree_text import tree_lines
 from linkgauge.report.subjects import spans, subjects
-from machine_kit import captured
+from machine_kit import OF_HOSTS, captured
 from pci_kit import Bus
 from report.test_output import compare, text_console
 
@@ -152,7 +152,7 @@ def test_its_details_on_the_terminal(width):
 
 
 @pytest.mark.parametrize("render", [machine_lines, detailed_machine_lines])
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", OF_HOSTS)
 def test_lines_fit_and_end_where_their_words_end(name, render):
     shown = [*render(sim(name))]
     wide = printed(shown, 1000)
@@ -176,7 +176,7 @@ def test_as_json_it_is_the_whole_machine(capsys):
     assert msgspec.json.decode(capsys.readouterr().out, type=Machine) == machine(switched())
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", OF_HOSTS)
 def test_simulated_machines_say_so_and_show_every_device(name, capsys):
     shown = sim(name)
     formats()["terminal"].write("machine", shown)

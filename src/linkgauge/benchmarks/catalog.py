@@ -20,6 +20,7 @@ from .latency import LATENCY_OF_DEVICES
 from .memory_stream import MEMORY_STREAM
 from .multinode import BETWEEN_PROCESSES
 from .network import OVER_NICS
+from .nodes import NODES
 from .overlap import OVERLAP
 from .primes import PRIMES
 from .table import COMPARISON, Row, Sweep
@@ -43,6 +44,7 @@ _ALL: tuple[Row | Sweep, ...] = (
     *LATENCY_OF_DEVICES,
     *BETWEEN_PROCESSES,
     *OVER_NICS,
+    *NODES,
     *WORKLOADS,
     *SERVING,
 )

@@ -218,9 +218,12 @@ class Row(msgspec.Struct, frozen=True):
     def _pair_cells(self, memories: Sequence[Memory], *, diagonal: bool) -> Iterator[Cell]:
         for row, column in product(memories, repeat=2):
             if row != column or diagonal:
-                places = {"r": row, "c": column}
-                placed = [_place(transfer, places) for transfer in _template(self.cell)]
-                yield self._cell(row.label, column.label, placed)
+                yield self._pair_cell(row, column)
+
+    def _pair_cell(self, row: Memory, column: Memory) -> Cell:
+        places = {"r": row, "c": column}
+        placed = [_place(transfer, places) for transfer in _template(self.cell)]
+        return self._cell(row.label, column.label, placed)
 
     def _cell_of_all(self, memories: Sequence[Memory]) -> Iterator[Cell]:
         placed = [

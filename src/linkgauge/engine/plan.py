@@ -154,9 +154,8 @@ def make_plan(
         cells = [cell for sheet in plan if sheet.size == size for cell in sheet.cells]
         if cells and all(cell.reason for cell in cells):
             raise InputError(f"size {format_size(size)} does not fit: {cells[0].reason}")
-    if parallel_pairs:
-        named = {benchmark.name for benchmark in benchmarks if benchmark.pairs}
-        plan = [_in_rounds(sheet, rooms) if sheet.benchmark in named else sheet for sheet in plan]
+    named = {b.name for b in benchmarks if b.in_rounds or (b.pairs and parallel_pairs)}
+    plan = [_in_rounds(sheet, rooms) if sheet.benchmark in named else sheet for sheet in plan]
     at_once = {benchmark.name for benchmark in benchmarks if benchmark.at_once}
     plan = [_in_one_round(sheet) if sheet.benchmark in at_once else sheet for sheet in plan]
     numbers = count(first)

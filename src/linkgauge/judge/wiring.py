@@ -107,6 +107,7 @@ class Wiring:
             # A device has one path to the host: over its own fabric if that leads there.
             if not any(wire.kind == "internal" for wire in links):
                 yield from self._pcie(memory, host)
+        yield from self._between_switches()
         nodes = list(self._nodes)
         for place, one in enumerate(nodes):
             for other in nodes[place + 1 :]:
@@ -139,6 +140,12 @@ class Wiring:
             kind = "internal" if there.startswith("host:") else "fabric"
             grade = f"{bundle.kind} {bundle.nominal:.3g}"
             yield Wire(link_name(here, there), here, there, kind, grade=grade, bundle=bundle)
+
+    def _between_switches(self) -> Iterator[Wire]:
+        for link in self._evidence.inventory.switch_links:
+            self.switches |= {link.a, link.b}
+            grade = f"{link.kind} {link.count} x {(link.rate or 0) / link.count:.3g}"
+            yield Wire(link_name(link.a, link.b), link.a, link.b, "fabric", grade=grade)
 
     def _remote(self, here: str, remote: str | None) -> str | None:
         """Where a link leads; null if that may be a switch. A GPU that no backend reaches is none:

@@ -102,6 +102,17 @@ class FabricLink(msgspec.Struct, frozen=True):
     errors: int | None = None
 
 
+class SwitchLink(msgspec.Struct, frozen=True):
+    """A link between two switches, by name, as the manager of their fabric reports it: `rate` is
+    the signalling rate of one direction, all `count` parallel links together."""
+
+    a: str
+    b: str
+    kind: str
+    count: int = 1
+    rate: float | None = None
+
+
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     """An accelerator as its vendor's library describes it (NVML), in addition to its backend.
 
@@ -249,6 +260,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     accelerators: tuple[Accelerator, ...] = ()
     adapters: tuple[Adapter, ...] = ()
     interfaces: tuple[Interface, ...] = ()
+    switch_links: tuple[SwitchLink, ...] = ()
     stated: dict[str, str] = {}
     """What a person stated in hardware.yml, which the machine cannot know."""
     unknown: tuple[str, ...] = ()

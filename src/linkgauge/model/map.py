@@ -71,9 +71,10 @@ class Map:
         self._whole = _Graph(places, numbered, dead_ends)
         self.route = cache(self._route)
 
-    def costs(self, source: str) -> dict[str, int]:
-        """The cost of the shortest path from `source` to each reachable place."""
-        return {place: cost for place, (cost, _) in self._whole.reach(source).items()}
+    def cost(self, source: str, target: str) -> int | None:
+        """The cost of the shortest path; None if there is none."""
+        found = self._whole.length(source, target)
+        return None if found is None else found[0]
 
     def at(self, place: str) -> list[Link]:
         """The links that end there."""
@@ -98,24 +99,29 @@ class _Graph:
         for number, link in links:
             self.adjacent[link.a].append(Crossing(link, number, True))
             self.adjacent[link.b].append(Crossing(link, number, False))
-        self._dead_ends = dead_ends
+        # What has one neighbour is on no way to anything else.
+        single = {
+            here for here, hops in self.adjacent.items() if len({hop.end for hop in hops}) < 2
+        }
+        self._dead_ends = dead_ends | single
         # A switch has many devices next to it, of which a route needs one: its target.
         self._onward = {
-            here: [hop for hop in hops if hop.end not in dead_ends]
+            here: [hop for hop in hops if hop.end not in self._dead_ends]
             for here, hops in self.adjacent.items()
         }
         self.reach = cache(self._reach)
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
-        """Cost of the shortest paths from `source` to each place, and their number."""
+        """Cost of the shortest paths from `source` to each place that passes traffic on, and their
+        number: of a thousand devices on few switches, that is what a thousand times fits."""
         found: dict[str, tuple[int, int]] = {source: (0, 1)}
         queue = [(0, source)]
         while queue:
             cost, here = heapq.heappop(queue)
-            if cost > found[here][0] or (here in self._dead_ends and here != source):
+            if cost > found[here][0]:
                 continue
             paths = found[here][1]
-            for hop in self.adjacent[here]:
+            for hop in self._onward[here]:
                 there, onward = hop.end, cost + hop.cost
                 known = found.get(there)
                 if known is None or onward < known[0]:
@@ -125,12 +131,26 @@ class _Graph:
                     found[there] = (onward, known[1] + paths)
         return found
 
+    def length(self, source: str, target: str) -> tuple[int, int] | None:
+        """The cost of the shortest paths between the two, and their number; None without any."""
+        ahead = self.reach(source)
+        if target in ahead:
+            return ahead[target]
+        ends = [
+            (ahead[hop.end][0] + hop.cost, ahead[hop.end][1])
+            for hop in self.adjacent[target]
+            if hop.end in ahead
+        ]
+        least = min((cost for cost, _ in ends), default=None)
+        return None if least is None else (least, sum(n for cost, n in ends if cost == least))
+
     def route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
         """Each crossing of all shortest paths, with its part of the traffic."""
-        ahead, back = self.reach(source), self.reach(target)
-        if target not in ahead:
+        joined = self.length(source, target)
+        if joined is None:
             return None
-        length, paths = ahead[target]
+        ahead, back = self.reach(source), self.reach(target)
+        length, paths = joined
         found: list[Crossing] = []
         seen, open_ends = {source}, [source]
         for here in open_ends:

@@ -377,13 +377,12 @@ class Drawn(msgspec.Struct, frozen=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A named matrix of cells. Without cells, `reason` says why there are none (`skip`).
-
-    `parts` names the matrices of the single transfers, if they are shown in addition to the
-    headline (`read1`, `read2`); the headline's own matrix is then called `total`. The columns of a
-    `sweep` are settings, not memories. `size` is bytes if the benchmark has its own; the cells of
-    `pairs` are of two devices each, all there are unless some were `drawn`; all cells `at_once` are
-    measured at the same time.
+    """A named matrix of cells. Without cells, `reason` says why there are none (`skip`). `parts`
+    names the matrices of the single transfers, if they are shown in addition to the headline
+    (`read1`, `read2`), whose own matrix is then called `total`. The columns of a `sweep` are
+    settings, not memories. `size` is bytes if it has its own; cells of `pairs` are of two devices
+    each, all there are unless some were `drawn`; cells `at_once` are measured at the same time,
+    those `in_rounds` by disjoint pairs.
     """
 
     name: str
@@ -395,6 +394,7 @@ class Benchmark(msgspec.Struct, frozen=True):
     sweep: bool = False
     pairs: bool = False
     at_once: bool = False
+    in_rounds: bool = False
     drawn: Drawn | None = None
     size: int | None = None
     reason: str | None = None

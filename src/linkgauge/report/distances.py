@@ -21,6 +21,8 @@ from .wrapping import Hanging
 
 MOST = 32
 """Most devices whose matrix is readable; if there are more, close ones are listed in groups."""
+MOST_COMPARED = 256
+"""Most devices whose pairs are looked at: of a thousand that takes minutes."""
 UNKNOWN = "?"
 _INDENT = 8
 """Columns of a group's figure."""

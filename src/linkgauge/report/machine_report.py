@@ -13,7 +13,7 @@ from linkgauge.model.inventory import Adapter, Interface, Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size
 
-from .distances import DistanceTable, classes, distances, legend, short_kind
+from .distances import MOST_COMPARED, DistanceTable, classes, distances, legend, short_kind
 from .fabric_links import fabric_lines
 from .gaps import gap_lines
 from .host_details import counts, host_lines, surroundings
@@ -72,7 +72,9 @@ def _overview(machine: Machine) -> Iterator[list[RenderableType]]:
     shown = ", as the hypervisor shows them" if inventory.host.hypervisor else ""
     yield _titled(f"PCI devices{shown}", list(topology_lines(inventory, found)))
     yield [Hanging(line, 4) for line in fabric_lines(inventory.accelerators)]
-    if len(found) > 1:
+    if len(found) > MOST_COMPARED:
+        yield [_too_many(len(found))]
+    elif len(found) > 1:
         between = classes(machine, found)
         kinds = {
             short_kind(link.kind): link.kind for one in inventory.accelerators for link in one.links
@@ -85,6 +87,11 @@ def _overview(machine: Machine) -> Iterator[list[RenderableType]]:
         Hanging(Text.assemble((f"{name}: none", "yellow"), f": {reason}"), 4)
         for name, reason in machine.unavailable.items()
     ]
+
+
+def _too_many(count: int) -> Hanging:
+    pairs = f": not shown, {count} devices have {count * (count - 1) // 2} pairs"
+    return Hanging(Text.assemble(("Distances", "bold"), pairs), 4)
 
 
 def _heading(machine: Machine) -> Iterator[RenderableType]:

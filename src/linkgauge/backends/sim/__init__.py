@@ -57,7 +57,7 @@ from .memory import MemoryBudget, SimBuffer
 from .resources import Demand, Resources
 from .run_position import RunPosition
 from .schedule import Schedule, check_targets
-from .sensors import SimTelemetry
+from .sensors import SimTelemetry, switch_links
 from .symptoms import Symptoms
 from .topology import Topology
 from .trouble import Trouble
@@ -153,6 +153,7 @@ class SimBackend:
             host=inventory.details(self._description, self._hardware.nodes, grouped),
             pci=functions,
             accelerators=self._sensors.accelerators(symptoms),
+            switch_links=switch_links(self._hardware),
             unknown=pci.unread(self._hardware),
         )
 

@@ -182,7 +182,9 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     `memory_latency` the time of one remote access without the links. A device with `forwards`
     forwards traffic of others within its fabric. `pci` and `uuids` identify each device (null: made
     up); quote addresses, because YAML would read them as numbers. `numa_node` is the value in sysfs
-    (null: the nearest node). `properties` are the values that the vendor's library would report.
+    (null: the nearest node). One that is a `node` stands for a host of its own behind its network
+    interface: PCI does not show it. `properties` are the values that the vendor's library would
+    report.
     """
 
     count: Count = 1
@@ -201,6 +203,7 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     pci: tuple[str, ...] | None = None
     uuids: tuple[str, ...] | None = None
     numa_node: int | None = None
+    node: bool = False
     properties: dict[str, Any] = {}
 
 

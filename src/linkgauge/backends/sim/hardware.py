@@ -34,11 +34,12 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """A device: `name` is `sim:0`, `pci` its address as sysfs writes it."""
+    """A device: `name` is `sim:0`, `pci` its address as sysfs writes it, None of one that
+    stands for a node."""
 
     name: str
     index: int
-    pci: str
+    pci: str | None
     uuid: str
     group: DeviceGroup
 
@@ -133,8 +134,9 @@ def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
                 counts = f"{group.count} expected, found {len(given)}"
                 raise _wrong(counts, f"$.devices[{place}].{field}")
         for number in range(group.count):
-            pci = group.pci[number] if group.pci else f"0000:{_FIRST_BUS + index:02x}:00.0"
-            if not _PCI.fullmatch(pci):
+            made_up_pci = None if group.node else f"0000:{_FIRST_BUS + index:02x}:00.0"
+            pci = group.pci[number] if group.pci else made_up_pci
+            if pci is not None and not _PCI.fullmatch(pci):
                 raise _wrong(f"{pci!r} is no PCI address (0000:1b:00.0)")
             made_up = str(uuid.uuid5(_SERIES, f"{group.model}/{index}"))
             own = group.uuids[number] if group.uuids else made_up

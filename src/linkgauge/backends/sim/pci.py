@@ -66,7 +66,7 @@ def functions(
 
 def unread(hardware: Hardware) -> tuple[str, ...]:
     """What cannot be read about PCI as a whole, in the readers' words."""
-    if not hardware.devices:
+    if all(device.pci is None for device in hardware.devices):
         none = "(no PCI bus, or a container that hides it: run on the host)"
         return (f"PCI functions: /{DEVICES} lists none {none}",)
     if _models(hardware):
@@ -86,8 +86,9 @@ class _BusNumbering:
         self._models = _models(hardware)
         self._makers = {vendor: name.split()[0] for (vendor, _), name in self._models.items()}
         self._used: defaultdict[str, set[int]] = defaultdict(set)
-        for domain, bus in map(_place, hardware.devices):
-            self._used[domain].add(bus)
+        for place in map(_place, hardware.devices):
+            if place is not None:
+                self._used[place[0]].add(place[1])
         self._below = _hang(hardware, topology)
 
     def functions(self) -> Iterator[PciFunction]:
@@ -115,7 +116,7 @@ class _BusNumbering:
         if isinstance(seat.unit, DeviceUnit):
             code = _GRAPHICS if group.vendor_id == _NVIDIA else _ACCELERATOR
             own = {"class_code": code, "revision": revision}
-            yield self._function(seat, "endpoint", seat.unit.pci, parent, ids, **own)
+            yield self._function(seat, "endpoint", seat.unit.pci or "", parent, ids, **own)
             return
         address = f"{seat.domain}:{seat.bus:02x}:00.0"
         yield self._function(seat, "upstream port", address, parent, ids, revision=revision)
@@ -173,11 +174,12 @@ class _BusNumbering:
             yield f"{_OF_LINK}{_OF_PACKETS if port == 'endpoint' else ''}: {NOT_DESCRIBED}"
 
     def _seat(self, name: str, link: SimLink | None) -> _BusSlot | None:
-        """The slot of a unit; None for a switch without a device below it."""
+        """The slot of a unit; None for a switch without a device below it, and a device that PCI
+        does not show."""
         unit = self._units[name]
         if isinstance(unit, DeviceUnit):
-            domain, bus = _place(unit)
-            return _BusSlot(unit, link, self._topology.node_of(unit), domain, bus)
+            place = _place(unit)
+            return place and _BusSlot(unit, link, self._topology.node_of(unit), *place)
         seats = (self._seat(*child) for child in self._below.get(name, ()))
         below = tuple(seat for seat in seats if seat is not None)
         if not below:
@@ -240,6 +242,9 @@ def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
     }
 
 
-def _place(device: DeviceUnit) -> tuple[str, int]:
+def _place(device: DeviceUnit) -> tuple[str, int] | None:
+    """The domain and the bus; None of what PCI does not show."""
+    if device.pci is None:
+        return None
     domain, bus, _ = device.pci.split(":")
     return domain, int(bus, 16)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, Telemetry
+from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, SwitchLink, Telemetry
 
 from .hardware import DeviceUnit, Hardware, SimLink
 from .symptoms import SLOWDOWN, Symptoms
@@ -24,6 +24,16 @@ _STATED: dict[str, type] = {
     "fabric_cluster": str,
 }
 """Fields of an accelerator that a description's `properties` may give, and their types."""
+
+
+def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
+    """What the manager of the machine's fabric would report of the links between its switches."""
+    switches = {switch.name for switch in hardware.switches}
+    return tuple(
+        SwitchLink(link.a, link.b, _kind(link.kind_name)[0], link.common.count, link.rate)
+        for link in hardware.links
+        if link.kind == "fabric" and {link.a, link.b} <= switches
+    )
 
 
 class SimTelemetry:

@@ -37,9 +37,9 @@ class Topology:
 
     def nearest_node(self, place: str) -> int:
         """The closest host node, the first of equally close ones; 0 if none can be reached."""
-        costs = self._map.costs(place)
-        reached = (node for node in self._nodes if node.name in costs)
-        return min(reached, key=lambda node: costs[node.name], default=self._nodes[0]).index
+        costs = ((self._map.cost(place, node.name), node.index) for node in self._nodes)
+        reached = (found for found in costs if found[0] is not None)
+        return min(reached, default=(0, self._nodes[0].index))[1]
 
     def node_of(self, device: DeviceUnit) -> int:
         """The node that sysfs names for a device: the one in its description, else the nearest."""

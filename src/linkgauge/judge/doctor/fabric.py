@@ -45,7 +45,8 @@ def check_switch(evidence: Evidence) -> Iterator[Finding]:
 def _lost(evidence: Evidence, device: Accelerator) -> int:
     """How many links are down that the product has."""
     down = sum(link.active is False for link in device.links)
-    return down - _unused(device).total() if _is_as_built(evidence, device) else down
+    # With a thousand devices, comparing each with all others takes long: only where links are down.
+    return down - _unused(device).total() if down and _is_as_built(evidence, device) else down
 
 
 def _manager(evidence: Evidence, device: Accelerator) -> tuple[str, ...]:
