@@ -94,8 +94,9 @@ class Ended:
         self.stderr = stderr
         self.journals = sorted(out.rglob(JOURNAL_FILE))
         self.exits = {
-            int(file.name.removeprefix("exit-")): int(file.read_text())
+            int(file.name.removeprefix("exit-")): int(text)
             for file in out.parent.glob("exit-*")
+            if (text := file.read_text())  # empty if the launcher killed what writes it
         }
 
     @property

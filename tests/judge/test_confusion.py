@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from campaign import CAUSES, DEGRADED, PLACES, RIGHT, STRIKES, healthy_trial, trial
-from linkgauge.backends.sim.description import shipped
 from linkgauge.backends.sim.faults import FAULTS
+from machine_kit import OF_HOSTS
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 ALWAYS = {"link-speed", "target-speed"}
@@ -21,7 +21,7 @@ ALWAYS = {"link-speed", "target-speed"}
 def faulted():
     """Kind, place and machine. What ends its cells takes its time: in the small campaign there is
     one of each."""
-    machines = shipped()
+    machines = OF_HOSTS
     for one, kind in enumerate(RIGHT):
         for other, place in enumerate(PLACES):
             if FULL:
@@ -53,7 +53,7 @@ def matrix():
         if not drawn.right:
             misses.append((machine, drawn.fault, drawn.first))
     for number in range(29 if FULL else 1):
-        for machine in shipped():
+        for machine in OF_HOSTS:
             findings = healthy_trial(machine, number).findings
             alarms = [finding for finding in findings if is_alarm(machine, finding)]
             counts["healthy"][alarms[0].check if alarms else "nothing"] += 1

@@ -189,8 +189,8 @@ class Door:
         return (number, place, stream) if hmac.compare_digest(token, self._token) else None
 
     def turn_away(self) -> None:
-        """Closes what has connected for a cell that came to nothing."""
-        while select.select([self._listening], [], [], 0)[0]:
+        """Closes what has connected for a cell that came to nothing; nothing if it is closed."""
+        while self._listening.fileno() >= 0 and select.select([self._listening], [], [], 0)[0]:
             self._listening.accept()[0].close()
 
     def close(self) -> None:

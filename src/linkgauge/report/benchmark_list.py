@@ -18,6 +18,7 @@ from linkgauge.benchmarks.latency import LATENCY_OF_DEVICES
 from linkgauge.benchmarks.memory_stream import MEMORY_STREAM
 from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES
 from linkgauge.benchmarks.network import OVER_NICS
+from linkgauge.benchmarks.nodes import NODES
 from linkgauge.benchmarks.overlap import OVERLAP
 from linkgauge.benchmarks.primes import PRIMES
 from linkgauge.benchmarks.table import Row, Sweep
@@ -38,6 +39,7 @@ GROUPS: Mapping[str, Sequence[Row | Sweep]] = {
     "Collectives": COLLECTIVES,
     "Between processes and nodes": BETWEEN_PROCESSES,
     "Over network interfaces": OVER_NICS,
+    "Between many nodes": NODES,
     "Copies by host threads": (*HOST, *SWEEPS),
     "Bandwidth of host memory": MEMORY_STREAM,
     "Latency of host memory and CPUs": LATENCIES,
