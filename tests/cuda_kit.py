@@ -99,6 +99,7 @@ class FakeDevice:
 
     def __init__(self, driver, index=0):
         self.driver, self.index = driver, index
+        self.most_behind = {}
 
     def enter(self):
         self.driver.call("cuCtxSetCurrent", f"context {self.index}")

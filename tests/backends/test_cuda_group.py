@@ -115,9 +115,24 @@ class TestGroup:
         group.close()
         group.close()
 
-    def test_a_gate_that_gave_up_is_an_error(self, bindings):
+    def test_after_a_gate_gave_up_fewer_loops_wait_behind_it(self, bindings):
+        """A queue that holds less than expected costs a sample, here and in later groups nothing."""
+        driver, works = engine_copies(bindings, streams=2)
+        group = CudaGroup(driver, works)
+        most = group.most_loops
+        group.arm(most)
+        (ctypes.c_uint32 * 2).from_buffer(bindings.memory[0])[1] = 1
+        bindings.calls.clear()
+        assert len(group.wait().seconds) == 1
+        assert bindings.names().count("cuMemcpyAsync") == 2 * (most + 1)
+        assert group.most_loops == most // 2
+        group.close()
+        assert CudaGroup(driver, works).most_loops == most // 2
+
+    def test_a_gate_that_gives_up_on_a_single_loop_is_an_error(self, bindings):
         driver, works = engine_copies(bindings)
         group = CudaGroup(driver, works)
+        group.most_loops = 1
         group.arm(1)
         (ctypes.c_uint32 * 2).from_buffer(bindings.memory[0])[1] = 1
         with pytest.raises(BackendError, match="gate: not opened"):

@@ -2,10 +2,12 @@
 it out, and what does not fit is said. What needs no torch comes first."""
 
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
 from linkgauge.backends.workloads.launchers import joined
+from linkgauge.backends.workloads.site import Site
 from linkgauge.backends.workloads.tracing import kind_of, name_of, shares_of
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory
@@ -55,6 +57,15 @@ def test_ranks_are_those_that_torchrun_or_mpiexec_says():
     assert joined({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}) == (3, 4, 1)
     assert joined({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1"}) == (1, 2, 1)
     assert joined({"RANK": "x", "WORLD_SIZE": "2"}) is None
+
+
+def test_a_workload_makes_its_gpu_the_current_one():
+    chosen = []
+    cuda = SimpleNamespace(set_device=chosen.append)
+    device = SimpleNamespace(type="cuda", index=1)
+    torch = SimpleNamespace(cuda=cuda, device=lambda _: device)
+    Site(torch, "cuda:1", parse_memory("torch:cuda:1")).choose()
+    assert chosen == [device]
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +120,43 @@ def test_every_workload_computes_what_it_should(workloads, asked):
     assert done.how
     assert done.rates.memory > 0
     assert done.demands.launching is None  # the host computes itself
+
+
+@pytest.mark.ai
+@pytest.mark.parametrize(
+    ("asked", "nothing"),
+    [
+        (Workload("decode", **SMALL), {"_steps": []}),
+        (Workload("pipeline", tokens=4, numbers="fp32"), {"_overlapping": lambda: None}),
+    ],
+    ids=lambda of: getattr(of, "kind", ""),
+)
+def test_work_that_does_nothing_is_not_taken_for_right(workloads, asked, nothing):
+    """What trials before the first sample made must not pass for the samples' own."""
+    with closing(workloads.group("cpu", CPU, asked)) as group:
+        for name, value in nothing.items():
+            setattr(group._work, name, value)
+        group.arm(1)
+        group.open()
+        group.wait()
+        assert group.mismatch() is not None
+
+
+@pytest.mark.gpu_pairs
+def test_decoding_on_the_second_gpu_reads_all_weights_there(torch, workloads):
+    """Graphs are captured on the device that computes, not on the first one."""
+    asked = Workload("decode", model="1b", prompt=64, tokens=8)
+    memory = parse_memory("torch:cuda:1")
+    with closing(workloads.group("cuda:1", memory, asked)) as group:
+        timings = []
+        for _ in range(3):
+            group.arm(1)
+            group.open()
+            timings.append(group.wait().span)
+        assert group.mismatch() is None
+        done = group.done()
+    least = done.demands.memory_bytes / done.rates.memory
+    assert min(timings) > least / 2, "faster than the device reads its memory"
 
 
 @pytest.mark.ai

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -44,6 +44,9 @@ class CudaDevice:
         self._compiler = compiler
         self._context: Any = None
         self._streams: list[Any] = []
+        self.most_behind: dict[Hashable, int] = {}
+        """How many loops of a kind of group may wait behind a gate, where it is fewer than
+        expected."""
         self._kernels: dict[tuple[str, ...], Any] = {}
 
     def recall(self) -> None:

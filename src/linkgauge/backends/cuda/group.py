@@ -21,7 +21,7 @@ from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice
 from .driver import Driver
-from .gate import GATE_SECONDS, PATIENCE, StartGate
+from .gate import PATIENCE, StartGate
 from .settings import IN_PLACE_LOOPS
 from .track import Step, Track
 from .work import Interference, PeerCopy, StreamWork
@@ -29,7 +29,10 @@ from .work import Interference, PeerCopy, StreamWork
 QUEUE = 480
 """How many operations may wait behind a closed gate on one device. The driver's queues hold about
 1024; a call on a full queue blocks until the device proceeds, and so would never return: the gate
-that holds the device is opened by a later call."""
+that holds the device is opened by a later call. How many entries an operation takes is the
+driver's affair: where it is more, the gate gives up, and fewer loops wait behind the next one."""
+GATE_SECONDS = 2.0
+"""After this long the gate gives up: arming takes milliseconds, unless a call waits for it."""
 _OVERHEAD = 10
 """Entries in addition to a work's own: gate, events, waits."""
 _UNBOUNDED = 1 << 30
@@ -74,7 +77,8 @@ class CudaGroup:
         """The next lap to enqueue."""
         self._armed = False
         self._closed = False
-        self.most_loops = most_loops(works)
+        self._kind = tuple((work.device.index, type(work), work.streams) for work in works)
+        self.most_loops = self._first.device.most_behind.get(self._kind) or most_loops(works)
         least = max(work.least_loops for work in works)
         self.pace = Pace(SAMPLE_SECONDS, least, LAPS if least < IN_PLACE_LOOPS else 1)
 
@@ -112,24 +116,37 @@ class CudaGroup:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """Seconds by CUDA events. Raises BackendError if a device failed or the gate timed out."""
+        """Seconds by CUDA events. Raises BackendError if a device failed or the gate gave up."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
         self._first.device.call("cuEventSynchronize", self._total)
         self._armed = False
         if self._gate.gave_up and not self._may_block:
-            raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
+            self._hold_less()
+            return self._again()
         seconds = self._settled([self._elapsed(track.start, track.end) for track in self._tracks])
         if seconds is None:
-            self.arm(self._loops, self._laps)
-            self.open()
-            return self.wait()
+            return self._again()
         return Timing(
             seconds=seconds,
             span=self._elapsed(self._first.start, self._total),
             checksums=tuple(track.work.checksum() for track in self._tracks),
             progress=tuple(track.progress(self._elapsed) for track in self._tracks),
         )
+
+    def _again(self) -> Timing:
+        """The same loops once more: the sample is lost."""
+        self.arm(self._loops, self._laps)
+        self.open()
+        return self.wait()
+
+    def _hold_less(self) -> None:
+        """Halves what waits behind the gate, here and in later groups of this kind: a call waited
+        for the device, and the device for the gate. Raises BackendError if that is one loop."""
+        if self.most_loops == 1:
+            raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
+        self.most_loops //= 2
+        self._first.device.most_behind[self._kind] = self.most_loops
 
     def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
         """Seconds of all loops of each track; None if interference ended too early."""

@@ -44,6 +44,7 @@ class Workloads:
         """The group of a workload on this device. Raises Unsupported for one that does not fit, or
         that this machine cannot carry out."""
         site = Site(self._torch, device, memory)
+        site.choose()
         rates = self._rates_of(site, asked.numbers)
         make, needed = _MAKERS[asked.kind]
         self._forget_unless(_key(site, asked))

@@ -100,6 +100,12 @@ class Decode(Work):
         self._steps: list[Callable[[], object]] = []
         self._how: tuple[str, ...] = ()
         self._choose()
+        self._forget()
+
+    def _forget(self) -> None:
+        """What trials made: steps that do nothing are not to be taken for right ones."""
+        self._made[:, 1:] = 0
+        self._scores.fill_(float("nan"))
 
     def _step(self, number: int, arithmetic: Arithmetic) -> None:
         """One token of each sequence, from the one before."""

@@ -45,13 +45,15 @@ class Pipeline(Work):
 
         self._weights = drawn() * (_SCALE / self._order**0.5)
         self._inputs = [host().copy_(drawn()) for _ in range(asked.tokens)]
-        self._outputs = [host().zero_() for _ in range(asked.tokens)]
+        self._outputs = [host() for _ in range(asked.tokens)]
         self._there = [torch.empty(shape, dtype=kind, device=site.device) for _ in range(SLOTS)]
         self._made = [torch.empty(shape, dtype=kind, device=site.device) for _ in range(SLOTS)]
         self._in, self._out = site.stream(), site.stream()
         self._left: list[Any] = [None] * SLOTS
         self._products = 1
         self._alone = self._fit()
+        for output in self._outputs:  # of what trials made
+            output.zero_()
 
     def _copy_in(self, number: int) -> None:
         self._there[number % SLOTS].copy_(self._inputs[number], non_blocking=True)

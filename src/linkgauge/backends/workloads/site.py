@@ -33,6 +33,11 @@ class Site:
         """CUDA, or ROCm by the same names: streams, events and graphs."""
         return bool(self.device.type == "cuda")
 
+    def choose(self) -> None:
+        """Makes it the current device, on which torch captures graphs and records events."""
+        if self.is_cuda:
+            self.torch.cuda.set_device(self.device)
+
     def number_type(self, numbers: NumberKind) -> Any:
         return getattr(self.torch, _TYPES[numbers])
 
