@@ -21,9 +21,13 @@ ALIKE = 4
 """Cells of one benchmark."""
 
 
-def cell(number, figure, *, status="pass", better="higher", busy=None, process=None, **more):
-    """Cell `number`, of which each four are one benchmark's; `busy` are CPUs of others."""
-    load = None if busy is None else Load(10.0, 10.0 * busy, 0.0, process, 77 if process else None)
+def cell(
+    number, figure, *, status="pass", better="higher", busy=None, process=None, apart=(), **more
+):
+    """Cell `number`, of which each four are one benchmark's; `busy` are CPUs of others, and `apart`
+    how far its own are from each other."""
+    pid = 77 if process else None
+    load = None if busy is None else Load(10.0, 10.0 * busy, 0.0, process, pid, apart)
     slow = {} if figure is None else {"slow_p95": figure * 0.99, "slow_p99": figure * 0.98}
     return CellFigure(**{
         "benchmark": f"benchmark_{number // ALIKE}", "backend": "sim", "size": 1 << 20,

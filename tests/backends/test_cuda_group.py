@@ -116,7 +116,7 @@ class TestGroup:
         group.close()
 
     def test_after_a_gate_gave_up_fewer_loops_wait_behind_it(self, bindings):
-        """A queue that holds less than expected costs a sample, here and in later groups nothing."""
+        """A queue that holds less than expected costs one sample, and later groups nothing."""
         driver, works = engine_copies(bindings, streams=2)
         group = CudaGroup(driver, works)
         most = group.most_loops

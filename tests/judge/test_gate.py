@@ -69,6 +69,30 @@ def test_that_the_baseline_was_the_busier_one_is_inconclusive_too():
     assert (gate.cells[0].verdict, gate.cells[0].disturbance.process) == ("inconclusive", "x")
 
 
+NEAR, BETWEEN, FAR = (28e-9,), (36e-9,), (122e-9,)
+
+
+@pytest.mark.parametrize(("before", "after"), [(FAR, NEAR), (NEAR, FAR)])
+def test_virtual_cpus_that_the_host_moved_are_another_machine(before, after):
+    base = runs("a", *BASE, busy=0.0, apart=before)
+    gate = hold(base, runs("b", *LOSS, busy=0.0, apart=after), [], AIM)
+    (one,) = gate.cells
+    assert (one.verdict, gate.code) == ("inconclusive", 3)
+    assert one.disturbance.apart == (*before, *after)
+
+
+def test_virtual_cpus_about_as_far_apart_are_the_same_machine():
+    base = runs("a", *BASE, busy=0.0, apart=NEAR)
+    assert verdicts(base, runs("b", *LOSS, busy=0.0, apart=BETWEEN)) == ["regression"]
+    assert verdicts(base, runs("b", *LOSS, busy=0.0)) == ["regression"]
+
+
+def test_runs_before_the_cpus_were_moved_are_judged():
+    base = runs("a", *BASE, busy=0.0, apart=FAR)
+    moved = runs("b", 60.0, busy=0.0, apart=NEAR)
+    assert verdicts(base, [*moved, run("c", cell(0, 100.1, busy=0.0, apart=FAR))]) == ["ok"]
+
+
 def test_force_judges_whatever_the_load():
     disturbed = runs("b", *LOSS, busy=1.0)
     assert verdicts(runs("a", *BASE, busy=0.0), disturbed, force=True) == ["regression"]

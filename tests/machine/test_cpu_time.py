@@ -72,6 +72,12 @@ def test_loads_add_up_and_the_busiest_process_stays():
     assert joined([]) is None
 
 
+def test_distances_of_cpus_are_averaged_over_the_loads_that_know_them():
+    whole = joined([Load(1.0, apart=(2e-8, 3e-8)), Load(1.0), Load(9.0, apart=(4e-8, 3e-8))])
+    assert whole is not None
+    assert whole.apart == pytest.approx((3e-8, 3e-8))
+
+
 def test_a_process_beside_the_run_is_seen_and_named(monkeypatch):
     """The clock is the machine's, so what is asserted holds on a busy machine, too."""
     monkeypatch.setattr(neighbours, "NAMED", 0.0)

@@ -65,8 +65,8 @@ def gate(
     """Fail if a run has lost against a baseline.
 
     Exits with 1 if a cell has lost, is missing or ends worse; with 3 if none has, but some are
-    inconclusive, because the machine was loaded differently; with 2 where machines or settings are
-    unlike.
+    inconclusive, because the machine was loaded differently, or its virtual CPUs were moved; with 2
+    where machines or settings are unlike.
 
     Examples:
         linkgauge gate --baseline baseline.json --current after

@@ -1,4 +1,5 @@
-"""What others than the run do on the host's CPUs while it measures.
+"""What others than the run do on the host's CPUs while it measures, and where a hypervisor runs
+these.
 
 Spans are at least `SPAN` long, so that the kernel's clock ticks (10 ms) do not matter: that of a
 short visit begins before it. Processes are read only when the others are busy, since it takes
@@ -13,8 +14,12 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from linkgauge.machine.cpu_time import CpuTime, ProcessTime, cpu_time, family_time, process_times
 from linkgauge.model.load import Load
+
+from .nearness import Nearness
 
 SPAN = 0.5
 """Seconds."""
@@ -36,6 +41,7 @@ class Neighbours:
     children of that."""
 
     def __init__(self) -> None:
+        self._nearness = Nearness.here()
         self._past: deque[_At] = deque(maxlen=_MOST_KEPT)
         self._processes: Mapping[int, ProcessTime] = {}
         self._read = -SPAN
@@ -61,11 +67,12 @@ class Neighbours:
         if seconds <= 0:
             return None
         busy = now.all.busy - first.all.busy - (now.own - first.own)
-        load = Load(seconds, max(0.0, busy), max(0.0, now.all.stolen - first.all.stolen))
+        stolen = max(0.0, now.all.stolen - first.all.stolen)
+        load = Load(seconds, max(0.0, busy), stolen, apart=self._nearness.measure())
         if load.others / seconds < NAMED:
             return load
         name, pid = self._find(now.moment) or (None, None)
-        return Load(seconds, load.others, load.stolen, name, pid)
+        return replace(load, process=name, pid=pid)
 
     def _now(self) -> _At | None:
         every = cpu_time()

@@ -1,7 +1,9 @@
-"""Machines that were loaded differently: which runs of a cell can be judged by each other.
+"""Machines that were not the same meanwhile: which runs of a cell can be judged by each other.
 
-A busy neighbour slows a cell as a broken link does, and nothing in the figures tells them apart. A
-run counts for a cell if the machine was about as busy meanwhile as it mostly was in the baseline.
+A busy neighbour slows a cell as a broken link does, and nothing in the figures tells them apart;
+nor is a virtual machine the same once its host has moved its CPUs closer together or farther apart.
+A run counts for a cell if the machine was about as busy meanwhile as it mostly was in the baseline,
+and its CPUs about as far apart.
 """
 
 from __future__ import annotations
@@ -20,17 +22,23 @@ DIFFERENT = 0.2
 """CPUs: by more than this, others keep more or fewer of them busy. An idle machine's own services
 take less than a tenth."""
 
+MOVED = 1.5
+"""By more than this factor, virtual CPUs are farther apart, or closer. On an EPYC they are 25 to 31
+ns apart within a core complex, and 119 to 128 ns between two."""
+
 
 class Disturbance(msgspec.Struct, frozen=True):
     """What else the machine did: how many CPUs others kept busy in the `baseline` and in the
     `current` runs; the `process` that was the busiest, with its `pid` (null: none is known). Or
-    the `device` that processes of others used on one side only."""
+    the `device` that processes of others used on one side only. Or how far the first virtual CPU
+    and another were `apart`, in seconds: in the baseline, and in the current runs."""
 
     baseline: float
     current: float
     process: str | None = None
     pid: int | None = None
     device: str | None = None
+    apart: tuple[float, float] | None = None
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -43,6 +51,17 @@ class _Seen(msgspec.Struct, frozen=True):
     @property
     def cpus(self) -> float | None:
         return None if self.cell.load is None else self.cell.load.cpus
+
+    @property
+    def apart(self) -> tuple[float, ...]:
+        return () if self.cell.load is None else self.cell.load.apart
+
+
+class _Usual(msgspec.Struct, frozen=True):
+    """What a cell mostly met with: the run in the middle by load, and how far CPUs were apart."""
+
+    seen: _Seen
+    apart: tuple[float, ...]
 
 
 def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object, Disturbance]]:
@@ -74,15 +93,20 @@ def _seen(runs: Runs) -> dict[object, list[tuple[int, _Seen]]]:
     return found
 
 
-def _usual(cells: Sequence[_Seen]) -> _Seen:
-    """The one in the middle by load."""
+def _usual(cells: Sequence[_Seen]) -> _Usual:
     known = [one for one in cells if one.cpus is not None] or list(cells)
     middle = median_low([one.cpus or 0.0 for one in known])
-    return next(one for one in known if (one.cpus or 0.0) == middle)
+    seen = next(one for one in known if (one.cpus or 0.0) == middle)
+    distances = [one.apart for one in cells if one.apart]
+    return _Usual(seen, tuple(map(median_low, zip(*distances, strict=False))))
 
 
-def _is_like(one: _Seen, usual: _Seen) -> bool:
-    """Whether the load was the same, as far as it is known."""
+def _is_like(one: _Seen, usual: _Usual) -> bool:
+    """Whether the load was the same, and CPUs as far apart, as far as it is known."""
+    return _is_loaded_like(one, usual.seen) and _moved(one, usual) is None
+
+
+def _is_loaded_like(one: _Seen, usual: _Seen) -> bool:
     if one.shared != usual.shared:
         return False
     if one.cpus is None or usual.cpus is None:
@@ -90,8 +114,19 @@ def _is_like(one: _Seen, usual: _Seen) -> bool:
     return abs(one.cpus - usual.cpus) <= DIFFERENT
 
 
-def _disturbance(usual: _Seen, others: Sequence[_Seen]) -> Disturbance:
+def _moved(one: _Seen, usual: _Usual) -> tuple[float, float] | None:
+    """How far the CPUs of the pair that differs most were apart, usually and in this run; None if
+    that is alike."""
+    pairs = list(zip(usual.apart, one.apart, strict=False))
+    before, after = max(pairs, key=lambda pair: max(pair) / min(pair), default=(1.0, 1.0))
+    return (before, after) if max(before, after) > MOVED * min(before, after) else None
+
+
+def _disturbance(typical: _Usual, others: Sequence[_Seen]) -> Disturbance:
+    usual = typical.seen
     other = max(others, key=lambda one: abs((one.cpus or 0.0) - (usual.cpus or 0.0)))
+    if all(_is_loaded_like(one, usual) for one in others):
+        return Disturbance(usual.cpus or 0.0, other.cpus or 0.0, apart=_moved(others[0], typical))
     before, after = usual.cpus or 0.0, other.cpus or 0.0
     device = next(iter({*usual.shared} ^ {*other.shared}), None)
     if device is not None:

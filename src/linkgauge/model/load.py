@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from statistics import fmean
 
 import msgspec
 
@@ -11,13 +12,16 @@ import msgspec
 class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """CPU time in seconds, of all CPUs together, that others than the run took in a span of
     `seconds`, and that a hypervisor took (`stolen`). The busiest of the others is `process`, with
-    its `pid` (null: none that this process can see). In files, what is 0 or null is left out."""
+    its `pid` (null: none that this process can see). `apart` is how far a virtual machine's CPUs
+    were from each other: the seconds that a cache line takes between the first one and each of some
+    others, on average. In files, what is 0, null or empty is left out."""
 
     seconds: float
     others: float = 0.0
     stolen: float = 0.0
     process: str | None = None
     pid: int | None = None
+    apart: tuple[float, ...] = ()
 
     @property
     def cpus(self) -> float:
@@ -42,4 +46,10 @@ def joined(loads: Iterable[Load | None]) -> Load | None:
         if load.process is not None:
             busy[load.process, load.pid] += load.others
     process, pid = max(busy, key=lambda one: busy[one], default=(None, None))
-    return Load(seconds, others, stolen, process, pid)
+    return Load(seconds, others, stolen, process, pid, _mean_apart(known))
+
+
+def _mean_apart(loads: Sequence[Load | None]) -> tuple[float, ...]:
+    """Over the loads that know it."""
+    known = [load.apart for load in loads if load is not None and load.apart]
+    return tuple(map(fmean, zip(*known, strict=True))) if known else ()

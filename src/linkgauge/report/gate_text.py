@@ -83,7 +83,7 @@ def why(one: GateCell) -> str:
         reason = one.current.reason if one.current is not None else None
         return f"{status}, was {one.baseline.status}" + (f": {reason}" if reason else "")
     if one.verdict == "inconclusive" and one.disturbance is not None:
-        return f"{_lost(one)}; the machine was loaded differently: {disturbed(one.disturbance)}"
+        return f"{_lost(one)}; the machine was not the same: {disturbed(one.disturbance)}"
     if one.verdict == "not enough":
         if one.loss is None:
             return "nothing tells how much runs vary: give several runs"
@@ -113,6 +113,9 @@ def _shown(figure: float | None, one: GateCell) -> str:
 
 def disturbed(one: Disturbance) -> str:
     """Who disturbed what."""
+    if one.apart is not None:
+        before, after = (f"{seconds * 1e9:.0f} ns" for seconds in one.apart)
+        return f"its host ran virtual CPUs {after} apart, {before} in the baseline"
     number = "" if one.pid is None else f" (pid {one.pid})"
     if one.device is not None:
         return f"another process{number} used {one.device} in one of them"
