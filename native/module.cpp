@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -32,6 +33,7 @@
 #include "race.hpp"
 #include "team.hpp"
 #include "touch.hpp"
+#include "ucx.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -267,6 +269,34 @@ void bind_calls(nb::module_& module) {
   module.attr("ENDED") = kEnded;
 }
 
+using UcxFields = std::tuple<std::uintptr_t, std::uintptr_t, std::uintptr_t, std::uintptr_t,
+                             std::size_t, std::uintptr_t, std::uint64_t, std::uint64_t, bool, bool>;
+
+void bind_ucx(nb::module_& module) {
+  nb::class_<ucx::Copies>(module, "UcxCopies")
+      .def(
+          "__init__",
+          [](ucx::Copies* self, const std::map<std::string, std::uintptr_t>& functions,
+             const std::vector<UcxFields>& given, std::int64_t loops, std::size_t window) {
+            if (loops < 1) throw std::invalid_argument("loops must be at least 1");
+            std::vector<ucx::Part> parts;
+            for (const auto& fields : given) {
+              parts.push_back(std::make_from_tuple<ucx::Part>(fields));
+            }
+            new (self) ucx::Copies(ucx::Functions(functions), std::move(parts),
+                                   static_cast<std::uint64_t>(loops), window);
+          },
+          "functions"_a, "parts"_a, "loops"_a, "window"_a)
+      .def("run_for", &ucx::Copies::run_for, "seconds"_a, "silent"_a, Unlocked())
+      .def_prop_ro("failure",
+                   [](const ucx::Copies& self) {
+                     const ucx::Failure& failure = self.failure();
+                     return nb::make_tuple(failure.call, failure.status, failure.part);
+                   })
+      .def_prop_ro("silent", [](const ucx::Copies& self) { return self.failure().silent; })
+      .def_prop_ro("ended", &ucx::Copies::ended);
+}
+
 std::byte* cycle_at(std::uintptr_t address, std::size_t size) {
   if (size < kLink) throw std::invalid_argument("a cycle takes at least one line");
   return at(address, size);
@@ -355,4 +385,5 @@ NB_MODULE(_native, module) {
   linkgauge::bind_chase(module);
   linkgauge::bind_ping_pong(module);
   linkgauge::bind_primes(module);
+  linkgauge::bind_ucx(module);
 }

@@ -8,7 +8,7 @@ be had raises OSError. Every call that may take long releases the GIL.
 """
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 class Kind(enum.IntEnum):
     """How host memory is backed."""
@@ -449,3 +449,37 @@ def find_primes(cpus: Sequence[int], limit: int, events: int) -> list[PrimesThre
     comes in their order. Raises ValueError for less than one event, and OSError where a thread
     cannot be started or pinned.
     """
+
+class UcxCopies:
+    """Copies by UCX at the same time, with no Python inside: ``loops`` of each, of which at most
+    ``window`` are under way.
+
+    ``functions`` has the addresses of UCX's functions by their names. A part is a worker, an end, a
+    key, one's own address, a size, the own memory's handle (0: none), the other rank's address, a
+    tag, whether it puts (else it gets), and whether it moves at all: one that does begins all
+    copies, flushes, and says so by a word with the tag, until which the other one makes progress.
+    All but the numbers of bytes are addresses of this process, or UCX's own. Raises ValueError for
+    no parts, loops, window or bytes, and RuntimeError for a function that is missing.
+    """
+
+    def __init__(
+        self,
+        functions: Mapping[str, int],
+        parts: Sequence[tuple[int, int, int, int, int, int, int, int, bool, bool]],
+        loops: int,
+        window: int,
+    ) -> None: ...
+    def run_for(self, seconds: float, silent: float) -> bool:
+        """Go on until all is done or something has failed, for about so many seconds at most;
+        return whether it is over. Silence of more than ``silent`` seconds is a failure, too."""
+    @property
+    def failure(self) -> tuple[str, int, int]:
+        """The call that failed, its status, and the place of its part; the call is empty if none
+        has."""
+    @property
+    def silent(self) -> bool:
+        """Whether nothing has happened for too long."""
+    @property
+    def ended(self) -> list[float]:
+        """When all bytes of each part that moves were there, in seconds of CLOCK_MONOTONIC; 0 for
+        the others."""

@@ -3,67 +3,14 @@
 import shutil
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from linkgauge.backends.protocol import Pattern
-from linkgauge.cluster import net, nic_links, ucx, ucx_copies
-from linkgauge.cluster.launch import Launch
-from linkgauge.cluster.messages import Allocate, Begin, Lent, SharedCopy
-from linkgauge.cluster.net import NetMember
-from linkgauge.machine.interfaces import read_interfaces
+from linkgauge.cluster import net, nic_links, ucx
+from linkgauge.cluster.messages import Begin
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
-
-SIZE = 100_003
-"""Bytes: no stream's part is like another's."""
-WORDS = Pattern.WORDS
-
-
-class Pair:
-    """Two members, whose calls run at the same time."""
-
-    def __init__(self, silent=15.0):
-        nics = read_interfaces()
-        self.members = [NetMember(Launch(rank, 2), nics, silent) for rank in (0, 1)]
-        # UCX is used by one thread of a member alone.
-        self._threads = [ThreadPoolExecutor(1) for _ in self.members]
-        self._number = 0
-
-    def by(self, rank, call, *arguments):
-        """A call by the member's thread."""
-        return self._threads[rank].submit(call, *arguments).result()
-
-    def both(self, call):
-        """What each member's call gives, or raises."""
-        futures = [
-            thread.submit(call, member)
-            for thread, member in zip(self._threads, self.members, strict=True)
-        ]
-        return [future.exception() or future.result() for future in futures]
-
-    def copy(self, text, seed=7):
-        transfer = parse_transfer(text)
-        lent = []
-        for memory, inverted in ((transfer.source, False), (transfer.destination, True)):
-            self._number += 1
-            owner = self.members[memory.rank]
-            asked = Allocate(self._number, memory, SIZE, transfer.engine)
-            allocated = self.by(memory.rank, owner.allocate, asked)
-            owner.fill(self._number, SIZE, WORDS, seed, inverted)
-            lent.append(Lent(self._number, memory, SIZE, allocated.handle))
-        return SharedCopy(transfer, *lent, SIZE, seed)
-
-    def mismatch(self, copy):
-        there = copy.destination
-        owner = self.members[there.memory.rank]
-        return owner.first_mismatch(there.number, SIZE, WORDS, copy.seed)
-
-    def close(self):
-        self.both(lambda member: member.close())
-        for thread in self._threads:
-            thread.shutdown()
+from net_ranks import Pair, run, without_ucx
 
 
 @pytest.fixture
@@ -75,21 +22,6 @@ def pair(request):
 
 impatient = pytest.mark.parametrize("pair", [(0.3,)], indirect=True)
 """Members that wait for nobody who is silent for longer."""
-
-
-def run(pair, copies, operation="copy", loops=3):
-    prepared = pair.both(lambda member: member.prepare(copies, operation))
-    assert not any(isinstance(one, Exception) for one in prepared), prepared
-    pair.both(lambda member: member.arm(loops, 1))
-    return prepared, pair.both(lambda member: member.begin(Begin()))
-
-
-def without_ucx():
-    try:
-        ucx.library()
-    except Unsupported as missing:
-        return str(missing)
-    return ""
 
 
 needs_ucx = pytest.mark.skipif(bool(without_ucx()), reason=without_ucx())
@@ -139,8 +71,7 @@ class TestUcx:
         assert (put.split(": ")[1], get.split(": ")[1]) == ("ucp_put_nbx", "ucp_get_nbx")
 
     @impatient
-    def test_one_that_falls_silent_is_named(self, pair, monkeypatch):
-        monkeypatch.setattr(ucx_copies, "_LOOKS", 8)
+    def test_one_that_falls_silent_is_named(self, pair):
         copy = pair.copy("host:0@0 -> host:0@1 by nic:0.ucx")
         pair.both(lambda member: member.prepare([copy], "copy"))
         pair.members[1].arm(1, 1)
@@ -228,8 +159,8 @@ def test_one_that_hangs_up_is_named(pair):
     [
         ("host:0@0 -> host:0@1 by rma", "network interfaces move bytes one way, by tcp, ucx"),
         ("host:0@0 <-> host:0@1 by nic:0.tcp", "one way"),
-        ("host:0/huge@0 -> host:0@1 by nic:0.tcp", "networks join pinned host memories"),
-        ("cuda:0@0 -> cuda:0@1 by nic:0.tcp", "networks join pinned host memories"),
+        ("host:0/huge@0 -> host:0@1 by nic:0.tcp", "tcp joins pinned host memory"),
+        ("cuda:0@0 -> cuda:0@1 by nic:0.tcp", "tcp joins pinned host memory"),
     ],
 )
 def test_what_it_does_not_do_is_refused(pair, text, words):

@@ -24,6 +24,8 @@ KNOWN = (*ACCELERATORS, *ON_REQUEST)
 """All backends with devices."""
 SHAPED = ("cuda",)
 """Backends that apply `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
+GPUS = "cuda"
+"""The backend of GPUs that several processes measure with."""
 ACROSS_RANKS = "mpi"
 """What several processes without devices measure: the memories of their hosts, by MPI."""
 SIMULATED = "sim"

@@ -9,13 +9,15 @@ reaches all others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import permutations
 from typing import ClassVar, NamedTuple
 
 import msgspec
 
+from linkgauge.backends import GPUS
 from linkgauge.model.memory import NETWORK, NIC, Memory
-from linkgauge.model.nics import able_nics, rdma_nics, usual_nic
+from linkgauge.model.nics import able_nics, nearest_nic, rdma_nics, usual_nic
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.outside import OUTSIDE, OutsideOperation
 from linkgauge.model.ranks import Rank
@@ -60,8 +62,9 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """A benchmark over the interfaces of all ranks, which copy by `kind`. Its cells are `at_once`,
-    or one after another; a copy has so many `streams`."""
+    """A benchmark over the interfaces of all ranks, which copy by `kind` between their hosts'
+    memories, or between those of their `gpus`. Its cells are `at_once`, or one after another; a
+    copy has so many `streams`."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -71,15 +74,20 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     streams: int | None = None
     at_once: bool = False
     of_pairs: bool = True
+    gpus: bool = False
 
     on_host: ClassVar[bool] = False
     across_ranks: ClassVar[bool] = True
-    over_nics: ClassVar[bool] = True
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        return fabrics[:1] or of_host
+        """The ranks, with their GPUs as devices if it is between these."""
+        chosen = fabrics[:1] or of_host
+        if not self.gpus or chosen[0].backend != NETWORK:
+            return chosen
+        gpus = [device for each in fabrics if each.backend == GPUS for device in each.devices]
+        return [msgspec.structs.replace(chosen[0], devices=tuple(gpus))]
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         reason = self._reason(fabric)
@@ -104,6 +112,8 @@ class OverNics(Sweep, frozen=True, kw_only=True):
             return f"needs several processes, and no other kind of benchmark beside it: {several}"
         if len(fabric.ranks) < 2:
             return "needs two ranks"
+        if self.gpus and len(fabric.devices) < len(fabric.ranks):
+            return "needs a GPU in each rank: linkgauge devices says what is missing"
         for rank in fabric.ranks:
             if self.kind == "rdma":
                 if not rdma_nics(rank):
@@ -134,12 +144,12 @@ class OverNics(Sweep, frozen=True, kw_only=True):
         return Transfer(near.memory, far.memory, Engine(owner, self.kind, self.streams, other))
 
 
-def _usual(fabric: DeviceSet, *, rdma: bool = False) -> list[Port]:
-    """The interface by which each rank usually reaches others."""
+def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list[Port]:
+    """The interface by which each rank usually reaches others; with GPUs the one next to its."""
     found = []
     for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
         able = rdma_nics(rank) if rdma else able_nics(rank, fabric.ranks)
-        nic = usual_nic(rank, able, device.near)
+        nic = (nearest_nic if gpus else usual_nic)(rank, able, device.near)
         found.append(Port(rank.number, nic or 0, parse_memory(device.memory)))
     return found
 
@@ -156,14 +166,14 @@ def _all(fabric: DeviceSet) -> list[list[Port]]:
     return [ports(*one) for one in zip(fabric.ranks, able, memories, strict=True)]
 
 
-def _pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
-    for near, far in permutations(_usual(fabric), 2):
+def _pairs(
+    fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False
+) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
+    for near, far in permutations(_usual(fabric, rdma=rdma, gpus=gpus), 2):
         yield str(near.rank), str(far.rank), ((near, far),)
 
 
-def _rdma_pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
-    for near, far in permutations(_usual(fabric, rdma=True), 2):
-        yield str(near.rank), str(far.rank), ((near, far),)
+_rdma_pairs = partial(_pairs, rdma=True)
 
 
 def _both_ways(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
@@ -221,6 +231,10 @@ OVER_NICS: tuple[OverNics, ...] = (
          report=Report.LATENCY, operation="flag-ping-pong", unit=LATENCY, size=FLAG_BYTES),
     _row("ucx", "UCX's TCP over one interface, rank(row) -> rank(column)", _pairs, kind="ucx"),
     _row("rdma", "RDMA by UCX, rank(row) -> rank(column)", _rdma_pairs, kind="rdma"),
+    _row("ucx_gpus", "UCX's TCP over the interface next to each GPU, rank(row) -> rank(column)",
+         partial(_pairs, gpus=True), kind="ucx", gpus=True),
+    _row("rdma_gpus", "RDMA by UCX over the interface next to each GPU, rank(row) -> rank(column)",
+         partial(_pairs, rdma=True, gpus=True), kind="rdma", gpus=True),
     _row("tcp_iperf3", "iperf3, one stream, rank(row) -> rank(column)", _pairs,
          operation="iperf3"),
     _row("tcp_iperf3_streams", f"iperf3, {STREAMS} streams, rank(row) -> rank(column)", _pairs,

@@ -143,8 +143,6 @@ class Row(msgspec.Struct, frozen=True):
     profiles: tuple[Profile, ...] = GENERAL
     across_ranks: bool = False
 
-    over_nics: ClassVar[bool] = False
-
     @property
     def on_host(self) -> bool:
         return self.layout is Layout.NODES
@@ -263,7 +261,6 @@ class Sweep(msgspec.Struct, frozen=True):
     on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False
     across_ranks: ClassVar[bool] = False
-    over_nics: ClassVar[bool] = False
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]

@@ -28,7 +28,6 @@ from linkgauge.model.errors import (
     Unsupported,
 )
 from linkgauge.model.machine import Device
-from linkgauge.model.memory import NETWORK
 
 from . import messages
 from .launch import Launch
@@ -125,13 +124,16 @@ class Agent:
 
     def open(self, command: messages.Open) -> Present:
         try:
-            member = open_member(command.backend, self._launch, command.settings)
+            member = open_member(
+                command.backend, self._launch, command.settings, with_gpu=command.with_gpu
+            )
         except (Unsupported, InputError) as problem:
             return Present(None, str(problem))
         self._made.callback(member.close)
         self._opened = member
-        if command.backend == NETWORK and isinstance(member, HasInterfaces):
-            return Present(member.device(), nics=tuple(member.nics))
+        if isinstance(member, HasInterfaces):
+            nics = tuple(member.nics)
+            return Present(member.device(), nics=nics, gpu=member.gpu, lacks_gpu=member.lacks_gpu)
         return Present(member.device())
 
     def simulate(self, command: messages.Enter | messages.Virtual) -> float | None:
@@ -145,7 +147,9 @@ class Agent:
 
     def hold(self, _: messages.Hold) -> None:
         """Raises DeviceBusy if another run holds the member's device."""
-        device: Device = self._member.device()
+        member = self._member
+        beside = member.gpu if isinstance(member, HasInterfaces) else None
+        device: Device = beside or member.device()
         key = device.pci or device.uuid
         if key:
             self._made.enter_context(hold({key: device.memory}))

@@ -69,9 +69,12 @@ class Member(Protocol):
 
 @runtime_checkable
 class HasInterfaces(Protocol):
-    """A member that measures with the network interfaces of its machine."""
+    """A member that measures with the network interfaces of its machine and, if it was asked to,
+    with its GPU: `lacks_gpu` says why it has none."""
 
     nics: Sequence[Interface]
+    gpu: Device | None
+    lacks_gpu: str | None
 
 
 def await_time(at: float | None) -> float:

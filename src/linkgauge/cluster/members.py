@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from linkgauge.backends.torch import TorchBackend
 
 
-def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
-    """The member of this rank. Raises Unsupported or InputError, in one line, if it has no such
-    device."""
+def open_member(
+    backend: str, launch: Launch, settings: Settings, *, with_gpu: bool = False
+) -> Member:
+    """The member of this rank; one with network interfaces has a GPU beside them `with_gpu`. Raises
+    Unsupported or InputError, in one line, if it has no such device."""
     if backend == ACROSS_RANKS:
         from .mpi import open_mpi
 
@@ -34,7 +36,7 @@ def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
     if backend == NETWORK:
         from .net import open_net
 
-        return open_net(launch, settings)
+        return open_net(launch, settings, with_gpu=with_gpu)
     if backend == SIMULATED:
         return SimMember(launch.rank, settings)
     if backend == "cuda":

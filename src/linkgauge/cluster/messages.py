@@ -52,19 +52,23 @@ class Doing(msgspec.Struct, frozen=True, tag=True):
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
-    """Open what the member measures with: its device of this backend. Answered by `Present`."""
+    """Open what the member measures with: its device of this backend, beside network interfaces
+    with its GPU if it is asked for. Answered by `Present`."""
 
     backend: str
     settings: Settings
+    with_gpu: bool = False
 
 
 class Present(msgspec.Struct, frozen=True):
     """The member's device; or the `problem` that leaves it without one. With `nics`, the network
-    interfaces that it measures with."""
+    interfaces that it measures with, and the GPU beside them, or why there is none."""
 
     device: Device | None
     problem: str | None = None
     nics: tuple[Interface, ...] = ()
+    gpu: Device | None = None
+    lacks_gpu: str | None = None
 
 
 class Hold(msgspec.Struct, frozen=True, tag=True):

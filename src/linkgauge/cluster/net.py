@@ -1,4 +1,5 @@
-"""Members whose network interfaces move bytes between their hosts' memories, by TCP or UCX.
+"""Members whose network interfaces move bytes between their hosts' memories, by TCP or UCX, and
+those of their GPUs, by UCX.
 
 By TCP, the engine's rank times: from before its first call until the last byte is there, of which
 the destination's word is the proof if the source has the engine. A copy of several streams has as
@@ -10,56 +11,61 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from ctypes import c_void_p
 from pathlib import Path
 
 import msgspec
 
-from linkgauge import _native
-from linkgauge.backends import native
+from linkgauge.backends import GPUS
 from linkgauge.backends.protocol import Pace, Pattern, Wrong
 from linkgauge.backends.rules import check_alone, lacking
-from linkgauge.machine.interfaces import read_interfaces
+from linkgauge.machine.interfaces import from_device, read_interfaces
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Interface, Inventory
 from linkgauge.model.machine import Device
-from linkgauge.model.memory import NETWORK
+from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.nics import nic_ends
 from linkgauge.model.outside import OUTSIDE
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import NIC_ENGINES, Operation, Transfer
 
-from . import ucx_copies
-from .host_memory import HostMemory
 from .launch import Launch
 from .member import await_time
 from .messages import Allocate, Allocated, Begin, Ended, Prepared, SharedCopy
+from .net_memory import NetGpu, NetMemory, open_gpu
 from .nic_links import SILENT_SECONDS, Door, Key, decode, is_by_tcp, keys_of
 from .nic_streams import Bounce, Stream, carry_out
 from .outside import Call, Outside, Tool
 from .outside_tools import tool_of
-from .ucx import Worker, library, version
-from .ucx_copies import BY_UCX, Part, Workers
+from .ucx import NO_RDMA, Worker, lacks_rdma, library, version
+from .ucx_copies import BY_UCX, Copies, Part, Workers
 
 PACE = Pace(seconds=0.02, loops=2)
 
 
 class NetMember:
-    """This process, its host's memory, and the interfaces `nics` of its network namespace. Nobody
-    is waited for who is `silent` for so many seconds."""
+    """This process, its host's memory, its `gpu` if it measures with one, and the interfaces `nics`
+    of its network namespace. Nobody is waited for who is `silent` for so many seconds."""
 
     others_wait = False
 
     def __init__(
-        self, launch: Launch, nics: Sequence[Interface], silent: float = SILENT_SECONDS
+        self,
+        launch: Launch,
+        nics: Sequence[Interface],
+        silent: float = SILENT_SECONDS,
+        gpu: NetGpu | None = None,
+        lacks_gpu: str | None = None,
     ) -> None:
         self._rank = launch.rank
-        self._host = HostMemory(launch.rank)
+        self._memory = NetMemory(launch.rank, gpu)
+        self.gpu = None if gpu is None else gpu.device()
+        self.lacks_gpu = lacks_gpu
         self.nics = nics
         self._silent = silent
         self._door = Door(nics, silent)
-        self._pages: dict[int, _native.Memory] = {}
-        self._workers = Workers(nics)
+        self._workers = Workers(nics, with_gpu=gpu is not None)
         self._mapped: dict[int, tuple[Worker, c_void_p]] = {}
         """What UCX lets other ranks reach, by the buffer's number."""
         self._parts: list[Part] = []
@@ -73,22 +79,26 @@ class NetMember:
         """Nobody depends on that."""
 
     def device(self) -> Device:
-        return self._host.device("TCP, UCX")
+        return self._memory.host.device("TCP, UCX")
 
     def look(self) -> Inventory:
-        return Inventory()
+        return Inventory() if self._memory.gpu is None else self._memory.gpu.look()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         """What no interfaces do. Whether these can is rank 0's to say, which knows both ends."""
         if transfer.engine.kind not in NIC_ENGINES or transfer.both_ways:
             return f"{transfer}: network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
-        if any(memory.kind or not memory.is_host for memory in transfer.memories):
-            return f"{transfer}: networks join pinned host memories here"
-        if transfer.engine.kind in BY_UCX:
+        by_ucx = transfer.engine.kind in BY_UCX
+        if not all(_is_joined(memory, by_ucx) for memory in transfer.memories):
+            more = f" and memory of GPUs ({GPUS})" if by_ucx else ""
+            return f"{transfer}: {transfer.engine.kind} joins pinned host memory{more}"
+        if by_ucx:
             try:
                 library()
             except Unsupported as missing:
                 return missing
+            if transfer.engine.kind == "rdma" and lacks_rdma():
+                return Unsupported(NO_RDMA)
         return None
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
@@ -98,37 +108,31 @@ class NetMember:
         return (f"by {version()}: {'ucp_put_nbx' if pushes else 'ucp_get_nbx'}",)
 
     def allocate(self, command: Allocate) -> Allocated:
-        pages, allocated = self._host.allocate(command)
-        self._pages[command.number] = pages
+        allocated = self._memory.allocate(command)
         mapped = None
         if command.engine.kind in BY_UCX:
+            self._memory.enter()
             worker = self._workers.of_engine(command.engine, self._rank)
-            handle, mapped = worker.map(pages.address, command.size)
+            address, space = self._memory.address(command.number), command.memory.space
+            handle, mapped = worker.map(address, command.size, space)
             self._mapped[command.number] = worker, handle
         return msgspec.structs.replace(allocated, handle=self._door.handle(mapped))
 
     def free(self, number: int) -> None:
         if number in self._mapped:
+            self._memory.enter()
             worker, handle = self._mapped.pop(number)
             worker.unmap(handle)
-        pages = self._pages.pop(number, None)
-        if pages is not None:
-            pages.close()
+        self._memory.free(number)
 
     def fill(self, number: int, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        native.fill(self._address(number), size, pattern, seed, inverted, self._host.cpus)
+        self._memory.fill(number, size, pattern, seed, inverted)
 
     def first_mismatch(self, number: int, size: int, pattern: Pattern, seed: int) -> int | None:
-        address = self._address(number)
-        return native.first_mismatch(address, size, pattern, seed, self._host.cpus)
+        return self._memory.first_mismatch(number, size, pattern, seed)
 
     def checksum(self, number: int, size: int) -> int:
-        return native.checksum(self._address(number), size, self._host.cpus)
-
-    def _address(self, number: int) -> int:
-        if number not in self._pages:
-            raise BackendError("buffer", f"number {number} is not allocated here")
-        return self._pages[number].address
+        return self._memory.checksum(number, size)
 
     def token(self) -> bytes:
         raise Unsupported(f"backend {NETWORK} founds no groups of ranks")
@@ -194,10 +198,11 @@ class NetMember:
         there = decode(other.handle).mapped
         if there is None:
             raise BackendError("UCX", f"{transfer}: buffer {other.number} is not mapped")
-        worker, address = self._workers.of(transfer, self._rank), self._address(own.number)
+        worker, handle = self._mapped[own.number]
+        memory = (self._memory.address(own.number), copy.size, handle.value or 0)
         moves = transfer.engine.owner.rank == self._rank
         tag = source.number << 32 | place
-        return Part(place, transfer, worker, address, copy.size, there, sends, moves, tag)
+        return Part(place, transfer, worker, *memory, there, sends, moves, tag)
 
     def _streams_of(self, place: int, copy: SharedCopy) -> list[Stream]:
         """This rank's ends of a copy's streams, each of which has a part of its bytes."""
@@ -206,7 +211,7 @@ class NetMember:
         lent = copy.source if sends else copy.destination
         if lent is None:
             raise Unsupported(f"{transfer}: moves nothing between ranks")
-        address = self._address(lent.number)
+        address = self._memory.address(lent.number)
         keys = list(keys_of(place, copy))
         if copy.size < len(keys):
             raise Unsupported(f"{transfer}: {copy.size} bytes are fewer than streams")
@@ -242,11 +247,14 @@ class NetMember:
         """UCX is used by this thread alone, and connections beside it by others."""
         if not self._parts:
             return carry_out(self._streams, self._loops, at)
+        self._memory.enter()
+        copies = Copies(self._parts, self._loops, self._silent)
+        if not self._streams:
+            return await_time(at), copies.run()
         with ThreadPoolExecutor(1) as beside:
             by_tcp = beside.submit(carry_out, self._streams, self._loops, at)
             opened = await_time(at)
-            ends = ucx_copies.carry_out(self._parts, self._loops, self._workers, self._silent)
-            return opened, ends | by_tcp.result()[1]
+            return opened, copies.run() | by_tcp.result()[1]
 
     def iterate(self, count: int) -> tuple[float, ...]:
         raise BackendError("collective", "none is prepared")
@@ -268,13 +276,29 @@ class NetMember:
 
     def close(self) -> None:
         self.close_group()
-        for number in tuple(self._pages):
+        for number in tuple(self._mapped):
             self.free(number)
+        with suppress(BackendError):  # of a GPU that is lost
+            self._memory.enter()
         self._workers.close()
+        self._memory.close()
         self._door.close()
 
 
-def open_net(launch: Launch, settings: Settings) -> NetMember:
+def _is_joined(memory: Memory, by_ucx: bool) -> bool:
+    return not memory.kind and (memory.is_host or (by_ucx and memory.space == GPUS))
+
+
+def open_net(launch: Launch, settings: Settings, *, with_gpu: bool = False) -> NetMember:
     """The time that an answer may take, if it was given, is the time that silence may."""
     silent = min(settings.timeout or SILENT_SECONDS, SILENT_SECONDS)
-    return NetMember(launch, read_interfaces(), silent)
+    gpu, lacks = None, None
+    if with_gpu:
+        try:
+            gpu = open_gpu(launch, settings)
+        except Unsupported as why:
+            lacks = str(why)
+    nics = read_interfaces()
+    if gpu is not None:
+        nics = from_device(nics, gpu.device().pci)
+    return NetMember(launch, nics, silent, gpu, lacks)

@@ -19,7 +19,7 @@ from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Pattern, Timi
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
 from linkgauge.model.machine import Device
-from linkgauge.model.memory import Memory
+from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.nics import nic_problem
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import NIC_ENGINES, Engine, EngineKind, Operation, Transfer
@@ -94,6 +94,8 @@ class RankBackend:
         return self._devices
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        if transfer.engine.kind in NIC_ENGINES and self.name != NETWORK:
+            return f"{transfer}: {transfer.engine.kind} is measured without engines of other kinds"
         is_part = transfer.engine.kind == "ccl" and self.name in FOUNDED
         if is_part and str(transfer.source) in self._shared:
             return "ranks share a GPU: NCCL needs one for each"

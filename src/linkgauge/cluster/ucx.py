@@ -10,23 +10,28 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.util
-from collections.abc import Callable
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
+import os
+from collections.abc import Callable, Mapping
+from ctypes import POINTER, byref, c_byte, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
+from linkgauge.backends.iterations import address_of
 from linkgauge.model.errors import BackendError, Unsupported
 
 _API = (1, 12)
 _TAG, _RMA = 1 << 0, 1 << 1
-_IN_PROGRESS = 1
-_ALL_TAGS = (1 << 64) - 1
-_MOST_ERROR = 4096
-"""Pointers above the last so many bytes are errors, negated."""
+_ADDRESS, _LENGTH, _MEMORY_TYPE = 1 << 0, 1 << 1, 1 << 4
+"""Fields of ucp_mem_map_params_t."""
+_MEMORY_TYPES = {"host": 0, "cuda": 1}
+"""ucs_memory_type_t, by the space of a memory."""
 MISSING = "no UCX here (libucp.so.0): pip install '.[ucx]'"
+_OF_SYSTEM = "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY"
+"""The wheel's own variable, which has the system's library used in place of it."""
+NO_RDMA = f"the wheel's UCX has no RDMA: {_OF_SYSTEM}=true uses the system's (Debian: libucx0)"
 
 
 class _Params(ctypes.Structure):
@@ -47,17 +52,10 @@ class _EndParams(ctypes.Structure):
 
 class _MapParams(ctypes.Structure):
     _fields_ = (
-        ("mask", c_uint64), ("address", c_void_p), ("length", c_size_t), ("rest", c_uint64 * 13),
+        ("mask", c_uint64), ("address", c_void_p), ("length", c_size_t), ("flags", c_uint),
+        ("protection", c_uint), ("memory_type", c_uint), ("rest", c_uint64 * 11),
     )  # fmt: skip
 
-
-class _Request(ctypes.Structure):
-    """ucp_request_param_t: without fields, whoever asks polls the request and frees it."""
-
-    _fields_ = (("mask", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("rest", c_uint64 * 15))
-
-
-_PLAIN = _Request()
 
 _STATUS: dict[str, tuple[Any, ...]] = {
     "ucp_init_version": (c_uint, c_uint, POINTER(_Params), c_void_p, POINTER(c_void_p)),
@@ -70,43 +68,46 @@ _STATUS: dict[str, tuple[Any, ...]] = {
     "ucp_mem_unmap": (c_void_p, c_void_p),
     "ucp_rkey_pack": (c_void_p, c_void_p, POINTER(c_void_p), POINTER(c_size_t)),
     "ucp_ep_rkey_unpack": (c_void_p, c_char_p, POINTER(c_void_p)),
-    "ucp_request_check_status": (c_void_p,),
-}
-_POINTERS: dict[str, tuple[Any, ...]] = {
-    "ucp_put_nbx": (c_void_p, c_void_p, c_size_t, c_uint64, c_void_p, POINTER(_Request)),
-    "ucp_get_nbx": (c_void_p, c_void_p, c_size_t, c_uint64, c_void_p, POINTER(_Request)),
-    "ucp_tag_send_nbx": (c_void_p, c_void_p, c_size_t, c_uint64, POINTER(_Request)),
-    "ucp_tag_recv_nbx": (c_void_p, c_void_p, c_size_t, c_uint64, c_uint64, POINTER(_Request)),
-    "ucp_ep_flush_nbx": (c_void_p, POINTER(_Request)),
 }
 _PLAINLY: dict[str, tuple[Any, ...]] = {
-    "ucp_request_free": (c_void_p,),
     "ucp_worker_destroy": (c_void_p,),
     "ucp_cleanup": (c_void_p,),
     "ucp_config_release": (c_void_p,),
     "ucp_rkey_destroy": (c_void_p,),
 }
+_TIMED = (
+    "ucp_put_nbx", "ucp_get_nbx", "ucp_ep_flush_nbx", "ucp_tag_send_nbx", "ucp_tag_recv_nbx",
+    "ucp_worker_progress", "ucp_request_check_status", "ucp_request_cancel", "ucp_request_free",
+)  # fmt: skip
+"""What the native core calls."""
 
 
 @cache
 def library() -> ctypes.CDLL:
     """UCX's, with the types of its functions. Raises Unsupported where there is none."""
+    os.environ.setdefault("UCX_LOG_FILE", "stderr")  # stdout is for results
     spec = importlib.util.find_spec("libucx")
+    of_system = os.environ.get(_OF_SYSTEM, "false").lower() != "false"
     try:
-        if spec is not None and spec.origin is not None:
+        if spec is not None and spec.origin is not None and not of_system:
             importlib.import_module("libucx").load_library()
             lib = ctypes.CDLL(str(Path(spec.origin).parent / "lib" / "libucp.so.0"))
         else:
             lib = ctypes.CDLL("libucp.so.0")
     except OSError as error:
         raise Unsupported(MISSING) from error
-    for functions, kind in ((_STATUS, c_int), (_POINTERS, c_void_p), (_PLAINLY, None)):
+    for functions, kind in ((_STATUS, c_byte), (_PLAINLY, None)):  # ucs_status_t is one byte
         for name, arguments in functions.items():
             function = getattr(lib, name)
             function.argtypes, function.restype = arguments, kind
-    lib.ucp_worker_progress.argtypes, lib.ucp_worker_progress.restype = (c_void_p,), c_uint
     lib.ucp_get_version_string.restype = c_char_p
     return lib
+
+
+def lacks_rdma() -> bool:
+    """Whether it is a wheel's, and without a module for RDMA."""
+    path = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
+    return path.is_absolute() and not any(path.parent.glob("ucx/libuct_ib*"))
 
 
 @cache
@@ -122,10 +123,17 @@ def version() -> str:
     return f"UCX {library().ucp_get_version_string().decode()}"
 
 
-def _check(call: str, status: int) -> None:
-    """Raises BackendError for a status that is an error."""
+@cache
+def timed() -> Mapping[str, int]:
+    """The addresses of the functions that the native core calls."""
+    return {name: address_of(library(), name) for name in _TIMED}
+
+
+def check(call: str, status: int, about: str = "") -> None:
+    """Raises BackendError for a status that is an error; `about` says what it was about."""
     if status < 0:
-        raise BackendError(call, _words()(status).decode())
+        words = _words()(status).decode()
+        raise BackendError(call, f"{about}: {words}" if about else words)
 
 
 class Mapped(msgspec.Struct, frozen=True):
@@ -137,67 +145,24 @@ class Mapped(msgspec.Struct, frozen=True):
     address: int
 
 
-class Pending:
-    """What was begun, until it `is_done`."""
-
-    def __init__(self, call: str, pointer: int | None) -> None:
-        self._call = call
-        self._pointer = pointer or 0
-        if self._pointer > (1 << 64) - _MOST_ERROR:
-            status = self._pointer - (1 << 64)
-            self._pointer = 0
-            _check(call, status)
-
-    @property
-    def is_done(self) -> bool:
-        """Raises BackendError if it failed."""
-        if not self._pointer:
-            return True
-        status = library().ucp_request_check_status(self._pointer)
-        if status == _IN_PROGRESS:
-            return False
-        self.drop()
-        _check(self._call, status)
-        return True
-
-    def drop(self) -> None:
-        if self._pointer:
-            library().ucp_request_free(self._pointer)
-            self._pointer = 0
-
-
 class End:
     """The way to another rank's worker."""
 
     def __init__(self, worker: int, address: bytes) -> None:
         self._keys: dict[bytes, c_void_p] = {}
-        self.handle = c_void_p()
         self._address = ctypes.create_string_buffer(address, len(address))
-        asked = _EndParams(mask=1, address=ctypes.addressof(self._address))
-        _check("ucp_ep_create", library().ucp_ep_create(worker, byref(asked), byref(self.handle)))
+        asked, made = _EndParams(mask=1, address=ctypes.addressof(self._address)), c_void_p()
+        check("ucp_ep_create", library().ucp_ep_create(worker, byref(asked), byref(made)))
+        self.handle = made.value or 0
 
-    def _key(self, packed: bytes) -> c_void_p:
+    def key(self, packed: bytes) -> int:
+        """What reaches the memory that another rank packed this key of."""
         if packed not in self._keys:
             key = c_void_p()
             status = library().ucp_ep_rkey_unpack(self.handle, packed, byref(key))
-            _check("ucp_ep_rkey_unpack", status)
+            check("ucp_ep_rkey_unpack", status)
             self._keys[packed] = key
-        return self._keys[packed]
-
-    def mover(self, own: int, size: int, there: Mapped, *, puts: bool) -> Callable[[], Pending]:
-        """Puts its own bytes there, or gets those that are there, each time that it is called."""
-        call = "ucp_put_nbx" if puts else "ucp_get_nbx"
-        function, key = getattr(library(), call), self._key(there.key)
-        arguments = (self.handle, own, size, there.address, key, byref(_PLAIN))
-        return lambda: Pending(call, function(*arguments))
-
-    def flush(self) -> Pending:
-        """Until all that was put is there."""
-        return Pending("ucp_ep_flush_nbx", library().ucp_ep_flush_nbx(self.handle, byref(_PLAIN)))
-
-    def say(self, word: Any, tag: int) -> Pending:
-        arguments = (self.handle, ctypes.addressof(word), len(word), tag, byref(_PLAIN))
-        return Pending("ucp_tag_send_nbx", library().ucp_tag_send_nbx(*arguments))
+        return self._keys[packed].value or 0
 
     def close(self) -> None:
         """Lets go of its keys; the worker's end is its own."""
@@ -212,49 +177,51 @@ class Worker:
     def __init__(self, settings: dict[str, str]) -> None:
         lib = library()
         config, self._context, self._worker = c_void_p(), c_void_p(), c_void_p()
-        _check("ucp_config_read", lib.ucp_config_read(None, None, byref(config)))
+        check("ucp_config_read", lib.ucp_config_read(None, None, byref(config)))
         try:
             for name, value in settings.items():
                 status = lib.ucp_config_modify(config, name.encode(), value.encode())
-                _check("ucp_config_modify", status)
+                check("ucp_config_modify", status)
             asked = _Params(mask=1, features=_TAG | _RMA)
             status = lib.ucp_init_version(*_API, byref(asked), config, byref(self._context))
-            _check("ucp_init", status)
+            check("ucp_init", status)
         finally:
             lib.ucp_config_release(config)
         status = lib.ucp_worker_create(self._context, byref(_WorkerParams()), byref(self._worker))
-        _check("ucp_worker_create", status)
+        check("ucp_worker_create", status)
         self._ends: dict[bytes, End] = {}
         self._address = self._bytes_of(lib.ucp_worker_get_address, self._worker)
 
     def _bytes_of(self, function: Any, *of: Any) -> bytes:
         found, size = c_void_p(), c_size_t()
-        _check(function.__name__, function(*of, byref(found), byref(size)))
+        check(function.__name__, function(*of, byref(found), byref(size)))
         return ctypes.string_at(found.value or 0, size.value)
 
-    def map(self, address: int, size: int) -> tuple[c_void_p, Mapped]:
-        """The memory's handle here, and what others reach it by."""
+    @property
+    def handle(self) -> int:
+        return self._worker.value or 0
+
+    def map(self, address: int, size: int, space: str = "host") -> tuple[c_void_p, Mapped]:
+        """The memory's handle here, and what others reach it by. UCX would take memory of a GPU
+        that it has not seen being allocated for the host's: it is told."""
         handle, lib = c_void_p(), library()
-        asked = _MapParams(mask=3, address=address, length=size)
-        _check("ucp_mem_map", lib.ucp_mem_map(self._context, byref(asked), byref(handle)))
+        asked = _MapParams(
+            mask=_ADDRESS | _LENGTH | _MEMORY_TYPE,
+            address=address,
+            length=size,
+            memory_type=_MEMORY_TYPES[space],
+        )
+        check("ucp_mem_map", lib.ucp_mem_map(self._context, byref(asked), byref(handle)))
         key = self._bytes_of(lib.ucp_rkey_pack, self._context, handle)
         return handle, Mapped(self._address, key, address)
 
     def unmap(self, handle: c_void_p) -> None:
-        _check("ucp_mem_unmap", library().ucp_mem_unmap(self._context, handle))
+        check("ucp_mem_unmap", library().ucp_mem_unmap(self._context, handle))
 
     def end(self, address: bytes) -> End:
         if address not in self._ends:
-            self._ends[address] = End(self._worker.value or 0, address)
+            self._ends[address] = End(self.handle, address)
         return self._ends[address]
-
-    def hear(self, word: Any, tag: int) -> Pending:
-        arguments = (self._worker, ctypes.addressof(word), len(word), tag, _ALL_TAGS)
-        return Pending("ucp_tag_recv_nbx", library().ucp_tag_recv_nbx(*arguments, byref(_PLAIN)))
-
-    def progress(self) -> int:
-        """What has happened since: 0 if nothing."""
-        return int(library().ucp_worker_progress(self._worker))
 
     def close(self) -> None:
         """The other ranks may be gone: nobody is told."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 import linkgauge
 from linkgauge import __version__
-from linkgauge.backends import ACROSS_RANKS, ON_REQUEST, SIMULATED
+from linkgauge.backends import ACROSS_RANKS, GPUS, ON_REQUEST, SIMULATED
 from linkgauge.backends.protocol import Tried
 from linkgauge.engine.messages import FIRST, Visit
 from linkgauge.engine.reasons import DOING
@@ -26,6 +26,7 @@ from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Phase
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.memory import NETWORK
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import Profiler, Settings
 
@@ -39,7 +40,6 @@ LEAVE_SECONDS = 10.0
 """What all members have to leave in."""
 AGAIN_SECONDS = 0.5
 """Interval at which a device that another run measures is asked for."""
-GPUS = "cuda"
 
 
 class ClusterWorker:
@@ -67,6 +67,9 @@ class ClusterWorker:
     def _survey(self, accelerators: Sequence[str]) -> Machine:
         name, present = self._open(accelerators)
         devices = {number: one.device for number, one in present.items() if one.device}
+        gpus = {number: one.gpu for number, one in present.items() if one.gpu}
+        lacking = [f"{self.links.ranks[n]}: {one.lacks_gpu}" for n, one in present.items()
+                   if one.lacks_gpu]  # fmt: skip
         compared = {rank: compare(self.links, rank) for rank in self.links.all}
         for number, rank in self.links.ranks.items():
             offset, device = compared[number], devices[number]
@@ -80,12 +83,18 @@ class ClusterWorker:
             )
         self.links.goes_on = name == NETWORK  # ranks beside a pair have no part in its copies
         kind = SimRankBackend if name == SIMULATED else RankBackend
-        backend = kind(name, self.links, devices.values(), self._shared(devices))
+        backend = kind(
+            name, self.links, devices.values(), self._shared([*devices.items(), *gpus.items()])
+        )
         simulation = self._settings.simulation
         self._worker.measure_with(backend)
         return Machine(
             host=self._worker.host,
-            devices={name: tuple(devices.values())},
+            devices={
+                name: tuple(devices.values()),
+                **({GPUS: tuple(gpus.values())} if gpus else {}),
+            },
+            unavailable={GPUS: lacking[0]} if lacking else {},
             linkgauge=__version__,
             commit=commit(Path(linkgauge.__file__)),
             python=platform.python_version(),
@@ -95,11 +104,11 @@ class ClusterWorker:
             crowd=None if simulation else self._gathering.crowd,
         )
 
-    def _shared(self, devices: Mapping[int, Device]) -> frozenset[str]:
+    def _shared(self, devices: Sequence[tuple[int, Device]]) -> frozenset[str]:
         """The memories of ranks that have one device in common."""
         keys = {
             device.memory: (self.links.ranks[number].host, device.pci or device.uuid)
-            for number, device in devices.items()
+            for number, device in devices
             if device.pci or device.uuid
         }
         ranks = Counter(keys.values())
@@ -112,7 +121,7 @@ class ClusterWorker:
             return SIMULATED, self._devices(SIMULATED)
         for name in (NETWORK, ACROSS_RANKS, *ON_REQUEST):
             if name in accelerators:
-                return name, self._devices(name)
+                return name, self._devices(name, with_gpus=GPUS in accelerators)
         found = self._ask_for(GPUS)
         without = {rank: one for rank, one in found.items() if one.device is None}
         if not without:
@@ -126,12 +135,12 @@ class ClusterWorker:
             "--backend mpi measures the hosts' memories"
         )
 
-    def _ask_for(self, backend: str) -> dict[int, Present]:
-        return self.links.ask(self.links.all, Open(backend, self._settings), Present)
+    def _ask_for(self, backend: str, *, with_gpus: bool = False) -> dict[int, Present]:
+        return self.links.ask(self.links.all, Open(backend, self._settings, with_gpus), Present)
 
-    def _devices(self, backend: str) -> dict[int, Present]:
+    def _devices(self, backend: str, *, with_gpus: bool = False) -> dict[int, Present]:
         """Raises InputError if a rank has none."""
-        found = dict(sorted(self._ask_for(backend).items()))
+        found = dict(sorted(self._ask_for(backend, with_gpus=with_gpus).items()))
         for rank, present in found.items():
             if present.device is None:
                 raise InputError(f"{self.links.ranks[rank]}: {present.problem}")
@@ -149,7 +158,8 @@ class ClusterWorker:
         """Each device is held by the first rank that has it, until the run is over. Raises
         DeviceBusy if another run measures one; with `wait`, reports it once and waits."""
         first: dict[tuple[str, str], int] = {}
-        for number, device in zip(self.links.all, self.survey(()).all_devices, strict=True):
+        for device in self.survey(()).all_devices:
+            number = parse_memory(device.memory).rank or 0
             if (key := device.pci or device.uuid) and self._settings.simulation is None:
                 first.setdefault((self.links.ranks[number].host, key), number)
         self.links.doing = "taking the devices"

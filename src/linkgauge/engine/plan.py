@@ -340,9 +340,10 @@ def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:
         if problem is not None:
             raise InputError(problem)
         for memory in transfer.memories if owner.is_nic else (*transfer.memories, owner):
+            if memory.place in rooms:
+                continue
             if memory.backend in machine.unavailable:
                 why = machine.unavailable[memory.backend]
                 raise InputError(f"no {memory.place}: {memory.backend}: {why}")
-            if memory.place not in rooms:
-                known = ", ".join(map(str, rooms))
-                raise InputError(f"unknown memory {str(memory.place)!r}: there are {known}")
+            known = ", ".join(map(str, rooms))
+            raise InputError(f"unknown memory {str(memory.place)!r}: there are {known}")

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 import msgspec
 
-from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, KNOWN, SIMULATED
+from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, GPUS, KNOWN, SIMULATED
 from linkgauge.benchmarks.catalog import select
+from linkgauge.benchmarks.network import OverNics
 from linkgauge.benchmarks.scaling import over_counts
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
@@ -64,8 +65,9 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         asked = request.backends
         if rows and all(isinstance(row, ServingRow) for row in rows):
             return ()  # a server needs no accelerator here
-        if rows and not asked and all(row.over_nics for row in rows):
-            return (NETWORK,)
+        over_nics = [row for row in rows if isinstance(row, OverNics)]
+        if rows and asked in ((), (NETWORK,)) and len(over_nics) == len(rows):
+            return (NETWORK, GPUS) if any(row.gpus for row in over_nics) else (NETWORK,)
         if any(works) and BACKEND not in asked and request.settings.simulation is None:
             asked = (BACKEND,) if all(works) else (*(asked or ACCELERATORS), BACKEND)
         return choose_backends(asked, request.settings.simulation)
@@ -123,11 +125,15 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Those that the transfers name; between hosts, MPI if no network interface does it."""
+        """Those that the transfers name; between hosts, MPI if no network interface does it, and
+        UCX does not."""
         named = {place.backend for place in self._places} - {"host"}
-        if not named and self.is_across_ranks:
+        if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
-            named = {NETWORK if kinds <= {*NIC_ENGINES} else ACROSS_RANKS}
+            if kinds <= {*NIC_ENGINES}:
+                named |= {NETWORK}
+            elif not named:
+                named = {ACROSS_RANKS}
         return tuple(sorted(named))
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
@@ -138,6 +144,11 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         check_exists(parsed, machine)
         if any(transfer.engine.kind == "ccl" for transfer in parsed):
             raise InputError("ccl only carries out collectives: linkgauge run all_reduce")
+        for transfer in parsed:
+            if transfer.engine.kind == "ucx" and len({m.rank for m in transfer.memories}) < 2:
+                raise InputError(
+                    f"{transfer}: ucx moves bytes between two ranks, such as @0 and @1"
+                )
         report = Report.TOTAL if len(parsed) > 1 or parsed[0].both_ways else Report.FIRST
         if any(memory.is_staging for transfer in parsed for memory in transfer.memories):
             report = Report.SUM  # host threads run for as long as others do: loops mean nothing

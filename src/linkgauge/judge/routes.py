@@ -8,7 +8,7 @@ from functools import cache
 from linkgauge.model.machine import Machine
 from linkgauge.model.map import Crossing
 from linkgauge.model.memory import Memory
-from linkgauge.model.transfer import Access, Transfer
+from linkgauge.model.transfer import NIC_ENGINES, Access, Transfer
 
 from .dram import Ceilings, HostMemory
 from .fabric_rates import fabric_path
@@ -46,6 +46,8 @@ class Paths:
         part. Raises Unknown."""
         if transfer.engine.kind == "cpu":
             return self._host.by_threads(transfer, size)
+        if transfer.engine.kind in NIC_ENGINES:
+            raise Unknown(f"what {transfer.engine.kind} can carry between two ranks is unknown")
         path = ExpectedPath()
         for memory in transfer.memories:
             path += self._memory(memory, alone)

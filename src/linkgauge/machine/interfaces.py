@@ -10,7 +10,10 @@ import fcntl
 import re
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+
+import msgspec
 
 from linkgauge.model.inventory import Interface
 
@@ -18,6 +21,7 @@ from .network import ADAPTERS
 from .tree import ROOT, Root, hexadecimal, link_name, names_in, number, read_text, resolve
 
 INTERFACES = "sys/class/net"
+_FUNCTIONS = "sys/bus/pci/devices"
 _ADDRESSES_V6 = "proc/net/if_inet6"
 _UP = 1
 """Linux' IFF_UP: somebody has switched the interface on."""
@@ -46,6 +50,30 @@ def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
     taken = {each.rdma for each in known}
     alone = sorted({*names_in(root, ADAPTERS)} - taken)
     return (*known, *(_of_rdma_alone(root, name) for name in alone))
+
+
+def from_device(
+    nics: Iterable[Interface], address: str | None, root: Root = ROOT
+) -> tuple[Interface, ...]:
+    """The interfaces, with their steps over PCI from the device at this address: along the folders
+    of sysfs, up to the bridge that both are below, and down. Null where they have none in
+    common."""
+    start = _way(root, address)
+    return tuple(
+        msgspec.structs.replace(nic, steps=_steps(start, _way(root, nic.pci))) for nic in nics
+    )
+
+
+def _way(root: Root, address: str | None) -> list[str]:
+    """The host bridge, the bridges below it, and the function itself."""
+    real = resolve(root, f"{_FUNCTIONS}/{address}") if address else None
+    return re.findall(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}|[0-9a-f]{4,8}:[^/]+", real or "")
+
+
+def _steps(one: Sequence[str], other: Sequence[str]) -> int | None:
+    alike = (each == its for each, its in zip(one, other, strict=False))
+    shared = len(list(takewhile(bool, alike)))
+    return len(one) + len(other) - 2 * shared if shared else None
 
 
 def _read(root: Root, name: str, devices: dict[str, str]) -> Interface:

@@ -181,8 +181,9 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
 class Interface(msgspec.Struct, frozen=True, kw_only=True):
     """A network interface, `nic:N` by its place in the inventory: whether it is `up` (null:
     unknown), what `kind` of hardware it is (null: another one), its IP addresses, its driver, the
-    rate of its link in bytes/s, the NUMA node and the PCI function of its device, and the device
-    with RDMA that belongs to it; null where there is none, or it is unknown."""
+    rate of its link in bytes/s, the NUMA node and the PCI function of its device, the device with
+    RDMA that belongs to it, and the `steps` over PCI from the GPU of its rank to it; null where
+    there is none, or it is unknown."""
 
     name: str
     up: bool | None = None
@@ -193,6 +194,7 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
     node: int | None = None
     pci: str | None = None
     rdma: str | None = None
+    steps: int | None = None
 
     @property
     def is_loopback(self) -> bool:

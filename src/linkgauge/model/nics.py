@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -109,3 +110,15 @@ def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
         return nic.speed or 0.0, nic.node == node, -at
 
     return max(able, key=merit, default=None)
+
+
+def nearest_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
+    """The interface next to a rank's GPU, of those that are able: the fewest steps over PCI away,
+    of equals on its NUMA node, and then the usual one."""
+
+    def distance(at: int) -> tuple[float, bool]:
+        nic = rank.nics[at]
+        return math.inf if nic.steps is None else nic.steps, nic.node != node
+
+    least = min(map(distance, able), default=None)
+    return usual_nic(rank, [at for at in able if distance(at) == least], node)

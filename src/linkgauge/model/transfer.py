@@ -26,7 +26,7 @@ EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma
 library of collectives, for a rank's part of one: from its send buffer to its receive buffer; and
 what network interfaces do, and UCX by any way that it finds."""
 HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg", "ccl", "ucx")
-DEVICE_ENGINES: tuple[EngineKind, ...] = ("ce", "sm", "ccl")
+DEVICE_ENGINES: tuple[EngineKind, ...] = ("ce", "sm", "ccl", "ucx")
 NIC_ENGINES: tuple[EngineKind, ...] = ("tcp", "ucx", "rdma")
 HandOver = Literal["launch", "sync", "event", "graph-launch", "doorbell"]
 HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
