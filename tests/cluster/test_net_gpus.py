@@ -1,5 +1,5 @@
-"""Ranks move bytes between memories of their GPUs by UCX. The emulator's are the host's, of which UCX
-knows nothing else."""
+"""Ranks move bytes between memories of their GPUs by UCX: of the emulator's, which UCX takes for
+memory of the host."""
 
 import pytest
 

@@ -217,7 +217,7 @@ def all_to_all(*, rails: bool) -> Pairs:
 
 def _row(name: str, title: str, pairs: Pairs, **more: object) -> OverNics:
     settings = {"unit": BANDWIDTH, "profiles": (), **more}
-    prefix = "" if name.startswith("rdma_") else "nic_"
+    prefix = "" if str(more.get("operation")).startswith("ib_") else "nic_"
     return OverNics(f"{prefix}{name}", title, lambda _: iter(()), pairs_of=pairs, **settings)  # type: ignore[arg-type]
 
 
