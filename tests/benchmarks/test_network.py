@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import machine
+from linkgauge.backends import GPUS
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.network import OVER_NICS, strided
 from linkgauge.benchmarks.table import DeviceSet
@@ -88,6 +89,46 @@ def test_rdma_takes_the_interfaces_that_have_it():
     assert cells("nic_rdma", able)["0", "1"] == "host:0@0 -> host:0@1 by nic:2.rdma"
     reason = CATALOG["nic_rdma"].lay_out(fabric(ranks(2))).reason
     assert "rank 0 (node0, process 1) has no network interface that is up" in reason
+
+
+class TestBetweenGpus:
+    def over(self, known, gpus=None, name="nic_rdma_gpus"):
+        hosts = fabric(known)
+        found = tuple(Device(f"cuda:{n}@{n}", "GPU", SIZE, SIZE, near=n) for n in range(len(known)))
+        beside = DeviceSet(GPUS, hosts.nodes, found if gpus is None else gpus, ranks=known)
+        (chosen,) = CATALOG[name].over([hosts, beside], ())
+        return CATALOG[name].lay_out(chosen)
+
+    def ranks(self, *steps):
+        """Two, with interfaces so many steps from their GPUs, the last of which is the fastest."""
+        nics = tuple(
+            Interface(name=f"ib{n}", up=True, rdma=f"mlx5_{n}", addresses=(f"10.0.0.{n}",),
+                      speed=1e9 * n, node=n, steps=far)
+            for n, far in enumerate(steps)
+        )  # fmt: skip
+        return tuple(Rank(number, f"node{number}", 1, nics=nics) for number in (0, 1))
+
+    def test_each_goes_by_the_interface_next_to_it(self):
+        laid_out = self.over(self.ranks(6, 2, 4))
+        assert laid_out.backend == NETWORK
+        assert [str(cell) for cell in laid_out.cells] == [
+            "cuda:0@0 -> cuda:1@1 by nic:1.rdma", "cuda:1@1 -> cuda:0@0 by nic:1.rdma"
+        ]  # fmt: skip
+
+    def test_where_no_way_is_known_by_the_one_on_its_node(self):
+        (there, _) = self.over(self.ranks(None, None, None)).cells
+        assert str(there) == "cuda:0@0 -> cuda:1@1 by nic:0.rdma to nic:1"
+
+    def test_of_equals_by_the_one_on_its_node_and_then_the_fastest(self):
+        (there, back) = self.over(self.ranks(9, None, 9, 9)).cells
+        assert str(there).endswith("by nic:0.rdma to nic:3")
+        assert str(back).endswith("by nic:3.rdma to nic:0")
+
+    @pytest.mark.parametrize("there", [0, 1])
+    def test_each_rank_needs_one(self, there):
+        gpus = tuple(Device(f"cuda:{n}@{n}", "GPU", SIZE, SIZE) for n in range(there))
+        for name in ("nic_rdma_gpus", "nic_ucx_gpus"):
+            assert "needs a GPU in each rank" in self.over(self.ranks(1), gpus, name).reason
 
 
 def test_perftests_table_has_host_and_gpu_memory():

@@ -126,7 +126,7 @@ def _decoded(done, kind):
 @pytest.fixture
 def member(monkeypatch):
     made = FakeMember()
-    monkeypatch.setattr(module, "open_member", lambda backend, launch, settings: made)
+    monkeypatch.setattr(module, "open_member", lambda *_, **__: made)
     return made
 
 
@@ -158,7 +158,7 @@ class TestCommands:
 
     @pytest.mark.parametrize("problem", [Unsupported("no GPU"), InputError("no MPI")])
     def test_open_says_why_it_has_none(self, monkeypatch, problem):
-        def fails(*_):
+        def fails(*_, **__):
             raise problem
 
         monkeypatch.setattr(module, "open_member", fails)

@@ -94,6 +94,13 @@ def test_without_ucx_it_is_said_how_to_get_it(pair, monkeypatch):
     assert "pip install '.[ucx]'" in str(refused)
 
 
+@needs_ucx
+def test_a_wheel_without_rdma_says_how_to_have_it(pair, monkeypatch):
+    monkeypatch.setattr(net, "lacks_rdma", lambda: True)
+    refused = pair.members[0].refusal(parse_transfer("host:0@0 -> host:0@1 by nic:0.rdma"))
+    assert "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY=true" in str(refused)
+
+
 def ucx_missing():
     raise Unsupported(ucx.MISSING)
 

@@ -69,9 +69,15 @@ class TestQuestions:
         said = backend.remarks(transfer)
         assert any("ranks share a device and take turns" in line for line in said) is shared
 
-    def test_of_interfaces_are_answered_by_what_both_ends_have(self, backend, ranks):
+    def test_of_interfaces_are_answered_by_what_both_ends_have(self, links, ranks):
         over = parse_transfer("host:0@0 -> host:0@1 by nic:1.tcp")
-        assert "rank 0 (box) has no nic:1: there are none" in backend.refusal(over)
+        refused = RankBackend("net", links, ()).refusal(over)
+        assert "rank 0 (box) has no nic:1: there are none" in refused
+        assert ranks.of(messages.Refuses) == {}
+
+    def test_of_ucx_are_answered_without_other_engines_beside_it(self, backend, ranks):
+        by_ucx = parse_transfer("cuda:0@0 -> cuda:1@1 by ucx")
+        assert "ucx is measured without engines of other kinds" in backend.refusal(by_ucx)
         assert ranks.of(messages.Refuses) == {}
 
     def test_of_a_rank_that_is_gone_name_it(self, backend, links):

@@ -197,3 +197,26 @@ class TestTorchIsAsked:
         assert tuple(one.memory for one in found.all_devices) == listed
         Session(RunRequest(settings=Settings(sizes=(1,)), backends=("opencl",)), workers)
         assert asked[2:] == [("opencl",)]
+
+
+@pytest.mark.parametrize(
+    ("what", "backends"),
+    [
+        (Written("host:0@0 -> host:0@1 by ucx"), ("net",)),
+        (Written("cuda:0@0 -> cuda:1@1 by ucx"), ("cuda", "net")),
+        (Written("host:0@0 -> cuda:1@1 by nic:0.rdma"), ("cuda", "net")),
+        (Written("cuda:0@0 -> cuda:1@1 by ce"), ("cuda",)),
+        (Written("host:0@0 -> host:0@1 by rma"), ("mpi",)),
+        (Selection(("nic_ucx",)), ("net",)),
+        (Selection(("nic_tcp", "nic_rdma_gpus")), ("net", "cuda")),
+    ],
+    ids=str,
+)
+def test_ranks_open_what_their_transfers_need(what, backends):
+    assert what.accelerators(RunRequest(what=what)) == backends
+
+
+def test_ucx_moves_nothing_within_one_process():
+    request = RunRequest(what=Written("host:0 -> host:0 by ucx"), settings=SETTINGS)
+    with pytest.raises(InputError, match="ucx moves bytes between two ranks"):
+        measured(request)

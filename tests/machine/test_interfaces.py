@@ -1,9 +1,11 @@
 """Network interfaces are read from sysfs, in the kernel's order."""
 
+from typing import ClassVar
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.machine.interfaces import INTERFACES, read_interfaces
+from linkgauge.machine.interfaces import INTERFACES, from_device, read_interfaces
 from linkgauge.machine.network import ADAPTERS
 from linkgauge.machine.tree import Captured
 from linkgauge.model.inventory import Interface
@@ -94,3 +96,28 @@ def test_this_machines_loopback_has_its_address():
 def test_no_files_content_raises(files, inet6):  # fmt: skip
     tree = {f"{INTERFACES}/eth0/{name}": content for name, content in files.items()}
     read_interfaces(Captured({**tree, "proc/net/if_inet6": inet6}))
+
+
+class TestFromADevice:
+    """Below one host bridge: a switch with a GPU and ports; another port; one below another."""
+
+    PATHS: ClassVar[dict[str, str]] = {
+        "0000:03:00.0": "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:03:00.0",
+        "0000:04:00.0": "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:02.0/0000:04:00.0",
+        "0000:05:00.1": "pci0000:00/0000:00:02.0/0000:05:00.1",
+        "0000:41:00.0": "pci0000:40/0000:40:01.0/0000:41:00.0",
+    }
+
+    def steps(self, gpu, nics):
+        links = {f"sys/bus/pci/devices/{at}": f"../../../devices/{path}"
+                 for at, path in self.PATHS.items()}  # fmt: skip
+        files = {f"sys/devices/{path}/class": b"0x020000\n" for path in self.PATHS.values()}
+        listed = [Interface(name=f"eth{n}", pci=nic) for n, nic in enumerate(nics)]
+        return [one.steps for one in from_device(listed, gpu, Captured(files, links))]
+
+    def test_steps_lead_up_to_the_bridge_that_both_are_below_and_down(self):
+        assert self.steps("0000:03:00.0", self.PATHS) == [0, 4, 6, None]
+
+    def test_what_has_no_place_on_pci_is_nowhere(self):
+        assert self.steps("0000:03:00.0", [None, "0000:77:00.0"]) == [None, None]
+        assert self.steps(None, self.PATHS) == [None] * 4

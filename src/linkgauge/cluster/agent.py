@@ -28,6 +28,7 @@ from linkgauge.model.errors import (
     Unsupported,
 )
 from linkgauge.model.machine import Device
+from linkgauge.model.memory import NETWORK
 
 from . import messages
 from .launch import Launch
@@ -55,6 +56,8 @@ class Agent:
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._made = ExitStack()
         self._opened: Member | None = None
+        self._gpu: Device | None = None
+        """What the member measures with beside network interfaces."""
 
     def serve(self) -> None:
         """Until rank 0 says that the run is over, or is gone."""
@@ -131,7 +134,8 @@ class Agent:
             return Present(None, str(problem))
         self._made.callback(member.close)
         self._opened = member
-        if isinstance(member, HasInterfaces):
+        if command.backend == NETWORK and isinstance(member, HasInterfaces):
+            self._gpu = member.gpu
             nics = tuple(member.nics)
             return Present(member.device(), nics=nics, gpu=member.gpu, lacks_gpu=member.lacks_gpu)
         return Present(member.device())
@@ -147,9 +151,7 @@ class Agent:
 
     def hold(self, _: messages.Hold) -> None:
         """Raises DeviceBusy if another run holds the member's device."""
-        member = self._member
-        beside = member.gpu if isinstance(member, HasInterfaces) else None
-        device: Device = beside or member.device()
+        device: Device = self._gpu or self._member.device()
         key = device.pci or device.uuid
         if key:
             self._made.enter_context(hold({key: device.memory}))
