@@ -287,7 +287,7 @@ void bind_ucx(nb::module_& module) {
                                    static_cast<std::uint64_t>(loops), window);
           },
           "functions"_a, "parts"_a, "loops"_a, "window"_a)
-      .def("run_for", &ucx::Copies::run_for, "seconds"_a, "silent"_a, Unlocked())
+      .def("run", &ucx::Copies::run, "silent"_a, Unlocked())
       .def_prop_ro("failure",
                    [](const ucx::Copies& self) {
                      const ucx::Failure& failure = self.failure();

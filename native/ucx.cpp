@@ -183,23 +183,20 @@ bool Copies::step(std::size_t at) {
   return false;
 }
 
-bool Copies::run_for(double seconds, double silent) {
-  const double until = now() + seconds;
-  if (heard_ == 0.0) heard_ = now();
-  bool happened = false;
+void Copies::run(double silent) {
+  double heard = now();
   while (true) {
+    bool happened = false;
     for (int look = 0; look < kLooks; ++look) {
       for (std::size_t at = 0; at < parts_.size() && !is_over(); ++at) happened |= step(at);
-      if (is_over()) return true;
+      if (is_over()) return;
       for (const std::uintptr_t worker : workers_) {
         happened |= functions_.progress(pointer(worker)) != 0;
       }
     }
     const double read = now();
-    if (std::exchange(happened, false)) heard_ = read;
-    failure_.silent = read - heard_ > silent;
-    if (failure_.silent) return true;
-    if (read > until) return false;
+    if (happened) heard = read;
+    failure_.silent = read - heard > silent;
   }
 }
 

@@ -80,9 +80,9 @@ class Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
 
-  // Goes on until all is done or something fails, or for about so many seconds; whether it is over.
-  // It fails once nothing has happened for `silent` seconds.
-  bool run_for(double seconds, double silent);
+  // Until all is done or something fails, as it does once nothing has happened for `silent`
+  // seconds.
+  void run(double silent);
 
   const Failure& failure() const { return failure_; }
   // Of each part that moves, when all its bytes were there, in seconds of CLOCK_MONOTONIC; else 0.
@@ -105,7 +105,6 @@ class Copies {
   std::size_t window_;
   std::size_t left_;
   Failure failure_;
-  double heard_ = 0.0;  // when something happened last, 0 before the first look
 };
 
 }  // namespace linkgauge::ucx

@@ -105,7 +105,7 @@ constexpr double kLong = 60.0;
 
 ucx::Failure run(const std::vector<ucx::Part>& parts, double silent = kLong) {
   ucx::Copies copies(ucx::Functions(functions()), parts, kLoops, kWindow);
-  check(copies.run_for(kLong, silent), "over");
+  copies.run(silent);
   for (std::size_t at = 0; at < parts.size() && copies.failure().call.empty(); ++at) {
     check((copies.ended()[at] > 0.0) == parts[at].moves || copies.failure().silent, "when");
   }
@@ -156,15 +156,6 @@ void falls_silent() {
   check(played.calls == "rc" && played.held == 0, "its word's place is given back");
 }
 
-void gives_way() {
-  played = {};
-  played.idle = true;
-  ucx::Copies copies(ucx::Functions(functions()), {part(true, true)}, kLoops, kWindow);
-  check(!copies.run_for(0.0, kLong), "not over");
-  played.idle = false;
-  check(copies.run_for(kLong, kLong), "over");
-}
-
 void refuses_nothing_to_do() {
   const ucx::Functions known(functions());
   const auto copies = [&](std::vector<ucx::Part> parts, std::uint64_t loops, std::size_t window) {
@@ -182,7 +173,6 @@ const Test kTests[] = {
     {"ucx listens beside", listens_beside},
     {"ucx names the call that fails", fails},
     {"ucx falls silent", falls_silent},
-    {"ucx gives way", gives_way},
     {"ucx refuses nothing to do", refuses_nothing_to_do},
 };
 

@@ -469,9 +469,8 @@ class UcxCopies:
         loops: int,
         window: int,
     ) -> None: ...
-    def run_for(self, seconds: float, silent: float) -> bool:
-        """Go on until all is done or something has failed, for about so many seconds at most;
-        return whether it is over. Silence of more than ``silent`` seconds is a failure, too."""
+    def run(self, silent: float) -> None:
+        """Go on until all is done or something has failed, as silence of so many seconds is."""
     @property
     def failure(self) -> tuple[str, int, int]:
         """The call that failed, its status, and the place of its part; the call is empty if none

@@ -48,6 +48,8 @@ LATE_SECONDS = 5.0
 CARD_SECONDS, CARD_BYTES = 5.0, 1 << 16
 """What a card that has begun to come has to be there in; the most that it may be, with all CPUs of
 the largest machine."""
+MOMENT_SECONDS = 1.0
+"""What a sample takes, mostly."""
 JOINING = "joining"
 
 
@@ -244,11 +246,13 @@ class Gathering:
         return crowd if crowd.ranks > crowd.cpus else None
 
     def close(self, patience: float) -> None:
-        """Lets all members leave, and waits for the one of this process."""
+        """Lets all members leave, and waits for the one of this process: for a moment where the run
+        was ended before its time, as its calls may never come to an end. One that comes to its end
+        while the process does would abort it."""
         deadline = time.monotonic() + patience
         self.links.close()
-        if not self.links.is_over:  # else the member of this process may wait for ever
-            self._thread.join(patience)
+        self._thread.join(MOMENT_SECONDS if self.links.is_over else patience)
+        if not self.links.is_over:
             self.links.await_ends(deadline - time.monotonic())
 
 

@@ -19,8 +19,6 @@ WINDOW = 128
 """Copies of one buffer under way at once: enough that the sender rarely waits for one to end."""
 BESIDE_GPUS = "cuda_copy"
 """What UCX reaches GPU memory by, beside a transport of the network: cuda_ipc would go past it."""
-_PATIENCE = 0.25
-"""Seconds after which the native core gives way to Ctrl-C."""
 
 
 class Workers:
@@ -87,8 +85,7 @@ class Copies:
     def run(self) -> dict[int, float]:
         """When those that this rank moves had ended, by place. Raises BackendError, and TookTooLong
         after too long a silence."""
-        while not self._native.run_for(_PATIENCE, self._silent):
-            pass
+        self._native.run(self._silent)
         if self._native.silent:
             transfer = self._parts[0].transfer
             raise TookTooLong("UCX", f"{transfer}: silent for {self._silent:g} s")
