@@ -1,6 +1,6 @@
 """TCP and UCX between two processes of this machine, beside iperf3, a plain program, ucx_perftest.
 
-    python bench/network.py [ROUNDS]
+    python bench/network.py [ROUNDS] [SECONDS]
 
 Runs alternate, with the same size: linkgauge, then each other program. The table has the medians
 over the rounds, the median of the rounds' ratios (linkgauge's rate to the other's) with its range,
@@ -25,7 +25,7 @@ import ucx_programs
 from ucx_programs import Failed, free_port, linkgauge, plain, together, ucx_perftest
 
 ROUNDS = 7
-SECONDS = 2
+SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 2.0
 """What a run measures for, about."""
 SAMPLE = 256 << 20
 """Bytes of a sample."""
@@ -51,7 +51,18 @@ def iperf3(size: int) -> float:
         raise Failed("iperf3 is missing (Debian: iperf3)")
     port = str(free_port())
     server = [tool, "-s", "-1", "-B", "127.0.0.1", "-p", port]
-    client = [tool, "-c", "127.0.0.1", "-p", port, "-t", str(SECONDS), "-l", str(size), "--json"]
+    client = [
+        tool,
+        "-c",
+        "127.0.0.1",
+        "-p",
+        port,
+        "-t",
+        f"{SECONDS:.0f}",
+        "-l",
+        str(size),
+        "--json",
+    ]
     said = together([server, client], [{}, {}], apart=1.0)[1]
     return float(json.loads(said)["end"]["sum_received"]["bits_per_second"]) / 8
 
