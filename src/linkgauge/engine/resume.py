@@ -41,7 +41,7 @@ def go_on(
         check_same_options(opened.options, given)
         if "--machine" in given:
             _check_same_description(given["--machine"], opened.settings.simulation)
-        if book.is_closed:
+        if book.is_complete:
             observer.say(f"{folder} is complete: nothing left to measure")
             return book.run()
         then = opened.machine
