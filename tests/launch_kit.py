@@ -23,7 +23,7 @@ YIELDING = {
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
 }
 """MPICH's ranks spin while they wait. Where they share CPUs, each then waits for a turn."""
-_LAUNCHERS = ("PMI", "OMPI", "PMIX", "SLURM", "HYDI", "MPI_LOCAL")
+_LAUNCHERS = ("PMI", "OMPI", "PMIX", "SLURM", "HYDI", "MPI_LOCAL", "LINKGAUGE_RANK")
 
 HARMED = """
 import os, signal, sys
@@ -33,7 +33,8 @@ from linkgauge.__main__ import main
 import linkgauge
 
 how, at, count = {how!r}, {at!r}, {count}
-mine = {rank} == int(os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "-1")))
+names = "LINKGAUGE_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"
+mine = {rank} == next((int(os.environ[name]) for name in names if name in os.environ), -1)
 carry_out = Agent._carry_out
 seen = []
 
@@ -85,6 +86,11 @@ def openmpi() -> list[str]:
     return [found, "--allow-run-as-root", "--oversubscribe"]
 
 
+def by_variables() -> list[str]:
+    """A launcher without MPI, which sets linkgauge's own variables."""
+    return [sys.executable, str(Path(__file__).with_name("variables_launcher.py"))]
+
+
 class Ended:
     """A launch that has ended, and the run that it kept, if any."""
 
@@ -125,11 +131,11 @@ def launch(
     """`linkgauge ARGUMENTS` by so many ranks; `program` is Python to run in its place, and `prefix`
     comes before it in each rank's shell."""
     out = folder / "out"
-    out.mkdir(parents=True)
+    out.mkdir(parents=True, exist_ok=True)
     code = folder / "program.py"
     code.write_text(program or "from linkgauge.__main__ import main\nmain()\n")
     given = [*arguments, "--out", str(out)] if arguments[0] == "run" else [*arguments]
-    number = "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}"
+    number = "${LINKGAUGE_RANK:-${PMI_RANK:-$OMPI_COMM_WORLD_RANK}}"
     words = " ".join(f"'{word}'" for word in (sys.executable, str(code), *given))
     # The shell outlives the rank, and Hydra's word of another rank's end, to say how it ended.
     shell = f"trap '' USR1; {prefix}{words}; echo $? > {folder}/exit-{number}"

@@ -5,7 +5,15 @@ import pytest
 from linkgauge.cluster import heir as module
 from linkgauge.cluster.heir import add_loss, keep_loss
 from linkgauge.engine.folder import NO_DEVICE
-from linkgauge.engine.journal import JOURNAL_FILE, Closed, Journal, Lost, Opened, read_records
+from linkgauge.engine.journal import (
+    JOURNAL_FILE,
+    Closed,
+    Journal,
+    Lost,
+    Opened,
+    Resumed,
+    read_records,
+)
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import DeviceBusy, InputError
@@ -97,6 +105,15 @@ class TestAdded:
         written = journal.read_bytes()
         add_loss(journal, LostRank(0, "ended", "measuring"))
         assert journal.read_bytes() == written
+
+    def test_to_a_run_that_was_resumed_since_its_end(self, journal):
+        add_loss(journal, LOST)
+        reopened, _ = Journal.reopen(journal, tuple)
+        reopened.append(Resumed("noon", ("linkgauge",)))
+        reopened.close()
+        gone = LostRank(0, "ended", "measuring")
+        add_loss(journal, gone)
+        assert read_run(journal).lost == gone
 
     def test_to_a_run_that_is_over_changes_nothing(self, journal):
         reopened, _ = Journal.reopen(journal, tuple)

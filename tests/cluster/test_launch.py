@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.cluster.launch import Launch, host_name, launched
+from linkgauge.cluster.launch import Launch, host_name, is_heard, launched
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
 
@@ -215,6 +215,18 @@ def test_any_environment_is_understood_or_refused(environment):
     except InputError:
         return
     assert 0 <= found.rank < found.size
+
+
+def test_of_the_ranks_of_one_run_the_first_says_what_is_wrong_with_its_arguments(monkeypatch):
+    for name, number in (("LINKGAUGE_RANK", 1), ("LINKGAUGE_RANKS", 2)):
+        monkeypatch.setenv(name, str(number))
+    monkeypatch.setenv("LINKGAUGE_FIRST", "node0:7711")
+    monkeypatch.setenv("LINKGAUGE_TOKEN", "a-long-secret")
+    assert not is_heard(["run", "nic_tcp", "--no-such"])
+    assert not is_heard(["run", "--resume=results/x", "--no-such"])
+    assert is_heard(["run", "host_to_host_memcpy_read_cpu", "--no-such"])
+    monkeypatch.setenv("LINKGAUGE_RANK", "0")
+    assert is_heard(["run", "--resume", "results/x"])
 
 
 class TestHostName:

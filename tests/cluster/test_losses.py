@@ -95,15 +95,24 @@ def names_without_exit(ended):
     return run.lost
 
 
-def test_what_was_measured_before_is_kept(tmp_path):
+def test_what_was_measured_before_is_kept_and_the_same_ranks_measure_the_rest(tmp_path):
     ended = launch(
-        tmp_path, 3, *RUN, "--machine", "ppu-2x2", *LIMIT,
-        launcher=launcher(), program=harmed(1, "SIGKILL", "Mismatch", 3),
+        tmp_path, 2, *RUN, "multinode_device_to_device_memcpy_read_ce", "--backend", "mpi", *LIMIT,
+        launcher=launcher(), program=harmed(1, "SIGKILL", "Prepare", 2, ranks=2),
     )  # fmt: skip
     run = ended.run
-    statuses = [cell.status for result in run.results for cell in result.cells]
-    assert "pass" in statuses
     assert run.finished is not None
+    (result,) = run.results
+    kept, cost = result.cells
+    assert kept.status == "pass"
+    assert (cost.status, cost.lost) == ("error", 1)
+    words = "run", "--resume", str(ended.journals[0].parent), "--no-verdict"
+    resumed = launch(tmp_path, 2, *words, launcher=launcher())
+    assert resumed.exits == {0: 0, 1: 0}, resumed.stderr
+    whole = resumed.run
+    cells = [cell for result in whole.results for cell in result.cells]
+    assert (whole.lost, [cell.status for cell in cells]) == (None, ["pass"] * 4)
+    assert cells[0].samples == kept.samples
 
 
 KILLS = 100 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 2

@@ -8,7 +8,7 @@ import pytest
 from fakes import FakeBackend, device, machine
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Again, Closed, Logged, Measured, Opened, assemble
+from linkgauge.engine.journal import Again, Closed, Logged, Measured, Opened, Resumed, assemble
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.visits import CellAt
 from linkgauge.engine.worker import LocalWorker, backends_of
@@ -35,6 +35,9 @@ class Silent:
 
     def finished(self, cell):
         self.told.append(cell.status)
+
+    def say(self, line):
+        self.told.append(line)
 
     def completed(self, result):
         self.told.append(result.benchmark)
@@ -195,9 +198,6 @@ class Doubting(Silent):
         self.asked.append(run)
         return [CellAt(0, Place("1", "0"))]
 
-    def say(self, line):
-        self.told.append(line)
-
 
 def test_what_is_in_doubt_is_measured_once_more_before_the_run_ends():
     plan, observer, records = begun("device_to_device_memcpy_read_ce"), Doubting(), []
@@ -220,6 +220,22 @@ def test_a_run_that_broke_off_is_not_in_doubt_twice(kept, asked):
     assert len(again.asked) == asked
     assert [type(record) for record in rest] == [type(record) for record in records[kept:]]
     assert [len(cell.samples) for cell in run.results[0].cells] == [5, 10]
+
+
+def test_what_a_lost_rank_cost_may_be_in_doubt_and_what_was_before_is_not_again():
+    """The first cell is measured once more, the second is lost and measured as the run goes on."""
+    plan, first = begun("device_to_device_memcpy_read_ce"), []
+    execute(plan, worker_with(FakeBackend()), first.append, Doubting(), Doubting().doubts)
+    one, other, *end = first
+    cost = msgspec.structs.replace(one.cell, status="error", samples=(), visits=(), lost=1)
+    known = (*plan, Measured(0, cost), other, *end, Resumed("noon", ()))
+    rest, both = [], [CellAt(0, Place("0", "1")), CellAt(0, Place("1", "0"))]
+    run = execute(known, worker_with(FakeBackend()), rest.append, Silent(), lambda run: both)
+    measured = [record.cell.row for record in rest if isinstance(record, Measured)]
+    assert measured == ["0", "0"]
+    assert [record.cells for record in rest if isinstance(record, Again)] == [tuple(both[:1])]
+    assert [len(cell.samples) for cell in run.results[0].cells] == [10, 10]
+    assert assemble((*known, *rest)) == run
 
 
 def test_of_a_round_that_was_kept_in_part_the_rest_is_measured():

@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fakes import machine
+from linkgauge.engine.books import book_of
 from linkgauge.engine.journal import (
     Closed,
     Journal,
     Logged,
+    Lost,
     Measured,
     Opened,
     Resumed,
@@ -25,6 +28,7 @@ from linkgauge.engine.journal import (
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notation import encode_hook, parse_transfers
+from linkgauge.model.ranks import LostRank
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
@@ -150,6 +154,45 @@ def test_cells_are_in_the_plans_order_however_they_were_measured():
     run = assemble(records)
     assert [one.column for one in run.results[0].cells] == ["0", "1"]
     assert run.resumed == ("noon",)
+
+
+def test_a_run_that_was_resumed_ended_as_its_last_part_did():
+    gone = LostRank(1, "ended", "measuring")
+    ended = (OPENED, Measured(0, cell("0")), Lost(gone), Closed("noon"))
+    assert (assemble(ended).lost, assemble(ended).finished) == (gone, "noon")
+    resumed = (*ended, Resumed("one", ("linkgauge",)))
+    assert (assemble(resumed).lost, assemble(resumed).finished) == (None, None)
+    whole = assemble((*resumed, Measured(0, cell("1")), Closed("two")))
+    assert (whole.lost, whole.finished, whole.resumed) == (None, "two", ("one",))
+
+
+def test_what_a_lost_rank_cost_does_not_count_once_the_run_is_resumed():
+    cost = replace(cell("1", "error", "rank 1 ended"), samples=(), lost=1)
+    ended = (OPENED, Measured(0, cell("0")), Measured(0, cost), Closed("noon"))
+    assert [one.column for one in visits_of(ended).left()[0]] == ["0"]  # its next visit
+    assert assemble(ended).results[0].cells[1].lost == 1
+    resumed = (*ended, Resumed("one", ("linkgauge",)))
+    assert [one.column for one in visits_of(resumed).left()[0]] == ["0", "1"]
+    assert [one.column for one in assemble(resumed).results[0].cells] == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("records", "complete"),
+    [
+        ((), False),
+        ((Closed("noon"),), True),
+        ((Lost(LostRank(1, "ended", "measuring")), Closed("noon")), False),
+        ((Lost(LostRank(1, "ended", "measuring")), Closed("noon"), Resumed("one", ())), False),
+        ((Lost(LostRank(1, "ended", "measuring")), Closed("noon"), Resumed("one", ()),
+          Closed("two")), True),
+        ((Measured(0, CellResult("0", "0", TRANSFER, Report.FIRST, "error", "rank 1 ended",
+                                 lost=1)), Closed("noon")), False),
+        ((Measured(0, CellResult("0", "0", TRANSFER, Report.FIRST, "error", "so")),
+          Closed("noon")), True),
+    ],
+)  # fmt: skip
+def test_a_run_is_complete_at_its_end_if_no_lost_rank_cost_a_part_of_it(records, complete):
+    assert book_of((OPENED, *records)).is_complete is complete
 
 
 def test_left_is_what_has_no_record():

@@ -262,3 +262,61 @@ def test_a_cell_whose_samples_are_counted_is_visited_once_whatever_the_others_ta
     assert order.count("1") == 1 < order.count("2")
     (done,) = visits.cells(0)
     assert (done.stopped, done.headline, done.interval.basis) == ("samples", 2.0, "samples")
+
+
+def lost(cell, rank=2):
+    """What the loss of a rank left of a visit."""
+    return replace(visited(cell, status="error", seconds=None), lost=rank)
+
+
+class TestWhatALostRankCost:
+    def test_is_visited_again_as_the_run_goes_on_and_nothing_else_is(self):
+        cells = [planned(str(n)) for n in range(4)]
+        visits = Visits((sheet(*cells),), SETTINGS)
+        while any(left := visits.left()):
+            for cell in left[0]:
+                visits.add(0, lost(cell) if cell.column == "3" else visited(cell, 1.0, 1.0))
+        assert [key.place.column for key in visits.lost()] == ["3"]
+        assert visits.cells(0)[3].status == "error"
+        before = visits.cells(0)[:3]
+        visits.restore()
+        assert not visits.is_whole(0)
+        assert visits.count_left() == least_visits(4)
+        order = go(visits, None, lambda column, visit: (1.0, 1.0))
+        assert order == [(0, "3")] * least_visits(4)
+        *others, restored = visits.cells(0)
+        assert restored.status == "pass"
+        assert [cell.samples for cell in others] == [cell.samples for cell in before]
+        assert visits.is_whole(0)
+
+    def test_leaves_the_visits_before_it(self):
+        cells = [planned(str(n)) for n in range(2)]
+        visits = Visits((sheet(*cells),), SETTINGS)
+        for cell in cells:
+            visits.add(0, visited(cell, 1.0))
+        visits.add(0, lost(cells[0]))
+        visits.restore()
+        assert [cell.column for cell in visits.left()[0]] == ["0", "1"]
+        assert visits.cells(0)[0].samples == (1.0,)
+        order = go(visits, None, lambda column, visit: (1.0,))
+        assert len(order) == 2 * (least_visits(2) - 1)
+
+    def test_joins_what_the_pass_has_left(self):
+        cells = [planned(str(n)) for n in range(4)]
+        visits = Visits((sheet(*cells),), SETTINGS)
+        visits.add(0, lost(cells[0], 1))
+        visits.add(0, visited(cells[1], 1.0))
+        visits.add(0, lost(cells[2], 3))
+        turn = visits.turn
+        assert set(visits.lost().values()) == {1, 3}
+        visits.restore()
+        assert [cell.column for cell in visits.left()[0]] == ["0", "2", "3"]
+        assert visits.turn == turn
+        assert not visits.lost()
+
+    def test_is_nothing_of_a_run_that_lost_none(self):
+        plan, visits = at_an_end("0", "1")
+        visits.add(0, visited(plan[0].cells[0], status="error"))
+        turn = visits.turn
+        visits.restore()
+        assert (visits.turn, any(visits.left())) == (turn, False)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
-from linkgauge.model.ranks import LostRank
+from linkgauge.model.ranks import LostRank, Rank
 from linkgauge.model.result import Expected
 from linkgauge.report.outcome_text import outcome_lines
 from linkgauge.report.run_text import render_result
@@ -158,6 +158,17 @@ def test_an_interrupted_run_goes_on_by_the_next_command(tmp_path):
         f"next:      linkgauge run --resume {tmp_path}",
         "1 measured: 1 ok, 0 low, 0 not judged (interrupted)",
     ]
+
+
+def test_a_run_that_lost_a_rank_goes_on_by_all_ranks(tmp_path):
+    (tmp_path / "journal.jsonl").touch()
+    run = run_of("unknown", status="error", lost=1)
+    machine = replace(run.machine, ranks=(Rank(0, "a", 1), Rank(1, "b", 2)))
+    said = " ".join(line.strip() for line in lines(replace(run, machine=machine), kept=tmp_path))
+    assert "# by all 2 ranks, launched as before" in said
+    assert f"linkgauge run --resume {tmp_path}" in said.replace(" \\ ", " ")
+    ended = replace(run_of("ok"), lost=LostRank(1, "ended", "joining"))  # before it had any rank
+    assert not any("--resume" in line for line in lines(ended, kept=tmp_path))
 
 
 def test_a_lost_rank_is_the_verdict():

@@ -10,7 +10,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from linkgauge.cluster.session import opened
+from linkgauge.cluster.session import opened, resuming
 from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.process import WorkerProcess
 from linkgauge.engine.profilers import find
@@ -55,10 +55,8 @@ def settings_of(
     """The profile's settings with the given options applied. Raises InputError."""
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}: there are {', '.join(PROFILES)}")
-    max_time, timeout = sampling.max_time, sampling.timeout
-    for name, seconds in (("--max-time", max_time), ("--timeout", timeout)):
-        if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
-            raise InputError(f"{name} {seconds} must be a positive number of seconds")
+    max_time = _positive("--max-time", sampling.max_time)
+    timeout = _positive("--timeout", sampling.timeout)
     if simulation is not None and engines.host_kernel is not None:
         raise InputError("--host-kernel needs real threads: a simulated machine has none")
     base, precision = PROFILES[profile], sampling.precision
@@ -75,6 +73,13 @@ def settings_of(
         timeout=timeout,
         simulation=simulation,
     )
+
+
+def _positive(name: str, seconds: float | None) -> float | None:
+    """Raises InputError for a time that is none."""
+    if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
+        raise InputError(f"{name} {seconds} must be a positive number of seconds")
+    return seconds
 
 
 def soaked(settings: Settings, duration: str | None, max_temperature: float | None) -> Settings:
@@ -194,15 +199,23 @@ def carry_out(
             return report.conclude(read_run(session.folder / JOURNAL_FILE), session.folder)
 
 
-def resume(folder: Path, given: dict[str, str], display: Display, *, wait: bool) -> int:
-    """Resumes the run in this folder. Returns the exit code."""
-    with LiveReport(display, remember) as report:
+def resume(
+    folder: Path, given: dict[str, str], display: Display, *, wait: bool, timeout: float | None
+) -> int:
+    """Resumes the run in this folder, which rank 0 has if it is of several. Returns the exit
+    code."""
+    limit = _positive("--timeout", timeout)
+    with (
+        LiveReport(display, remember) as report,
+        resuming(folder, report, limit=limit, wait=wait) as (workers, size),
+    ):
         run = _measured(
             lambda: go_on(
-                folder, given, report, command=command_line(), wait=wait, doubts=report.doubts
+                folder, given, report, workers=workers, size=size,
+                command=command_line(), wait=wait, doubts=report.doubts,
             ),
             lambda: folder,
-        )
+        )  # fmt: skip
         return report.conclude(run, folder)
 
 

@@ -137,7 +137,7 @@ def run(
     if dry_run and "plan" not in form.renderers:
         raise InputError(f"{form.flag} shows samples, and a dry run takes none: use --json")
     if resume is not None:
-        return requests.resume(resume, given(context), display, wait=wait)
+        return requests.resume(resume, given(context), display, wait=wait, timeout=sampling.timeout)
     engines = requests.engines_of(shape, host_kernel, numa_node)
     stated = read_hardware(hardware) if hardware else {}
     simulation = requests.simulation_of(*simulated)

@@ -1,18 +1,21 @@
-"""Rank 0's session, which measures with all ranks."""
+"""Rank 0's session, which measures with all ranks, and its part in a run that goes on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 from linkgauge.engine.controller import Doubts, Observer
 from linkgauge.engine.journal import JOURNAL_FILE, Opened
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.request import RunRequest
+from linkgauge.engine.resume import Opening
 from linkgauge.engine.session import Session
 from linkgauge.model.ranks import RankLost
 from linkgauge.model.result import Run
 
+from .gathering import Gathering
 from .heir import keep_loss
 from .launch import Launch
 from .worker import ClusterWorker
@@ -41,8 +44,8 @@ def opened_by_first(launch: Launch, request: RunRequest) -> Iterator[RankSession
     """The session, once all ranks are there. Raises RankLost if one is not, which is kept, and
     InputError if the ranks do not fit together."""
     with _keeping_losses(request):
-        worker = ClusterWorker(launch, request.settings)
-    with closing(worker):
+        gathering = Gathering(launch, request.settings.timeout)
+    with closing(gathering), closing(ClusterWorker(gathering, request.settings)) as worker:
         with _keeping_losses(request):
             session = RankSession(request, worker)
         yield session
@@ -56,3 +59,22 @@ def _keeping_losses(request: RunRequest) -> Iterator[None]:
     except RankLost as ended:
         keep_loss(request, ended.lost)
         raise
+
+
+@contextmanager
+def gathered_to_go_on(
+    launch: Launch, folder: Path, observer: Observer, *, limit: float | None, wait: bool
+) -> Iterator[Opening]:
+    """What opens the ranks for the run in this folder, once all are there: they leave with rank 0,
+    whatever comes of it. Raises RankLost if one does not appear within the limit."""
+    with closing(Gathering(launch, limit)) as gathering:
+
+        @contextmanager
+        def opening(run: Opened) -> Iterator[ClusterWorker]:
+            with closing(ClusterWorker(gathering, run.settings)) as worker:
+                worker.survey(tuple(run.machine.devices))
+                worker.hold(wait=wait, tell=observer.say)
+                worker.keep(folder / JOURNAL_FILE)
+                yield worker
+
+        yield opening

@@ -43,6 +43,8 @@ from .world import leave, mpi_errors, world
 
 JOIN_SECONDS = 60.0
 """What all ranks have to appear in; where they share CPUs, longer."""
+LEAVE_SECONDS = 10.0
+"""What all members have to leave in."""
 LATE_SECONDS = 5.0
 """What ranks have to hear that it comes to nothing."""
 CARD_SECONDS, CARD_BYTES = 5.0, 1 << 16
@@ -245,7 +247,7 @@ class Gathering:
         crowd = Crowd(host, ranks[host], len(cpus[host]))
         return crowd if crowd.ranks > crowd.cpus else None
 
-    def close(self, patience: float) -> None:
+    def close(self, patience: float = LEAVE_SECONDS) -> None:
         """Lets all members leave, and waits for the one of this process: for a moment where the run
         was ended before its time, as its calls may never come to an end. One that comes to its end
         while the process does would abort it."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from linkgauge.engine.controller import now
 from linkgauge.engine.folder import create_run_folder
-from linkgauge.engine.journal import JOURNAL_FILE, Closed, Journal, Lost, Opened
+from linkgauge.engine.journal import JOURNAL_FILE, Closed, Journal, Lost, Opened, last_part
 from linkgauge.engine.request import RunRequest
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import DeviceBusy
@@ -58,7 +58,7 @@ def add_loss(journal: Path, lost: LostRank) -> None:
             if time.monotonic() > deadline:
                 raise
             time.sleep(AGAIN_SECONDS)
-    if not any(isinstance(record, (Lost, Closed)) for record in records):
+    if not any(isinstance(record, (Lost, Closed)) for record in last_part(records)):
         for record in (Lost(lost), Closed(now())):
             reopened.append(record)
     reopened.close()

@@ -129,7 +129,7 @@ def host_name(environment: Mapping[str, str] = os.environ) -> str:
     return environment.get("LINKGAUGE_HOST") or socket.gethostname()
 
 
-_OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:")
+_OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")
 """What stands in the arguments of commands that several processes execute together."""
 
 

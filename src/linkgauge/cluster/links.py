@@ -81,7 +81,7 @@ class Links:
         self.gone: dict[int, RankLost] = {}
         self._broken_off = False
         self._slow = min(max(crowd, 1.0), CROWDED)
-        self._limit = limit
+        self.limit = limit
         self._poller = select.poll()
         self._rank_of = {}
         for number, channel in self.channels.items():
@@ -166,14 +166,14 @@ class Links:
                 self.channels[rank].send(encode(command))
 
     def _patience(self, moved: int) -> float:
-        if self._limit is not None:
-            return self._limit
+        if self.limit is not None:
+            return self.limit
         return self._slow * (PATIENCE + moved / RATE)
 
     @property
     def _settling(self) -> float:
         """What those have to answer that wait for a rank that is gone."""
-        return SETTLE_SECONDS if self._limit is None else self._limit + SIGN_SECONDS
+        return SETTLE_SECONDS if self.limit is None else self.limit + SIGN_SECONDS
 
     def _send(self, rank: int, command: Command) -> None:
         try:

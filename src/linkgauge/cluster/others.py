@@ -17,12 +17,11 @@ from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import LostRank, RankLost
 
 from .agent import Agent
-from .gathering import serve_as_rank
+from .gathering import LEAVE_SECONDS, serve_as_rank
 from .heir import add_loss, keep_loss
 from .launch import Launch
 from .links import lost_rank
 from .wire import is_first
-from .worker import LEAVE_SECONDS
 from .world import leave
 
 LOST_EXIT = 3

@@ -10,6 +10,7 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -32,24 +33,21 @@ from linkgauge.model.settings import Profiler, Settings
 
 from .clocks import compare
 from .gathering import Gathering
-from .launch import Launch
 from .messages import Hold, Look, Open, Present, Told
 from .remote import RankBackend, SimRankBackend
 
-LEAVE_SECONDS = 10.0
-"""What all members have to leave in."""
 AGAIN_SECONDS = 0.5
 """Interval at which a device that another run measures is asked for."""
 
 
 class ClusterWorker:
-    """The `Workers` of a launch."""
+    """The `Workers` of all ranks that have gathered, for a run with these settings."""
 
-    def __init__(self, launch: Launch, settings: Settings) -> None:
+    def __init__(self, gathering: Gathering, settings: Settings) -> None:
         self._settings = settings
-        self._launch = launch
-        self._gathering = Gathering(launch, settings.timeout)
-        self.links = self._gathering.links
+        self._gathering = gathering
+        self.links = gathering.links
+        self.links.limit = settings.timeout
         self._worker = LocalWorker(settings, self._enter)
         self._machine: Machine | None = None
 
@@ -202,11 +200,8 @@ class ClusterWorker:
         return ()
 
     def close(self) -> None:
-        try:
+        """Frees what the ranks hold, which are there until their gathering is closed."""
+        with suppress(LinkgaugeError):  # it is over anyway
             if not self.links.is_over:
                 self.links.doing = "leaving"
                 self._worker.close()
-        except LinkgaugeError:
-            pass  # it is over anyway
-        finally:
-            self._gathering.close(LEAVE_SECONDS)

@@ -8,15 +8,29 @@ from typing import Protocol
 from linkgauge.model.result import Run
 
 from .course import Course
-from .journal import Again, Closed, Opened, Record, assemble, follow, opening
-from .visits import Visits
+from .journal import (
+    Again,
+    Closed,
+    Lost,
+    Opened,
+    Record,
+    Resumed,
+    assemble,
+    follow,
+    last_part,
+    opening,
+)
+from .visits import CellAt, Visits
 
 
 class Book(Protocol):
-    """A run so far. `is_closed`: it has come to its end."""
+    """A run so far. `is_complete`: it has come to its end, and no loss of a rank cost a part of
+    it."""
 
     opened: Opened
-    is_closed: bool
+
+    @property
+    def is_complete(self) -> bool: ...
 
     def add(self, record: Record) -> None:
         """The next record."""
@@ -31,13 +45,22 @@ class PreciseRun:
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
         self.visits = Visits(opened.plan, opened.settings)
-        self.is_closed = self.is_settled = False
-        """Settled: cells in doubt were already asked for."""
+        self.is_settled = False
+        """Whether cells in doubt were already asked for: those `doubted`."""
+        self.doubted: set[CellAt] = set()
         self._known: list[Record] = [opened]
 
+    @property
+    def is_complete(self) -> bool:
+        ends = {Lost, Closed} & {type(record) for record in last_part(self._known)}
+        return ends == {Closed} and not self.visits.lost()
+
     def add(self, record: Record) -> None:
-        self.is_closed |= isinstance(record, Closed)
-        self.is_settled |= isinstance(record, Again)
+        if isinstance(record, Again):
+            self.is_settled = True
+            self.doubted.update(record.cells)
+        elif isinstance(record, Resumed) and self.visits.lost():  # which may come into doubt
+            self.is_settled = False
         self._known.append(record)
         follow(self.visits, record)
 

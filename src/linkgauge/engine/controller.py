@@ -104,9 +104,9 @@ def go_on_with(
                 _repeat(book, kept, worker, observer)
             else:
                 _measure_what_is_left(book, kept, worker, observer)
-                if not book.is_settled and (cells := doubts(book.run())):
+                if not book.is_settled and (cells := _not_doubted(book, doubts)):
                     observer.say(f"measuring {count_of(len(cells))} once more")
-                    kept.keep(Again(tuple(cells)))
+                    kept.keep(Again(cells))
                     _measure_what_is_left(book, kept, worker, observer)
             end_profile(opened.settings, worker, kept.keep, observer)
             kept.keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
@@ -115,6 +115,11 @@ def go_on_with(
     except KeyboardInterrupt:  # what was measured is kept; the caller sees that it has no end
         end_profile(opened.settings, worker, kept.keep, observer)
     return book.run()
+
+
+def _not_doubted(book: PreciseRun, doubts: Doubts) -> tuple[CellAt, ...]:
+    """The cells in doubt that were not before."""
+    return tuple(cell for cell in doubts(book.run()) if cell not in book.doubted)
 
 
 def _measure_what_is_left(

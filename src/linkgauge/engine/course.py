@@ -54,7 +54,7 @@ class Course:
         self.asked = soak if soak is not None else Soaking(0.0)
         self.at = 0.0
         self.round = 0
-        self.is_closed = False
+        self.is_complete = False
         self.stopped: SoakEnd | None = None
         self.reason: str | None = None
         self.struck: list[Struck] = []
@@ -105,7 +105,7 @@ class Course:
         if isinstance(record, Measured):
             self._visited(record)
             return
-        self.is_closed |= isinstance(record, Closed)
+        self.is_complete |= isinstance(record, Closed)
         if isinstance(record, Resumed):
             self._since = record.started, self.at
         last = self._control[-1]

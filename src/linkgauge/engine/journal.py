@@ -90,7 +90,8 @@ class Lost(msgspec.Struct, frozen=True, tag_field="record", tag="lost"):
 
 
 class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
-    """The run broke off before this record and was resumed at this time by this command."""
+    """The run broke off before this record, or had lost a rank, and was resumed at this time by
+    this command. Visits that a rank's loss had cost do not count any more."""
 
     started: str
     command: tuple[str, ...]
@@ -273,6 +274,14 @@ def follow(visits: Visits, record: Record) -> None:
         visits.add(record.sheet, record.cell)
     elif isinstance(record, Again):
         visits.again(record.cells)
+    elif isinstance(record, Resumed):
+        visits.restore()
+
+
+def last_part(records: Sequence[Record]) -> Sequence[Record]:
+    """Those since the run was last resumed; all, if it never was."""
+    at = max((n for n, one in enumerate(records, 1) if isinstance(one, Resumed)), default=0)
+    return records[at:]
 
 
 class Cells(Protocol):
@@ -289,7 +298,8 @@ def assemble(records: Sequence[Record], visits: Cells | None = None) -> Run:
     visits = visits or visits_of(records)
     measured = [visits.cells(number) for number in range(len(opened.plan))]
     left = [record.files for record in records if isinstance(record, Left)]
-    ends = [record for record in records if isinstance(record, Closed)]
+    last = last_part(records)
+    ends = [record for record in last if isinstance(record, Closed)]
     same = {*Opened.__struct_fields__} & {*Run.__struct_fields__} - {"schema"}
     return Run(
         **{name: getattr(opened, name) for name in same},
@@ -303,7 +313,7 @@ def assemble(records: Sequence[Record], visits: Cells | None = None) -> Run:
             if cells or not sheet.cells
         ),
         profiler_files=left[-1] if left else (),
-        lost=next((record.rank for record in records if isinstance(record, Lost)), None),
+        lost=next((record.rank for record in last if isinstance(record, Lost)), None),
     )
 
 

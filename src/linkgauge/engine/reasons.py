@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Phase, TookTooLong, Unsupported
+from linkgauge.model.ranks import RankLost
 from linkgauge.model.result import CellResult, PlannedCell, Status
 from linkgauge.model.transfer import Cell
 
@@ -48,10 +51,21 @@ def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
     return unmeasured(planned, "skip", planned.reason, "size")
 
 
+def refused(planned: PlannedCell, error: LinkgaugeError) -> CellResult:
+    """The result of a cell that was not even begun, because of this error."""
+    status: Status = "skip" if isinstance(error, Unsupported) else "error"
+    return _of_rank(unmeasured(planned, status, str(error), error.kind), error)
+
+
 def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
     """The result of a cell that failed with an error in this phase."""
     if isinstance(error, Unsupported):
-        return unmeasured(planned, "skip", str(error), error.kind)
+        return refused(planned, error)
     reason = failure_reason(planned, phase, str(error))
     status: Status = "timeout" if isinstance(error, TookTooLong) else "error"
-    return unmeasured(planned, status, reason, error.kind, phase)
+    return _of_rank(unmeasured(planned, status, reason, error.kind, phase), error)
+
+
+def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
+    """With the rank whose loss the error is, if it is one."""
+    return replace(cell, lost=error.lost.number) if isinstance(error, RankLost) else cell

@@ -1,24 +1,40 @@
-"""Resumes an interrupted run, on the machine it began on and with the same options."""
+"""Resumes a run that broke off or lost a rank, on the machine and by the ranks that it began with,
+and with the same options."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, closing, suppress
 from datetime import datetime
 from pathlib import Path
 
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
+from linkgauge.model.nics import nic_ends, nic_problem
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import Run
 from linkgauge.model.settings import Simulation
+from linkgauge.model.transfer import Transfer
+from linkgauge.model.units import count_of
 
-from .books import book_of
+from .books import Book, PreciseRun, book_of
 from .controller import Doubts, Observer, go_on_with, now
 from .garbage import collect_seldom
-from .journal import JOURNAL_FILE, Journal, Resumed
+from .journal import JOURNAL_FILE, Journal, Opened, Resumed
 from .locks import devices_measured, hold
+from .plan import Plan, able
+from .runs import RUN_FILE
 from .supervisor import Supervisor
+from .workers import Workers
+
+Opening = Callable[[Opened], AbstractContextManager[Workers]]
+"""Opens what measures a run."""
+
+
+def alone(opened: Opened) -> AbstractContextManager[Workers]:
+    """Processes of this machine."""
+    return closing(Supervisor(opened.settings))
 
 
 def go_on(
@@ -26,40 +42,69 @@ def go_on(
     given: Mapping[str, str],
     observer: Observer,
     *,
+    workers: Opening = alone,
+    size: int = 1,
     command: tuple[str, ...] = (),
     wait: bool = False,
     doubts: Doubts = lambda run: (),
 ) -> Run:
-    """Measures what is left of the run in this folder, as it began: the options `given` must be the
-    run's own. Raises InputError if they or the machine differ, Busy if another run measures a
+    """Measures what is left of the run in this folder, as it began, and anew what the loss of a
+    rank cost: the options `given` must be the run's own. `size` processes take part. Raises
+    InputError if these, the options or the machine differ, Busy if another run measures a
     device."""
     journal, book = Journal.reopen(folder / JOURNAL_FILE, book_of)
     with closing(journal):
         opened = book.opened
-        if opened.machine.ranks:
-            raise InputError(f"{folder} has several ranks and cannot be resumed: start a new run")
+        _check_ranks(folder, opened, size)
         check_same_options(opened.options, given)
         if "--machine" in given:
             _check_same_description(given["--machine"], opened.settings.simulation)
-        if book.is_closed:
+        if book.is_complete:
             observer.say(f"{folder} is complete: nothing left to measure")
             return book.run()
         then = opened.machine
         with (
-            closing(Supervisor(opened.settings)) as worker,
+            workers(opened) as worker,
             hold(devices_measured(then, opened.plan), wait=wait, tell=observer.say),
         ):
-            check_same_machine(then, worker.survey((*then.devices, *then.unavailable)))
+            found = worker.survey((*then.devices, *then.unavailable))
+            check_same_machine(then, found, opened.plan)
             if opened.settings.profiler is not None:
                 worker.profile(opened.settings.profiler, folder)
+            _say_what_is_lost(book, observer)
             resumed = Resumed(now(), command)
             journal.append(resumed)
             book.add(resumed)
+            with suppress(OSError):  # it holds the run up to here: from now on the journal does
+                (folder / RUN_FILE).unlink()
             collect_seldom()
             since = _seconds(opened.started, resumed.started)
             with following(then, since) as log:
                 observer.begun(then)
                 return go_on_with(book, worker, journal.append, observer, doubts, log)
+
+
+def _say_what_is_lost(book: Book, observer: Observer) -> None:
+    lost = book.visits.lost() if isinstance(book, PreciseRun) else {}
+    if lost:
+        ranks = sorted(set(lost.values()))
+        named = f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+        observer.say(f"measuring {count_of(len(lost))} again that the loss of {named} had cost")
+
+
+def _check_ranks(folder: Path, opened: Opened, size: int) -> None:
+    """Raises InputError unless so many processes measured the run."""
+    if not opened.plan:
+        raise InputError(f"{folder} ended before it had a plan: start a new run")
+    before = len(opened.machine.ranks) or 1
+    if before == size:
+        return
+    if size == 1:
+        each = "start each as before, with `run --resume` and this folder"
+        raise InputError(f"{folder} is a run of {before} ranks: {each}")
+    how = f"start {before} ranks" if before > 1 else "resume it without a launcher"
+    by = f"{before} ranks" if before > 1 else "one process"
+    raise InputError(f"{folder} is a run of {by}, and {size} ranks were started: {how}")
 
 
 def _seconds(began: str, now: str) -> float:
@@ -83,9 +128,10 @@ def _check_same_description(machine: str, simulation: Simulation | None) -> None
         )
 
 
-def fingerprint(machine: Machine) -> dict[str, str]:
+def fingerprint(machine: Machine, plan: Plan = ()) -> dict[str, str]:
     """The properties that figures depend on and that stay unless somebody changes the machine, by
-    name: never a reading such as free memory."""
+    name: never a reading such as free memory, and of network interfaces only those that the plan
+    uses, whatever their addresses."""
     host = machine.host
     prints = {
         "host name": host.hostname,
@@ -93,25 +139,46 @@ def fingerprint(machine: Machine) -> dict[str, str]:
         "CPU": host.cpu_model or "",
         "NUMA nodes": ", ".join(str(node.index) for node in host.nodes),
     }
-    for devices in machine.devices.values():
-        for device in devices:
-            prints[device.memory] = device.model
-            prints[f"driver of {device.memory}"] = device.driver
-            prints[f"PCI address of {device.memory}"] = device.pci or ""
-            prints[f"UUID of {device.memory}"] = device.uuid or ""
+    for rank in machine.ranks:
+        prints[f"host of rank {rank.number}"] = rank.host
+        prints[f"memory of rank {rank.number}"] = rank.memory or ""
+    for device in machine.all_devices:
+        number = parse_memory(device.memory).rank
+        named = device.memory if number is None else f"{device.memory} of rank {number}"
+        prints[named] = device.model
+        prints[f"driver of {named}"] = device.driver
+        prints[f"PCI address of {named}"] = device.pci or ""
+        prints[f"UUID of {named}"] = device.uuid or ""
+    nics = {rank.number: rank.nics for rank in machine.ranks}
+    for number, at in sorted({end for transfer in _over_nics(plan) for end in nic_ends(transfer)}):
+        for nic in nics.get(number, ())[at : at + 1]:
+            facts = nic.name, nic.kind, nic.driver, nic.pci, nic.rdma
+            prints[f"nic:{at} of rank {number}"] = ", ".join(filter(None, facts))
     return prints
 
 
-def check_same_machine(then: Machine, now: Machine) -> None:
-    """Raises InputError with the first property in which this machine differs from the run's."""
-    was, present = fingerprint(then), fingerprint(now)
+def _over_nics(plan: Plan) -> set[Transfer]:
+    transfers = (transfer for _, cell in able(plan) for transfer in cell.transfers)
+    return {transfer for transfer in transfers if transfer.engine.owner.is_nic}
+
+
+def check_same_machine(then: Machine, now: Machine, plan: Plan = ()) -> None:
+    """Raises InputError with the first property in which this machine differs from the run's, or
+    with what interfaces that the plan uses cannot do any more."""
+    was, present = fingerprint(then, plan), fingerprint(now, plan)
+    anew = "start each rank where it was, or a new run" if then.ranks else "start a new run"
     for name in dict.fromkeys((*was, *present)):
         before, after = (prints.get(name) or "absent" for prints in (was, present))
         if before != after:
             raise InputError(
                 f"this is not the machine that the run started on: {name} was {before}, "
-                f"is now {after}: start a new run"
+                f"is now {after}: {anew}"
             )
+    ranks, present_ranks = ({rank.number: rank for rank in one.ranks} for one in (then, now))
+    for transfer in sorted(_over_nics(plan), key=str):
+        problem = nic_problem(transfer, present_ranks)
+        if problem is not None and nic_problem(transfer, ranks) is None:
+            raise InputError(problem)
 
 
 def check_same_options(then: Mapping[str, str], given: Mapping[str, str]) -> None:

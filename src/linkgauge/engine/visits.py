@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -75,7 +75,8 @@ class Visits:
         self._merged: dict[Hashable, dict[CellKey, Merged]] = {}
         self._waiting: Counter[Hashable] = Counter()
         self._due: dict[CellKey, None] = {}
-        self._is_again = False
+        self._again: set[CellKey] = set()
+        """Those asked for once more at the end, whatever time they took before."""
         self.turn = -1
         """The number of the pass, from 0."""
         self._begin_pass()
@@ -124,9 +125,37 @@ class Visits:
         for together in self._rounds.values():
             if not asked.isdisjoint(together):
                 asked.update(together)
-        self.turn += 1
-        self._is_again = True
-        self._due = dict.fromkeys(key for key in self._class_of if key in asked)
+        self._again = asked
+        self._ask_for(asked)
+
+    def lost(self) -> dict[CellKey, int]:
+        """The cells that the loss of a rank cost their figures, with that rank."""
+        return {
+            key: visit.lost
+            for key, visits in self._taken.items()
+            for visit in visits
+            if visit.lost is not None
+        }
+
+    def restore(self) -> None:
+        """As the run goes on: what the loss of a rank cost is visited anew, beside what this pass
+        has left. The visits before it count."""
+        lost = self.lost()
+        if not lost:
+            return
+        for key in lost:
+            kept = [visit for visit in self._taken.pop(key) if visit.lost is None]
+            if kept:
+                self._taken[key] = kept
+            self._merged.pop(self._class_of[key], None)
+        self._ended -= lost.keys()
+        self._ask_for({*lost, *self._due})
+
+    def _ask_for(self, keys: Collection[CellKey]) -> None:
+        """These are due: in a pass of their own, unless one goes on."""
+        if not self._due:
+            self.turn += 1
+        self._due = dict.fromkeys(key for key in self._class_of if key in keys)
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
@@ -147,9 +176,10 @@ class Visits:
 
     def visit(self, sheet: int, cell: PlannedCell) -> Visit:
         """The visit of a cell in this pass."""
-        visits = self._taken.get(self._keys[sheet][cell.place], ())
+        key = self._keys[sheet][cell.place]
+        visits = self._taken.get(key, ())
         samples = sum(len(visit.samples) for visit in visits)
-        used = 0.0 if self._is_again else spent(*visits)
+        used = 0.0 if key in self._again else spent(*visits)
         return Visit(self.turn, samples, used, self._plan[sheet].benchmark)
 
     def is_whole(self, sheet: int) -> bool:

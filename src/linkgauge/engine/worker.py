@@ -25,7 +25,7 @@ from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Device, Host, Machine
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, PlannedCell, Status
+from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Transfer
 
@@ -35,7 +35,7 @@ from .messages import FIRST, Visit
 from .neighbours import Neighbours
 from .pool import BufferPool
 from .ranges import profiled_by
-from .reasons import skipped_by_plan, unmeasured
+from .reasons import refused, skipped_by_plan
 
 if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend
@@ -158,10 +158,9 @@ class LocalWorker:
             try:
                 able.append(Measurement(cell, size, self._settings, self._backends_for(cell)))
             except LinkgaugeError as error:  # refused, or a driver fails at its first call
-                status: Status = "skip" if isinstance(error, Unsupported) else "error"
-                results[cell] = unmeasured(cell, status, str(error), error.kind)
+                results[cell] = refused(cell, error)
                 if cell.at_once:
-                    return tuple(unmeasured(c, status, str(error), error.kind) for c in cells)
+                    return tuple(refused(one, error) for one in cells)
         if able:
             numbers = tuple(cell.planned.number for cell in able)
             known = self._known.get((numbers, size))

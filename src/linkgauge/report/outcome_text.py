@@ -145,7 +145,9 @@ def next_command(
         return None
     folder = quote(str(kept))
     if can_go_on(run, kept):
-        return Command((program(), "run", "--resume", folder))
+        count = len(run.machine.ranks)
+        by_all = f"by all {count} ranks, launched as before" if count else ""
+        return Command((program(), "run", "--resume", folder), by_all)
     if by_doctor:
         can_mend = (
             not scripted
@@ -159,8 +161,11 @@ def next_command(
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """Whether it was interrupted, and can be resumed: one of several ranks cannot."""
-    return run.finished is None and not run.machine.ranks and (folder / JOURNAL_FILE).exists()
+    """Whether it was interrupted, or the loss of a rank cost a part of it, and it can be
+    resumed."""
+    lost = run.lost is not None or any(cell.lost is not None for _, cell in _cells(run))
+    broke_off = run.finished is None or (lost and bool(run.machine.ranks))
+    return broke_off and (folder / JOURNAL_FILE).exists()
 
 
 def _about(wrong: Wrong) -> Iterator[RenderableType]:
