@@ -132,7 +132,9 @@ class CellResult(Cell, frozen=True, gc=False):
     threads, that the measuring process used in its `seconds` (null: simulated, or unknown). `wrong`
     is the number of wrong elements that a collective left (null: of anything else, or unchecked),
     and `iterations` are the times of its ranks. `load` is what else the machine did meanwhile
-    (null: simulated, or unknown), `work` what an AI workload shows beside its samples."""
+    (null: simulated, or unknown), `work` what an AI workload shows beside its samples. Cells of a
+    result with the same `round` were measured at the same time (null: alone, or an earlier
+    version)."""
 
     status: Status
     reason: str | None = None
@@ -163,6 +165,7 @@ class CellResult(Cell, frozen=True, gc=False):
     iterations: tuple[RankTimes, ...] = ()
     load: Load | None = None
     work: WorkDone | None = None
+    round: int | None = None
 
     @property
     def cpus(self) -> float | None:
