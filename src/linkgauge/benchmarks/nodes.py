@@ -69,7 +69,9 @@ class OverNodes(Row, frozen=True, kw_only=True):
         steps = list(self.steps(len(nodes.memories), len(nodes.rails)))
         if self.of_pairs is not None:
             pairs = tuple(self._of_all_rails(nodes, step) for step in steps)
-            return replace(self._benchmark(fabric.backend, pairs), pairs=True, in_rounds=True)
+            made = self._benchmark(fabric.backend, pairs)
+            parts = tuple(nodes.rails) if len(nodes.rails) > 1 else ()
+            return replace(made, parts=parts, pairs=True, in_rounds=True)
         steps = [step for step in steps for _ in nodes.rails]
         cells = (
             self._on_rail(nodes, step, number % len(nodes.rails))
