@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Report, Transfer
+from linkgauge.model.units import BANDWIDTH
 
 from .crowds import Crowds
+from .expect import START
 from .findings import Evidence
 from .wiring import Touched, Wiring, both_name
 
@@ -45,7 +47,8 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
 
 LARGE = 256 << 20
-"""Bytes from which the start of a copy takes no visible part: figures of larger sizes are equal."""
+"""Bytes from which the start of a copy takes no visible part, unless it takes no longer than a
+start may: figures of larger sizes are equal."""
 
 
 @lru_cache(maxsize=2)
@@ -92,7 +95,9 @@ def _peers(
     the others are."""
     if cell.report.is_first and len(transfers) > 2:
         return None
-    size = "large" if result.size >= LARGE else str(result.size)
+    figure = cell.summary.median if cell.summary else 0.0
+    starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
+    size = "large" if result.size >= LARGE and not starts else str(result.size)
     name = (result.benchmark, result.backend, size, cell.definition or "", *map("{:.2f}".format, crowd))
     if len(transfers) == 1:
         return (*name, *touched[0].kinds)
