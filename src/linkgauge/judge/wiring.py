@@ -9,6 +9,7 @@ from one network interface to another.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -54,6 +55,25 @@ def _nics(transfer: Transfer) -> tuple[str, ...]:
     return one, other, f"{one} -> {other}"
 
 
+def _groups(evidence: Evidence) -> dict[str, list[str]]:
+    """The node and the rail of each device that was measured, unless it is the only one there, or
+    there is only one rail."""
+    ends = {
+        str(memory.place)
+        for cell in evidence.cells()
+        for transfer in cell.transfers
+        for memory in transfer.memories
+    }
+    measured = [device for device in evidence.devices if device.memory in ends and device.rail]
+    if len({device.rail for device in measured}) < 2:  # noqa: PLR2004
+        return {}
+    sizes = Counter(name for device in measured for name in (device.node, device.rail))
+    return {
+        device.memory: [n for n in (device.node, device.rail) if n and sizes[n] > 1]
+        for device in measured
+    }
+
+
 class Wiring:
     """The map of memories, switches and bridges. `switches` are a fabric's; `_unsure` are those
     that are not known to be switches, `_idle` counts each device's links that are down and do not
@@ -66,11 +86,7 @@ class Wiring:
         self._idle: dict[str, int] = {}
         # Accelerators that only PCI shows are listed under their address.
         self._hidden = {one for name, one in evidence.addresses.items() if name == one}
-        self._members = {
-            device.memory: {device.node, device.rail}
-            for device in evidence.devices
-            if device.node and device.rail
-        }
+        self._groups = _groups(evidence)
         self._models = {device.memory: device.model for device in evidence.devices}
         self._near = {
             **{memory: f"host:{self._node(memory)}" for memory in evidence.accelerators},
@@ -237,7 +253,7 @@ class Wiring:
     def _touched(self, transfer: Transfer) -> Touched:
         ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
         owner = str(transfer.engine.owner)
-        parts = {*ends, owner, *_nics(transfer)}.union(*(self._members.get(e, ()) for e in ends))
+        parts = {*ends, owner, *_nics(transfer)}.union(*(self._groups.get(e, ()) for e in ends))
         kinds: list[str] = [transfer.engine.kind]
         pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
         for one, other in sorted(pairs):
