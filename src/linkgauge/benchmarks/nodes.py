@@ -89,9 +89,7 @@ class OverNodes(Row, frozen=True, kw_only=True):
         ends = zip(nodes.memories[step.source], nodes.memories[step.target], strict=True)
         transfers = [one for pair in ends for one in self._pair_cell(*pair).transfers]
         report = Report.SUM if len(transfers) > 1 else self.report
-        return Cell(
-            nodes.labels[step.source], nodes.labels[step.target], tuple(transfers), report
-        )
+        return Cell(nodes.labels[step.source], nodes.labels[step.target], tuple(transfers), report)
 
     def _why_not(self, fabric: DeviceSet, nodes: Nodes) -> str | None:
         count = len(nodes.memories)
@@ -115,7 +113,9 @@ def _nodes_of(fabric: DeviceSet) -> Nodes:
         own = found.setdefault(device.node or (hosts[at] if hosts else device.memory), {})
         own[device.rail or f"rail{len(own)}"] = parse_memory(device.memory)
     rails = [
-        rail for rail in next(iter(found.values()), ()) if all(rail in own for own in found.values())
+        rail
+        for rail in next(iter(found.values()), ())
+        if all(rail in own for own in found.values())
     ]
     memories = [[own[rail] for rail in rails] for own in found.values()]
     if len(rails) > 1:

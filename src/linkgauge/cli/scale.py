@@ -101,7 +101,8 @@ def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:
 
     given = [] if text is None else [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdecimal() and 0 < len(part) < 6 for part in given):
-        raise InputError(f"{option} {text}: give numbers, such as 1,2,4,8")
+        what = "nodes" if option == "--nodes" else "devices"
+        raise InputError(f"{option} {text}: give numbers of {what}, such as 1,2,4,8")
     counts = sorted({int(part) for part in given})
     if counts[:1] == [0]:
         raise InputError(f"{option} {text}: give 1 or more")

@@ -28,9 +28,7 @@ def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
     """Of a power of two: in each round, those whose numbers differ in the same bits. Neighbours
     then meet neighbours, and what groups of them share is shared evenly."""
     for bits in range(1, len(players)):
-        yield (
-            (one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits
-        )
+        yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 
 
 def _circle(players: Sequence[str]) -> Iterator[_Met]:

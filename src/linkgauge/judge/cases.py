@@ -91,14 +91,20 @@ def _peers(
     crowd: Sequence[float],
 ) -> tuple[str, ...] | None:
     """Equal for cells whose transfers cross the same kinds of links and share as many of them, the
-    first one with as many others, and whose links are as full. None for the first of more than two: it is the faster the slower
-    the others are."""
+    first one with as many others, and whose links are as full. None for the first of more than two:
+    it is the faster the slower the others are."""
     if cell.report.is_first and len(transfers) > 2:
         return None
     figure = cell.summary.median if cell.summary else 0.0
     starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
     size = "large" if result.size >= LARGE and not starts else str(result.size)
-    name = (result.benchmark, result.backend, size, cell.definition or "", *map("{:.2f}".format, crowd))
+    name = (
+        result.benchmark,
+        result.backend,
+        size,
+        cell.definition or "",
+        *map("{:.2f}".format, crowd),
+    )
     if len(transfers) == 1:
         return (*name, *touched[0].kinds)
     first, *others = (" ".join(each.kinds) for each in touched)

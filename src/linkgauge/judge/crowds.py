@@ -1,8 +1,8 @@
 """How full links are while the cells of a round are measured at the same time.
 
 Where the rates of links are known and none has to carry more, each transfer should be as fast as
-alone. What others take of its way counts nonetheless: the fuller a link is, the less of each transfer it leaves once it
-is slow.
+alone. What others take of its way counts nonetheless: the fuller a link is, the less of each
+transfer it leaves once it is slow.
 """
 
 from __future__ import annotations

@@ -34,9 +34,7 @@ def scaling_of(run: Run) -> Scaling:
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
     rates = ExchangeRates(run.machine, work)
-    found = [
-        _count(each, work, rates, _member(run, _devices(each))) for each in measured
-    ]
+    found = [_count(each, work, rates, _member(run, _devices(each))) for each in measured]
     counts = _with_efficiency([one for one in found if one])
     pairs = _pairs(run.results)
     devices = max((_devices(result) for result in measured), key=len, default=())
@@ -96,9 +94,7 @@ def _devices(result: Result) -> tuple[str, ...]:
     return tuple(str(transfer.engine.owner) for transfer in result.cells[0].transfers)
 
 
-def _count(
-    result: Result, work: Collective, rates: ExchangeRates, member: Member
-) -> Count | None:
+def _count(result: Result, work: Collective, rates: ExchangeRates, member: Member) -> Count | None:
     devices = _devices(result)
     points = sorted(_points(result, len(devices)), key=lambda point: point.size)
     if not points:

@@ -65,7 +65,7 @@ def _groups(evidence: Evidence) -> dict[str, list[str]]:
         for memory in transfer.memories
     }
     measured = [device for device in evidence.devices if device.memory in ends and device.rail]
-    if len({device.rail for device in measured}) < 2:  # noqa: PLR2004
+    if len({device.rail for device in measured}) < 2:
         return {}
     sizes = Counter(name for device in measured for name in (device.node, device.rail))
     return {

@@ -2,11 +2,12 @@
 share the links and memories they cross.
 
 Routes take shortest paths: the fewest links outside any fabric, then the fewest links, as drivers
-route. Of several, a route takes all, evenly, or the one that goes by its destination. Sharing is max-min fair, by progressive filling. A resource (one direction of a
-link, a memory) has a capacity; a flow of rate r takes weight × r of each resource that it uses. All
-rates rise together until a resource is full, or a flow reaches its own cap; these flows stop, the
-others go on rising. No rate can then be raised without lowering one that is no greater. Source: D.
-Bertsekas and R. Gallager, Data Networks, 2nd ed., section 6.5.2.
+route. Of several, a route takes all, evenly, or the one that goes by its destination. Sharing is
+max-min fair, by progressive filling. A resource (one direction of a link, a memory) has a capacity;
+a flow of rate r takes weight × r of each resource that it uses. All rates rise together until a
+resource is full, or a flow reaches its own cap; these flows stop, the others go on rising. No rate
+can then be raised without lowering one that is no greater. Source: D. Bertsekas and R. Gallager,
+Data Networks, 2nd ed., section 6.5.2.
 """
 
 from __future__ import annotations

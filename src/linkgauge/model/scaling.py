@@ -80,7 +80,8 @@ class PairRate(msgspec.Struct, frozen=True):
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     """A collective over the first N of the `devices`, for each of the `counts`. `below` are the
     numbers of devices whose plateau is clearly below what is expected; `pairs` were then measured
-    alone. Each device is a `member`: where it stands for a node, that. `problems` are of what did not pass, which is in none of the points."""
+    alone. Each device is a `member`: where it stands for a node, that. `problems` are of what did
+    not pass, which is in none of the points."""
 
     schema: Literal["linkgauge.scale/1"] = SCHEMA
     id: str

@@ -43,10 +43,8 @@ def scale_lines(scaling: Scaling) -> Iterator[RenderableType]:
 
 
 def _measured(scaling: Scaling) -> Iterator[RenderableType]:
-    yield Text(
-        f"{scaling.member + 's':>5}{'algbw':>10}{'busbw':>10}{'expected':>10}{'floor us':>10}  efficiency",
-        style="italic",
-    )
+    heads = f"{'algbw':>10}{'busbw':>10}{'expected':>10}{'floor us':>10}  efficiency"
+    yield Text(f"{scaling.member + 's':>5}{heads}", style="italic")
     for count in scaling.counts:
         yield _row(count)
     yield from (Hanging(line, INDENT) for line in _expectations(scaling))

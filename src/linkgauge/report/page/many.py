@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from statistics import median
 
 from linkgauge.model.result import CellResult, Result
@@ -53,9 +54,8 @@ def _is_low(cell: CellResult, usual: float) -> bool:
 
 def _distribution(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
     """A row for each column of the result: how many of its cells are in each class."""
-    edges = [0.0, *_BOUNDS]
-    bounds = [f"{low:.0%} to {high:.0%}" for low, high in zip(edges, edges[1:], strict=False)]
-    classes = [f"below {_BOUNDS[0]:.0%}", *bounds[1:], f"{_BOUNDS[-1]:.0%} or more"]
+    between = (f"{low:.0%} to {high:.0%}" for low, high in pairwise(_BOUNDS))
+    classes = [f"below {_BOUNDS[0]:.0%}", *between, f"{_BOUNDS[-1]:.0%} or more"]
     heads = [Column("cells of"), Column("all", True), *(Column(one, True) for one in classes)]
     heads += [Column(one, True) for one in ("least", "median", "most")]
     by_column: dict[str, list[CellResult]] = defaultdict(list)
@@ -69,9 +69,7 @@ def _distribution(result: Result, measured: Sequence[CellResult], usual: float) 
     return without_empty(Table(f"{label(result.title, 200)}. {about}", heads, rows, anchor=""))
 
 
-def _row(
-    name: str, cells: Sequence[CellResult], usual: float, unit: str
-) -> tuple[Entry, ...]:
+def _row(name: str, cells: Sequence[CellResult], usual: float, unit: str) -> tuple[Entry, ...]:
     counts = Counter(sum(_share(cell, usual) >= bound for bound in _BOUNDS) for cell in cells)
     figures = sorted(cell.headline or 0.0 for cell in cells)
     tones: tuple[Tone, ...] = ("bad", "bad", "warn", "", "")
