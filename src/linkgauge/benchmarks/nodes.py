@@ -107,16 +107,16 @@ class OverNodes(Row, frozen=True, kw_only=True):
 def _nodes_of(fabric: DeviceSet) -> Nodes:
     """Devices by their nodes, else by the hosts of their ranks if there are several, else each by
     itself."""
-    hosts = fabric.hosts if len(set(fabric.hosts)) > 1 else ()
+    several = len(set(fabric.hosts)) > 1
     found: dict[str, dict[str, Memory]] = {}
-    for at, device in enumerate(fabric.devices):
-        own = found.setdefault(device.node or (hosts[at] if hosts else device.memory), {})
-        own[device.rail or f"rail{len(own)}"] = parse_memory(device.memory)
-    rails = [
-        rail
-        for rail in next(iter(found.values()), ())
-        if all(rail in own for own in found.values())
-    ]
+    for device in fabric.devices:
+        memory, node, rail = parse_memory(device.memory), device.node, device.rail
+        if memory.rank is not None:  # each rank has a device, and a simulated one all nodes
+            node, rail = fabric.hosts[memory.rank] if several else None, None
+        own = found.setdefault(node or device.memory, {})
+        own[rail or f"rail{len(own)}"] = memory
+    first = next(iter(found.values()), {})
+    rails = [rail for rail in first if all(rail in own for own in found.values())]
     memories = [[own[rail] for rail in rails] for own in found.values()]
     if len(rails) > 1:
         return Nodes([str(number) for number in range(len(found))], rails, memories)
@@ -145,8 +145,8 @@ def _pairs(count: int, _: int) -> Iterator[Step]:
 
 def _row(name: str, title: str, steps: Steps, of_pairs: int | None = None) -> OverNodes:
     return OverNodes(
-        f"nodes_{name}", title, Layout.PAIRS, "r -> c by r.ce", profiles=(), steps=steps,
-        of_pairs=of_pairs,
+        f"nodes_{name}", title, Layout.PAIRS, "r -> c by r.ce", profiles=(), across_ranks=True,
+        steps=steps, of_pairs=of_pairs,
     )  # fmt: skip
 
 

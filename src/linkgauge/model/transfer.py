@@ -381,8 +381,8 @@ class Benchmark(msgspec.Struct, frozen=True):
     names the matrices of the single transfers, if they are shown in addition to the headline
     (`read1`, `read2`), whose own matrix is then called `total`. The columns of a `sweep` are
     settings, not memories. `size` is bytes if it has its own; cells of `pairs` are of two devices
-    each, all there are unless some were `drawn`, disjoint ones at a time if `in_rounds`. Where cells
-    have `rounds`, a number for each, those of one are measured at the same time, or not at all.
+    each, all there are unless some were `drawn`, disjoint ones at a time if `in_rounds`. Where
+    cells have `rounds`, a number each, those of one are measured at the same time, or not at all.
     """
 
     name: str
