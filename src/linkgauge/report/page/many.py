@@ -18,8 +18,8 @@ from linkgauge.report.run_text import heading
 from .blocks import Block, Column, Entry, Prose, Table, Tone, line_of
 from .results import figure, label, share, verdict, without_empty
 
-MOST_ROWS = 128
-"""Rows of a matrix that a person still looks through."""
+MOST_ROWS = 32
+"""Rows of a narrow matrix that a person still looks through."""
 WORST = 12
 _BOUNDS = (0.5, 0.75, 0.9, 0.97)
 """Shares of the median at which the classes of figures end."""
