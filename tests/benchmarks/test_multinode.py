@@ -130,7 +130,7 @@ def test_rows_and_columns_are_ranks(name, fabric):
     laid_out = row(name).lay_out(fabric)
     assert {(cell.row, cell.column) for cell in laid_out.cells} == PLACES[shape]
     assert len(laid_out.cells) == len(PLACES[shape])
-    assert (laid_out.at_once, laid_out.pairs) == (shape == "halves", shape == "pairs")
+    assert (bool(laid_out.rounds), laid_out.pairs) == (shape == "halves", shape == "pairs")
 
 
 def test_an_odd_process_writes_to_the_one_half_of_all_further_on():

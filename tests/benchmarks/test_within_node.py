@@ -34,7 +34,7 @@ def test_the_figure_is_the_total_of_one_cell(name):
     benchmark = laid_out(name, 3)
     (cell,) = benchmark.cells
     assert (cell.row, cell.column, cell.report, cell.operation) == ("0", "0", "total", "copy")
-    assert (benchmark.pairs, benchmark.at_once, benchmark.sweep) == (False, False, False)
+    assert (benchmark.pairs, bool(benchmark.rounds), benchmark.sweep) == (False, False, False)
 
 
 @pytest.mark.parametrize("kind", KINDS)

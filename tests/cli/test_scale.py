@@ -55,6 +55,20 @@ def test_a_slow_link_is_found_and_fails(tmp_path, capsys):
     assert results[-1]["benchmark"] == "device_to_device_memcpy_write_sm"
 
 
+def test_nodes_of_a_cluster_are_counted_as_such(tmp_path, capsys):
+    """Each by the device of its first rail; the slow one is found where it comes in."""
+    code = scale("all_reduce", "--nodes", "1,2,4", "--machine", "fat-tree-64", "--fault",
+                 "slow sim:3 rate=50%", *FEW, "--out", tmp_path)  # fmt: skip
+    said = capsys.readouterr().out
+    assert code == 1
+    assert "knee at 4 nodes: 50% of the busbw of 2: also slow alone: sim:2 -> sim:3" in said
+    assert "GPU" not in said[: said.index("verdict:")]
+    (path,) = tmp_path.rglob("scale.json")
+    document = json.loads(path.read_text())
+    assert document["member"] == "node"
+    assert document["devices"] == ["sim:0", "sim:1", "sim:2", "sim:3"]
+
+
 def test_the_document_on_stdout_follows_its_schema(tmp_path, capsys):
     assert scale("--machine", "ring-8", *FEW, "--out", tmp_path, "--json") == 0
     said = capsys.readouterr()
@@ -126,6 +140,9 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path, capsys, monkeypatch):
         (("--gpus", "0,2"), "--gpus 0,2: give 1 or more"),
         (("--gpus", "two"), "--gpus two: give numbers of devices, such as 1,2,4,8"),
         (("--gpus", "16"), "--gpus 16 is too many: sim has 8"),
+        (("--nodes", "two"), "--nodes two: give numbers of nodes, such as 1,2,4,8"),
+        (("--nodes", "2"), "--nodes: sim: no device stands for a node"),
+        (("--nodes", "2", "--gpus", "2"), "--gpus and --nodes exclude each other"),
     ],
 )
 def test_what_cannot_be_measured_is_said(arguments, problem, tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections import Counter
 
 import pytest
 from msgspec.structs import replace
@@ -179,6 +180,15 @@ def test_cells_of_a_round_end_together():
     counts = {column: sum(1 for _, one in order if one == column) for column in "0123"}
     assert counts["0"] == counts["1"]
     assert counts["2"] == counts["3"]
+
+
+def test_of_many_rounds_alike_only_some_are_visited_to_see_how_they_vary():
+    """As many as have two dozen cells."""
+    cells = [planned(str(n), round=n // 20) for n in range(200)]
+    visits = Visits((sheet(*cells),), SETTINGS)
+    order = go(visits, None, lambda column, visit: (1.0, 1.0, 1.0))
+    counts = Counter(column for _, column in order)
+    assert Counter(counts.values()) == {2: 40, 1: 160}
 
 
 def at_an_end(*columns, **more):

@@ -2,7 +2,7 @@
 no alarm. campaign.py tells what is drawn; nothing but the evidence is judged.
 
 LINKGAUGE_CAMPAIGN=full tries each kind of fault in each kind of place of every shipped machine, and
-203 healthy machines, in place of some of them; LINKGAUGE_SEED=TEXT draws others."""
+406 healthy machines, in place of some of them; LINKGAUGE_SEED=TEXT draws others."""
 
 import os
 from collections import Counter, defaultdict
@@ -11,7 +11,7 @@ import pytest
 
 from campaign import CAUSES, DEGRADED, PLACES, RIGHT, STRIKES, healthy_trial, trial
 from linkgauge.backends.sim.faults import FAULTS
-from machine_kit import OF_HOSTS
+from machine_kit import CLUSTERS, OF_HOSTS
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 ALWAYS = {"link-speed", "target-speed"}
@@ -25,7 +25,7 @@ def faulted():
     for one, kind in enumerate(RIGHT):
         for other, place in enumerate(PLACES):
             if FULL:
-                yield from ((kind, place, machine) for machine in machines)
+                yield from ((kind, place, machine) for machine in (*machines, "fat-tree-64"))
             elif kind not in STRIKES or other == one % 2:
                 yield kind, place, machines[(one + 2 * other) % len(machines)]
 
@@ -53,7 +53,7 @@ def matrix():
         if not drawn.right:
             misses.append((machine, drawn.fault, drawn.first))
     for number in range(29 if FULL else 1):
-        for machine in OF_HOSTS:
+        for machine in (*OF_HOSTS, *CLUSTERS):
             findings = healthy_trial(machine, number).findings
             alarms = [finding for finding in findings if is_alarm(machine, finding)]
             counts["healthy"][alarms[0].check if alarms else "nothing"] += 1

@@ -152,3 +152,36 @@ def test_there_is_no_way_to_an_unknown_place_and_none_is_needed_to_the_same():
 def test_costs_prefer_few_links_that_belong_to_no_fabric():
     costs = {place: wired().cost("near", place) for place in ("near", "a", "far", "b")}
     assert costs == {"near": 0, "a": 1000, "far": 1000, "b": 2000}
+
+
+def fat_tree(routing):
+    """Four devices below each of two leaf switches, two spine switches."""
+    links = [Link(f"{n}", f"d{n}", f"leaf{n // 4}", "fabric") for n in range(8)]
+    links += [Link(f"up{a}{b}", f"leaf{a}", f"spine{b}", "fabric") for a in (0, 1) for b in (0, 1)]
+    places = dict.fromkeys(("leaf0", "leaf1", "spine0", "spine1"), "all")
+    return Map(places | {f"d{n}": "none" for n in range(8)}, links, routing)
+
+
+def test_of_several_shortest_paths_traffic_takes_all_evenly():
+    shares = {c.link.name: c.share for c in fat_tree("spread").route("d0", "d5")}
+    assert shares == {"0": 1.0, "up00": 0.5, "up01": 0.5, "up10": 0.5, "up11": 0.5, "5": 1.0}
+
+
+def test_or_the_one_that_its_destination_says():
+    tree = fat_tree("destination")
+    assert crossed(tree.route("d0", "d5")) == ["0", "up01", "up11", "5"]
+    assert crossed(tree.route("d1", "d5")) == ["1", "up01", "up11", "5"]
+    assert crossed(tree.route("d0", "d6")) == ["0", "up00", "up10", "6"]
+    assert {c.share for c in tree.route("d0", "d6")} == {1.0}
+    assert crossed(tree.route("d0", "d3")) == ["0", "3"]
+
+
+def test_routes_by_destination_are_so_even_that_a_shift_of_all_shares_no_link():
+    tree = fat_tree("destination")
+    for shift in range(1, 8):
+        used = [
+            (crossing.link.name, crossing.forward)
+            for number in range(8)
+            for crossing in tree.route(f"d{number}", f"d{(number + shift) % 8}")
+        ]
+        assert max(used.count(one) for one in used) <= 2

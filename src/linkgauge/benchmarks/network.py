@@ -91,16 +91,17 @@ class OverNics(Sweep, frozen=True, kw_only=True):
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         reason = self._reason(fabric)
+        cells = () if reason else tuple(self._cells(fabric))
         size = None if fabric.sizes else SIZE
         return Benchmark(
             self.name,
             self.title,
             fabric.backend,
-            () if reason else tuple(self._cells(fabric)),
+            cells,
             self.unit,
             self.parts,
             pairs=self.of_pairs,
-            at_once=self.at_once,
+            rounds=(0,) * len(cells) if self.at_once else (),
             size=self.size if isinstance(self.size, int) else size,
             reason=reason,
         )

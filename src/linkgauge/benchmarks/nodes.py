@@ -1,92 +1,158 @@
-"""Many nodes: all pairs of few of them; of more, a ring and bisections, which cost so many cells as
-there are nodes.
+"""Many nodes: all pairs of few of them; of more, a ring on each rail and bisections, which cost a
+fixed number of cells a node.
 
-A device stands for a node: it is that of a rank, or a simulated one behind its network interface.
-All pairs are measured in the rounds of a tournament, in which each node is in one pair.
+A node is a host of ranks, or a simulated one: of its devices, each behind a network interface, the
+first of all nodes are one rail, and so on. All pairs are measured in the rounds of a tournament, in
+which each node is in one pair. All cells of the ring are measured at once, and so are those of a
+bisection: what many transfers share is full then, and shows.
+
+Nodes are taken in the order of their numbers, and each sends so many places further on: in a fat
+tree whose switches route by destination no two of these transfers need to share a link that
+carries one of them (E. Zahavi, see model/map.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
-from random import Random
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.transfer import Benchmark
+from linkgauge.model.transfer import Benchmark, Cell, Report
 
 from .table import HOST_ROW, DeviceSet, Layout, Row
 
 MOST_PAIRED = 64
 """Nodes of which all pairs are measured: 4,032 of them."""
+MOST_CELLS = 10
+"""Cells a node of the ring and the bisections, unless its rails are so many that one of each is
+more."""
 BISECTIONS = 4
-"""Each halves the nodes by lot, and pairs the halves: a cell for every two nodes."""
-SEED = 25
 _PAIRS = f"all pairs are measured of up to {MOST_PAIRED} nodes"
 _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-tree-1000"
 
-Chosen = Callable[[int], Iterator[tuple[int, int]]]
-"""From which node to which, of so many."""
+
+class Nodes(NamedTuple):
+    """The `memories` of each node, one for each of the `rails`, and what the node is called."""
+
+    labels: Sequence[str]
+    rails: Sequence[str]
+    memories: Sequence[Sequence[Memory]]
+
+
+class Step(NamedTuple):
+    """From which node to which a transfer on each rail goes, and in which round."""
+
+    source: int
+    target: int
+    round: int | None = None
+
+
+Steps = Callable[[int, int], Iterator[Step]]
+"""Of so many nodes, on so many rails."""
 
 
 class OverNodes(Row, frozen=True, kw_only=True):
-    """A benchmark from node to node, of pairs that are `chosen`: as a matrix in the rounds of a
-    tournament of at most so many nodes (`most`), else as rows, one for each pair."""
+    """A benchmark from node to node: a cell for each step and rail, or one `of_pairs` with the
+    transfers of all rails, as a matrix in the rounds of a tournament of at most so many nodes."""
 
-    chosen: Chosen
-    most: int | None = None
+    steps: Steps
+    of_pairs: int | None = None
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        count = len(fabric.devices)
-        if reason := self._why_not(fabric, count):
+        nodes = _nodes_of(fabric)
+        if reason := self._why_not(fabric, nodes):
             return self._benchmark(fabric.backend, (), reason)
-        memories = [parse_memory(device.memory) for device in fabric.devices]
-        pairs = ((memories[one], memories[other]) for one, other in self.chosen(count))
-        cells = (self._pair_cell(row, column) for row, column in pairs)
-        if self.most is None:
-            cells = (replace(c, row=f"{c.row}->{c.column}", column=HOST_ROW) for c in cells)
-        matrix = self.most is not None
+        steps = list(self.steps(len(nodes.memories), len(nodes.rails)))
+        if self.of_pairs is not None:
+            pairs = tuple(self._of_all_rails(nodes, step) for step in steps)
+            made = self._benchmark(fabric.backend, pairs)
+            parts = tuple(nodes.rails) if len(nodes.rails) > 1 else ()
+            return replace(made, parts=parts, pairs=True, in_rounds=True)
+        steps = [step for step in steps for _ in nodes.rails]
+        cells = (
+            self._on_rail(nodes, step, number % len(nodes.rails))
+            for number, step in enumerate(steps)
+        )
         made = self._benchmark(fabric.backend, tuple(cells))
-        return replace(made, pairs=matrix, in_rounds=matrix)
+        return replace(made, pairs=False, rounds=tuple(step.round or 0 for step in steps))
 
-    def _why_not(self, fabric: DeviceSet, count: int) -> str | None:
+    def _on_rail(self, nodes: Nodes, step: Step, rail: int) -> Cell:
+        cell = self._pair_cell(nodes.memories[step.source][rail], nodes.memories[step.target][rail])
+        row = f"{nodes.labels[step.source]}->{nodes.labels[step.target]}"
+        return replace(cell, row=row, column=nodes.rails[rail])
+
+    def _of_all_rails(self, nodes: Nodes, step: Step) -> Cell:
+        ends = zip(nodes.memories[step.source], nodes.memories[step.target], strict=True)
+        transfers = [one for pair in ends for one in self._pair_cell(*pair).transfers]
+        report = Report.SUM if len(transfers) > 1 else self.report
+        return Cell(nodes.labels[step.source], nodes.labels[step.target], tuple(transfers), report)
+
+    def _why_not(self, fabric: DeviceSet, nodes: Nodes) -> str | None:
+        count = len(nodes.memories)
         if not fabric.across_ranks and any(device.pci is not None for device in fabric.devices):
             return _NO_NODES
         if count < 2:
             return fabric.reason or f"needs two nodes, {fabric.backend} has {count} selected"
-        if self.most is not None and count > self.most:
-            return f"{_PAIRS}: of {count}, nodes_ring and nodes_bisection find what is slow"
+        if not nodes.rails:
+            return "the nodes that are selected have no rail in common"
+        if self.of_pairs is not None and count > self.of_pairs:
+            return f"{_PAIRS}: of {count}, nodes_rails and nodes_bisection find what is slow"
         return None
 
 
-def _ring(count: int) -> Iterator[tuple[int, int]]:
-    return ((one, (one + 1) % count) for one in range(count))
+def _nodes_of(fabric: DeviceSet) -> Nodes:
+    """Devices by their nodes, else by the hosts of their ranks if there are several, else each by
+    itself."""
+    several = len(set(fabric.hosts)) > 1
+    found: dict[str, dict[str, Memory]] = {}
+    for device in fabric.devices:
+        memory, node, rail = parse_memory(device.memory), device.node, device.rail
+        if memory.rank is not None:  # each rank has a device, and a simulated one all nodes
+            node, rail = fabric.hosts[memory.rank] if several else None, None
+        own = found.setdefault(node or device.memory, {})
+        own[rail or f"rail{len(own)}"] = memory
+    first = next(iter(found.values()), {})
+    rails = [rail for rail in first if all(rail in own for own in found.values())]
+    memories = [[own[rail] for rail in rails] for own in found.values()]
+    if len(rails) > 1:
+        return Nodes([str(number) for number in range(len(found))], rails, memories)
+    return Nodes([own[0].label for own in memories if own], [HOST_ROW] * len(rails), memories)
 
 
-def _bisections(count: int) -> Iterator[tuple[int, int]]:
-    """The pairs of all bisections, each once. Every other one goes from the second half to the
-    first, so that what is slow in one direction is found."""
-    draw, found = Random(SEED), dict[tuple[int, int], None]()  # noqa: S311
-    for number in range(BISECTIONS):
-        nodes = list(range(count))
-        draw.shuffle(nodes)
-        halves = nodes[: count // 2], nodes[count // 2 :]
-        found |= dict.fromkeys(zip(*(halves if number % 2 == 0 else halves[::-1]), strict=False))
-    return iter(found)
+def _ring(count: int, _: int) -> Iterator[Step]:
+    return (Step(one, (one + 1) % count, 0) for one in range(count))
 
 
-def _row(name: str, title: str, chosen: Chosen, most: int | None = None) -> OverNodes:
+def _bisections(count: int, rails: int) -> Iterator[Step]:
+    """From each node of one half to the one so many places further on, which is half of all, then
+    a quarter, and so on: one half is then every other part of so many nodes. Every other bisection
+    goes the other way, so that what is slow in one direction is found."""
+    room = (MOST_CELLS - rails) * 2 // rails
+    for number in range(max(1, min(BISECTIONS, room, count.bit_length() - 1))):
+        part = count >> (number + 1)
+        ends = ((one, one + part) for one in range(count - part) if one // part % 2 == 0)
+        for one, other in ends:
+            yield Step(one, other, number) if number % 2 == 0 else Step(other, one, number)
+
+
+def _pairs(count: int, _: int) -> Iterator[Step]:
+    return (Step(one, other) for one, other in permutations(range(count), 2))
+
+
+def _row(name: str, title: str, steps: Steps, of_pairs: int | None = None) -> OverNodes:
     return OverNodes(
-        f"nodes_{name}", title, Layout.PAIRS, "r -> c by r.ce", profiles=(), chosen=chosen,
-        most=most,
+        f"nodes_{name}", title, Layout.PAIRS, "r -> c by r.ce", profiles=(), across_ranks=True,
+        steps=steps, of_pairs=of_pairs,
     )  # fmt: skip
 
 
 NODES: tuple[OverNodes, ...] = (
-    _row("ring", "node -> the next one(row)", _ring),
-    _row("bisection", f"node of one half -> its partner in the other(row), {BISECTIONS} times "
-         "halved by lot", _bisections),
-    _row("pairs", "node(row) -> node(column), disjoint pairs at once",
-         lambda count: permutations(range(count), 2), MOST_PAIRED),
+    _row("rails", "node -> the next one(row) on each rail(column), all at once", _ring),
+    _row("bisection", "node of one half -> its partner in the other(row) on each rail(column), all "
+         "of a bisection at once", _bisections),
+    _row("pairs", "node(row) -> node(column), disjoint pairs at once", _pairs, MOST_PAIRED),
 )  # fmt: skip

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from linkgauge.model.collective import Collective, CollectiveName, no_hypercube
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
+from linkgauge.model.scaling import Member
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import COLLECTIVE, format_size
 
@@ -20,12 +23,19 @@ PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 64 << 20
 
 
 def over_counts(
-    name: CollectiveName, asked: Sequence[int], fabrics: Sequence[DeviceSet]
+    name: CollectiveName,
+    asked: Sequence[int],
+    fabrics: Sequence[DeviceSet],
+    *,
+    by_node: bool = False,
 ) -> tuple[Benchmark, ...]:
     """A benchmark for each count (without any: 1, 2, 4, … and all), over the first of the fabrics
-    that carries out collectives. Raises InputError for more devices than there are."""
+    that carries out collectives; `by_node` over one device of each node. Raises InputError for more
+    devices than there are, and for devices of no node."""
     able = collecting(fabrics)
     fabric = able[0] if able else fabrics[0]
+    if by_node:
+        fabric = replace(fabric, devices=_one_of_each_node(fabric))
     there = len(fabric.devices)
     row = next(row for row in COLLECTIVES if row.name == name)
     if not able:
@@ -33,8 +43,25 @@ def over_counts(
         return (Benchmark(name, row.title, fabric.backend, unit=COLLECTIVE, sweep=True, size=1,
                           reason=why),)  # fmt: skip
     if asked and max(asked) > there:
-        raise InputError(f"--gpus {max(asked)} is too many: {fabric.backend} has {there}")
+        option = "--nodes" if by_node else "--gpus"
+        raise InputError(f"{option} {max(asked)} is too many: {fabric.backend} has {there}")
     return tuple(_of(row, count, fabric) for count in asked or default_counts(there))
+
+
+def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
+    """The devices of the first one's rail."""
+    rail = fabric.devices[0].rail if fabric.devices else None
+    found = tuple(one for one in fabric.devices if one.node is not None and one.rail == rail)
+    if not found:
+        why = "no device stands for a node: --machine fat-tree-64 has some"
+        raise InputError(f"--nodes: {fabric.backend}: {why}")
+    return found
+
+
+def kind_of(devices: Sequence[Device]) -> Member:
+    """What each of the devices stands for."""
+    nodes = {device.node for device in devices} - {None}
+    return "node" if devices and len(nodes) == len(devices) else "GPU"
 
 
 def default_counts(devices: int) -> tuple[int, ...]:
@@ -43,15 +70,15 @@ def default_counts(devices: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*powers, devices)))
 
 
-def label_of(work: Collective, count: int) -> str:
-    """The row of a collective of so many devices: `float sum, 4 GPUs`."""
-    return f"{row_of(work)}, {count} GPU{'' if count == 1 else 's'}"
+def label_of(work: Collective, count: int, kind: Member) -> str:
+    """The row of a collective of so many: `float sum, 4 GPUs`."""
+    return f"{row_of(work)}, {count} {kind}{'' if count == 1 else 's'}"
 
 
 def _of(row: Collectives, count: int, fabric: DeviceSet) -> Benchmark:
     work = next(row.works(fabric))  # out of place
     devices = fabric.devices[:count]
-    label = label_of(work, count)
+    label = label_of(work, count, kind_of(devices))
     reason = no_hypercube(row.collective, count)
     sizes = fabric.sizes or _sizes(work, devices)
     cells = (cell_of(work, devices, size, label, format_size(size)) for size in sizes)

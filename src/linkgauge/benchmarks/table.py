@@ -193,7 +193,7 @@ class Row(msgspec.Struct, frozen=True):
             self.unit,
             self.parts,
             pairs=self.layout is Layout.PAIRS,
-            at_once=self.layout is Layout.HALVES,
+            rounds=(0,) * len(cells) if self.layout is Layout.HALVES else (),
             size=self.size,
             reason=reason,
         )

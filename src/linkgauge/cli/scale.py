@@ -23,6 +23,11 @@ def _complete_collective(incomplete: str) -> list[str]:
         "N[,N…]",
         heading=WHAT,
     ),
+    nodes=Option(
+        "Use one device of each of these numbers of nodes, on the first rail: 1,2,4.",
+        "N[,N…]",
+        heading=WHAT,
+    ),
     size=Option(
         "Move this many bytes: 1M, 8:512M:x4. Default: 8 B to 512 MiB by factors of 4.",
         "SIZE",
@@ -43,6 +48,7 @@ def scale(
         ),
     ] = "all_reduce",
     gpus: str | None = None,
+    nodes: str | None = None,
     backend: list[str] | None = None,
     device: list[str] | None = None,
     size: str | None = None,
@@ -61,6 +67,7 @@ def scale(
     Examples:
         linkgauge scale all_reduce
         linkgauge scale alltoall --gpus 1,2,4,8 --size 64M
+        linkgauge scale --machine fat-tree-64 --nodes 1,2,4,64
     """
     from linkgauge.engine.request import Scaling
     from linkgauge.model.collective import COLLECTIVE_NAMES
@@ -71,6 +78,9 @@ def scale(
     from .options_record import request_of
     from .scale_run import carry_out
 
+    if gpus is not None and nodes is not None:
+        raise InputError("--gpus and --nodes exclude each other")
+    counts = counts_of(gpus) if nodes is None else counts_of(nodes, "--nodes")
     name = next((one for one in COLLECTIVE_NAMES if one == collective), None)
     if name is None:
         known = ", ".join(COLLECTIVE_NAMES)
@@ -78,21 +88,22 @@ def scale(
     simulation = requests.simulation_of(*simulated)
     settings = requests.settings_of("standard", size, sampling, EngineSettings(), simulation)
     request = request_of(
-        context, Scaling(name, counts_of(gpus)), settings,
+        context, Scaling(name, counts, nodes is not None), settings,
         label=label, out=out, wait=wait, profile=None if size else "standard",
         backends=tuple(backend or ()), devices=tuple(device or ()),
     )  # fmt: skip
     return carry_out(request, form)
 
 
-def counts_of(text: str | None) -> tuple[int, ...]:
+def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:
     """`1,2,4`, each once, the least first. Raises InputError for anything else."""
     from linkgauge.model.errors import InputError
 
     given = [] if text is None else [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdecimal() and 0 < len(part) < 6 for part in given):
-        raise InputError(f"--gpus {text}: give numbers of devices, such as 1,2,4,8")
+        what = "nodes" if option == "--nodes" else "devices"
+        raise InputError(f"{option} {text}: give numbers of {what}, such as 1,2,4,8")
     counts = sorted({int(part) for part in given})
     if counts[:1] == [0]:
-        raise InputError(f"--gpus {text}: give 1 or more")
+        raise InputError(f"{option} {text}: give 1 or more")
     return tuple(counts)

@@ -311,6 +311,7 @@ class Measurement:
             wrong=collected.wrong.count if collected.wrong is not None else None,
             iterations=tuple(RankTimes(*own) for own in enumerate(collected.iterations)),
             work=collected.work,
+            round=planned.round,
         )
 
     def _buffers(self) -> Iterator[Buffer]:

@@ -156,8 +156,8 @@ def make_plan(
             raise InputError(f"size {format_size(size)} does not fit: {cells[0].reason}")
     named = {b.name for b in benchmarks if b.in_rounds or (b.pairs and parallel_pairs)}
     plan = [_in_rounds(sheet, rooms) if sheet.benchmark in named else sheet for sheet in plan]
-    at_once = {benchmark.name for benchmark in benchmarks if benchmark.at_once}
-    plan = [_in_one_round(sheet) if sheet.benchmark in at_once else sheet for sheet in plan]
+    rounds = {benchmark.name: benchmark.rounds for benchmark in benchmarks if benchmark.rounds}
+    plan = [_at_once(sheet, rounds.get(sheet.benchmark, ())) for sheet in plan]
     numbers = count(first)
     return tuple(
         msgspec.structs.replace(
@@ -193,9 +193,13 @@ def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Capacity]) -> Planned
     return msgspec.structs.replace(sheet, cells=tuple(cells))
 
 
-def _in_one_round(sheet: PlannedSheet) -> PlannedSheet:
-    cells = tuple(msgspec.structs.replace(cell, round=0, at_once=True) for cell in sheet.cells)
-    return msgspec.structs.replace(sheet, cells=cells)
+def _at_once(sheet: PlannedSheet, rounds: Sequence[int]) -> PlannedSheet:
+    """With the cells in these rounds, if there are any."""
+    if not rounds:
+        return sheet
+    numbered = zip(sheet.cells, rounds, strict=True)
+    cells = (msgspec.structs.replace(cell, round=n, at_once=True) for cell, n in numbered)
+    return msgspec.structs.replace(sheet, cells=tuple(cells))
 
 
 def _sheet(

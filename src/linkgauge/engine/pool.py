@@ -27,6 +27,8 @@ class BufferPool:
         """Idle buffers by what they can be used for, least recently used first."""
         self._on_host: dict[Memory, bool] = {}
         """Whether each memory's bytes are the host's."""
+        self._shares_host: dict[str, dict[str, bool]] = {}
+        """The same of each backend's devices."""
         self._idle_bytes = 0
         """Idle bytes of host memory."""
         self._lent: list[tuple[_Key, Buffer]] = []
@@ -38,8 +40,11 @@ class BufferPool:
         - 1 visits before and after this one."""
         key = (backend.name, memory, backend.reach(memory, engine), size, visit % SETS)
         if memory not in self._on_host:
-            device = [one for one in backend.devices() if one.memory == str(memory.place)]
-            self._on_host[memory] = all(one.shares_host_memory for one in device)
+            if backend.name not in self._shares_host:
+                own = {one.memory: one.shares_host_memory for one in backend.devices()}
+                self._shares_host[backend.name] = own
+            of_device = self._shares_host[backend.name].get(str(memory.place))
+            self._on_host[memory] = of_device is not False
         buffer = self._unused(key) or self._allocate(backend, memory, size, engine)
         self._lent.append((key, buffer))
         return buffer
@@ -56,11 +61,10 @@ class BufferPool:
         return buffer
 
     def _allocate(self, backend: Backend, memory: Memory, size: int, engine: Engine) -> Buffer:
-        if self._budget is not None:
+        if self._budget is not None and self._on_host[memory]:
             # Allocating first and freeing after a failure would wake the OOM killer.
             lent = sum(self._host_bytes(buffer) for _, buffer in self._lent)
-            if self._on_host[memory]:
-                self._trim(max(0, self._budget - lent - size))
+            self._trim(max(0, self._budget - lent - size))
         try:
             return backend.allocate(memory, size, engine)
         except AllocationError:

@@ -180,10 +180,11 @@ class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
 
 class Scaling(msgspec.Struct, frozen=True, tag=True):
     """A collective over the first N devices, for each N of `counts` (1, 2, 4, … and all without
-    any)."""
+    any); `by_node` over one device of each of the first N nodes."""
 
     collective: CollectiveName
     counts: tuple[int, ...] = ()
+    by_node: bool = False
 
     is_across_ranks: ClassVar[bool] = False
     of_one_process: ClassVar[tuple[str, ...]] = ()
@@ -193,7 +194,8 @@ class Scaling(msgspec.Struct, frozen=True, tag=True):
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
         """Raises InputError for more devices than there are."""
-        return over_counts(self.collective, self.counts, request.over(machine))
+        over = request.over(machine)
+        return over_counts(self.collective, self.counts, over, by_node=self.by_node)
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -95,10 +95,15 @@ class Visits:
         return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
 
     def _pick(self) -> Iterator[CellKey]:
-        """Picks evenly from each class; all cells that are measured at the same time."""
+        """Picks evenly from each class; with a cell, all that are measured at the same time."""
+        of_round = {key: keys for keys in self._rounds.values() for key in keys}
         for keys in self._members.values():
-            step = 1 if self._rounds else max(1, len(keys) // _PICKED)
-            yield from keys[::step]
+            some = keys[:: max(1, len(keys) // _PICKED)]
+            found: dict[CellKey, None] = {}
+            for key in some:
+                if len(found) < len(some):
+                    found |= dict.fromkeys(of_round.get(key, (key,)))
+            yield from found
 
     def _least_of(self, key: CellKey) -> int:
         return self._least(self._class_of[key]) if key in self._picked else 1

@@ -11,7 +11,10 @@ from msgspec.structs import replace
 
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Report, Transfer
+from linkgauge.model.units import BANDWIDTH
 
+from .crowds import Crowds
+from .expect import START
 from .findings import Evidence
 from .wiring import Touched, Wiring, both_name
 
@@ -44,7 +47,8 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
 
 LARGE = 256 << 20
-"""Bytes from which the start of a copy takes no visible part: figures of larger sizes are equal."""
+"""Bytes from which the start of a copy takes no visible part, unless it takes no longer than a
+start may: figures of larger sizes are equal."""
 
 
 @lru_cache(maxsize=2)
@@ -54,6 +58,7 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
     found: list[Case] = []
     number = -1
     for result in evidence.results:
+        crowds = Crowds(wiring, result)
         for cell in result.cells:
             number += 1
             if cell.status == "skip":
@@ -66,8 +71,8 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
             of_figure = touched[0].parts if is_first else crossed
             parts = crossed.union(map(both_name, opposed))
             timed = of_figure.union(map(both_name, opposed & of_figure))
-            shared = evidence.together and _is_pair(transfers)
-            peers = None if result.sweep or shared else _peers(result, cell, transfers, touched)
+            crowd = None if result.sweep else crowds.of(cell)
+            peers = None if crowd is None else _peers(result, cell, transfers, touched, crowd)
             found.append(Case(number, result, cell, parts, timed, peers))
     return tuple(found)
 
@@ -78,21 +83,28 @@ def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
     return tuple(replace(case, touched=case.timed) for case in cases_of(evidence))
 
 
-def _is_pair(transfers: Sequence[Transfer]) -> bool:
-    places = {memory.place for transfer in transfers for memory in transfer.memories}
-    return len(places) == 2 and all(place.is_device for place in places)
-
-
 def _peers(
-    result: Result, cell: CellResult, transfers: Sequence[Transfer], touched: Sequence[Touched]
+    result: Result,
+    cell: CellResult,
+    transfers: Sequence[Transfer],
+    touched: Sequence[Touched],
+    crowd: Sequence[float],
 ) -> tuple[str, ...] | None:
     """Equal for cells whose transfers cross the same kinds of links and share as many of them, the
-    first one with as many others. None for the first of more than two: it is the faster the slower
-    the others are."""
+    first one with as many others, and whose links are as full. None for the first of more than two:
+    it is the faster the slower the others are."""
     if cell.report.is_first and len(transfers) > 2:
         return None
-    size = "large" if result.size >= LARGE else str(result.size)
-    name = (result.benchmark, result.backend, size, cell.definition or "")
+    figure = cell.summary.median if cell.summary else 0.0
+    starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
+    size = "large" if result.size >= LARGE and not starts else str(result.size)
+    name = (
+        result.benchmark,
+        result.backend,
+        size,
+        cell.definition or "",
+        *map("{:.2f}".format, crowd),
+    )
     if len(transfers) == 1:
         return (*name, *touched[0].kinds)
     first, *others = (" ".join(each.kinds) for each in touched)

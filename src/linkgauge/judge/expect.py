@@ -19,10 +19,11 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.map import Flow, Resource, share
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.motion import Work, movements
-from linkgauge.model.result import CellResult, Definition, Expected, PlannedCell
+from linkgauge.model.result import CellResult, Definition, Expected, PlannedCell, Result
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
+from .crowds import Crowds
 from .dram import Ceilings
 from .path import ExpectedPath, Unknown, Use, figure
 from .pcie_rates import Trained
@@ -63,6 +64,10 @@ class Expectations:
         self._shapes: dict[Hashable, dict[Transfer, _PathShape]] = {}
         self._kinds: dict[Hashable, int] = {}
         self._known: dict[Hashable, Expectation] = {}
+
+    def crowds(self, result: Result) -> Crowds:
+        """How full links were while its cells were measured at the same time."""
+        return Crowds(self._paths.wiring, result)
 
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True

@@ -44,13 +44,11 @@ class Finding(msgspec.Struct, frozen=True):
 
 class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
     """What checks judge by: the machine before a run, its inventory after the run, the results, and
-    what the kernel logged meanwhile; without a run, the machine alone. `together` says that pairs
-    of devices were measured at the same time: they may have shared links."""
+    what the kernel logged meanwhile; without a run, the machine alone."""
 
     before: Machine
     after: Inventory | None = None
     results: tuple[Result, ...] = ()
-    together: bool = False
     log: KernelLog | None = None
 
     @cached_property
@@ -91,5 +89,4 @@ class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 def evidence_of(run: Run) -> Evidence:
     run = as_one(run)
-    together = run.settings.parallel_pairs
-    return Evidence(run.machine, run.after, run.results, together, run.kernel_log)
+    return Evidence(run.machine, run.after, run.results, run.kernel_log)

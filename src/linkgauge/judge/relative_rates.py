@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator
+from statistics import NormalDist
 
 import msgspec
 
@@ -26,7 +27,12 @@ _NOISY = 0.02
 _ANYTHING = math.log(1000)
 """A figure that is known no better may be any."""
 _DEVIATIONS = 3.5
-"""Standard deviations that a median may be off: one in 2000 is further."""
+"""Standard deviations that a median may be off: one in 2000 is further …"""
+_CHANCE = 2 * (1 - NormalDist().cdf(_DEVIATIONS))
+"""… and of many that are compared, any of them as seldom (Bonferroni)."""
+_MANY = 24
+"""Peers from which they show how each scatters: of a thousand with few samples each, those of some
+lie close together by chance."""
 _NORMAL = 1.4826
 """Standard deviation of normal samples, as a multiple of their median distance from the median."""
 _STEADY = 0.05
@@ -71,13 +77,24 @@ def _beside_each_other(peers: tuple[Case, ...]) -> Iterator[RelativeRate]:
     """Equal cells, the fastest first. What is expected of one is expected of all: where less is
     expected of some, something is known to be wrong with them."""
     top = math.log(median_of(peers[0]))
+    deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
+    scatters = [_scatter(case) for case in peers]
+    usual = statistics.median(scatters) if len(peers) >= _MANY else 0.0
+    errors = [
+        _error(case, max(scatter, usual), deviations)
+        for case, scatter in zip(peers, scatters, strict=True)
+    ]
     expected = max((_expected(case) for case in peers), default=0.0)
-    low = [bool(expected) and _is_low(case, expected) for case in peers]
+    low = [
+        bool(expected) and _is_low(case, expected, error)
+        for case, error in zip(peers, errors, strict=True)
+    ]
     logs = [math.log(median_of(case)) - top for case in peers]
     # If one is low that is as fast as the fastest, all are.
     all_low = any(is_low and log > math.log(SLOW) for is_low, log in zip(low, logs, strict=True))
-    for case, log, is_low in zip(peers, logs, low, strict=True):
-        slow = is_low or _highest(case) < SLOW * _lowest(peers[0])
+    lowest = median_of(peers[0]) * math.exp(-errors[0])
+    for case, log, is_low, error in zip(peers, logs, low, errors, strict=True):
+        slow = is_low or _highest(case, error) < SLOW * lowest
         share = math.log(median_of(case) / expected) if expected else 0.0
         yield RelativeRate(
             case,
@@ -85,8 +102,8 @@ def _beside_each_other(peers: tuple[Case, ...]) -> Iterator[RelativeRate]:
             peers,
             slow,
             log,
-            weight=1 / (1 + (_error(case) / _DEVIATIONS / _NOISY) ** 2),
-            off=_error(case),
+            weight=1 / (1 + (error / deviations / _NOISY) ** 2),
+            off=error,
             low=all_low,
             fine=bool(expected) and not is_low and share > math.log(SLOW),
         )
@@ -102,30 +119,31 @@ def median_of(case: Case) -> float:
     return case.cell.summary.median if case.cell.summary else 0.0
 
 
-def _is_low(case: Case, expected: float) -> bool:
+def _is_low(case: Case, expected: float, error: float) -> bool:
     """A verdict is of the median: where that may be off, so must the end of its interval be."""
-    if case.cell.verdict != "low" or _error(case) < _STEADY:
+    if case.cell.verdict != "low" or error < _STEADY:
         return case.cell.verdict == "low"
     bound = LOW if median_of(case) >= LOOSE * expected else LOOSE
-    return _highest(case) < bound * expected
+    return _highest(case, error) < bound * expected
 
 
-def _highest(case: Case) -> float:
-    return median_of(case) * math.exp(_error(case))
+def _highest(case: Case, error: float) -> float:
+    return median_of(case) * math.exp(error)
 
 
-def _lowest(case: Case) -> float:
-    return median_of(case) * math.exp(-_error(case))
-
-
-def _error(case: Case) -> float:
-    """By how much the median may be off by chance, as a logarithm. Few samples that scatter tell
-    little, so an interval of ranks would be too narrow. Stalls, which no median minds, count as
+def _scatter(case: Case) -> float:
+    """The standard deviation of its samples, relative. Stalls, which no median minds, count as
     little as the median distance from it lets them."""
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
     usual = statistics.median(abs(sample - summary.median) for sample in case.cell.samples)
     stddev = min(summary.stddev, _NORMAL * usual) if summary.n >= LEAST_SAMPLES else summary.stddev
-    deviation = median_deviation(stddev, summary.n)
-    return min(_DEVIATIONS * deviation / summary.median, _ANYTHING)
+    return stddev / summary.median
+
+
+def _error(case: Case, scatter: float, deviations: float) -> float:
+    """By how much the median may be off by chance, as a logarithm. Few samples that scatter tell
+    little, so an interval of ranks would be too narrow."""
+    samples = case.cell.summary.n if case.cell.summary else 0
+    return min(deviations * median_deviation(scatter, samples), _ANYTHING) if scatter else 0.0

@@ -31,7 +31,7 @@ class Paths:
         self._accelerators = evidence.accelerators
         self._addresses = evidence.addresses
         self._is_virtual = evidence.inventory.host.hypervisor is not None
-        self._wiring = Wiring(evidence)
+        self.wiring = Wiring(evidence)
         self._host = HostMemory(machine, ceilings)
         self._rates = {a.memory: a.memory_rate for a in evidence.inventory.accelerators}
         self._shares_host = {d.memory for d in evidence.devices if d.shares_host_memory}
@@ -77,8 +77,8 @@ class Paths:
     ) -> ExpectedPath:
         begin, end, access, part = leg
         here, there = str(begin), str(end)
-        crossed = self._wiring.route(here, there)
-        bundles = self._wiring.bundles(here, there)
+        crossed = self.wiring.route(here, there)
+        bundles = self.wiring.bundles(here, there)
         fabric = [a.links for a in map(self._accelerators.get, (here, there)) if a]
         if len(fabric) == 2 and all(fabric) and not bundles:
             raise Unknown("no link joins the two directly or through a switch")
@@ -102,7 +102,7 @@ class Paths:
         path += pcie_path(links, access, part, kernel, trained)
         nodes = [place.index or 0 for place in (begin, end) if place.is_host]
         meets = tuple(Meeting(node, "fabric" if bundles else "PCIe") for node in nodes)
-        sure = not self._wiring.is_unsure(here, there)
+        sure = not self.wiring.is_unsure(here, there)
         doubts = () if sure else ("where their links lead is unknown",)
         return path + ExpectedPath(doubts=(*doubts, *self._doubts(crossed, nodes)), meets=meets)
 

@@ -8,12 +8,12 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from linkgauge.benchmarks.scaling import PAIRS, label_of
+from linkgauge.benchmarks.scaling import PAIRS, kind_of, label_of
 from linkgauge.model.busbw import bandwidths
 from linkgauge.model.collective import Collective
 from linkgauge.model.hockney import Timed, fit
 from linkgauge.model.result import CellResult, Result, Run, SizeLine
-from linkgauge.model.scaling import At, Count, Knee, PairRate, Scaling
+from linkgauge.model.scaling import At, Count, Knee, Member, PairRate, Scaling
 from linkgauge.model.units import format_size
 
 from .exchange_rates import ExchangeRates
@@ -34,7 +34,8 @@ def scaling_of(run: Run) -> Scaling:
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
     rates = ExchangeRates(run.machine, work)
-    counts = _with_efficiency([one for each in measured if (one := _count(each, work, rates))])
+    found = [_count(each, work, rates, _member(run, _devices(each))) for each in measured]
+    counts = _with_efficiency([one for one in found if one])
     pairs = _pairs(run.results)
     devices = max((_devices(result) for result in measured), key=len, default=())
     return Scaling(
@@ -52,7 +53,13 @@ def scaling_of(run: Run) -> Scaling:
         below=tuple(_below(counts)),
         pairs=pairs,
         problems=tuple(_problems(run.results)),
+        member=_member(run, devices),
     )
+
+
+def _member(run: Run, devices: Sequence[str]) -> Member:
+    known = {device.memory: device for device in run.machine.all_devices}
+    return kind_of([known[name] for name in devices if name in known])
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
@@ -87,7 +94,7 @@ def _devices(result: Result) -> tuple[str, ...]:
     return tuple(str(transfer.engine.owner) for transfer in result.cells[0].transfers)
 
 
-def _count(result: Result, work: Collective, rates: ExchangeRates) -> Count | None:
+def _count(result: Result, work: Collective, rates: ExchangeRates, member: Member) -> Count | None:
     devices = _devices(result)
     points = sorted(_points(result, len(devices)), key=lambda point: point.size)
     if not points:
@@ -101,7 +108,7 @@ def _count(result: Result, work: Collective, rates: ExchangeRates) -> Count | No
         floor=min(point.seconds for point in points),
         plateau=best.busbw,
         at=None if best.busbw is None else best.size,
-        line=_line(result, work, len(devices)),
+        line=_line(result, label_of(work, len(devices), member)),
     )
 
 
@@ -118,7 +125,7 @@ def _size(cell: CellResult) -> int:
     return cell.transfers[0].scale
 
 
-def _line(result: Result, work: Collective, ranks: int) -> SizeLine | None:
+def _line(result: Result, label: str) -> SizeLine | None:
     timed = [
         Timed(_size(cell), cell.bytes, cell.headline)
         for cell in result.cells
@@ -130,7 +137,7 @@ def _line(result: Result, work: Collective, ranks: int) -> SizeLine | None:
     return SizeLine(
         result.benchmark,
         result.backend,
-        label_of(work, ranks),
+        label,
         None,
         tuple(sorted({one.size for one in timed})),
         found.error,

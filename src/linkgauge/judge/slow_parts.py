@@ -18,7 +18,7 @@ from .cases import named
 from .causes import Blame, fewest, remembered, suspects
 from .counters import troubled
 from .findings import Evidence, Finding, Severity
-from .peer_class import Suspect
+from .peer_class import SPARED, Suspect
 from .relative_rates import SLOW, RelativeRate, median_of, relative_rates
 from .slow_model import Model
 from .vendor import tools
@@ -29,6 +29,8 @@ _SURE = 0.04
 """By how much more a part must explain than without it to be a failure …"""
 _SURE_BESIDE = 0.1
 """… and beside a part that explains more: as much as one cell that is slowed by 27 %."""
+_MOST_TRIED = 400
+"""Parts that are tried: those that slow cells touch most. A cluster has thousands."""
 _LEAST_TREND = math.log(0.985)
 """Logarithm by which the last slow cell is below the first if the rate falls."""
 
@@ -47,7 +49,10 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     for each in rates:
         for part in touching.keys() & each.case.touched:
             touching[part].append(each)
-    candidates = [s for part, some in touching.items() for s in _ways_to_be_slow(part, some)]
+    by_gain = sorted(touching, key=lambda part: _explained(touching[part]), reverse=True)
+    likely = set(by_gain[:_MOST_TRIED])
+    candidates = [s for part, some in touching.items() if part in likely
+                  for s in _ways_to_be_slow(part, some)]  # fmt: skip
     chosen = fewest(candidates, lambda tried: fit(tried).loss)
     best = fit(chosen)
     levels, parts = best.levels, {s.part for s in chosen}
@@ -70,6 +75,12 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
         yield finding if is_sure else msgspec.structs.replace(finding, severity="warn")
     if rest := [each for each in slow if parts.isdisjoint(each.case.touched)]:
         yield _unexplained(rest, evidence)
+
+
+def _explained(touching: Sequence[RelativeRate]) -> float:
+    """What a part explains at most: of the slow cells that touch it all, less what the others
+    cost."""
+    return sum(each.weight * each.log**2 if each.slow else -SPARED for each in touching)
 
 
 def _without(suspect: Suspect, chosen: Sequence[Suspect]) -> tuple[Suspect, ...]:

@@ -6,10 +6,10 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from linkgauge.model.notes import Beside
 from linkgauge.model.result import CellResult, Part, Result, Run, Verdict
 
 from .as_one import as_one, with_ranks
+from .crowds import Crowds
 from .dram import measured_ceilings
 from .expect import START, Expectation, Expectations
 from .lines import with_lines
@@ -60,17 +60,22 @@ def judge_result(
 ) -> Result:
     """One result with expectations and verdicts, and with `nominal` figures if they are asked
     for."""
-    cells = tuple(_judge_cell(cell, result, expectations, nominal) for cell in result.cells)
+    crowds = expectations.crowds(result)
+    cells = tuple(_judge_cell(cell, result, expectations, crowds, nominal) for cell in result.cells)
     return with_levels(replace(result, cells=cells))
 
 
 def _judge_cell(
-    cell: CellResult, result: Result, expectations: Expectations, nominal: Nominal | None
+    cell: CellResult,
+    result: Result,
+    expectations: Expectations,
+    crowds: Crowds,
+    nominal: Nominal | None,
 ) -> CellResult:
     if cell.status == "skip":
         return cell
     estimate = expectations.of(cell, result.size, result.unit)
-    if any(isinstance(note, Beside) for note in cell.notes):
+    if crowds.of(cell) is None:
         estimate = _shared(estimate)
     parts = cell.parts
     if estimate.each and estimate.expected.achievable is not None:
@@ -84,7 +89,8 @@ def _judge_cell(
 
 
 def _shared(estimate: Expectation) -> Expectation:
-    """What remains of a cell's estimate where other pairs are measured at the same time."""
+    """What remains of a cell's estimate where other pairs that are measured at the same time want
+    the same links."""
     expected = estimate.expected
     if expected.achievable is None:
         return estimate

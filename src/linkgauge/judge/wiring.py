@@ -1,13 +1,15 @@
 """A machine's wiring, as its inventory reports it, in one map; and what each transfer touches.
 
 A part's name is the memory's notation, `sim:0-sim:1` for a fabric link, `PCIe link of sim:0`, `PCIe
-switch 0000:04:00.0` (its upstream port), `host bridge 0000:00`, or `nic:1@0 -> nic:1@2`, the way
+switch 0000:04:00.0` (its upstream port), `host bridge 0000:00`, `node3` and `rail1` of the
+interfaces that belong to them, or `nic:1@0 -> nic:1@2`, the way
 from one network interface to another.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -25,7 +27,8 @@ from .findings import Evidence
 class Wire(Link, frozen=True):
     """A link as found. Links of the same `grade` should be equally fast. For a PCIe link, `lower`
     and `upper` are its ends if visible; for the link of a `device`, `reported` is what its library
-    says of it. For a fabric, `bundle` holds the parallel links."""
+    says of it. For a fabric, `bundle` holds the parallel links, and `nominal` is their signalling
+    rate in bytes/s (None: unknown)."""
 
     grade: str = ""
     lower: PciFunction | None = None
@@ -33,6 +36,7 @@ class Wire(Link, frozen=True):
     device: str | None = None
     reported: PciLink | None = None
     bundle: LinkBundle | None = None
+    nominal: float | None = None
 
 
 class Touched(msgspec.Struct, frozen=True):
@@ -51,6 +55,25 @@ def _nics(transfer: Transfer) -> tuple[str, ...]:
     return one, other, f"{one} -> {other}"
 
 
+def _groups(evidence: Evidence) -> dict[str, list[str]]:
+    """The node and the rail of each device that was measured, unless it is the only one there, or
+    there is only one rail."""
+    ends = {
+        str(memory.place)
+        for cell in evidence.cells()
+        for transfer in cell.transfers
+        for memory in transfer.memories
+    }
+    measured = [device for device in evidence.devices if device.memory in ends and device.rail]
+    if len({device.rail for device in measured}) < 2:
+        return {}
+    sizes = Counter(name for device in measured for name in (device.node, device.rail))
+    return {
+        device.memory: [n for n in (device.node, device.rail) if n and sizes[n] > 1]
+        for device in measured
+    }
+
+
 class Wiring:
     """The map of memories, switches and bridges. `switches` are a fabric's; `_unsure` are those
     that are not known to be switches, `_idle` counts each device's links that are down and do not
@@ -63,6 +86,7 @@ class Wiring:
         self._idle: dict[str, int] = {}
         # Accelerators that only PCI shows are listed under their address.
         self._hidden = {one for name, one in evidence.addresses.items() if name == one}
+        self._groups = _groups(evidence)
         self._models = {device.memory: device.model for device in evidence.devices}
         self._near = {
             **{memory: f"host:{self._node(memory)}" for memory in evidence.accelerators},
@@ -81,8 +105,9 @@ class Wiring:
         self.wires = tuple(found.values())
         ends = dict.fromkeys(end for wire in self.wires for end in (wire.a, wire.b))
         places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
-        self.map = Map(places, self.wires)
+        self.map = Map(places, self.wires, evidence.inventory.routing)
         self.touched = cache(self._touched)
+        self.route = cache(self._route)
         self._between = cache(self._find_between)
 
     def _node(self, memory: str) -> int:
@@ -139,13 +164,18 @@ class Wiring:
                 self.switches.add(there)
             kind = "internal" if there.startswith("host:") else "fabric"
             grade = f"{bundle.kind} {bundle.nominal:.3g}"
-            yield Wire(link_name(here, there), here, there, kind, grade=grade, bundle=bundle)
+            yield Wire(
+                link_name(here, there), here, there, kind, grade=grade, bundle=bundle,
+                nominal=bundle.nominal or None,
+            )  # fmt: skip
 
     def _between_switches(self) -> Iterator[Wire]:
         for link in self._evidence.inventory.switch_links:
             self.switches |= {link.a, link.b}
             grade = f"{link.kind} {link.count} x {(link.rate or 0) / link.count:.3g}"
-            yield Wire(link_name(link.a, link.b), link.a, link.b, "fabric", grade=grade)
+            yield Wire(
+                link_name(link.a, link.b), link.a, link.b, "fabric", grade=grade, nominal=link.rate
+            )
 
     def _remote(self, here: str, remote: str | None) -> str | None:
         """Where a link leads; null if that may be a switch. A GPU that no backend reaches is none:
@@ -189,7 +219,7 @@ class Wiring:
                 )
             here = there
 
-    def route(self, begin: str, end: str) -> list[tuple[Wire, Crossing]] | None:
+    def _route(self, begin: str, end: str) -> list[tuple[Wire, Crossing]] | None:
         """The wires crossed, and how; None if nothing is known to join the two."""
         route = self.map.route(begin, end)
         return None if route is None else [(self.wires[each.number], each) for each in route]
@@ -223,7 +253,7 @@ class Wiring:
     def _touched(self, transfer: Transfer) -> Touched:
         ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
         owner = str(transfer.engine.owner)
-        parts = {*ends, owner, *_nics(transfer)}
+        parts = {*ends, owner, *_nics(transfer)}.union(*(self._groups.get(e, ()) for e in ends))
         kinds: list[str] = [transfer.engine.kind]
         pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
         for one, other in sorted(pairs):

@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from .map import Routing
+
 PortType = Literal[
     "endpoint", "root port", "upstream port", "downstream port", "bridge", "integrated endpoint"
 ]
@@ -263,6 +265,8 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     adapters: tuple[Adapter, ...] = ()
     interfaces: tuple[Interface, ...] = ()
     switch_links: tuple[SwitchLink, ...] = ()
+    routing: Routing = "spread"
+    """How switches choose among equally short ways, as the manager of their fabric reports it."""
     stated: dict[str, str] = {}
     """What a person stated in hardware.yml, which the machine cannot know."""
     unknown: tuple[str, ...] = ()

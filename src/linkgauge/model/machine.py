@@ -33,7 +33,9 @@ class Device(msgspec.Struct, frozen=True):
     its memory and `largest_buffer` the limit of one allocation. With `shares_host_memory`, its
     memory is the host's DRAM; with `is_cpu`, it is the host's processor by another name (PoCL).
     `near` is the host node closest to it. `pci` is its address as sysfs writes it (0000:1b:00.0),
-    `uuid` its vendor's name for it; null if unknown.
+    `uuid` its vendor's name for it; null if unknown. One that stands for a network interface of a
+    cluster belongs to a `node` and to a `rail`: those of all nodes that are joined by the same
+    switches (null: the node has no other).
     """
 
     memory: str
@@ -47,6 +49,8 @@ class Device(msgspec.Struct, frozen=True):
     uuid: str | None = None
     notes: tuple[str, ...] = ()
     is_cpu: bool = False
+    node: str | None = None
+    rail: str | None = None
 
     @property
     def index(self) -> int:

@@ -1,18 +1,20 @@
 """One graph of a machine: its places, the links between them, the routes over it, and how flows
 share the links and memories they cross.
 
-Routes take all shortest paths, evenly: the fewest links outside any fabric, then the fewest links,
-as drivers route. Sharing is max-min fair, by progressive filling. A resource (one direction of a
-link, a memory) has a capacity; a flow of rate r takes weight × r of each resource that it uses. All
-rates rise together until a resource is full, or a flow reaches its own cap; these flows stop, the
-others go on rising. No rate can then be raised without lowering one that is no greater. Source: D.
-Bertsekas and R. Gallager, Data Networks, 2nd ed., section 6.5.2.
+Routes take shortest paths: the fewest links outside any fabric, then the fewest links, as drivers
+route. Of several, a route takes all, evenly, or the one that goes by its destination. Sharing is
+max-min fair, by progressive filling. A resource (one direction of a link, a memory) has a capacity;
+a flow of rate r takes weight × r of each resource that it uses. All rates rise together until a
+resource is full, or a flow reaches its own cap; these flows stop, the others go on rising. No rate
+can then be raised without lowering one that is no greater. Source: D. Bertsekas and R. Gallager,
+Data Networks, 2nd ed., section 6.5.2.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -21,6 +23,12 @@ import msgspec
 
 Passing = Literal["all", "fabric", "none"]
 """What a place forwards: everything; what stays within its fabric from end to end; nothing."""
+
+Routing = Literal["spread", "destination"]
+"""How traffic is divided among several shortest paths: over all of them, packet by packet; or each
+place sends what is for one destination one way, by the destination's number modulo the number of
+ways, as the forwarding tables of a fat tree do (E. Zahavi, D-Mod-K Routing Providing Non-Blocking
+Traffic for Shift Permutations on Real Life Fat Trees, 2010)."""
 
 _NEAR = ("fabric", "bridge")
 """Kinds of links that cost 1: those of a fabric, and those between the ports of one chip."""
@@ -62,13 +70,16 @@ class Crossing(NamedTuple):
 class Map:
     """The graph. `places` says what each place forwards; each end of a link is one of them."""
 
-    def __init__(self, places: Mapping[str, Passing], links: Iterable[Link]) -> None:
+    def __init__(
+        self, places: Mapping[str, Passing], links: Iterable[Link], routing: Routing = "spread"
+    ) -> None:
         numbered = list(enumerate(links))
         fabric = [(number, link) for number, link in numbered if link.kind == "fabric"]
         dead_ends = {place for place, passing in places.items() if passing != "all"}
         silent = {place for place in dead_ends if places[place] == "none"}
         self._fabric = _Graph(places, fabric, silent)
         self._whole = _Graph(places, numbered, dead_ends)
+        self._routing = routing
         self.route = cache(self._route)
 
     def cost(self, source: str, target: str) -> int | None:
@@ -85,8 +96,8 @@ class Map:
         unknown. The route from a place to itself is empty."""
         if not {source, target} <= self._whole.adjacent.keys():
             return None
-        within = self._fabric.route(source, target)
-        return self._whole.route(source, target) if within is None else within
+        within = self._fabric.route(source, target, self._routing)
+        return within or self._whole.route(source, target, self._routing)
 
 
 class _Graph:
@@ -114,6 +125,11 @@ class _Graph:
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
         """Cost of the shortest paths from `source` to each place that passes traffic on, and their
         number: of a thousand devices on few switches, that is what a thousand times fits."""
+        if len(self.adjacent[source]) == 1:  # as its neighbour, which the others share
+            (hop,) = self.adjacent[source]
+            beyond = {} if hop.end in self._dead_ends else self.reach(hop.end)
+            farther = {place: (cost + hop.cost, paths) for place, (cost, paths) in beyond.items()}
+            return {source: (0, 1), **farther}
         found: dict[str, tuple[int, int]] = {source: (0, 1)}
         queue = [(0, source)]
         while queue:
@@ -144,8 +160,11 @@ class _Graph:
         least = min((cost for cost, _ in ends), default=None)
         return None if least is None else (least, sum(n for cost, n in ends if cost == least))
 
-    def route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
-        """Each crossing of all shortest paths, with its part of the traffic."""
+    def route(
+        self, source: str, target: str, routing: Routing = "spread"
+    ) -> tuple[Crossing, ...] | None:
+        """Each crossing of the shortest paths that traffic takes, with its part of it; None if
+        there is no path."""
         joined = self.length(source, target)
         if joined is None:
             return None
@@ -157,15 +176,29 @@ class _Graph:
             hops = self._onward[here]
             if target in self._dead_ends:
                 hops = hops + [hop for hop in self.adjacent[here] if hop.end == target]
-            for hop in hops:
-                rest = back.get(hop.end)
-                if rest is None or ahead[here][0] + hop.cost + rest[0] != length:
-                    continue
-                found.append(hop._replace(share=ahead[here][1] * rest[1] / paths))
+            short = [
+                hop
+                for hop in hops
+                if hop.end in back and ahead[here][0] + hop.cost + back[hop.end][0] == length
+            ]
+            if routing == "destination" and short:
+                found.append(short[_number(target) % len(short)])
+                short = found[-1:]
+            else:
+                found += (
+                    hop._replace(share=ahead[here][1] * back[hop.end][1] / paths) for hop in short
+                )
+            for hop in short:
                 if hop.end not in seen and hop.end != target:
                     seen.add(hop.end)
                     open_ends.append(hop.end)
         return tuple(found)
+
+
+def _number(place: str) -> int:
+    """The number in a place's name; 0 of one without."""
+    match = re.search(r"\d+", place)
+    return int(match[0]) if match else 0
 
 
 _SAME = 1 + 1e-12

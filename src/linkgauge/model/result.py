@@ -133,7 +133,8 @@ class CellResult(Cell, frozen=True, gc=False):
     is the number of wrong elements that a collective left (null: of anything else, or unchecked),
     and `iterations` are the times of its ranks. `load` is what else the machine did meanwhile
     (null: simulated, or unknown), `work` what an AI workload shows beside its samples. `lost` is
-    the number of the rank whose loss cost the cell its figures."""
+    the number of the rank whose loss cost the cell its figures. Cells of a result with the same
+    `round` were measured at the same time (null: alone, or an earlier version)."""
 
     status: Status
     reason: str | None = None
@@ -165,6 +166,7 @@ class CellResult(Cell, frozen=True, gc=False):
     load: Load | None = None
     work: WorkDone | None = None
     lost: int | None = None
+    round: int | None = None
 
     @property
     def cpus(self) -> float | None:

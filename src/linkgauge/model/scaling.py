@@ -13,6 +13,8 @@ import msgspec
 from .collective import Collective
 from .result import SizeLine
 
+Member = Literal["GPU", "node"]
+"""What takes part in a collective."""
 SCHEMA: Literal["linkgauge.scale/1"] = "linkgauge.scale/1"
 
 
@@ -78,7 +80,8 @@ class PairRate(msgspec.Struct, frozen=True):
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     """A collective over the first N of the `devices`, for each of the `counts`. `below` are the
     numbers of devices whose plateau is clearly below what is expected; `pairs` were then measured
-    alone. `problems` are of what did not pass, which is in none of the points."""
+    alone. Each device is a `member`: where it stands for a node, that. `problems` are of what did
+    not pass, which is in none of the points."""
 
     schema: Literal["linkgauge.scale/1"] = SCHEMA
     id: str
@@ -95,3 +98,4 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     below: tuple[int, ...] = ()
     pairs: tuple[PairRate, ...] = ()
     problems: tuple[str, ...] = ()
+    member: Member = "GPU"

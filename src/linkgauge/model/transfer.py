@@ -381,8 +381,8 @@ class Benchmark(msgspec.Struct, frozen=True):
     names the matrices of the single transfers, if they are shown in addition to the headline
     (`read1`, `read2`), whose own matrix is then called `total`. The columns of a `sweep` are
     settings, not memories. `size` is bytes if it has its own; cells of `pairs` are of two devices
-    each, all there are unless some were `drawn`; cells `at_once` are measured at the same time,
-    those `in_rounds` by disjoint pairs.
+    each, all there are unless some were `drawn`, disjoint ones at a time if `in_rounds`. Where
+    cells have `rounds`, a number each, those of one are measured at the same time, or not at all.
     """
 
     name: str
@@ -393,7 +393,7 @@ class Benchmark(msgspec.Struct, frozen=True):
     parts: tuple[str, ...] = ()
     sweep: bool = False
     pairs: bool = False
-    at_once: bool = False
+    rounds: tuple[int, ...] = ()
     in_rounds: bool = False
     drawn: Drawn | None = None
     size: int | None = None

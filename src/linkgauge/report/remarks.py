@@ -16,6 +16,7 @@ from .latency_text import falling_lines, load_matrix, load_title
 from .matrix import Matrix, brief, matrices
 from .pages import page_lines
 from .remote import remote_lines
+from .rounds_text import round_lines
 from .run_notes import modes
 from .run_text import complaint_lines, more_of
 from .sentences import first_of
@@ -48,6 +49,7 @@ def below_lines(results: Sequence[Result], *, whole: bool) -> Iterator[Text]:
 
 def _own_lines(result: Result) -> Iterator[Text]:
     """What is said of one result."""
+    yield from round_lines(result)
     yield from _range_lines(result)
     yield from falling_lines(result)
     yield from throttled_lines(result)

@@ -43,10 +43,8 @@ def scale_lines(scaling: Scaling) -> Iterator[RenderableType]:
 
 
 def _measured(scaling: Scaling) -> Iterator[RenderableType]:
-    yield Text(
-        f"{'GPUs':>5}{'algbw':>10}{'busbw':>10}{'expected':>10}{'floor us':>10}  efficiency",
-        style="italic",
-    )
+    heads = f"{'algbw':>10}{'busbw':>10}{'expected':>10}{'floor us':>10}  efficiency"
+    yield Text(f"{scaling.member + 's':>5}{heads}", style="italic")
     for count in scaling.counts:
         yield _row(count)
     yield from (Hanging(line, INDENT) for line in _expectations(scaling))
@@ -67,7 +65,7 @@ def _head(scaling: Scaling) -> Text:
     sizes = [point.size for count in scaling.counts for point in count.points]
     ends = " to ".join(map(format_size, dict.fromkeys((min(sizes), max(sizes))))) if sizes else ""
     name = Text.assemble((work.collective, "bold"), f"  {scaling.backend}  {row_of(work)}  {ends}")
-    name.append("  GB/s of each GPU")
+    name.append("  GB/s of each " + scaling.member)
     if scaling.finished is None:
         name.append("  (interrupted)", "yellow")
     return name.append("  ").append(simulated()) if scaling.simulated else name
@@ -114,24 +112,25 @@ def _floor(scaling: Scaling) -> Text:
 def _knee(scaling: Scaling) -> Text:
     several = [count for count in scaling.counts if count.plateau is not None]
     if not several:
-        return Text("one GPU shares no link: only time and algbw mean anything")
+        return Text(f"one {scaling.member} shares no link: only time and algbw mean anything")
     knee = scaling.knee
     if knee is None:
         most = several[-1].gpus
         return Text(
-            f"no knee: up to {most} GPUs, no count is below {FALLEN:.0%} of the best before it"
+            f"no knee: up to {most} {scaling.member}s, no count is below {FALLEN:.0%} of the best "
+            "before it"
         )
     why = knee.because or "the machine's map does not explain it"
     return Text.assemble(
         ("knee", "yellow"),
-        f" at {knee.gpus} GPUs: {knee.left:.0%} of the busbw of {knee.best}: {why}",
+        f" at {knee.gpus} {scaling.member}s: {knee.left:.0%} of the busbw of {knee.best}: {why}",
     )
 
 
 def _pairs(scaling: Scaling) -> Iterator[Text]:
     if scaling.below:
         counts = ", ".join(map(str, scaling.below))
-        yield Text.assemble(("below what is expected", "yellow"), f": {counts} GPUs")
+        yield Text.assemble(("below what is expected", "yellow"), f": {counts} {scaling.member}s")
     shown_pairs = scaling.pairs
     if len(shown_pairs) > MOST_PAIRS:
         rates = [one.rate for one in shown_pairs]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, cached_property
 
 from msgspec.structs import replace
 
@@ -126,6 +126,10 @@ class SimBackend:
         self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
 
     def devices(self) -> tuple[Device, ...]:
+        return self._devices
+
+    @cached_property
+    def _devices(self) -> tuple[Device, ...]:
         return tuple(
             Device(
                 memory=unit.name,
@@ -136,6 +140,8 @@ class SimBackend:
                 near=self._topology.node_of(unit),
                 pci=unit.pci,
                 uuid=unit.uuid,
+                node=unit.node,
+                rail=unit.rail,
             )
             for unit in self._hardware.devices
         )
@@ -154,6 +160,7 @@ class SimBackend:
             pci=functions,
             accelerators=self._sensors.accelerators(symptoms),
             switch_links=switch_links(self._hardware),
+            routing=self._hardware.routing,
             unknown=pci.unread(self._hardware),
         )
 

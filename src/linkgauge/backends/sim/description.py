@@ -40,6 +40,7 @@ import yaml
 from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import MemoryKind
+from linkgauge.model.map import Routing
 from linkgauge.model.units import parse_size
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
@@ -183,7 +184,8 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     forwards traffic of others within its fabric. `pci` and `uuids` identify each device (null: made
     up); quote addresses, because YAML would read them as numbers. `numa_node` is the value in sysfs
     (null: the nearest node). One that is a `node` stands for a host of its own behind its network
-    interface: PCI does not show it. `properties` are the values that the vendor's library would
+    interface: PCI does not show it. Of several such groups each is a rail: the first devices of all
+    are of one node, and so on. `properties` are the values that the vendor's library would
     report.
     """
 
@@ -235,7 +237,7 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A machine. `noise` is the relative standard deviation of every figure, drawn from `seed`;
     `noise_buffers` and `noise_moments` are those of what varies only between visits; `faults` use
-    the grammar of `--fault`."""
+    the grammar of `--fault`. `routing` says how traffic takes several equally short ways."""
 
     source: str
     host: HostDescription
@@ -243,6 +245,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     switches: tuple[SwitchGroup, ...] = ()
     devices: tuple[DeviceGroup, ...] = ()
     links: tuple[LinkGroup, ...] = ()
+    routing: Routing = "spread"
     noise: Share = Share(0.001)
     noise_buffers: Share = Share(0)
     noise_moments: Share = Share(0)

@@ -12,6 +12,7 @@ import msgspec
 
 from linkgauge.model import map as graph
 from linkgauge.model.errors import InputError
+from linkgauge.model.map import Routing
 from linkgauge.model.pcie import link_rate
 
 from .description import Description, DeviceGroup, LinkGroup, LinkKind, NodeGroup, SwitchGroup
@@ -35,13 +36,20 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 class DeviceUnit(msgspec.Struct, frozen=True):
     """A device: `name` is `sim:0`, `pci` its address as sysfs writes it, None of one that
-    stands for a node."""
+    stands for a node, or for the interface of its `node` that is in a `rail`."""
 
     name: str
     index: int
     pci: str | None
     uuid: str
     group: DeviceGroup
+    node: str | None = None
+    rail: str | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What a fault may be aimed at to strike it."""
+        return frozenset(name for name in (self.name, self.node, self.rail) if name)
 
 
 class SwitchUnit(msgspec.Struct, frozen=True):
@@ -62,12 +70,13 @@ class SimLink(graph.Link, frozen=True):
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """All parts of a machine, one by one."""
+    """All parts of a machine, one by one, and how traffic takes several equally short ways."""
 
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
     switches: tuple[SwitchUnit, ...]
     links: tuple[SimLink, ...]
+    routing: Routing = "spread"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,7 +99,7 @@ def build(description: Description) -> Hardware:
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise _wrong(f"{what}: several have the name {twice}")
-    return Hardware(nodes, devices, switches, links)
+    return Hardware(nodes, devices, switches, links, description.routing)
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
@@ -127,7 +136,9 @@ def _nodes(groups: Sequence[NodeGroup]) -> Iterator[NodeUnit]:
 
 def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
     index = 0
+    rails = [place for place, group in enumerate(groups) if group.node]
     for place, group in enumerate(groups):
+        rail = f"rail{rails.index(place)}" if group.node and len(rails) > 1 else None
         for field in ("pci", "uuids"):
             given = getattr(group, field)
             if given is not None and len(given) != group.count:
@@ -140,7 +151,8 @@ def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
                 raise _wrong(f"{pci!r} is no PCI address (0000:1b:00.0)")
             made_up = str(uuid.uuid5(_SERIES, f"{group.model}/{index}"))
             own = group.uuids[number] if group.uuids else made_up
-            yield DeviceUnit(f"sim:{index}", index, pci, own, group)
+            node = f"node{number}" if group.node else None
+            yield DeviceUnit(f"sim:{index}", index, pci, own, group, node, rail)
             index += 1
 
 

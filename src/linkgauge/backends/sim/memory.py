@@ -168,7 +168,7 @@ def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
     return Tail(plain, plain)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 14)
 def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
     """The content of a window after a fill."""
     if inverted:

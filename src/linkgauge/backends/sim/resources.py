@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Set
 from functools import cache
-from itertools import product
+from itertools import chain, product
 
 import msgspec
 
@@ -60,8 +60,10 @@ class Resources:
             for node in hardware.nodes
             if node.group.turns
         }
+        devices = {device.name: device.names for device in hardware.devices}
         for number, link in enumerate(hardware.links):
-            names = names_of(link) | {link.a, link.b}
+            ends = (devices.get(end, frozenset((end,))) for end in (link.a, link.b))
+            names = names_of(link).union(*ends)
             for which, rate in ((True, link.rate), (False, link.rate), ("both", link.common.both)):
                 self._add((number, which), rate, names)
             for turn in product(_BOTH, _BOTH) if self._turns.keys() & {link.a, link.b} else ():
@@ -69,10 +71,10 @@ class Resources:
                 self._add((number, *turn), 1.0, frozenset())
         for device in hardware.devices:
             group = device.group
-            self._add(device.name, group.memory_rate, {device.name})
+            self._add(device.name, group.memory_rate, device.names)
             for kind, access in _ENGINES:
                 rate = getattr(getattr(group, kind), access)
-                self._add((device.name, kind, access), rate, {device.name})
+                self._add((device.name, kind, access), rate, device.names)
         for node in hardware.nodes:
             self._add(node.name, node.group.rate, {node.name})
         self.demand = cache(self._demand)
@@ -139,7 +141,8 @@ class Resources:
     def targets(self) -> tuple[str, ...]:
         """Every name that can be the target of a fault."""
         links = sorted(frozenset[str]().union(*map(names_of, self._hardware.links)))
-        return (*self._hardware.names, *links)
+        devices = (sorted(device.names) for device in self._hardware.devices)
+        return tuple(dict.fromkeys((*self._hardware.names, *chain(*devices), *links)))
 
     def latency(self, memory: Memory, owner: Memory) -> float:
         """Seconds of one access of `owner` to `memory`: the round trip and the memory's own."""

@@ -55,6 +55,11 @@ class Schedule:
         ends') keeps in this cell."""
         return math.prod((_left(f, cell) for f in self._on(Fault, cell, names)), start=1.0)
 
+    def least_rate(self, cells: Iterable[int], names: Set[str]) -> float:
+        """The least of these fractions in any of the cells."""
+        aimed = Schedule([fault for fault in self._faults if fault.aims_at(names)])
+        return min(aimed.rate(cell, names) for cell in cells) if aimed else 1.0
+
     def sigma(self, cell: int, touched: Set[str]) -> float:
         """Relative standard deviation in addition to the machine's own noise."""
         return math.hypot(*(fault.sigma for fault in self._on(Jitter, cell, touched)))

@@ -32,7 +32,7 @@ class Topology:
             places[device.name] = "fabric" if device.group.forwards else "none"
         self._links = hardware.links
         self._nodes = hardware.nodes
-        self._map = Map(places, hardware.links)
+        self._map = Map(places, hardware.links, hardware.routing)
         self.route = cache(self._route)
 
     def nearest_node(self, place: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -31,10 +32,13 @@ class Trouble:
         self._cells, self._phase = cells, phase
         if phase == "verify":
             self.flip()
+        # A collective crosses links that its transfers, each within a device, do not name.
+        crossed: defaultdict[int, list[frozenset[str]]] = defaultdict(list)
+        for of, _, own in self._copies:
+            crossed[of].append(own)
         for number, transfers in cells.items():
-            touched = frozenset[str]().union(*map(self._resources.touched, transfers))
-            # A collective crosses links that its transfers, each within a device, do not name.
-            touched = touched.union(*(own for of, _, own in self._copies if of == number))
+            named = map(self._resources.touched, transfers)
+            touched = frozenset[str]().union(*named, *crossed[number])
             strike = self._schedule.strike(number, phase, touched)
             if strike is not None:
                 act(strike, phase)
@@ -64,8 +68,7 @@ class Trouble:
         return {one: self._resources.capacity[one] * self._rate(one) for one in used}
 
     def _rate(self, resource: Resource) -> float:
-        names = self._resources.names[resource]
-        return min(self._schedule.rate(number, names) for number in self._cells)
+        return self._schedule.least_rate(self._cells, self._resources.names[resource])
 
     def sigma(self, place: int) -> float:
         """Additional relative standard deviation of the copy at this place."""

@@ -26,6 +26,7 @@ from linkgauge.report.page.blocks import (
     line_of,
     plain,
 )
+from linkgauge.report.page.many import blocks_of_many, is_many
 from linkgauge.report.page.results import (
     Placed,
     figure,
@@ -66,7 +67,8 @@ SHADES = (
 
 def _blocks(one: OneRun) -> Iterator[Block]:
     places = list(placed(one.run))
-    if any(place.block.form in ("columns", "levels", "matrix") for place in places):
+    shaded = ("columns", "levels", "matrix")
+    if any(p.block.form in shaded and not is_many(p.block.results[0]) for p in places):
         yield Prose((plain(SHADES, "dim"),))
     for place in places:
         match place.block.form:
@@ -76,6 +78,8 @@ def _blocks(one: OneRun) -> Iterator[Block]:
                 yield _columns(place)
             case "sizes":
                 yield from _by_size(place)
+            case "matrix" if is_many(place.block.results[0]):
+                yield from blocks_of_many(place.block.results[0], place.anchor)
             case "levels" | "matrix" | "summary" | "collectives":
                 yield _matrix(place)
 

@@ -17,6 +17,8 @@ from . import OneRun, Section
 MOST_POINTS = 200
 """Of one device."""
 MOST_DEVICES = 8
+MOST_ROWS = 128
+"""Devices that have a row each; of more, those that stand out."""
 _HEADS = (
     Column("device"), Column("readings", True), Column("PCIe GT/s", True), Column("lanes", True),
     Column("clock MHz, least", True), Column("most", True), Column("°C, most", True),
@@ -31,13 +33,23 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     devices = _readings(one.run)
     if not devices:
         return
-    rows = [_row(device, [reading for _, reading in own]) for device, own in devices.items()]
-    yield without_empty(Table("While they were measured", _HEADS, rows, sortable=True))
+    told = {d: own for d, own in devices.items() if len(devices) <= MOST_ROWS or _stands_out(own)}
+    if rest := len(devices) - len(told):
+        text = f"{rest:,} of {len(devices):,} devices were not throttled and sent no packets again"
+        yield Prose([plain(text, "dim")])
+    rows = [_row(device, [reading for _, reading in own]) for device, own in told.items()]
+    if rows:
+        caption = "While they were measured"
+        yield without_empty(Table(caption, _HEADS, rows[:MOST_ROWS], sortable=True))
     few = dict(list(devices.items())[:MOST_DEVICES])
     yield from _figure("clock of the cores (MHz)", few, _clock)
     yield from _figure("speed of the PCIe link (GT/s)", few, lambda one: one.link_speed)
     yield from _figure("temperature (°C)", few, lambda one: one.temperature_max)
     yield from _figure("power (W)", few, lambda one: one.power_max)
+
+
+def _stands_out(own: Sequence[Timed]) -> bool:
+    return any(reading.throttled or reading.pcie_replays for _, reading in own)
 
 
 def _clock(reading: Reading) -> float | None:
