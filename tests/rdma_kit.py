@@ -4,19 +4,21 @@ Run as a program, it records in a folder what perftest's tools answer over it; P
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes.util import find_library
 from pathlib import Path
 
-from linkgauge.cluster.nic_links import _free_port
 from linkgauge.cluster.outside import Call, is_heard
 from linkgauge.cluster.outside_tools import perftest_command
 from linkgauge.machine.interfaces import read_interfaces
@@ -31,14 +33,22 @@ SECONDS = 60
 
 
 def present() -> Interface | None:
-    """This machine's own, if it is up and has an address."""
+    """The first that is up and has an address."""
     able = (one for one in read_interfaces() if one.rdma and one.up and one.addresses)
     return next(able, None)
 
 
 @contextmanager
 def device() -> Iterator[Interface | str]:
-    """One that may be used, or why nothing is measured here."""
+    """One that may be used, by one process at a time, or why nothing is measured here."""
+    with Path(tempfile.gettempdir(), "linkgauge-rdma.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with _device() as found:
+            yield found
+
+
+@contextmanager
+def _device() -> Iterator[Interface | str]:
     if shutil.which("ib_write_bw") is None or find_library("ucp") is None:
         yield "no perftest, or no UCX with RDMA (Debian: perftest, libucx0, ibverbs-providers)"
     elif (found := present()) is not None:
@@ -96,10 +106,12 @@ def packets(nic: Interface) -> int | None:
     return int(counter.read_text()) if counter.exists() else None
 
 
-def record(program: str, device: str, folder: Path) -> None:
+def record(program: str, nic: Interface, folder: Path) -> None:
     """The file that a client of linkgauge's writes, and the options that its help names."""
     file = folder.resolve() / f"{program}.json"
-    client = Call(65536, 100, 1, device, ADDRESS, _free_port(2), file)
+    with socket.create_server(("", 0)) as free:
+        port = free.getsockname()[1]
+    client = Call(65536, 100, 1, nic.rdma, nic.addresses[0], port, file)
     server = client._replace(host=None, file=file.with_suffix(".server"))
     serving = subprocess.Popen([program, *perftest_command(program, "", server)])
     while not is_heard(server.port):
@@ -121,7 +133,7 @@ def main(folder: Path) -> None:
         subprocess.run(["ib_write_bw", "--version"], check=False)
         print(f"{found.rdma} of {found.name}, Linux {os.uname().release}")
         for program in PROGRAMS:
-            record(program, found.rdma or "", folder)
+            record(program, found, folder)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import os
 import pytest
 
 import rdma_kit
-from launch_kit import launch
+from launch_kit import harmed, launch
 from linkgauge.model.inventory import Interface
 
 SECONDS = 400
@@ -83,3 +83,16 @@ def is_measured(cell):
         return False
     assert cell.status == "pass", cell.reason
     return cell.summary.median > 0
+
+
+def test_the_end_of_a_rank_amid_a_copy_costs_its_cells_alone(tmp_path, nic):
+    ended = launch(
+        tmp_path, 3, "run", "nic_rdma", *QUICK, "--timeout", "20",
+        program=harmed(1, "SIGKILL", "Begin", 2), seconds=SECONDS, **SYSTEM,
+    )  # fmt: skip
+    assert ended.code == 3, ended.stderr
+    for cell in ended.run.results[0].cells:
+        if "1" in cell.place:
+            assert cell.status in ("error", "timeout")
+        else:
+            assert cell.verified

@@ -57,7 +57,8 @@ def test_what_the_command_writes_beside_it_stays_and_its_exit_code_is_the_guests
 
 def test_ranks_and_perftest_move_bytes_over_rxe(needed):
     ended = guest(
-        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/cluster/test_rdma.py",
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+        "tests/cluster/test_rdma.py",
         LINKGAUGE_REQUIRE="rdma", LINKGAUGE_GUEST_SECONDS=str(SECONDS),
     )  # fmt: skip
     assert ended.returncode == 0, ended.stdout
