@@ -7,7 +7,7 @@ import os
 import pytest
 
 import rdma_kit
-from launch_kit import harmed, launch
+from launch_kit import launch
 from linkgauge.model.inventory import Interface
 
 SECONDS = 400
@@ -15,6 +15,9 @@ SECONDS = 400
 SIZE = 64 << 10
 QUICK = ("--size", str(SIZE), "--samples", "2")
 SYSTEM = {"RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true"}
+FEW = ("--samples", "2", "--loops", "20")
+"""Of perftest: both ends look for work without a pause, and where they share a CPU each message may
+wait for a turn."""
 ATTEMPTS = 4
 PERFTEST = ("rdma_write_bw", "rdma_read_bw", "rdma_write_lat", "rdma_read_lat", "rdma_send_lat")
 
@@ -43,7 +46,7 @@ def test_ucx_writes_and_reads_by_the_device_and_every_byte_is_verified(tmp_path,
         f"host:0@0 -> host:0@1 by nic:{at}.rdma & host:0@1 -> host:0@0 by nic:{at}@0.rdma",
         *QUICK, "--out", str(tmp_path / "out"),
     )  # fmt: skip
-    assert ended.code == 0, ended.stderr
+    assert ended.exits == {0: 0, 1: 0}, ended.stderr
     (cell,) = ended.run.results[0].cells
     assert cell.status == "pass"
     assert cell.verified
@@ -55,7 +58,7 @@ def test_ucx_writes_and_reads_by_the_device_and_every_byte_is_verified(tmp_path,
 
 def test_each_rank_reaches_the_other_by_the_fastest_device(tmp_path, nic):
     ended = launched(tmp_path, "run", "nic_rdma", *QUICK)
-    assert ended.code == 0, ended.stderr
+    assert ended.exits == {0: 0, 1: 0}, ended.stderr
     cells = ended.run.results[0].cells
     assert {(cell.row, cell.column) for cell in cells} == {("0", "1"), ("1", "0")}
     assert all(cell.verified and cell.summary.median > 0 for cell in cells)
@@ -64,7 +67,7 @@ def test_each_rank_reaches_the_other_by_the_fastest_device(tmp_path, nic):
 def test_perftest_measures_beside_it(tmp_path, nic):
     left = {*PERFTEST}
     for attempt in range(ATTEMPTS):
-        ended = launched(tmp_path / str(attempt), "run", *sorted(left), "--samples", "2")
+        ended = launched(tmp_path / str(attempt), "run", *sorted(left), *FEW)
         assert {result.benchmark for result in ended.run.results} == left
         left = {one.benchmark for one in ended.run.results if not all(map(is_measured, one.cells))}
         if not left:
@@ -83,16 +86,3 @@ def is_measured(cell):
         return False
     assert cell.status == "pass", cell.reason
     return cell.summary.median > 0
-
-
-def test_the_end_of_a_rank_amid_a_copy_costs_its_cells_alone(tmp_path, nic):
-    ended = launch(
-        tmp_path, 3, "run", "nic_rdma", *QUICK, "--timeout", "20",
-        program=harmed(1, "SIGKILL", "Begin", 2), seconds=SECONDS, **SYSTEM,
-    )  # fmt: skip
-    assert ended.code == 3, ended.stderr
-    for cell in ended.run.results[0].cells:
-        if "1" in cell.place:
-            assert cell.status in ("error", "timeout")
-        else:
-            assert cell.verified
