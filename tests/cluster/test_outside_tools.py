@@ -1,6 +1,7 @@
 """What iperf3 and perftest are told, and how their answers are read. perftest's are recorded."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from linkgauge.model.errors import BackendError
 from linkgauge.model.outside import OUTSIDE
 
 RECORDED = Path(__file__).parents[1] / "data" / "perftest"
+VERSIONS = ("4.5-0.17", "24.01.0-0.38", "26.04.17")
+PROGRAMS = ("ib_write_bw", "ib_read_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat")
 MIB = 1 << 20
 
 
@@ -44,8 +47,8 @@ def test_a_recorded_latency_is_read_although_its_words_are_not_quoted():
 @pytest.mark.parametrize(
     ("program", "file", "problem"),
     [
-        ("ib_write_bw", "ib_write_lat-2023-06.json", "ib_write_bw: .* no bandwidth"),
-        ("ib_send_lat", "ib_write_bw-quoted.json", "ib_send_lat: .* no latency"),
+        ("ib_write_bw", "ib_write_lat-2023-06.json", "ib_write_bw: .* no BW_average"),
+        ("ib_send_lat", "ib_write_bw-quoted.json", "ib_send_lat: .* no t_avg"),
         ("ib_read_bw", "README.md", "ib_read_bw: its answer is not understood"),
         ("ib_read_bw", "absent", "ib_read_bw: its answer is not understood: .*No such file"),
     ],
@@ -53,6 +56,42 @@ def test_a_recorded_latency_is_read_although_its_words_are_not_quoted():
 def test_an_answer_that_lacks_the_figure_is_an_error_of_the_tool(program, file, problem):
     with pytest.raises(BackendError, match=problem):
         perftest_seconds(program, call(file))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_each_version_is_understood(version, program):
+    """The same answer says in other words what its figure is to be."""
+    file = f"{version}/{program}.json"
+    text = (RECORDED / file).read_text()
+    found = dict(re.findall(r'"?([\w.]+)"? ?: "?([\w.]+)"?', text))
+    assert "rxe" in found["Device"]
+    told = call(file, size=int(found["MsgSize"]), loops=int(found["n_iterations"]))
+    seconds = perftest_seconds(program, told)
+    if program.endswith("_bw"):
+        messages = told.loops / seconds
+        assert messages == pytest.approx(float(found["MsgRate"]) * 1e6, abs=1)
+    else:
+        assert float(found["t_min"]) <= seconds / told.loops * 1e6 <= float(found["t_max"])
+        assert seconds / told.loops * 1e6 == pytest.approx(float(found["t_avg"]))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_each_version_accepts_what_it_is_told(version, program):
+    known = (RECORDED / version / f"{program}.options").read_text().split()
+    told = [word.partition("=")[0] for word in perftest_command(program, "", call())]
+    assert {word for word in told if word.startswith("--")} <= {*known}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_rate_of_the_clock_that_was_not_found_out_is_said(version, tmp_path):
+    """Such a version writes inf in its own way."""
+    text = (RECORDED / version / "ib_send_lat.json").read_text()
+    file = tmp_path / "said.json"
+    file.write_text(re.sub(r"(t_avg\"?: )[\d.]+", r"\1inf", text))
+    with pytest.raises(BackendError, match=r"no t_avg \(inf\): .* rate of the clock"):
+        perftest_seconds("ib_send_lat", call(file=file))
 
 
 def test_both_ends_of_perftest_are_told_the_same_but_for_the_address():

@@ -135,14 +135,18 @@ class Door:
 
     def outside_of(self, copy: SharedCopy) -> tuple[str, int]:
         """Where another tool listens for a copy's destination: at its interface's address, or, if
-        that has none (InfiniBand without IP), at its first other. Raises BackendError."""
+        that has none (InfiniBand without IP), at its first other; perftest at one of IPv4, over
+        which it agrees with its other end. Raises BackendError."""
         there = decode(copy.destination.handle if copy.destination else b"")
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
         others = (
             one for all_of in there.addresses for one in all_of if one not in ("127.0.0.1", "::1")
         )
-        address = next(iter(own), None) or next(others, None)
+        found = [*own, *others]
+        if copy.transfer.engine.kind == "rdma":
+            found.sort(key=lambda address: ":" in address)
+        address = next(iter(found), None)
         if address is None:
             raise BackendError("connect", f"rank {far.rank} has no IP address")
         return address, there.outside

@@ -7,6 +7,7 @@ words in it: read as YAML, in which these are one, as JSON is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import msgspec
 import yaml
@@ -43,9 +44,9 @@ class IperfReport(msgspec.Struct, frozen=True):
 
 class _Results(msgspec.Struct, frozen=True):
     size: int | None = msgspec.field(name="MsgSize", default=None)
-    average: float | None = msgspec.field(name="BW_average", default=None)
-    """MiB/s."""
-    t_avg: float | None = None
+    average: float | str | None = msgspec.field(name="BW_average", default=None)
+    """MiB/s. Words are inf, nan and the like."""
+    t_avg: float | str | None = None
     """Microseconds; of writes and sends, half of a round trip."""
 
 
@@ -115,11 +116,15 @@ def perftest_seconds(program: str, call: Call) -> float:
         report = msgspec.convert(yaml.safe_load(text), PerftestReport)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise BackendError(program, f"its answer is not understood: {error}") from error
-    found = report.results
     if program.endswith("_lat"):
-        if found.t_avg is None or found.t_avg <= 0:
-            raise BackendError(program, "its answer has no latency (t_avg)")
-        return found.t_avg * 1e-6 * call.loops
-    if found.average is None or found.average <= 0:
-        raise BackendError(program, "its answer has no bandwidth (BW_average)")
-    return call.size * call.loops / (found.average * _MIB)
+        return _figure(program, "t_avg", report.results.t_avg) * 1e-6 * call.loops
+    average = _figure(program, "BW_average", report.results.average)
+    return call.size * call.loops / (average * _MIB)
+
+
+def _figure(program: str, name: str, value: float | str | None) -> float:
+    """perftest divides by the rate of the CPU's clock, which is 0 where it did not find it out."""
+    if isinstance(value, float) and 0 < value < inf:
+        return value
+    why = "" if value is None else ": it did not find out the rate of the clock, as on a busy CPU"
+    raise BackendError(program, f"its answer has no {name} ({value}){why}")

@@ -33,6 +33,10 @@ _OF_SYSTEM = "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY"
 """The wheel's own variable, which has the system's library used in place of it."""
 NO_RDMA = f"the wheel's UCX has no RDMA: {_OF_SYSTEM}=true uses the system's (Debian: libucx0)"
 
+_TELLS_IPV4 = (1, 19)
+"""Versions before it take packets over IPv4 for others, through all devices but NVIDIA's: they drop
+them, and end the process at last (UCX's commit 7de57ad9), unless destinations are not compared."""
+
 
 class _Params(ctypes.Structure):
     """The leading fields of ucp_params_t, in place of all others that nobody reads."""
@@ -101,7 +105,13 @@ def library() -> ctypes.CDLL:
             function = getattr(lib, name)
             function.argtypes, function.restype = arguments, kind
     lib.ucp_get_version_string.restype = c_char_p
+    if _numbers(lib) < _TELLS_IPV4:
+        os.environ.setdefault("UCX_UD_VERBS_ETH_DGID_CHECK", "n")
     return lib
+
+
+def _numbers(lib: ctypes.CDLL) -> tuple[int, ...]:
+    return tuple(int(word) for word in lib.ucp_get_version_string().decode().split(".")[:2])
 
 
 def lacks_rdma() -> bool:
