@@ -225,6 +225,20 @@ class TestNobodyIsLeftBehind:
         assert all(map(gone, pids))
         worker.close()
 
+    def test_ctrl_c_while_one_is_set_to_work_leaves_it_to_be_closed(self, monkeypatch):
+        begun = []
+
+        def interrupted(self, *_):
+            begun.append(self)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(process.WorkerProcess, "begin", interrupted)
+        worker = Supervisor(settings())
+        with pytest.raises(KeyboardInterrupt):
+            worker._worker("sim")
+        worker.close()
+        assert gone(begun[0].process.pid)
+
     def test_workers_end_with_a_controller_that_was_killed(self):
         program = (
             "import sys, time\n"

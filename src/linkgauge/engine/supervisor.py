@@ -52,8 +52,7 @@ FAILURES = 3
 
 class Supervisor:
     """Measures like a `LocalWorker`, but in other processes, for a run with these settings. `first`
-    is a process that was started ahead, to load while there is other work to do; whoever started it
-    closes it."""
+    is a process that was started ahead, to load while there is other work to do."""
 
     def __init__(
         self,
@@ -194,10 +193,11 @@ class Supervisor:
         return worker
 
     def _worker(self, name: str | None) -> WorkerProcess:
-        if name not in self._workers:
-            worker, self._first = self._first or self._start(), None
-            worker.begin(name, self._settings)
-            self._workers[name] = worker
+        if name not in self._workers:  # Ctrl-C at any moment leaves it where close() finds it
+            self._first = self._first or self._start()
+            self._first.begin(name, self._settings)
+            self._workers[name] = self._first
+            self._first = None
         return self._workers[name]
 
     def _start(self) -> WorkerProcess:
@@ -242,7 +242,7 @@ class Supervisor:
             worker.kill()
 
     def close(self) -> None:
-        if self._reports is not None and self._first is not None:
+        if self._first is not None:
             self._first.close()
             self._first = None
         while self._workers:
