@@ -30,11 +30,14 @@ RUN = (
 )
 CAMPAIGN = 200 if FULL else 2
 PATIENCE = 60
+OF_OTHERS = ("mpich_", "PostgreSQL.")
+"""Names in /dev/shm of what other tests use meanwhile."""
 
 
 def shared_memory():
-    """The files there but those of MPI, with which other tests measure meanwhile."""
-    return {file for file in Path("/dev/shm").iterdir() if not file.name.startswith("mpich_")}
+    """The files there that are not of other tests."""
+    files = Path("/dev/shm").iterdir()
+    return {file for file in files if not file.name.startswith(OF_OTHERS)}
 
 
 # A run that holds a device, although no accelerator is there.

@@ -254,7 +254,9 @@ class NetMember:
         with ThreadPoolExecutor(1) as beside:
             by_tcp = beside.submit(carry_out, self._streams, self._loops, at)
             opened = await_time(at)
-            return opened, copies.run() | by_tcp.result()[1]
+            ends = copies.run()
+            begun, others = by_tcp.result()
+            return min(opened, begun), ends | others
 
     def iterate(self, count: int) -> tuple[float, ...]:
         raise BackendError("collective", "none is prepared")

@@ -41,34 +41,37 @@ class Stream(NamedTuple):
 def carry_out(
     streams: Sequence[Stream], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
-    """All of them at the same time, from when the monotonic clock reads `at`: when that was, and
-    when the copies that this rank times had ended, by place. Raises the first stream's error, once
-    all have come to an end."""
+    """All of them at the same time, from when the monotonic clock reads `at`: when the first one
+    began, and when the copies that this rank times had ended, by place. Raises the first stream's
+    error, once all have come to an end."""
+    if not streams:
+        return await_time(at), {}
 
-    def timed(stream: Stream) -> float:
+    def run(stream: Stream) -> tuple[float, float]:
         return _run(stream, loops, at)
 
     with ThreadPoolExecutor(max(1, len(streams) - 1)) as others:
-        begun = [others.submit(timed, stream) for stream in streams[1:]]
-        opened = await_time(at)
+        begun = [others.submit(run, stream) for stream in streams[1:]]
         try:
-            ends = [_run(stream, loops, None) for stream in streams[:1]]
+            own = run(streams[0])
         finally:
             failed = [one.exception() for one in begun]
         for error in failed:
             if error is not None:
                 raise error
-        ends += [one.result() for one in begun]
+        spans = [own, *(one.result() for one in begun)]
     last: dict[int, float] = {}
-    for stream, end in zip(streams, ends, strict=True):
+    for stream, (_, end) in zip(streams, spans, strict=True):
         if stream.times:
             last[stream.place] = max(end, last.get(stream.place, end))
-    return opened, last
+    # Threads of a busy machine do not begin together: one may end before another has begun.
+    return min(begin for begin, _ in spans), last
 
 
-def _run(stream: Stream, loops: int, at: float | None) -> float:
-    """One stream, and when it had ended. With the source's engine, a word of the destination ends
-    it, which has then received everything; with the destination's, a word of it asks for it."""
+def _run(stream: Stream, loops: int, at: float | None) -> tuple[float, float]:
+    """When one stream began, and when it had ended. With the source's engine, a word of the
+    destination ends it, which has then received everything; with the destination's, a word of it
+    asks for it."""
     word = ctypes.create_string_buffer(_WORD)
     number = stream.connection.fileno()
     move = (number, stream.address, stream.size)
@@ -76,12 +79,12 @@ def _run(stream: Stream, loops: int, at: float | None) -> float:
     out, into = (_native.SEND_ALL, _native.RECEIVE_ALL)
     main: Call = (out if stream.sends else into, move)
     pushes = stream.sends == stream.times
-    await_time(at)
+    begin = await_time(at)
     if not pushes:
         _make(stream, [(into if stream.sends else out, said)], 1, [])
     last: list[Call] = [(into if stream.sends else out, said)] if pushes else []
     _make(stream, [main], loops, last)
-    return time.monotonic()
+    return begin, time.monotonic()
 
 
 def _make(stream: Stream, calls: Sequence[Call], count: int, last: Sequence[Call]) -> None:
