@@ -101,12 +101,12 @@ def ranks(
     command: Sequence[str], environment: Mapping[str, str] = {}, timeout: float = TIMEOUT
 ) -> str:
     """What rank 0 of two prints."""
-    told = {
+    launch = {
         **environment, "LINKGAUGE_RANKS": "2", "LINKGAUGE_TOKEN": "bench-only",
         "LINKGAUGE_FIRST": f"127.0.0.1:{free_port()}", "LINKGAUGE_HISTORY": "none",
         "LINKGAUGE_NO_REPORT": "1",
     }  # fmt: skip
-    of_ranks = [{**told, "LINKGAUGE_RANK": str(rank)} for rank in (0, 1)]
+    of_ranks = [{**launch, "LINKGAUGE_RANK": str(rank)} for rank in (0, 1)]
     return together([command, command], of_ranks, timeout)[0]
 
 
@@ -128,10 +128,10 @@ def ucx_perftest(
               "-m", memory, "-f"]  # fmt: skip
     folder = libucx()
     libraries = {"LD_LIBRARY_PATH": str(folder / "lib")} if folder and "libucx" in tool else {}
-    told = {**environment, **libraries}
+    variables = {**environment, **libraries}
     port = str(free_port())
     server, client = [*common, "-p", port], [*common[:1], "127.0.0.1", *common[1:], "-p", port]
-    said = together([server, client], [told, told], timeout, apart=1.0)[1]
+    said = together([server, client], [variables, variables], timeout, apart=1.0)[1]
     # The last row: iterations, three times of one in us, two rates in MB/s (of 2^20 bytes).
     rows = [line.split() for line in said.splitlines() if line.split()[:1] == [loops]]
     if not rows:

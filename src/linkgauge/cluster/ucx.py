@@ -213,7 +213,7 @@ class Worker:
 
     def map(self, address: int, size: int, space: str = "host") -> tuple[c_void_p, Mapped]:
         """The memory's handle here, and what others reach it by. UCX would take memory of a GPU
-        that it has not seen being allocated for the host's: it is told."""
+        that it has not seen being allocated for the host's, so its space has to be given."""
         handle, lib = c_void_p(), library()
         asked = _MapParams(
             mask=_ADDRESS | _LENGTH | _MEMORY_TYPE,

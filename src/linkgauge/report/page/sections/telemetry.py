@@ -33,11 +33,11 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     devices = _readings(one.run)
     if not devices:
         return
-    told = {d: own for d, own in devices.items() if len(devices) <= MOST_ROWS or _stands_out(own)}
-    if rest := len(devices) - len(told):
+    shown = {d: own for d, own in devices.items() if len(devices) <= MOST_ROWS or _stands_out(own)}
+    if rest := len(devices) - len(shown):
         text = f"{rest:,} of {len(devices):,} devices were not throttled and sent no packets again"
         yield Prose([plain(text, "dim")])
-    rows = [_row(device, [reading for _, reading in own]) for device, own in told.items()]
+    rows = [_row(device, [reading for _, reading in own]) for device, own in shown.items()]
     if rows:
         caption = "While they were measured"
         yield without_empty(Table(caption, _HEADS, rows[:MOST_ROWS], sortable=True))
