@@ -29,7 +29,12 @@ MOST_AGAIN = 100
         PRECISION,
         significance=Option("Accept this rate of runs that fail for nothing.", "P"),
         min_loss=Option("Fail no cell that loses less.", "LOSS"),
-        detect=Option("Say how many runs it takes to find this loss.", "LOSS"),
+        detect=Option(
+            "Exit with 3 where this loss may be unseen, and say how many runs it takes to find it. "
+            "Default: 50 %, and twice --min-loss.",
+            "LOSS",
+        ),
+        allow_blind=Option("Pass although a loss of --detect may be unseen."),
         rerun=Option("Measure the cells in doubt N times more before failing.", "N"),
     ),
     **headed(
@@ -53,6 +58,7 @@ def gate(
     significance: str = "1%",
     min_loss: str = "3%",
     detect: str | None = None,
+    allow_blind: bool = False,
     rerun: int | None = None,
     no_history: bool = False,
     limits: Path | None = None,
@@ -65,16 +71,15 @@ def gate(
     """Fail if a run has lost against a baseline.
 
     Exits with 1 if a cell has lost, is missing or ends worse; with 3 if none has, but some are
-    inconclusive, because the machine was loaded differently, or its virtual CPUs were moved; with 2
-    where machines or settings are unlike.
+    inconclusive, because the machine was loaded differently, or its virtual CPUs were moved, or
+    some vary so much that a loss of half their figure may be unseen; with 2 where machines or
+    settings are unlike.
 
     Examples:
         linkgauge gate --baseline baseline.json --current after
         linkgauge gate --baseline before --current after --rerun 2
         linkgauge gate --baseline before --junit -o gate.xml
     """
-    from msgspec.structs import replace
-
     from linkgauge.judge.gate import hold, suspects
     from linkgauge.judge.limits import read_limits
     from linkgauge.judge.run_figures import figures_of
@@ -98,14 +103,16 @@ def gate(
         refuse_unlike(before, after)
     before, after = only(before, patterns), only(after, patterns)
     history = [] if no_history else only(history_of(before, [*before, *after]), patterns)
-    found = hold(before, after, history, aim, force=force)
+    found = hold(before, after, history, aim, force=force, allow_blind=allow_blind)
     doubts = suspects(found) if times else ()
     if doubts:
         path, run = max(paths, key=lambda one: one[1].started)
         more = Again(run, path, doubts, out, wait=wait).measure(times, bounds)
         after = [*after, *only(more, patterns)]
         again = (len(doubts), times)
-        found = replace(hold(before, after, history, aim, force=force), again=again)
+        found = hold(
+            before, after, history, aim, force=force, allow_blind=allow_blind, again=again
+        )
     if output is not None:
         from linkgauge.report.files import write_file
 

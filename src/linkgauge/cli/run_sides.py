@@ -84,8 +84,8 @@ def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures
 
 
 def aim_of(significance: str, least: str, detect: str | None) -> Aim:
-    """Raises InputError for what is no fraction. The loss that is to be found is twice the least
-    one unless it is given."""
+    """Raises InputError for what is no fraction. The loss that is to be found, and that must not
+    be unseen, is the one given, else twice the least one, and half of a figure."""
     smallest = 0.0 if least == "0" else parse_fraction(least, "minimum loss")
     target = 2 * smallest if detect is None else parse_fraction(detect, "loss to detect")
     if target <= smallest:
@@ -93,4 +93,6 @@ def aim_of(significance: str, least: str, detect: str | None) -> Aim:
             f"--detect {detect}: a loss that is just {least} is found every other time at best: "
             "give a larger one"
         )
-    return Aim(parse_fraction(significance, "significance"), smallest, min(target, 0.99))
+    target = min(target, 0.99)
+    exclude = target if detect is not None else max(Aim().exclude, target)
+    return Aim(parse_fraction(significance, "significance"), smallest, target, exclude)

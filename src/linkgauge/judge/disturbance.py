@@ -3,7 +3,7 @@
 A busy neighbour slows a cell as a broken link does, and nothing in the figures tells them apart;
 nor is a virtual machine the same once its host has moved its CPUs closer together or farther apart.
 A run counts for a cell if the machine was about as busy meanwhile as it mostly was in the baseline,
-and its CPUs about as far apart.
+and its CPUs about as far apart: as far as the cell's figure depends on either (model/host_use.py).
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ from .side_tests import key_of
 DIFFERENT = 0.2
 """CPUs: by more than this, others keep more or fewer of them busy. An idle machine's own services
 take less than a tenth."""
+
+MEMORY = 0.25
+"""Part of the CPUs: so many have to copy all the time before they take a noticeable part of the
+bandwidth of the host's memory."""
 
 MOVED = 1.5
 """By more than this factor, virtual CPUs are farther apart, or closer. On an EPYC they are 25 to 31
@@ -42,19 +46,29 @@ class Disturbance(msgspec.Struct, frozen=True):
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A cell in one run, with the devices of it that others used."""
+    """A cell in one run, on a machine of so many CPUs, with the devices of it that others used. Of
+    the load it sees what the figure depends on."""
 
     cell: CellFigure
+    machine_cpus: int
     shared: tuple[str, ...]
     pid: int | None
 
     @property
     def cpus(self) -> float | None:
-        return None if self.cell.load is None else self.cell.load.cpus
+        load = self.cell.load
+        return None if load is None or self.cell.host == "none" else load.cpus
+
+    @property
+    def tolerated(self) -> float:
+        """How many CPUs more or fewer make no difference."""
+        memory = MEMORY * self.machine_cpus if self.cell.host == "memory" else 0.0
+        return max(DIFFERENT, memory)
 
     @property
     def apart(self) -> tuple[float, ...]:
-        return () if self.cell.load is None else self.cell.load.apart
+        load = self.cell.load
+        return () if load is None or self.cell.host != "cpus" else load.apart
 
 
 class _Usual(msgspec.Struct, frozen=True):
@@ -88,7 +102,7 @@ def _seen(runs: Runs) -> dict[object, list[tuple[int, _Seen]]]:
         for cell in run.cells:
             shared = tuple(device for device in cell.devices if device in run.busy)
             pids = [pid for device in shared for pid in run.busy[device]]
-            seen = _Seen(cell, shared, next(iter(pids), None))
+            seen = _Seen(cell, run.machine.host.cpus, shared, next(iter(pids), None))
             found.setdefault(key_of(cell), []).append((id(run), seen))
     return found
 
@@ -111,7 +125,7 @@ def _is_loaded_like(one: _Seen, usual: _Seen) -> bool:
         return False
     if one.cpus is None or usual.cpus is None:
         return True
-    return abs(one.cpus - usual.cpus) <= DIFFERENT
+    return abs(one.cpus - usual.cpus) <= one.tolerated
 
 
 def _moved(one: _Seen, usual: _Usual) -> tuple[float, float] | None:

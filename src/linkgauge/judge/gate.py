@@ -8,15 +8,17 @@ from typing import Literal
 import msgspec
 
 from linkgauge.model.result import CellKey
-from linkgauge.model.run_changes import Aim, loss
+from linkgauge.model.run_changes import Aim, largest_loss, loss
 from linkgauge.model.transfer import Place
 
 from .disturbance import Disturbance, undisturbed
 from .likeness import Runs
-from .run_comparison import RunCell, RunComparison, SideFigure, compare_runs
+from .run_comparison import CellChange, RunCell, RunComparison, SideFigure, compare_runs
 from .side_tests import Sides
 
-Verdict = Literal["regression", "missing", "worse status", "inconclusive", "not enough", "ok"]
+Verdict = Literal[
+    "regression", "missing", "worse status", "inconclusive", "blind", "not enough", "ok"
+]
 FAILURES: tuple[Verdict, ...] = ("regression", "missing", "worse status")
 SUSPECT = 0.05
 """A cell is measured again if its loss has a one-sided p below this, unadjusted."""
@@ -25,11 +27,13 @@ _RANK = ("pass", "skip", "fail", "timeout", "error")
 
 class GateCell(msgspec.Struct, frozen=True):
     """A cell of the baseline: `loss` is the fraction of the baseline's figure that is lost
-    (negative of a gain; null: not known), `disturbance` what made it inconclusive."""
+    (negative of a gain; null: not known), `largest` the largest that its interval includes, and
+    `disturbance` what made it inconclusive."""
 
     cell: RunCell
     verdict: Verdict
     loss: float | None = None
+    largest: float | None = None
     disturbance: Disturbance | None = None
 
     @property
@@ -46,25 +50,28 @@ class GateCell(msgspec.Struct, frozen=True):
 
 class Gate(msgspec.Struct, frozen=True):
     """The cells of the baseline, judged. `again` is how many cells were measured how often again;
-    `forced`: although the machines, their settings or their load differ."""
+    `forced`: although the machines, their settings or their load differ; `allows_blind`: it passes
+    although large losses may have happened unseen."""
 
     comparison: RunComparison
     cells: tuple[GateCell, ...]
     forced: bool = False
     again: tuple[int, int] = (0, 0)
+    allows_blind: bool = False
 
     def of(self, *verdicts: Verdict) -> tuple[GateCell, ...]:
         return tuple(cell for cell in self.cells if cell.verdict in verdicts)
 
     @property
     def code(self) -> int:
-        """1 for a proven regression, else 3 for an inconclusive cell, else 4 if nothing could be
-        compared."""
+        """1 for a proven regression, else 4 if nothing could be compared, else 3 for a cell that is
+        inconclusive, or in which a large loss may have happened unseen."""
         if self.of(*FAILURES):
             return 1
-        if self.of("inconclusive"):
-            return 3
-        return 0 if any(cell.loss is not None for cell in self.cells) else 4
+        if all(cell.loss is None for cell in self.cells):
+            return 4
+        unseen = self.of("blind") if not self.allows_blind else ()
+        return 3 if unseen or self.of("inconclusive") else 0
 
 
 def hold(
@@ -74,10 +81,11 @@ def hold(
     aim: Aim,
     *,
     force: bool = False,
+    allow_blind: bool = False,
     again: tuple[int, int] = (0, 0),
 ) -> Gate:
     """Holds the current runs against the baseline. With `force`, cells are judged whatever else the
-    machine did."""
+    machine did; with `allow_blind`, a large loss that may be unseen does not hinder."""
     disturbed: dict[object, Disturbance] = {}
     if not force:
         baseline, current, disturbed = undisturbed(baseline, current)
@@ -88,7 +96,7 @@ def hold(
         for cell in comparison.cells
         if cell.sides[0] is not None
     )
-    return Gate(comparison, cells, force, again)
+    return Gate(comparison, cells, force, again, allow_blind)
 
 
 def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim) -> GateCell:
@@ -101,24 +109,32 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim) -> GateCel
     (one,) = cell.changes
     if one.change is None:
         lacks = baseline.figure is not None and current.figure is not None
-        return GateCell(cell, "not enough" if lacks else "ok")
-    lost = loss(one.change.ratio, cell.better)
-    if disturbance is not None:
-        return GateCell(cell, "inconclusive", lost, disturbance)
+        return GateCell(cell, "blind" if lacks else "ok")
+    lost, largest = loss(one.change.ratio, cell.better), largest_loss(one.change, cell.better)
+    if disturbance is not None and largest >= aim.least:
+        return GateCell(cell, "inconclusive", lost, largest, disturbance)
+    return GateCell(cell, _verdict(one, lost, largest, aim), lost, largest)
+
+
+def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
+    """Of a cell whose sides could be compared, and whose machine was the same."""
+    assert one.change is not None  # noqa: S101
     if lost >= aim.least and one.change.holm < aim.significance:
-        return GateCell(cell, "regression", lost)
-    return GateCell(cell, "not enough" if one.direction == "unknown" else "ok", lost)
+        return "regression"
+    if largest >= aim.exclude:
+        return "blind"
+    return "not enough" if one.direction == "unknown" else "ok"
 
 
 def suspects(gate: Gate) -> Collection[CellKey]:
-    """The cells to measure again: those that may have lost, and those that are inconclusive. A cell
-    is only judged a regression if it is among them, so that measuring them alone again makes no
+    """The cells to measure again: those that may have lost, and those of which little is known. A
+    cell is only judged a regression if it is among them, so that measuring them alone again makes no
     false one more likely."""
     return [_key(one.cell) for one in gate.cells if _is_suspect(one)]
 
 
 def _is_suspect(one: GateCell) -> bool:
-    if one.verdict == "inconclusive":
+    if one.verdict in ("inconclusive", "blind"):
         return True
     change = one.cell.changes[0].change
     if change is None or one.loss is None or one.loss <= 0:

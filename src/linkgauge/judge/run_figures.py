@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from linkgauge.model.host_use import HostUse, host_use
 from linkgauge.model.load import Load
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellKey, CellResult, Definition, Result, Run, Status
@@ -32,7 +33,8 @@ class CellFigure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     and `high` its interval, which holds another run's figure with this `coverage` (null: it is of
     the samples alone, and tells nothing of other runs), with `degrees` of freedom. `slow_p95` and
     `slow_p99` are those of its summary. Figures of two units or definitions are never compared.
-    `devices` take part."""
+    `devices` take part; `host` is what of the host the figure depends on (a file that is older than
+    this does not say)."""
 
     benchmark: str
     backend: str
@@ -54,6 +56,7 @@ class CellFigure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
     load: Load | None = None
     devices: tuple[str, ...] = ()
+    host: HostUse = "cpus"
 
     @property
     def key(self) -> CellKey:
@@ -118,10 +121,10 @@ def _cells(run: Run) -> Iterator[CellFigure]:
         sheet = result.benchmark, result.backend, result.size
         repeat, seen[sheet] = seen[sheet], seen[sheet] + 1
         for cell in result.cells:
-            yield _cell(result, cell, repeat)
+            yield _cell(result, cell, repeat, run.machine)
 
 
-def _cell(result: Result, cell: CellResult, repeat: int) -> CellFigure:
+def _cell(result: Result, cell: CellResult, repeat: int, machine: Machine) -> CellFigure:
     summary, interval = cell.summary, cell.interval
     slow: tuple[float | None, float | None] = (None, None)
     if summary is not None:
@@ -153,6 +156,7 @@ def _cell(result: Result, cell: CellResult, repeat: int) -> CellFigure:
         reason=cell.reason,
         load=cell.load,
         devices=tuple(str(place) for place in cell.places if place.is_device),
+        host=host_use(cell, machine),
     )
 
 

@@ -20,7 +20,7 @@ from linkgauge.model.run_changes import (
     errors_apart,
 )
 from linkgauge.model.run_spread import Spread, spreads, varied
-from linkgauge.model.single_runs import Single, doubted, excess
+from linkgauge.model.single_runs import Moved, Single, doubted, stretches
 
 from .likeness import Runs, is_alike
 from .run_figures import CellFigure, RunFigures
@@ -215,17 +215,17 @@ def _tests(
 ) -> list[SideTest | None]:
     """Of each cell. Where only the intervals of single runs tell, they are stretched by how far
     cells of these runs moved apart that should not."""
-    moved = [
-        (key.kind, apart)
-        for key, (first, other), own in zip(table, pairs, degrees, strict=True)
+    moved = {
+        key: Moved(key.kind, found.any.host, apart)
+        for (key, found), (first, other), own in zip(table.items(), pairs, degrees, strict=True)
         if first is not None and other is not None and own < FEW
         for apart in (errors_apart(first, other),)
         if apart is not None
-    ]
-    stretched = excess(moved)
+    }
+    stretched = dict(zip(moved, stretches(list(moved.values())), strict=True))
     return [
         None
         if first is None or other is None
-        else compare_sides(first, other, spread, own, stretched)
-        for (first, other), spread, own in zip(pairs, known, degrees, strict=True)
+        else compare_sides(first, other, spread, own, stretched.get(key, 1.0))
+        for key, (first, other), spread, own in zip(table, pairs, known, degrees, strict=True)
     ]

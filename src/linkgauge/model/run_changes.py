@@ -189,6 +189,11 @@ def loss(ratio: float, better: Better) -> float:
     return 1 - ratio if better == "higher" else ratio - 1
 
 
+def largest_loss(change: RunChange, better: Better) -> float:
+    """The largest loss within the interval of a change."""
+    return loss(change.low if better == "higher" else change.high, better)
+
+
 def log_of_loss(fraction: float, better: Better) -> float:
     """How far the logarithm of a figure moves by such a loss; the way does not matter."""
     return -math.log1p(-fraction) if better == "higher" else math.log1p(fraction)
@@ -201,11 +206,13 @@ def loss_of_log(log: float, better: Better) -> float:
 
 class Aim(msgspec.Struct, frozen=True):
     """What a comparison is to find: losses of at least `least`, with Holm's p below
-    `significance`; `detect` is the true loss that its runs should suffice for."""
+    `significance`; `detect` is the true loss that its runs should suffice for. Where a loss of
+    `exclude` may have happened unseen, nothing has been found out."""
 
     significance: float = 0.01
     least: float = 0.03
     detect: float = 0.06
+    exclude: float = 0.5
 
 
 class Needed(msgspec.Struct, frozen=True):

@@ -6,6 +6,9 @@ cell whose few visits agree by chance passes for a quiet one, and its interval i
 cells. It holds 95 of 100 figures of other runs, as intervals do, but says nothing of what lies
 farther out: a p of 1e-30 is none. Where some alike cells of the same run are noisier, as on a
 device that jitters, a cell is therefore one of these with a small probability.
+
+Whether intervals are too narrow or too wide for these runs shows by how far alike cells moved apart
+that should not have moved.
 """
 
 from __future__ import annotations
@@ -27,6 +30,10 @@ _NORMAL = 1.4826
 """Standard deviation of normal values in medians of their distance from the median."""
 _LEAST_TO_CENTRE, _LEAST_TO_SCALE = 3, 12
 """Cells of a kind about whose middle they are taken, and in all."""
+_LEAST_TO_NARROW = 12
+_EXPECTED = 3
+"""Cells of a family that are needed, and how many that moved by one standard error are added to
+them, so that a few which agree by chance make no interval narrow."""
 
 
 class Single(msgspec.Struct, frozen=True):
@@ -54,13 +61,46 @@ def _doubted(own: Spread, kind: Sequence[Spread]) -> Spread:
     return Spread(own.variance, own.degrees, wide, _UNSEEN * len(noisier) / len(kind))
 
 
-def excess(moved: Sequence[tuple[Hashable, float]]) -> float:
-    """How many times as far as their intervals let expect cells of two runs moved apart, at least
-    1: by the median distance, in standard errors, from the middle of the cells of a kind. What
-    slows a few cells, or all of a kind alike, moves it little."""
+class Moved(msgspec.Struct, frozen=True):
+    """A cell of two runs, which moved apart by so many standard `errors`, by its intervals. `kind`
+    is the same of alike cells, `family` of cells that depend on the same things."""
+
+    kind: Hashable
+    family: Hashable
+    errors: float
+
+
+def stretches(cells: Sequence[Moved]) -> list[float]:
+    """By what the error of each cell is to be multiplied. More than 1 where cells moved farther
+    apart than their intervals let expect. Less where the other cells of its family, which are
+    many, all moved less: medians of samples that stall now and then agree much better than visits
+    do."""
+    wide = _excess(cells)
+    squares: dict[Hashable, list[float]] = {}
+    for cell in cells:
+        squares.setdefault(cell.family, []).append((cell.errors / wide) ** 2)
+    return [
+        wide * min(1.0, _by_others(squares[cell.family], (cell.errors / wide) ** 2))
+        for cell in cells
+    ]
+
+
+def _by_others(family: Sequence[float], own: float) -> float:
+    """The root mean square of a family without one of its cells, with some of 1 besides; 1 of a
+    small family."""
+    others = len(family) - 1
+    if others < _LEAST_TO_NARROW:
+        return 1.0
+    return math.sqrt((sum(family) - own + _EXPECTED) / (others + _EXPECTED))
+
+
+def _excess(cells: Sequence[Moved]) -> float:
+    """How many times as far as their intervals let expect cells moved apart, at least 1: by the
+    median distance, in standard errors, from the middle of the cells of a kind. What slows a few
+    cells, or all of a kind alike, moves it little."""
     kinds: dict[Hashable, list[float]] = {}
-    for kind, errors in moved:
-        kinds.setdefault(kind, []).append(errors)
+    for cell in cells:
+        kinds.setdefault(cell.kind, []).append(cell.errors)
     apart = [
         abs(one - middle) * math.sqrt(len(own) / (len(own) - 1))
         for own in kinds.values()

@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement
 
-from linkgauge.judge.gate import FAILURES, Gate, GateCell
+from linkgauge.judge.gate import FAILURES, Gate, GateCell, Verdict
 from linkgauge.model.units import format_size
 
-from .gate_text import why
+from .gate_text import unseen, why
 from .junit_text import case_of, document_of, fail, suite_of, valid
 from .markdown_text import plain, table_row
 
+_SKIPPED: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough")
 _LEVELS = {"inconclusive": "warning"}
 """Of annotations; failures are errors."""
 
 
 def gate_junit(gate: Gate) -> str:
     """A suite for each benchmark, a case for each cell. What failed is a failure, what is
-    inconclusive or not enough is skipped."""
+    inconclusive, blind or not enough is skipped."""
     suites = Element("testsuites", name="linkgauge gate")
     for (benchmark, backend, size), cells in groupby(gate.cells, key=_sheet):
         suite = suite_of(suites, f"{benchmark} ({backend}, {format_size(size)})")
@@ -28,7 +29,7 @@ def gate_junit(gate: Gate) -> str:
             case = case_of(suite, f"linkgauge.{backend}.{benchmark}", cell.name)
             if one.verdict in FAILURES:
                 fail(case, one.verdict.replace(" ", "-"), why(one), why(one))
-            elif one.verdict in ("inconclusive", "not enough"):
+            elif one.verdict in _SKIPPED:
                 SubElement(case, "skipped", message=valid(f"{one.verdict}: {why(one)}"))
             elif one.loss is not None:
                 SubElement(case, "system-out").text = valid(why(one))
@@ -40,12 +41,14 @@ def _sheet(one: GateCell) -> tuple[str, str, int]:
 
 
 def gate_annotations(gate: Gate) -> Iterator[str]:
-    """GitHub's workflow commands: an error for each failure, a warning for each inconclusive cell.
-    (docs.github.com: Workflow commands for GitHub Actions, setting an error message.)"""
+    """GitHub's workflow commands: an error for each failure, a warning for each inconclusive cell, and
+    one for all that are blind. (docs.github.com: Workflow commands for GitHub Actions, setting an error message.)"""
     for one in gate.of(*FAILURES, "inconclusive"):
         level = _LEVELS.get(one.verdict, "error")
         title = _property(f"linkgauge: {one.verdict}")
         yield f"::{level} title={title}::{_data(f'{one.cell.name}: {why(one)}')}"
+    if (sentence := unseen(gate)) is not None:
+        yield f"::warning title={_property('linkgauge: blind')}::{_data(sentence)}"
 
 
 def _data(text: str) -> str:
@@ -61,8 +64,10 @@ def _property(text: str) -> str:
 def gate_markdown(gate: Gate) -> str:
     """A heading and a table of the cells that are not ok."""
     word = {0: "pass", 1: "fail", 3: "inconclusive"}.get(gate.code, "nothing compared")
-    found = gate.of(*FAILURES, "inconclusive", "not enough")
+    found = gate.of(*FAILURES, *_SKIPPED)
     lines = [f"# linkgauge gate: {word}", "", f"{len(gate.cells)} cells, {len(found)} not ok", ""]
+    if (sentence := unseen(gate)) is not None:
+        lines += [plain(sentence), ""]
     if found:
         lines += [table_row(("Verdict", "Cell", "Size", "Why")), table_row(("---",) * 4)]
     lines += [

@@ -22,6 +22,7 @@ from .run_comparison_text import (
     lacking,
     p_value,
     power_lines,
+    shown_loss,
 )
 from .run_text import simulated
 from .wrapping import Hanging
@@ -31,7 +32,7 @@ MOST = 20
 """Most cells of each kind that are shown; documents have all."""
 _STYLES: dict[Verdict, str] = {
     "regression": "red", "missing": "red", "worse status": "red", "inconclusive": "yellow",
-    "not enough": "yellow", "ok": "green",
+    "blind": "yellow", "not enough": "yellow", "ok": "green",
 }  # fmt: skip
 _CODES = {
     0: ("pass", "green"),
@@ -41,7 +42,7 @@ _CODES = {
 }
 COLUMNS = (
     "benchmark", "backend", "size", "row", "column", "verdict", "unit", "baseline", "current",
-    "loss", "p_holm", "detectable", "why",
+    "loss", "largest_loss", "p_holm", "detectable", "why",
 )  # fmt: skip
 
 
@@ -57,7 +58,7 @@ def gate_lines(gate: Gate) -> Iterator[RenderableType]:
         times = "once" if gate.again[1] == 1 else f"{gate.again[1]} times"
         yield Text(f"{count_of(gate.again[0])} in doubt measured again, {times}")
     yield Text()
-    for verdict in (*FAILURES, "inconclusive"):
+    for verdict in (*FAILURES, "inconclusive", "blind"):
         found = gate.of(verdict)
         yield from (_line(cell) for cell in found[:MOST])
         if len(found) > MOST:
@@ -65,7 +66,24 @@ def gate_lines(gate: Gate) -> Iterator[RenderableType]:
     known = [cell.cell.changes[0] for cell in gate.cells if cell.cell.changes[0].change]
     yield from (Hanging(text, 2) for text in power_lines(one, known))
     yield from (Hanging(text, 2) for text in basis_lines(one))
+    if (sentence := unseen(gate)) is not None:
+        yield Hanging(Text(sentence, "yellow"), 2)
     yield Hanging(_outcome(gate), 4)
+
+
+def unseen(gate: Gate) -> str | None:
+    """Which large losses may have happened unseen, and what to do, in one sentence."""
+    number = len(gate.of("blind"))
+    if not number:
+        return None
+    size = percent(gate.comparison.aim.exclude)
+    found = f"a loss of {size} may be unseen in {number} of {count_of(len(gate.cells))}"
+    if gate.allows_blind:
+        return f"{found}, which --allow-blind accepts"
+    return (
+        f"{found}, whose figures vary too much: give more runs (--rerun 2), measure while the "
+        "machine is quieter, or accept it with --allow-blind"
+    )
 
 
 def _line(one: GateCell) -> Hanging:
@@ -84,9 +102,11 @@ def why(one: GateCell) -> str:
         return f"{status}, was {one.baseline.status}" + (f": {reason}" if reason else "")
     if one.verdict == "inconclusive" and one.disturbance is not None:
         return f"{_lost(one)}; the machine was not the same: {disturbed(one.disturbance)}"
-    if one.verdict == "not enough":
-        if one.loss is None:
+    if one.verdict == "blind":
+        if one.largest is None:
             return "nothing tells how much runs vary: give several runs"
+        return f"{_lost(one)}; it may have lost {shown_loss(one.largest)}"
+    if one.verdict == "not enough":
         return f"{_lost(one)}; {lacking(one.cell.changes[0])}"
     return _lost(one)
 
@@ -142,7 +162,8 @@ def one_line(name: str) -> str:
 
 def gate_document(gate: Gate) -> str:
     """The document, in the unit of data."""
-    return json_document({"schema": SCHEMA, "code": gate.code, **msgspec.to_builtins(gate)})
+    head = {"schema": SCHEMA, "code": gate.code, "unseen": unseen(gate)}
+    return json_document({**head, **msgspec.to_builtins(gate)})
 
 
 def gate_csv(gate: Gate) -> str:
@@ -155,7 +176,8 @@ def _fields(one: GateCell) -> Sequence[object]:
     current = one.current.figure if one.current is not None else None
     return (
         cell.benchmark, cell.backend, cell.size, cell.row, cell.column, one.verdict, cell.unit,
-        one.baseline.figure, current, one.loss, change.change.holm if change.change else None,
+        one.baseline.figure, current, one.loss, one.largest,
+        change.change.holm if change.change else None,
         change.needed.detectable if change.needed else None,
         "" if one.verdict == "ok" else why(one),
     )  # fmt: skip
