@@ -184,3 +184,13 @@ def test_without_a_history_none_is_made(kept, tmp_path, monkeypatch):
     monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "history.db"))
     assert linkgauge("compare", "before", "after").stderr == ""
     assert not (tmp_path / "history.db").exists()
+
+
+def test_the_loss_asked_for_must_not_be_unseen(kept):
+    sides = ("--baseline", "results/card/before", "--current", "before")
+    assert linkgauge("gate", *sides).returncode == 0
+    fine = linkgauge("gate", *sides, "--min-loss", "0.01%", "--detect", "0.02%")
+    assert fine.returncode == 3
+    assert "a loss of 0.02% may be unseen in 2 of 2 cells" in fine.stdout
+    allowed = linkgauge("gate", *sides, "--min-loss", "0.01%", "--detect", "0.02%", "--allow-blind")
+    assert allowed.returncode == 0

@@ -1,9 +1,12 @@
 """The gate: what fails, what is not known, and what is measured again."""
 
+import math
+import random
+
 import pytest
 from msgspec.structs import replace
 
-from gate_kit import AIM, Trial, cell, failed, normal, run, runs
+from gate_kit import AIM, MACHINE, Trial, cell, failed, normal, run, runs
 from linkgauge.judge.gate import hold, suspects
 from linkgauge.model.run_changes import Aim
 
@@ -37,7 +40,7 @@ def test_a_proven_loss_that_is_small_does_not_fail_unless_asked_for():
 
 def test_a_cell_that_is_missing_fails_but_none_that_the_baseline_never_measured():
     assert verdicts([run("a", cell(0, 1.0), cell(1, 1.0))], [run("b", cell(0, 1.0))]) == [
-        "not enough", "missing",
+        "blind", "missing",
     ]  # fmt: skip
     skipped = cell(1, None, status="skip")
     assert verdicts([run("a", skipped)], [run("b", cell(0, 1.0))]) == ["ok"]
@@ -65,8 +68,63 @@ def test_a_cell_measured_under_another_load_is_inconclusive_and_names_the_proces
 
 
 def test_that_the_baseline_was_the_busier_one_is_inconclusive_too():
-    gate = hold(runs("a", *BASE, busy=1.0, process="x"), runs("b", *BASE, busy=0.0), [], AIM)
+    gate = hold(runs("a", *LOSS, busy=1.0, process="x"), runs("b", *BASE, busy=0.0), [], AIM)
+    assert gate.code == 0  # it has gained, whatever the load was
+    gate = hold(runs("a", *BASE, busy=1.0, process="x"), runs("b", *LOSS, busy=0.0), [], AIM)
     assert (gate.cells[0].verdict, gate.cells[0].disturbance.process) == ("inconclusive", "x")
+
+
+def test_sides_that_agree_are_never_inconclusive_whatever_the_load():
+    assert verdicts(runs("a", *BASE, busy=0.0), runs("b", *BASE, busy=1.0)) == ["ok"]
+    used = [replace(one, busy={"cuda:0": (1,)}) for one in runs("b", *BASE, devices=("cuda:0",))]
+    assert verdicts(runs("a", *BASE, devices=("cuda:0",)), used) == ["ok"]
+
+
+@pytest.mark.parametrize(("host", "busy", "verdict"), [
+    ("none", 8.0, "regression"), ("memory", 0.9, "regression"), ("memory", 1.1, "inconclusive"),
+    ("cpus", 0.3, "inconclusive"),
+])  # fmt: skip
+def test_load_counts_as_far_as_the_figure_depends_on_it(host, busy, verdict):
+    """On a machine of four CPUs."""
+    machine = replace(MACHINE, host=replace(MACHINE.host, cpus=4))
+    base, lost = (
+        [run(f"{name}{n}", cell(0, x, busy=of, host=host), of=machine) for n, x in enumerate(each)]
+        for name, each, of in (("a", BASE, 0.0), ("b", LOSS, busy))
+    )
+    assert verdicts(base, lost) == [verdict]
+
+
+def noisy(name, *figures, wide=0.4):
+    """A run of cells whose intervals reach so far to both sides."""
+    return run(name, *(
+        cell(n, x, low=x * (1 - wide), high=x * (1 + wide), coverage=0.95, degrees=8)
+        for n, x in enumerate(figures)
+    ))  # fmt: skip
+
+
+def test_a_gate_that_a_halved_figure_may_have_passed_does_not_pass():
+    draw = random.Random(1)
+    drawn = [[100.0 * math.exp(draw.gauss(0.0, 0.2)) for _ in range(18)] for _ in range(2)]
+    before, after = noisy("a", 100.0, *drawn[0]), noisy("b", 50.0, *drawn[1])
+    gate = hold([before], [after], [], AIM)
+    assert (gate.cells[0].verdict, gate.code) == ("blind", 3)
+    assert hold([before], [after], [], AIM, allow_blind=True).code == 0
+    quiet = hold([noisy("a", 100.0, wide=0.02)], [noisy("b", 99.0, wide=0.02)], [], AIM)
+    assert quiet.code == 0
+
+
+def test_a_gate_that_could_not_have_seen_the_loss_asked_for_does_not_pass():
+    before, after = noisy("a", 100.0, wide=0.1), noisy("b", 100.0, wide=0.1)
+    assert hold([before], [after], [], AIM).code == 0
+    assert hold([before], [after], [], replace(AIM, exclude=AIM.detect)).code == 3
+
+
+def test_a_regression_goes_before_cells_that_nothing_is_known_of():
+    base = [run(f"a{n}", cell(0, x), cell(1, None)) for n, x in enumerate(BASE)]
+    lost = [run(f"b{n}", cell(0, x), cell(1, None)) for n, x in enumerate(LOSS)]
+    assert hold(base, lost, [], AIM).code == 1
+    single = noisy("a", 100.0, 100.0), noisy("b", 50.0, 100.0)
+    assert hold([single[0]], [single[1]], [], AIM).code == 3
 
 
 NEAR, BETWEEN, FAR = (28e-9,), (36e-9,), (122e-9,)
@@ -125,14 +183,15 @@ def test_a_device_that_others_used_is_a_different_load():
     assert (found.device, found.pid, gate.code) == ("cuda:0", 4711, 3)
 
 
-def test_suspects_are_what_may_have_lost_and_what_is_inconclusive():
+def test_suspects_are_what_may_have_lost_and_what_little_is_known_of():
     trial = Trial(3, normal, 40, loss=0.2)
     gate = trial.gate(trial.runs(5, current=False), trial.runs(1, current=True), AIM)
     chosen = {key.place for key in suspects(gate) if key.benchmark == "benchmark_0"}
     assert ("0", "0") in chosen
     assert len(suspects(gate)) < 10
-    loaded = hold(runs("a", *BASE, busy=0.0), runs("b", 100.0, busy=1.0), [], AIM)
-    assert len(suspects(loaded)) == 1
+    loaded = hold(runs("a", *BASE, busy=0.0), runs("b", 97.0, busy=1.0), [], AIM)
+    assert (loaded.code, len(suspects(loaded))) == (3, 1)
+    assert len(suspects(hold([run("a", cell(0, 1.0))], [run("b", cell(0, 1.0))], [], AIM))) == 1
 
 
 @pytest.mark.parametrize("seed", range(8))

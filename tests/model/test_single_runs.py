@@ -7,7 +7,7 @@ import pytest
 
 from linkgauge.model.run_changes import Aim, Side, compare_sides, needed
 from linkgauge.model.run_spread import Spread
-from linkgauge.model.single_runs import Single, doubted, excess
+from linkgauge.model.single_runs import Moved, Single, doubted, stretches
 
 QUIET, NOISY = Spread(1e-6, 70.0), Spread(4e-4, 13.0)
 
@@ -53,20 +53,37 @@ def test_what_would_be_found_knows_of_the_doubt():
 def moved(scale, *, shifts=()):
     generator = random.Random(5)
     found = [(n // 4, scale * generator.gauss(0, 1)) for n in range(40)]
-    return [(of, value + dict(shifts).get(of, 0.0)) for of, value in found]
+    return [Moved(of, "all", value + dict(shifts).get(of, 0.0)) for of, value in found]
 
 
-def test_intervals_are_stretched_by_how_far_cells_moved_that_should_not():
-    assert excess(moved(0.5)) == 1.0
-    assert excess(moved(5.0)) == pytest.approx(5.0, rel=0.4)
+def test_errors_are_scaled_by_how_far_cells_moved_that_should_not():
+    assert stretches(moved(5.0)) == [pytest.approx(5.0, rel=0.4)] * 40
+    assert stretches(moved(1.0)) == [pytest.approx(1.0, rel=0.2)] * 40
+    assert stretches(moved(0.3)) == [pytest.approx(0.4, abs=0.05)] * 40
+
+
+def test_a_cell_does_not_widen_its_own_error():
+    lost = [Moved(0, "all", 20.0), *moved(0.3)[1:]]
+    assert stretches(lost)[0] < 0.5
+    assert max(stretches(lost)) <= 1.0
+
+
+def test_a_family_is_not_judged_by_another_one():
+    other = [Moved("other", "other", cell.errors) for cell in moved(1.0)]
+    found = stretches([*moved(0.2), *other])
+    assert max(found[:40]) < 0.5 < 0.8 < min(found[40:])
 
 
 def test_neither_a_few_cells_that_lost_nor_a_kind_that_lost_alike_stretch_them():
-    usual = excess(moved(1.0))
-    assert excess(moved(1.0, shifts=dict.fromkeys(range(10), -100.0).items())) < 1.3 * usual
-    lost = [(of, value - 100.0 * (n < 6)) for n, (of, value) in enumerate(moved(1.0))]
-    assert excess(lost) < 2 * usual
+    usual = max(stretches(moved(1.0)))
+    shifted = moved(1.0, shifts=dict.fromkeys(range(10), -100.0).items())
+    assert max(stretches(shifted)) < 1.3 * usual
+    lost = [Moved(one.kind, "all", one.errors - 100.0 * (n < 6))
+            for n, one in enumerate(moved(1.0))]  # fmt: skip
+    assert max(stretches(lost)) < 2 * usual
 
 
 def test_of_few_cells_nothing_can_be_said():
-    assert excess([("a", 0.0), ("a", 50.0), ("b", 100.0)]) == 1.0
+    few = [Moved("a", "all", 0.0), Moved("a", "all", 50.0), Moved("b", "all", 100.0)]
+    assert stretches(few) == [1.0] * 3
+    assert stretches([Moved("a", "all", 0.0)] * 12) == [1.0] * 12

@@ -44,7 +44,7 @@ def several(name, kernel, count, scales):
 
 
 BEFORE = several("before", "6.8.0", 4, (1, 1, 1, 1, 1, 1))
-AFTER = several("after", "6.11.0", 3, (0.9, 1.08, 1, 0, 1, 1.3))
+AFTER = several("after", "6.11.0", 3, (0.9, 1.08, 0.95, 0, 1, 1.3))
 AFTER = [
     replace(one, cells=(*one.cells[:2],
                         replace(one.cells[2], load=replace(one.cells[2].load, others=12.0,
@@ -81,7 +81,7 @@ def test_differences_stand_before_all_figures():
 def test_noise_is_a_tilde_and_what_changed_has_its_direction():
     lines = shown(run_comparison_lines(COMPARED), 130).splitlines()
     rows = [line for line in lines if line.startswith("  0, ")]
-    words = ("worse", "better", " ~ ", "there is no such cell", " ~ ", "worse")
+    words = ("worse", "better", "worse", "there is no such cell", " ~ ", "worse")
     assert all(word in row for word, row in zip(words, rows, strict=True))
 
 
@@ -96,7 +96,7 @@ def test_the_documents_hold_what_is_shown():
     assert compared["schema"] == "linkgauge.runs-compared/1"
     rows = list(csv.DictReader(io.StringIO(run_comparison_csv(COMPARED))))
     assert {row["side"] for row in rows} == {"before", "after"}
-    assert sum(row["direction"] == "worse" for row in rows) == 2
+    assert sum(row["direction"] == "worse" for row in rows) == 3
 
 
 def test_junit_has_a_case_for_each_cell_and_a_failure_for_each_that_fails():
@@ -127,6 +127,30 @@ def test_markdown_escapes_what_would_break_its_table():
     assert len(rows) == 2 + 4
     table = run_comparison_markdown(COMPARED).splitlines()
     assert sum(line.startswith("| benchmark") for line in table) == 6
+
+
+NOISY = [
+    [run(name, *(cell(n, x, low=x / 2, high=2 * x, coverage=0.95, degrees=8)
+                 for n, x in enumerate((55e9 * scale, 55e9))))]
+    for name, scale in (("before", 1.0), ("after", 0.5))
+]  # fmt: skip
+
+
+def test_every_output_says_in_one_sentence_that_a_large_loss_may_be_unseen_and_what_to_do():
+    gate = hold(*NOISY, [], AIM)
+    sentence = (
+        "a loss of 50% may be unseen in 2 of 2 cells, whose figures vary too much: give more runs "
+        "(--rerun 2), measure while the machine is quieter, or accept it with --allow-blind"
+    )
+    assert sentence in " ".join(shown(gate_lines(gate)).split())
+    assert json.loads(gate_document(gate))["unseen"] == sentence
+    assert sentence.replace("%", "%25") in "\n".join(gate_annotations(gate))
+    assert sentence.split(":")[0] in gate_markdown(gate)
+    assert gate_junit(gate).count('skipped message="blind: ') == 2
+    allowed = shown(gate_lines(hold(*NOISY, [], AIM, allow_blind=True)))
+    assert "which --allow-blind accepts" in allowed
+    assert "gate: pass" in allowed
+    assert json.loads(gate_document(GATE))["unseen"] is None
 
 
 @pytest.mark.parametrize("kind", ["gate", "run comparison"])

@@ -110,9 +110,7 @@ def gate(
         more = Again(run, path, doubts, out, wait=wait).measure(times, bounds)
         after = [*after, *only(more, patterns)]
         again = (len(doubts), times)
-        found = hold(
-            before, after, history, aim, force=force, allow_blind=allow_blind, again=again
-        )
+        found = hold(before, after, history, aim, force=force, allow_blind=allow_blind, again=again)
     if output is not None:
         from linkgauge.report.files import write_file
 

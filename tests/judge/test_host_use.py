@@ -1,0 +1,82 @@
+"""Which figures depend on the host, and that recorded runs bear it out."""
+
+import math
+from itertools import combinations
+from statistics import fmean
+
+import pytest
+from msgspec.structs import replace
+
+from fakes import machine
+from linkgauge.judge.disturbance import DIFFERENT, MOVED
+from linkgauge.judge.run_figures import figures_of
+from linkgauge.model.host_use import host_use
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import CellResult
+from linkgauge.model.transfer import Report
+from recorded_kit import HEALTHY, recorded_run
+
+MACHINE = recorded_run("01").machine
+
+
+def use(text, *, locked=True, of=MACHINE, **more):
+    transfers = parse_transfers(text)
+    cell = CellResult("0", "0", transfers, Report.FIRST, status="pass", locked=locked, **more)
+    return host_use(cell, of)
+
+
+@pytest.mark.parametrize("text", [
+    "cuda:0 -> cuda:1 by ce", "cuda:0 -> cuda:0 by ce", "cuda:0 <- cuda:1 by sm",
+    "cuda:0 -> cuda:1 by ce & cuda:1 -> cuda:0 by ce",
+])  # fmt: skip
+def test_what_devices_do_between_themselves_depends_on_nothing_of_the_host(text):
+    assert use(text.replace("cuda:0 <- cuda:1", "cuda:1 -> cuda:0"), locked=None) == "none"
+
+
+def test_copies_to_and_from_locked_memory_depend_on_the_hosts_memory_and_others_on_its_cpus():
+    assert use("host:0 -> cuda:1 by ce") == "memory"
+    assert use("cuda:0 -> cuda:1 by ce & cuda:0 -> host:0 by sm") == "memory"
+    assert use("host:0/pageable -> cuda:1 by ce", locked=False) == "cpus"
+    assert use("host:0 -> cuda:1 by ce", locked=None) == "cpus"
+
+
+def test_what_host_threads_do_or_time_depends_on_its_cpus():
+    assert use("host:0 -> host:0 by cpu") == "cpus"
+    for work in ("launch", "sync", "enqueue", "copy-ping-pong"):
+        assert use("cuda:0 -> cuda:1 by ce", operation=work) == "cpus"
+
+
+def test_a_device_that_is_the_processor_depends_on_its_cpus():
+    (device,) = MACHINE.devices["cuda"][:1]
+    for change, found in (({"is_cpu": True}, "cpus"), ({"shares_host_memory": True}, "memory")):
+        other = replace(MACHINE, devices={"cuda": (replace(device, **change),)})
+        assert use("cuda:0 -> cuda:0 by sm", of=other) == found
+
+
+def pairs():
+    """Each cell in each two of ten runs: how much its figures differ, what they depend on, and
+    whether the load, or the distance of CPUs, was another one."""
+    runs = [figures_of(recorded_run(name)) for name in HEALTHY]
+    for first, second in combinations(runs, 2):
+        others = {cell.key: cell for cell in second.cells}
+        for one in first.cells:
+            other = others[one.key]
+            apart = zip(one.load.apart, other.load.apart, strict=True)
+            has_moved = any(max(pair) > MOVED * min(pair) for pair in apart)
+            is_loaded = abs(one.load.cpus - other.load.cpus) > DIFFERENT
+            yield one.host, has_moved, is_loaded, abs(math.log(other.figure / one.figure))
+
+
+def test_ten_runs_agree_in_what_depends_on_nothing_of_the_host_whatever_it_did():
+    found = [(moved or loaded, apart) for use, moved, loaded, apart in pairs() if use == "none"]
+    disturbed = [apart for was, apart in found if was]
+    assert len(disturbed) > 500
+    assert max(disturbed) < 0.005
+    assert fmean(disturbed) < 1.1 * fmean(apart for was, apart in found if not was)
+
+
+def test_in_ten_runs_moved_cpus_and_small_loads_do_not_make_copies_from_locked_memory_differ_more():
+    found = [(moved or loaded, apart) for use, moved, loaded, apart in pairs() if use == "memory"]
+    disturbed, quiet = ([apart for was, apart in found if was is kind] for kind in (True, False))
+    assert min(len(disturbed), len(quiet)) > 300
+    assert fmean(disturbed) < 1.1 * fmean(quiet)

@@ -1,0 +1,17 @@
+"""Recorded runs of real machines (tests/data)."""
+
+import gzip
+from functools import cache
+from pathlib import Path
+
+from linkgauge.engine.runs import run_of
+
+FOLDER = Path(__file__).parent / "data" / "runs-2xH100"
+HEALTHY = tuple(f"{number:02}" for number in range(1, 11))
+"""Ten runs on two healthy H100s, one after another."""
+
+
+@cache
+def recorded_run(name):
+    """The run of this name."""
+    return run_of(gzip.decompress((FOLDER / f"{name}.json.gz").read_bytes()), Path(f"{name}.json"))
