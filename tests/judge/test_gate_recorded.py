@@ -24,13 +24,15 @@ def scaled(name, factor, place=LOST):
     """The run, with all that was measured of one cell so many times as fast."""
     benchmark, row, column = place
     run = recorded_run(name)
-    return figures_of(replace(run, results=tuple(
-        replace(result, cells=tuple(
-            _times(cell, factor, result.better) if (cell.row, cell.column) == (row, column) else cell
-            for cell in result.cells
-        )) if result.benchmark == benchmark else result
-        for result in run.results
-    )))  # fmt: skip
+    results = list(run.results)
+    (at,) = (n for n, result in enumerate(results) if result.benchmark == benchmark)
+    one = results[at]
+    cells = tuple(
+        _times(cell, factor, one.better) if (cell.row, cell.column) == (row, column) else cell
+        for cell in one.cells
+    )
+    results[at] = replace(one, cells=cells)
+    return figures_of(replace(run, results=tuple(results)))
 
 
 def _times(cell, factor, better):

@@ -7,7 +7,6 @@ from statistics import fmean
 import pytest
 from msgspec.structs import replace
 
-from fakes import machine
 from linkgauge.judge.disturbance import DIFFERENT, MOVED
 from linkgauge.judge.run_figures import figures_of
 from linkgauge.model.host_use import host_use

@@ -128,8 +128,8 @@ def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
 
 def suspects(gate: Gate) -> Collection[CellKey]:
     """The cells to measure again: those that may have lost, and those of which little is known. A
-    cell is only judged a regression if it is among them, so that measuring them alone again makes no
-    false one more likely."""
+    cell is only judged a regression if it is among them, so that measuring them alone again makes
+    no false one more likely."""
     return [_key(one.cell) for one in gate.cells if _is_suspect(one)]
 
 

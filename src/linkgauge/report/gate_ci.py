@@ -41,8 +41,9 @@ def _sheet(one: GateCell) -> tuple[str, str, int]:
 
 
 def gate_annotations(gate: Gate) -> Iterator[str]:
-    """GitHub's workflow commands: an error for each failure, a warning for each inconclusive cell, and
-    one for all that are blind. (docs.github.com: Workflow commands for GitHub Actions, setting an error message.)"""
+    """GitHub's workflow commands: an error for each failure, a warning for each inconclusive cell,
+    and one for all that are blind. (docs.github.com: Workflow commands for GitHub Actions, setting
+    an error message.)"""
     for one in gate.of(*FAILURES, "inconclusive"):
         level = _LEVELS.get(one.verdict, "error")
         title = _property(f"linkgauge: {one.verdict}")
