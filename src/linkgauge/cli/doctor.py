@@ -61,14 +61,14 @@ def doctor(
 
 
 def _look_at_a_run() -> Command:
-    """What shows more than the setup: the latest run, else the first."""
-    from linkgauge.engine.runs import RESULTS, latest_run
+    """What shows more than the setup: this machine's latest run, else the first."""
+    from linkgauge.engine.runs import own_run
     from linkgauge.model.errors import InputError
     from linkgauge.report.program import program
     from linkgauge.report.remedies import Command
 
     try:
-        folder = quote(str(latest_run(RESULTS)))
+        folder = quote(str(own_run()))
     except InputError:
         return Command((program(), "run", "--profile", "quick"))
     return Command((program(), "doctor", folder), "what the latest run shows")

@@ -24,7 +24,7 @@ def export(
         typer.Argument(
             metavar="RUN",
             help="Write this run.json, the run in this folder, or what `pack` wrote. Default: the "
-            "latest run.",
+            "latest run of this machine.",
         ),
     ] = None,
     form: ExportFormat,
@@ -47,7 +47,7 @@ def export(
 
     if not form.is_document:
         raise InputError("give a format: --csv, --json, --markdown, --junit or --parquet")
-    found = judged(read_run(one_run(run)))
+    found = judged(read_run(one_run(run, "export")))
     kind: Kind = "samples" if samples else "summary"
     if output is None:
         form.write(kind, found)

@@ -21,7 +21,10 @@ MOST_AGAIN = 100
     **headed(
         WHAT,
         baseline=Option("Hold against this: a baseline, a run, a folder of runs, a label.", "REF"),
-        current=Option("Judge this run, folder of runs or label. Default: the latest run.", "RUN"),
+        current=Option(
+            "Judge this run, folder of runs or label. Default: the latest run of this machine.",
+            "RUN",
+        ),
         benchmark=Option("Judge only benchmarks that match. Repeatable.", "PATTERN"),
         force=Option("Judge although machines, settings or load differ."),
     ),

@@ -18,7 +18,10 @@ def pack(
     *,
     run: Annotated[
         Path | None,
-        typer.Argument(metavar="RUN", help="Pack the run in this folder. Default: the latest."),
+        typer.Argument(
+            metavar="RUN",
+            help="Pack the run in this folder. Default: the latest run of this machine.",
+        ),
     ] = None,
     anonymize: bool = False,
     output: Path | None = None,
@@ -38,7 +41,7 @@ def pack(
 
     if output is not None:
         check_new(output)
-    packed = pack_run(one_run(run), anonymous=anonymize)
+    packed = pack_run(one_run(run, "pack"), anonymous=anonymize)
     path = output or Path(f"{packed.id}{PACKED}")
     write_new(path, packed.content)
     is_streamed = path == STDOUT

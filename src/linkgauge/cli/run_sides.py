@@ -32,7 +32,7 @@ def side_of(asked: Path) -> list[RunFigures]:
 def runs_of(asked: Path | None) -> list[tuple[Path, Run]]:
     """The runs that a path or a label names, with their paths: of a folder of runs all. Raises
     InputError if there are none, or for one that a profiler had a part in."""
-    path = find_run(asked)
+    path = find_run(asked, command="gate --baseline REF --current")
     if is_run(path):
         run = read_run(path)
         if run.is_profiled:

@@ -31,7 +31,7 @@ def show(
             metavar="RUN",
             help="Show this run.json, journal.jsonl, vary.json, or the folder that holds it; the "
             "latest run of a label; or compare the labels of a folder of runs. Default: the latest "
-            "run.",
+            "run of this machine.",
         ),
     ] = None,
     against: str | None = None,

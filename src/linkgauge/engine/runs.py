@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.machine.archive import read_files
 from linkgauge.machine.given import read_given
+from linkgauge.machine.host import this_host
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import decode_hook
 from linkgauge.model.result import SCHEMA, Run
@@ -19,6 +21,7 @@ from .books import book_of
 from .folder import label_name
 from .journal import JOURNAL_FILE, records_of
 from .older import current
+from .origins import origin_of
 from .texts import spread_texts
 
 RUN_FILE = "run.json"
@@ -75,19 +78,34 @@ def _began(folder: Path) -> tuple[str, int]:
     return moment, int(number) if number.isdecimal() else 1
 
 
-def find_run(asked: Path | None, below: Path = RESULTS) -> Path:
-    """What a person asked for: the latest run, the latest one of a label, or this path. Raises
-    InputError if there is none."""
+def own_run(below: Path = RESULTS, command: str = "show") -> Path:
+    """The folder of the latest run that was measured on this machine. Raises InputError if there is
+    none, which names the latest of others as `linkgauge COMMAND` takes it."""
+    folders = sorted(run_folders(below), key=_began, reverse=True)
+    for folder in folders:
+        origin = origin_of(run_file(folder))
+        if origin is None or origin.is_own:
+            return folder
+    other = latest_run(below)
+    raise InputError(
+        f"{below} has no run of this machine ({this_host()}); the latest one "
+        f"{origin_of(run_file(other))}: linkgauge {command} {quote(str(other))}"
+    )
+
+
+def find_run(asked: Path | None, below: Path = RESULTS, command: str = "show") -> Path:
+    """What a person asked for: the latest run of this machine, the latest one of a label, or this
+    path. Raises InputError if there is none; `command` is what could take another machine's."""
     if asked is None:
-        return latest_run(below)
+        return own_run(below, command)
     if asked.exists() or len(asked.parts) != 1:
         return asked
     return latest_run(below, str(asked))
 
 
-def one_run(asked: Path | None, below: Path = RESULTS) -> Path:
+def one_run(asked: Path | None, command: str = "show") -> Path:
     """As `find_run`; of a folder of runs the latest."""
-    path = find_run(asked, below)
+    path = find_run(asked, command=command)
     return path if is_run(path) else latest_run(path)
 
 

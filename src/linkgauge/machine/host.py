@@ -112,6 +112,11 @@ def _memlock_limit() -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
+def this_host() -> str:
+    """The name of the host that this process runs on."""
+    return _names(ROOT)[0]
+
+
 def _names(root: Root) -> tuple[str, str, str]:
     """The host's name, the kernel's release and the architecture, as `uname` prints them."""
     if root == ROOT:

@@ -22,9 +22,9 @@ MOST_ASPECTS = 24
 
 
 def page_of(asked: Sequence[Path], against: str | None = None) -> Page:
-    """The report of what was asked for (nothing: the latest run), and where it belongs. Runs are
+    """The report of what was asked for (nothing: the latest run of this machine), and where it belongs. Runs are
     compared by label, with that named `against` first. Raises InputError where there is no run."""
-    paths = [find_run(path) for path in asked] or [find_run(None)]
+    paths = [find_run(path) for path in asked] or [find_run(None, command="report")]
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
@@ -40,7 +40,7 @@ def one_run(run: Run, path: Path | None = None) -> OneRun:
 
 def place_of(asked: Sequence[Path]) -> Path:
     """The folder that a report without a name of its own goes to: the first that was named."""
-    path = find_run(asked[0] if asked else None)
+    path = find_run(asked[0] if asked else None, command="report")
     return path if path.is_dir() else path.parent
 
 
