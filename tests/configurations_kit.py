@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from fakes import device, machine
+from linkgauge.machine.host import this_host
 from linkgauge.model.inventory import HostDetails, Inventory, PciFunction
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_transfer
@@ -33,9 +34,7 @@ def cell(row, column, figure, spread=SPREAD, status="pass"):
     visits = ((1, 1),) * (len(samples) // 2)
     summary = summarize(samples) if status == "pass" else None
     if summary is not None:
-        summary = msgspec.structs.replace(
-            summary, ci95=(summary.median * 0.995, summary.median * 1.005)
-        )
+        summary = replace(summary, ci95=(summary.median * 0.995, summary.median * 1.005))
     return CellResult(
         row, column, TRANSFER, Report.FIRST, status, samples=samples, visits=visits,
         summary=summary,
@@ -56,6 +55,12 @@ def run_of(label, *results, started="2026-11-21T20:15:00Z", of=None, simulated=F
         command=("linkgauge",), started=started, finished=started, machine=of or machine(),
         settings=Settings(sizes=(64,), profile="vm"), results=results,
     )  # fmt: skip
+
+
+def here(run):
+    """The run, as if this machine had measured it."""
+    host = replace(run.machine.host, hostname=this_host())
+    return replace(run, machine=replace(run.machine, host=host))
 
 
 def measured(scale=1.0, threads=8, nodes=1, devices=2, memory=92e-9):
@@ -89,7 +94,7 @@ def measured(scale=1.0, threads=8, nodes=1, devices=2, memory=92e-9):
 def machine_of(name, nodes, cpus, kernel, huge, hypervisor=None, cards=2) -> Machine:
     cards_of = [device(n, "cuda", pci=f"0000:{n + 1:02x}:00.0") for n in range(cards)]
     box = machine(cards_of, nodes=nodes, available=cpus << 32)
-    host = msgspec.structs.replace(box.host, hostname=name, cpus=cpus, kernel=kernel)
+    host = replace(box.host, hostname=name, cpus=cpus, kernel=kernel)
     details = HostDetails(
         sockets=nodes, cores=cpus // 2, threads_per_core=2, hypervisor=hypervisor,
         huge_pages={2 << 20: (huge, huge)}, transparent_huge_pages="madvise",
@@ -99,7 +104,7 @@ def machine_of(name, nodes, cpus, kernel, huge, hypervisor=None, cards=2) -> Mac
         PciFunction(address=str(card.pci), numa_node=None if hypervisor else 0) for card in cards_of
     )
     inventory = Inventory(host=details, pci=tuple(functions))
-    return msgspec.structs.replace(box, host=host, inventory=inventory)
+    return replace(box, host=host, inventory=inventory)
 
 
 HOST = machine_of("hv01", 2, 64, "6.8.0-45-generic", 0)

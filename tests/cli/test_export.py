@@ -2,6 +2,7 @@
 
 import pytest
 
+from configurations_kit import here
 from linkgauge.cli.export import export
 from linkgauge.cli.pack import pack
 from linkgauge.model.errors import InputError
@@ -28,7 +29,7 @@ def test_without_a_run_it_is_the_latest(tmp_path, monkeypatch):
         pack(run=None)
     folder = tmp_path / "results/gpu/before" / RUN.id
     folder.mkdir(parents=True)
-    write_run(folder, RUN)
+    write_run(folder, here(RUN))
     assert pack(run=None) == 0
     assert (tmp_path / f"{RUN.id}.tar.zst").exists()
 

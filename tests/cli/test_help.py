@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from configurations_kit import THREE
+from configurations_kit import THREE, here
 from linkgauge.cli.help_text import HEADINGS, OTHER, examples_of
 from linkgauge.cli.main import COMMANDS, app, command
 from linkgauge.cli.options import OPTIONS
@@ -174,9 +174,9 @@ def _leave_files(folder):
     for accelerator, run in (("cpu", replace(THREE[0], label="default")), *NVIDIA):
         kept = folder / "results" / accelerator / run.label / "20261121T201500Z"
         kept.mkdir(parents=True)
-        write_run(kept, run)
+        write_run(kept, here(run))
     for number, label in enumerate(("before", "after")):
-        run = replace(THREE[0], id=label, label=label, started=f"2026-11-22T20:1{number}:00Z")
+        run = replace(here(THREE[0]), id=label, label=label, started=f"2026-11-22T20:1{number}:00Z")
         kept = folder / "results" / "nvidia-h200" / label / f"20261122T201{number}00Z"
         kept.mkdir(parents=True)
         write_run(kept, run)

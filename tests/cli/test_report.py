@@ -3,11 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from configurations_kit import cell, result, run_of
+from configurations_kit import cell, here, result, run_of
 from linkgauge.cli.report import report
 from linkgauge.compat import generate_report
 from linkgauge.compat.base import Where
 from linkgauge.judge.outcome import outcome_of
+from linkgauge.machine.host import this_host
 from linkgauge.model.errors import InputError
 from linkgauge.report.files import write_run
 from linkgauge.report.formats import TERMINAL, formats
@@ -34,7 +35,7 @@ def results(tmp_path, monkeypatch):
                      started=f"2026-11-21T2{number}:15:00Z")  # fmt: skip
         folder = tmp_path / "results" / accelerator / label / run.id
         folder.mkdir(parents=True)
-        write_run(folder, run)
+        write_run(folder, here(run))
     return tmp_path / "results"
 
 
@@ -47,7 +48,7 @@ def test_without_a_name_it_lies_beside_the_latest_run(results, capsys):
 
 def test_a_label_is_its_latest_run(results, tmp_path):
     report(runs=[(tmp_path / "guest").relative_to(tmp_path)], output=tmp_path / "one.html")
-    assert "box · guest" in (tmp_path / "one.html").read_text()
+    assert f"{this_host()} · guest" in (tmp_path / "one.html").read_text()
 
 
 def test_a_folder_is_all_runs_by_accelerator(results):

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from cli.test_cli import linkgauge
-from configurations_kit import THREE, measured, run_of
+from configurations_kit import THREE, here, measured, run_of
 from linkgauge.cli.show import show
 from linkgauge.engine.folder import create_run_folder
 from linkgauge.engine.runs import find_run, latest_run, read_run
@@ -165,7 +165,9 @@ def kept(tmp_path, monkeypatch):
         ("cpu", "pinned", "20261121T201502Z"),
         *[("cpu", "bare", "20261121T201503Z")] * 11,
     ):
-        write_run(create_run_folder(Path("results"), accelerator, label, started), run_of(label))
+        write_run(
+            create_run_folder(Path("results"), accelerator, label, started), here(run_of(label))
+        )
     return Path("results")
 
 

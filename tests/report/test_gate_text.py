@@ -139,8 +139,8 @@ NOISY = [
 def test_every_output_says_in_one_sentence_that_a_large_loss_may_be_unseen_and_what_to_do():
     gate = hold(*NOISY, [], AIM)
     sentence = (
-        "a loss of 50% may be unseen in 2 of 2 cells, whose figures vary too much: give more runs "
-        "(--rerun 2), measure while the machine is quieter, or accept it with --allow-blind"
+        "a loss of 50% may be unseen in 2 of 2 cells: measure each side several times (--rerun 2), "
+        "measure while the machine is quieter, or accept it with --allow-blind"
     )
     assert sentence in " ".join(shown(gate_lines(gate)).split())
     assert json.loads(gate_document(gate))["unseen"] == sentence

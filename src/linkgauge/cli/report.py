@@ -23,7 +23,8 @@ def report(
         typer.Argument(
             metavar="RUN|DIR...",
             help="Show this run: its folder, its run.json, what `pack` wrote, or the latest of a "
-            "label; or compare several, and all those below folders. Default: the latest run of this machine.",
+            "label; or compare several, and all those below folders. Default: the latest run of "
+            "this machine.",
         ),
     ] = None,
     against: str | None = None,

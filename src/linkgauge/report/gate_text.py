@@ -81,8 +81,8 @@ def unseen(gate: Gate) -> str | None:
     if gate.allows_blind:
         return f"{found}, which --allow-blind accepts"
     return (
-        f"{found}, whose figures vary too much: give more runs (--rerun 2), measure while the "
-        "machine is quieter, or accept it with --allow-blind"
+        f"{found}: measure each side several times (--rerun 2), measure while the machine is "
+        "quieter, or accept it with --allow-blind"
     )
 
 

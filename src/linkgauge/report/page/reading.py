@@ -22,8 +22,9 @@ MOST_ASPECTS = 24
 
 
 def page_of(asked: Sequence[Path], against: str | None = None) -> Page:
-    """The report of what was asked for (nothing: the latest run of this machine), and where it belongs. Runs are
-    compared by label, with that named `against` first. Raises InputError where there is no run."""
+    """The report of what was asked for (nothing: the latest run of this machine), and where it
+    belongs. Runs are compared by label, with that named `against` first. Raises InputError where
+    there is no run."""
     paths = [find_run(path) for path in asked] or [find_run(None, command="report")]
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
