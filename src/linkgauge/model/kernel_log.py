@@ -17,7 +17,7 @@ Gravity = Literal["corrected", "uncorrected", "fatal"]
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """One line. `seconds` count from the run's start;
+    """One line. `seconds` count from the run's start; `text` has escapes for what is not printable.
     `pci` is the function that it names, `level` the kernel's (0 emergency to 7 debug), `code` the
     number of an Xid or SXid, `gravity` what the line itself says of an error; null where it says
     nothing."""

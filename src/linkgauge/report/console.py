@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import IO
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -65,12 +65,11 @@ def _has(encoding: str, character: str) -> bool:
     return True
 
 
-def make_console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
+def make_console(**options: Any) -> Console:
     """A console with colour on a terminal only. Lines are as wide as the terminal; elsewhere as
-    COLUMNS says, or without it as long as they are. What does not wrap itself is never wrapped."""
-    console = _Console(
-        file=file, stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True
-    )
+    COLUMNS says, or without it as long as they are. What does not wrap itself is never wrapped.
+    `options` are rich's, such as `stderr=True`."""
+    console = _Console(highlight=False, markup=False, emoji=False, soft_wrap=True, **options)
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
         console.width = WIDE
     return console

@@ -44,7 +44,7 @@ class Hanging:
 
 def plain_lines(parts: Iterable[RenderableType]) -> list[str]:
     """Their text without styles, not wrapped."""
-    console = make_console(io.StringIO())
+    console = make_console(file=io.StringIO())
     console.width = 1 << 20
     with console.capture() as captured:
         for part in parts:
