@@ -18,6 +18,7 @@ import msgspec
 
 from linkgauge.backends.sim import described
 from linkgauge.engine.controller import Observer
+from linkgauge.engine.folder import checked_label
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Written
 from linkgauge.engine.runs import is_run, read_run, run_folders
@@ -153,7 +154,7 @@ def measure(
             verify=verify,
             simulation=None if machine is None else described(str(machine), faults),
         ),
-        label=label,
+        label=checked_label(label),
         out=None if out is None else str(out),
         wait=wait,
         profile=None if size else profile,

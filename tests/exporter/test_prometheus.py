@@ -15,6 +15,7 @@ import prometheus_kit
 from exporter_kit import RESULTS, RUN, nvml, page
 from linkgauge.exporter.results import Results
 from linkgauge.exporter.server import LOOPBACK, Address, Server
+from linkgauge.model.printable import printable
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "contrib" / "grafana-dashboard.json"
@@ -91,6 +92,6 @@ def test_the_exporter_is_up_and_an_alert_fires(prometheus):
     assert [one["metric"]["column"] for one in firing] == ["2"]
 
 
-def test_a_hostile_label_arrives_as_it_is(prometheus):
+def test_a_hostile_label_arrives_as_it_is_shown(prometheus):
     found = prometheus("query", query='linkgauge_last_run_info{run!="r1"}')
-    assert [one["metric"]["run"] for one in found] == [HOSTILE]
+    assert [one["metric"]["run"] for one in found] == [printable(HOSTILE)]

@@ -16,6 +16,7 @@ import pytest
 from command_kit import called
 from exporter_kit import exporting, samples
 from linkgauge.history.named import VARIABLE
+from linkgauge.model.printable import printable
 from prometheus_kit import DEADLINE, prometheus
 from watch_kit import READ, StandingClock, watch
 
@@ -63,13 +64,13 @@ def test_a_link_that_degrades_fires_the_alerts(tmp_path, monkeypatch):
         found = [one["metric"] for one in known("query", query=query)]
         assert {one["alertname"] for one in found} == {"LinkgaugeBandwidthDegraded"}
         assert sorted((one["row"], one["column"]) for one in found) == [("1", "2"), ("2", "1")]
-        assert {(one["simulated"], one["label"]) for one in found} == {("true", HOSTILE)}
+        assert {(one["simulated"], one["label"]) for one in found} == {("true", printable(HOSTILE))}
 
 
 def test_a_hostile_label_of_the_command_line_arrives_as_it_is(tmp_path):
     kept = {VARIABLE: tmp_path / "h.db"}
     machine = ("--machine", "ppu-8", "--device", "0", "--device", "1", "--size", "1M")
-    for label in (HOSTILE, "\n", "'"):
+    for label in ('say "hi" \\n {x="y"}', "\\", "'"):
         done = called("watch", READ, *machine, "--every", "1s", "--budget", "99%", "--probes", "1",
                       "--label", label, **kept)  # fmt: skip
         assert done.returncode == 0, done.stderr

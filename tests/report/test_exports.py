@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import sys
 
 import pytest
@@ -17,6 +18,7 @@ from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.errors import MissingPackage
 from linkgauge.model.notes import Profiled
+from linkgauge.model.printable import printable
 from linkgauge.model.result import Expected
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.formats import formats
@@ -50,6 +52,11 @@ def hostile(text):
     return replace(RUN, label=text, results=(*results, *empty))
 
 
+def clean(value):
+    """Text as whatever leaves the program has it."""
+    return printable(value) if isinstance(value, str) else value
+
+
 def unquoted(text):
     """As docs/export.md says that CSV is read back."""
     return text.removeprefix("'")
@@ -81,7 +88,8 @@ EVERY = [RUN, *map(hostile, HOSTILE)]
 def test_a_summary_in_csv_reads_back_equal(run):
     rows = [asdict(row) for row in cell_rows(run)]
     expected = [
-        tuple("" if row[n] is None and n == "reason" else row[n] for n in row) for row in rows
+        tuple("" if row[n] is None and n == "reason" else clean(row[n]) for n in row)
+        for row in rows
     ]
     assert read_csv(exported("csv", run), CellRow.__struct_fields__, SUMMARY) == expected
 
@@ -90,14 +98,19 @@ def test_a_summary_in_csv_reads_back_equal(run):
 def test_samples_in_csv_read_back_equal(run):
     kinds = [*[unquoted] * 3, int, *[unquoted] * 3, int, float, unquoted, mark]
     read = read_csv(exported("csv", run, "samples"), SampleRow._fields, kinds)
-    assert read == list(map(tuple, sample_rows(run)))
+    assert read == [tuple(map(clean, row)) for row in sample_rows(run)]
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=6), min_size=2, max_size=2))
 def test_no_field_of_csv_is_a_formula_and_each_reads_back(fields):
     (read,) = csv.reader(io.StringIO(csv_text([fields]), newline=""))
-    assert [unquoted(field) for field in read] == fields
-    assert not any(field.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for field in read)
+    assert [unquoted(field) for field in read] == list(map(clean, fields))
+    formulas = (field for field in read if field.lstrip().startswith(("=", "+", "-", "@", "|")))
+    assert all(math.isfinite(float(field)) for field in formulas)
+
+
+def test_a_negative_number_is_a_number_in_csv():
+    assert csv_text([(-1.5, "-1.5", "+2e3", "-2+3")]) == "-1.5,-1.5,+2e3,'-2+3\n"
 
 
 @pytest.mark.parametrize("run", EVERY)

@@ -114,7 +114,7 @@ def test_annotations_are_one_line_each_whatever_a_process_is_called():
     (warning,) = (line for line in lines if line.startswith("::warning "))
     assert sum(line.startswith("::error ") for line in lines) == 3
     assert not any("\n" in line for line in lines)
-    assert "backup| ::x" in warning
+    assert "backup|�::x" in warning
     assert all("%" not in line.replace("%25", "").replace("%0A", "").replace("%3A", "")
                for line in lines)  # fmt: skip
 

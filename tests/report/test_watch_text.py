@@ -16,6 +16,7 @@ from linkgauge.model.watch import (
     Recovered,
 )
 from linkgauge.report.watch_text import event_json, event_line
+from report.test_output import text_console
 
 TIME = "2026-11-24T17:20:19.123Z"
 CELL = CellOf("host_to_device_memcpy_ce", "cuda", 64 << 20, "0", "3", "host:0 -> cuda:3 by ce")
@@ -70,7 +71,9 @@ PROBE = Probed(
     ],
 )  # fmt: skip
 def test_lines_for_people(event, line):
-    assert event_line(event).plain == f"2026-11-24 17:20:19Z  {line}"
+    console = text_console(width=1000)
+    console.print(event_line(event))
+    assert console.file.getvalue() == f"2026-11-24 17:20:19Z  {line}\n"
 
 
 def test_probes_are_for_programs_alone():

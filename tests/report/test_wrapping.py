@@ -33,8 +33,8 @@ def test_an_indent_of_its_own_is_kept_and_never_stands_alone():
     assert wrapped("    averylongword x", 6, 8) == ["    averylongword", "      x"]
 
 
-def test_a_line_break_in_a_text_keeps_the_indent():
-    assert wrapped("a\nrm -rf /", 4, 80) == ["a", "    rm -rf /"]
+def test_a_line_break_in_a_text_begins_no_line():
+    assert wrapped("a\nrm -rf /", 4, 80) == ["a�rm -rf /"]
 
 
 def test_wide_letters_count_twice():

@@ -88,6 +88,7 @@ def gate(
     from linkgauge.judge.run_figures import figures_of
     from linkgauge.report.formats import TERMINAL, formats
 
+    from . import streams
     from .earlier_runs import history_of
     from .gate_again import Again, limited
     from .run_sides import aim_of, only, refuse_unlike, runs_of, side_of
@@ -125,5 +126,5 @@ def gate(
 
         stream = sys.stderr if form.is_document else sys.stdout
         for line in gate_annotations(found):
-            print(line, file=stream)
+            streams.command(line, stream)
     return found.code

@@ -13,10 +13,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from inspect import cleandoc
 from textwrap import wrap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from . import streams
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter
@@ -59,7 +61,11 @@ _NOTE = re.compile(r"\[(?:default|env var|required)[^]]*\]$")
 
 
 class HelpCommand(TyperCommand):
-    """A command whose options are shown under headings."""
+    """A command whose options are shown under headings, and whose output is harmless."""
+
+    def invoke(self, ctx: Context) -> Any:
+        with streams.printing():
+            return super().invoke(ctx)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         formatter.write(_page(self, ctx, _sections(self, ctx)))

@@ -13,6 +13,7 @@ import typer
 from linkgauge.cluster.launch import is_heard
 from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.printable import printable
 
 from . import streams
 from .help_text import HelpCommand, HelpGroup
@@ -126,4 +127,6 @@ def _complain(message: str) -> None:
     if not is_heard(sys.argv):
         return
     # A bare `linkgauge` gets the full usage text.
-    typer.echo(message if message.startswith("Usage:") else f"linkgauge: {message}", err=True)
+    if not message.startswith("Usage:"):
+        message = "linkgauge: " + printable(message, "\n")
+    typer.echo(message, err=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from linkgauge.engine.folder import checked_label
 from linkgauge.engine.request import RunRequest, Scaling, Selection, StagedTraffic, Written
 from linkgauge.model.durations import parse_duration
 from linkgauge.model.settings import Settings
@@ -36,7 +37,7 @@ def request_of(
     return RunRequest(
         what=what,
         settings=settings,
-        label=valid(label),
+        label=checked_label(label),
         out=None if out is None else str(out),
         command=command_line(),
         options=in_effect(context, settings),

@@ -37,7 +37,8 @@ from linkgauge.model.settings import (
 from linkgauge.model.soak import Soaking
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.dry_run import dry_run
-from linkgauge.report.live import Display, LiveReport, how_to_go_on
+from linkgauge.report.files import resumable
+from linkgauge.report.live import Display, LiveReport
 
 from .options import Profiling, Sampling, Shape, at_least_one, within
 
@@ -225,7 +226,4 @@ def _measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> 
     try:
         return measure()
     except ResultsError as error:
-        kept = folder()
-        if kept is None or not (kept / JOURNAL_FILE).exists():
-            raise
-        raise ResultsError(f"{error}: {how_to_go_on(kept)}") from error
+        raise resumable(error, folder()) from error

@@ -1,4 +1,5 @@
-"""Standard output and error that survive the loss of their reader."""
+"""Standard output and error: they survive the loss of their reader, and pass on nothing that would
+control a terminal or a CI system."""
 
 from __future__ import annotations
 
@@ -6,8 +7,12 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from linkgauge.model.printable import printable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -51,6 +56,33 @@ def _outliving(stream: TextIO) -> TextIO:
         errors="replace",
         line_buffering=stream.line_buffering,
     )
+
+
+class _Printable:
+    """A stream on which text of others is harmless. A console, which cleans what it prints, writes
+    to the stream behind it (`rich_proxied_file` is rich's name for that): its colours stay."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        return self.rich_proxied_file.write(printable(text, "\n\t"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Inside, what is printed is harmless."""
+    out, err = (cast("TextIO", _Printable(stream)) for stream in (sys.stdout, sys.stderr))
+    with redirect_stdout(out), redirect_stderr(err):
+        yield
+
+
+def command(line: str, stream: TextIO) -> None:
+    """Prints a command for a CI system, whose parts are harmless."""
+    print(line, file=getattr(stream, "rich_proxied_file", stream))
 
 
 def discard(descriptor: int) -> None:

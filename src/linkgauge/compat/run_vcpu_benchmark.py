@@ -14,6 +14,7 @@ from shlex import quote
 import msgspec
 
 from linkgauge.benchmarks.collectives import LEAST
+from linkgauge.engine.folder import checked_label
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import opened
@@ -54,7 +55,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         collectives=CollectiveChoice(largest=largest),
         wait=where.wait,
         out=str(RESULTS),
-        label=configuration,
+        label=checked_label(configuration),
         command=("linkgauge", "as", TOOL, *arguments),
         options={"--profile": "vm", "--label": configuration, "--out": str(RESULTS.absolute())},
     )

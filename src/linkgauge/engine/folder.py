@@ -10,9 +10,11 @@ from pathlib import Path
 from linkgauge.machine.topology_files import topology_files
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
+from linkgauge.model.printable import printable
 
 from .plan import Plan, able
 
+LONGEST_LABEL = 64
 NO_DEVICE = "cpu"
 """The folder of runs without an accelerator."""
 
@@ -62,6 +64,17 @@ def accelerator_of(machine: Machine) -> str:
         return f"simulated-{slug(machine.simulated, 'machine')}"
     models = (device.model for device in machine.all_devices if not device.is_cpu)
     return next((slug(model, "device") for model in models), NO_DEVICE)
+
+
+def checked_label(text: str) -> str:
+    """A label that a run may be given, as it was typed. Raises InputError for any other; runs of
+    earlier versions may have one."""
+    is_good = text.isprintable() and text.strip() and ".." not in text.split("/")
+    if not is_good or len(text) > LONGEST_LABEL:
+        shown = printable(text[:LONGEST_LABEL]) + ("…" if len(text) > LONGEST_LABEL else "")
+        what = f"1 to {LONGEST_LABEL} printable characters, and no part '..'"
+        raise InputError(f"'{shown}' is no label: give {what}")
+    return text
 
 
 def label_name(label: str) -> str:

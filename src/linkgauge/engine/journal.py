@@ -25,6 +25,7 @@ from linkgauge.model.inventory import Inventory
 from linkgauge.model.kernel_log import KernelLog, joined
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import decode_hook, encode_hook
+from linkgauge.model.printable import escaped
 from linkgauge.model.ranks import LostRank
 from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Sheet, worst
 from linkgauge.model.settings import Settings
@@ -184,7 +185,7 @@ class Journal:
 
 
 def _line(record: Record) -> bytes:
-    return _encoder.encode(record) + b"\n"
+    return escaped(_encoder.encode(record)) + b"\n"
 
 
 def _hold(file: BinaryIO, path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from linkgauge.machine.extras import needed
+from linkgauge.model.printable import printable
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -36,7 +37,7 @@ class Families:
     def add(self, name: str, value: float | None, *labels: str) -> None:
         """A sample of a declared family, with a text for each of its labels."""
         if value is not None:
-            self._found[name][0].add_metric([_printable(one) for one in labels], value)
+            self._found[name][0].add_metric([printable(one) for one in labels], value)
 
     def add_state(self, name: str, state: str, states: Iterable[str], *labels: str) -> None:
         """A sample for each state, whose name is the last label: 1 of the one that holds."""
@@ -62,8 +63,3 @@ class _Fixed:
 
     def collect(self) -> Iterator[Metric]:
         return iter(self._families)
-
-
-def _printable(text: str) -> str:
-    """Text that UTF-8 can hold: names of files and hosts may be of other bytes."""
-    return text.encode("utf-8", "replace").decode()

@@ -1,14 +1,18 @@
-"""Serves the page over HTTP."""
+"""Serves the page over HTTP, to however many clients, however slow they are."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
+import resource
 import socket
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
-from typing import NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple
 
 from linkgauge.model.errors import InputError
 
@@ -17,6 +21,10 @@ from .page import CONTENT_TYPE
 PORT = 9410
 """NVIDIA's dcgm-exporter has 9400."""
 LOOPBACK = "127.0.0.1"
+MOST_CONNECTIONS = 256
+"""At the same time; of the files that the process may open, a quarter at most."""
+SECONDS = 30.0
+"""What a request and its answer may take, the time before the request included."""
 _LISTEN = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]*):)?(?P<port>[0-9]{1,5})")
 _INDEX = b"""<!doctype html><html lang="en"><title>linkgauge exporter</title>
 <h1>linkgauge exporter</h1><p><a href="/metrics">Metrics</a></p></html>
@@ -50,6 +58,44 @@ def parse_listen(text: str) -> Address:
     return Address((match["host"] or "").strip("[]") or LOOPBACK, int(match["port"]))
 
 
+class _Connections:
+    """Those that are open, and since when each waits for its present request or its answer."""
+
+    def __init__(self) -> None:
+        self._since: dict[socket.socket, float] = {}
+        self._lock = Lock()
+        self._most = min(
+            MOST_CONNECTIONS, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
+        )
+
+    def begin(self, one: socket.socket) -> None:
+        """A connection is new, or has had an answer. If there are too many, the one that has taken
+        longest gives way: a scrape takes milliseconds."""
+        with self._lock:
+            self._since.pop(one, None)
+            while len(self._since) >= self._most:
+                self._end(next(iter(self._since)))
+            self._since[one] = time.monotonic()
+
+    def end(self, one: socket.socket) -> None:
+        """A connection is closed."""
+        with self._lock:
+            self._since.pop(one, None)
+
+    def end_slow(self) -> None:
+        """Ends those that have taken too long."""
+        with self._lock:
+            before = time.monotonic() - SECONDS
+            for one in [one for one, since in self._since.items() if since < before]:
+                self._end(one)
+
+    def _end(self, one: socket.socket) -> None:
+        """Its thread reads or writes no more, and closes it."""
+        del self._since[one]
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+
+
 class Server(ThreadingTCPServer):
     """A page at /metrics. Raises InputError where it cannot listen."""
 
@@ -60,6 +106,7 @@ class Server(ThreadingTCPServer):
     def __init__(self, address: Address, page: Callable[[bool], bytes]) -> None:
         """`page` is given whether to pack its text by gzip."""
         self.page = page
+        self.connections = _Connections()
         try:
             found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
             self.address_family = found[0][0]
@@ -68,19 +115,33 @@ class Server(ThreadingTCPServer):
             raise InputError(f"cannot listen at {address}: {error.strerror}") from error
         self.at = Address(address.host, self.server_address[1])
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.begin(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.end(request)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        self.connections.end_slow()
+
     def handle_error(self, request: object, client_address: object) -> None:
         """A scraper that goes away is not worth a traceback."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    timeout = 30
-    """Seconds that a connection may be silent."""
     server: Server
     wbufsize = -1  # one packet for head and body
 
     def version_string(self) -> str:
         return "linkgauge"
+
+    def handle_one_request(self) -> None:
+        super().handle_one_request()
+        if not self.close_connection:
+            self.server.connections.begin(self.connection)
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from linkgauge.machine.private import new_private, private_folder
 from linkgauge.model.errors import InputError, LinkgaugeError, MissingPackage
 
 from .address import shown, without_secrets
@@ -105,7 +106,9 @@ def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
 
 
 def _of_file(url: URL, path: Path) -> Engine:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(path.parent)
+    with suppress(FileExistsError):
+        new_private(path).close()  # before SQLite makes it, and its journal like it
     engine = create_engine(url, connect_args={"timeout": BUSY})
     journal = "DELETE" if is_remote(path) else "WAL"
 

@@ -16,6 +16,7 @@ from typing import BinaryIO, Protocol
 from linkgauge.model.errors import InputError, ResultsError
 
 from . import zstd
+from .private import new_private
 from .tree import Captured
 
 
@@ -59,8 +60,8 @@ def write_archive(path: Path, tree: Captured) -> None:
 
 
 def write_new(path: Path, packed: bytes) -> None:
-    """Writes an archive, `-` to stdout. Raises InputError where the file has come to exist, else
-    ResultsError."""
+    """Writes an archive that nobody else may read, `-` to stdout. Raises InputError where the file
+    has come to exist, else ResultsError."""
     try:
         if path == STDOUT:
             sys.stdout.buffer.write(packed)
@@ -68,7 +69,7 @@ def write_new(path: Path, packed: bytes) -> None:
             return
         check_new(path)
         # A device or a pipe is written to, a file made.
-        with path.open("wb" if path.exists() else "xb") as file:
+        with path.open("wb") if path.exists() else new_private(path) as file:
             file.write(packed)
     except OSError as error:
         raise ResultsError(f"cannot write {path}: {error.strerror}") from error

@@ -28,6 +28,7 @@ from linkgauge.model.domain import (
     Topology,
 )
 from linkgauge.model.errors import InputError
+from linkgauge.model.printable import printable
 
 from .cpu_sets import MOST, length, parse_cpu_set
 from .given import read_given
@@ -378,5 +379,4 @@ def _short(text: str) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return "".join(c if c.isprintable() else "\\ufffd" for c in text)[:120]
+    return printable(" ".join(str(error).split()))[:120]

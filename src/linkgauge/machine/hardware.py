@@ -73,7 +73,9 @@ def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
 
 def _scalar(value: str) -> str:
     """A string on one line, quoted where YAML would read something else."""
-    return yaml.safe_dump(value, width=1 << 16, allow_unicode=True).removesuffix("...\n").strip()
+    # YAML has escapes for what is not printable, too.
+    text: str = yaml.safe_dump(value, width=1 << 16, allow_unicode=value.isprintable())
+    return text.removesuffix("...\n").strip()
 
 
 def read_hardware(path: Path) -> dict[str, str]:

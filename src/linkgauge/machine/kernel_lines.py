@@ -123,7 +123,7 @@ def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine 
     code = _CODE.search(text) if kind in ("xid", "sxid") else None
     return LogLine(
         seconds=seconds,
-        text=printable(text)[:MOST_CHARACTERS],
+        text=_with_escapes(text)[:MOST_CHARACTERS],
         kind=kind,
         pci=addresses[0] if addresses else None,
         level=record.level,
@@ -147,6 +147,6 @@ def _addresses_of(record: LogRecord) -> list[str]:
     return _addresses(record.properties.get("DEVICE", "").removeprefix("+pci:"))
 
 
-def printable(text: str) -> str:
+def _with_escapes(text: str) -> str:
     """The text with escapes for control characters and others that are not shown as they are."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

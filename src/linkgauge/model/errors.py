@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from .printable import printable
+
 Phase = Literal["plan", "allocate", "warm up", "fill", "measure", "verify"]
 """The phases of a cell, in order."""
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -78,9 +80,8 @@ class NotationError(InputError):
         self.position = position
 
     def __str__(self) -> str:
-        # Control characters and tabs would shift the caret, so each shows as one character.
-        shown = "".join(c if c.isprintable() else "\ufffd" for c in self.text)
-        return f"{self.problem}\n  {shown}\n  {' ' * self.position}^"
+        # What is not printable would shift the caret, so it shows as one character.
+        return f"{self.problem}\n  {printable(self.text)}\n  {' ' * self.position}^"
 
 
 class Unsupported(LinkgaugeError):

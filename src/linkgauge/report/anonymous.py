@@ -22,6 +22,7 @@ from linkgauge.machine.anonymize import Anonymizer, is_distinctive
 from linkgauge.machine.secrets import REMOVED
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import parse_transfers
+from linkgauge.model.printable import escaped
 from linkgauge.model.result import Run
 
 _STRUCTURE = frozenset((
@@ -79,12 +80,13 @@ class RunAnonymizer:
     def document(self, content: bytes) -> bytes:
         """A file of JSON."""
         value = self._value(msgspec.json.decode(content), "")
-        return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+        return escaped(msgspec.json.format(msgspec.json.encode(value), indent=1)) + b"\n"
 
     def lines(self, content: bytes) -> bytes:
         """A file with a JSON value on each line; an unfinished last line is left out."""
         values = map(msgspec.json.decode, content[: content.rfind(b"\n") + 1].splitlines())
-        return b"".join(msgspec.json.encode(self._value(one, "")) + b"\n" for one in values)
+        lines = (msgspec.json.encode(self._value(one, "")) for one in values)
+        return b"".join(escaped(line) + b"\n" for line in lines)
 
     def text(self, text: str) -> str:
         """Text in which names, paths and identifiers are replaced."""

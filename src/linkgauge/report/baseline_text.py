@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.judge.baseline import Baseline, BaselineCell
+from linkgauge.model.printable import escaped, printable
 from linkgauge.model.run_changes import log_of_loss
 from linkgauge.model.units import count_of, unit_of
 
@@ -52,9 +54,10 @@ def baseline_limits(baseline: Baseline, least: float) -> str:
         benchmarks.setdefault((cell.benchmark, cell.unit), []).append(cell)
     for (benchmark, unit), cells in benchmarks.items():
         if unit not in _LIMITED:
-            lines.append(f"  # {benchmark}: limits do not know {unit_of(unit).shown}")
+            lines.append(f"  # {printable(benchmark)}: limits do not know {unit_of(unit).shown}")
             continue
-        lines.append(f'  - {{benchmark: "{benchmark}", limit: "{_bound(unit, cells, least)}"}}')
+        name = escaped(msgspec.json.encode(benchmark)).decode()  # a text of JSON is one of YAML
+        lines.append(f'  - {{benchmark: {name}, limit: "{_bound(unit, cells, least)}"}}')
     is_empty = all(line.lstrip().startswith("#") for line in lines)
     return "\n".join((_ABOVE, f"limits:{' []' if is_empty else ''}", *lines, ""))
 

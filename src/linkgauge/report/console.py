@@ -4,36 +4,47 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
+
+from linkgauge.model.printable import printable
 
 from .histogram import BARS
 
 WIDE = 100_000
 """Columns of a pipe or a file, where lines are for programs: nothing is wrapped or folded."""
 
-# Control characters, and those that change the text's direction (Unicode's Bidi_Control).
-_TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-UNSEEN = dict.fromkeys((*range(32), *range(127, 160), *_TURNING), "�")
-del UNSEEN[ord("\n")], UNSEEN[ord("\t")]
 # As wide as what they stand for, so that columns stay aligned.
 _PLAIN = dict(zip(f"{BARS}▼▲↓·±→←×÷µ–…", "_.,-=+*#v^|.~><x/u-~", strict=True))
 
 
 class _Console(Console):
-    """A console that replaces control characters in results and captures, and signs that the
-    stream's encoding lacks."""
+    """A console on which a text is one line, whatever a result or a capture has in it, and that
+    replaces signs that the stream's encoding lacks."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
+        if isinstance(renderable, Text):
+            renderable = _one_line(renderable)
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
             else:
-                text = _encodable(segment.text.translate(UNSEEN), self.encoding)
+                text = _encodable(printable(segment.text, "\n\t"), self.encoding)
                 yield Segment(text, segment.style)
+
+
+def _one_line(text: Text) -> Text:
+    """A text with no line in it but its own."""
+    shown = printable(text.plain, "\t")
+    if shown != text.plain:
+        text = text.copy()
+        text.plain = shown
+    return text
 
 
 def _encodable(text: str, encoding: str) -> str:
@@ -54,10 +65,11 @@ def _has(encoding: str, character: str) -> bool:
     return True
 
 
-def make_console(*, stderr: bool = False) -> Console:
+def make_console(**options: Any) -> Console:
     """A console with colour on a terminal only. Lines are as wide as the terminal; elsewhere as
-    COLUMNS says, or without it as long as they are. What does not wrap itself is never wrapped."""
-    console = _Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    COLUMNS says, or without it as long as they are. What does not wrap itself is never wrapped.
+    `options` are rich's, such as `stderr=True`."""
+    console = _Console(highlight=False, markup=False, emoji=False, soft_wrap=True, **options)
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
         console.width = WIDE
     return console

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable
+
+from linkgauge.model.printable import printable
 
 SIMULATED = "SIMULATED"
 
-_GUARDED = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "＝", "＋", "－", "＠")
+_GUARDED = ("=", "+", "-", "@", "|", "%", "'", "＝", "＋", "－", "＠")
 """Text that begins so would be a formula to some spreadsheet, or have lost its quote when read
 back."""
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
@@ -32,4 +36,8 @@ class _Lines(list[str]):
 def _guarded(field: object) -> object:
     if isinstance(field, bool):
         return SIMULATED if field else ""
-    return f"'{field}" if isinstance(field, str) and field.startswith(_GUARDED) else field
+    if not isinstance(field, str):
+        return field
+    text = printable(field)
+    is_formula = text.lstrip().startswith(_GUARDED) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text

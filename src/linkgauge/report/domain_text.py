@@ -69,9 +69,8 @@ def _heading(report: DomainReport) -> Text:
 
 
 def shown_name(name: str) -> str:
-    """A name on one line, with escapes for what is not printable."""
-    text = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) or "without a name"
+    """A name, which may be long or none."""
+    return (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…") or "without a name"
 
 
 def _how_to_get_one(report: DomainReport) -> Iterator[Text]:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.runs import RUN_FILE
 from linkgauge.engine.texts import share_texts
 from linkgauge.model.errors import ResultsError
 from linkgauge.model.notation import encode_hook, schema_hook
+from linkgauge.model.printable import escaped
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.scaling import Scaling
 from linkgauge.model.variation import Variation
 
 from .csv_text import csv_text
+from .program import program
 from .rows import SampleRow, samples_of
 from .sentences import sentence
 
@@ -36,7 +40,8 @@ def document_of(run: Run) -> Run:
 
 def _indented(value: object) -> bytes:
     value = document_of(value) if isinstance(value, Run) else value
-    return msgspec.json.format(msgspec.json.encode(value, enc_hook=encode_hook), indent=1) + b"\n"
+    document = msgspec.json.encode(value, enc_hook=encode_hook)
+    return escaped(msgspec.json.format(document, indent=1)) + b"\n"
 
 
 def _with_warnings(result: Result) -> Result:
@@ -67,10 +72,22 @@ def _row(fields: Iterable[object]) -> str:
 
 
 def write_run(folder: Path, run: Run) -> Path:
-    """Writes both files and returns the path of run.json. Raises ResultsError with the path."""
-    write_file(folder / SAMPLES_FILE, samples_csv(run).encode())
-    write_file(folder / RUN_FILE, _indented(run))
+    """Writes both files and returns the path of run.json. Raises ResultsError with the path, and
+    how to resume."""
+    try:
+        write_file(folder / SAMPLES_FILE, samples_csv(run).encode())
+        write_file(folder / RUN_FILE, _indented(run))
+    except ResultsError as error:
+        raise resumable(error, folder) from error
     return folder / RUN_FILE
+
+
+def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
+    """The error with the command that resumes the run of this folder, if that has a journal."""
+    if folder is None or not (folder / JOURNAL_FILE).exists():
+        return error
+    how = f"{program()} run --resume {quote(str(folder))}"
+    return ResultsError(f"{error}: measured cells are kept; to resume: {how}")
 
 
 def write_document(path: Path, value: object) -> Path:

@@ -12,7 +12,7 @@ from rich.text import Text
 from linkgauge.judge.findings import Finding, Severity
 
 from .files import json_document
-from .remedies import Command, Prose, Step, one_line, steps
+from .remedies import Command, Prose, Step, steps
 from .remedy_text import Block, remedy_block
 from .run_text import simulated
 from .sentences import NAMED, first_of
@@ -107,7 +107,7 @@ def brief_lines(groups: Sequence[Group], below: Group | None = None) -> Iterator
     for (check, severity), (first, *others) in by_check.items():
         if below is not None and check == below.first.check and severity != "fail":
             likewise = Text.assemble((severity, _STYLES[severity]), f" {check}  ")
-            likewise.append(one_line(subjects_of(first, *others)), "bold").append(": as below")
+            likewise.append(subjects_of(first, *others), "bold").append(": as below")
             yield Hanging(likewise, INDENT)
             continue
         yield from _brief(first)
@@ -150,8 +150,8 @@ def headline(alike: Sequence[Finding]) -> Text:
     return Text.assemble(
         (first.severity, _STYLES[first.severity]),
         f" {first.check}  ",
-        (one_line(subjects_of(Group(alike))), "bold"),
-        f": {one_line(first.found)}",
+        (subjects_of(Group(alike)), "bold"),
+        f": {first.found}",
     )
 
 
@@ -172,7 +172,7 @@ def _details(alike: Sequence[Finding], earlier: str | None) -> Iterator[Renderab
     if earlier is not None:
         yield _said(purpose, f"as {earlier}, above")
         return
-    whose = f" (of {one_line(first.subject)})" if len(alike) > 1 else ""
+    whose = f" (of {first.subject})" if len(alike) > 1 else ""
     yield Text(f"    {purpose}{whose}:", "dim")
     yield remedy_block(first.remedy, INDENT)
 
@@ -188,7 +188,7 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def _said(what: str, text: str) -> Hanging:
-    return Hanging(Text(f"    {what}: {one_line(text)}", "dim"), 2 * INDENT)
+    return Hanging(Text(f"    {what}: {text}", "dim"), 2 * INDENT)
 
 
 def summary(findings: Sequence[Finding], by: str = "doctor") -> Text:

@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from linkgauge.judge.findings import Finding
+from linkgauge.model.printable import printable
 
 from .findings_text import alike_findings
-from .remedies import Command, Prose, Step, WrittenFile, one_line, steps
+from .remedies import Command, Prose, Step, WrittenFile, steps
 from .sentences import first_of
 
 _HEAD = """\
@@ -28,7 +29,7 @@ fi
 def fix_script(findings: Sequence[Finding], of: str) -> str:
     """The script: each finding as a comment, then its remedy, once where several have the same.
     Files, and commands in which something is to be filled in, are comments, too."""
-    lines = [_HEAD.format(of=one_line(of))]
+    lines = [_HEAD.format(of=printable(of))]
     given: dict[tuple[str, ...], str] = {}
     for alike in alike_findings(findings):
         first = alike[0]
@@ -49,7 +50,7 @@ def fix_script(findings: Sequence[Finding], of: str) -> str:
 
 
 def _comment(text: str) -> str:
-    return f"# {one_line(text)}"
+    return f"# {printable(text)}"
 
 
 def _lines(step: Step) -> Iterator[str]:

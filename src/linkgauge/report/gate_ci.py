@@ -7,10 +7,11 @@ from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement
 
 from linkgauge.judge.gate import FAILURES, Gate, GateCell, Verdict
+from linkgauge.model.printable import printable
 from linkgauge.model.units import format_size
 
 from .gate_text import unseen, why
-from .junit_text import case_of, document_of, fail, suite_of, valid
+from .junit_text import case_of, document_of, fail, suite_of
 from .markdown_text import plain, table_row
 
 _SKIPPED: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough")
@@ -30,9 +31,9 @@ def gate_junit(gate: Gate) -> str:
             if one.verdict in FAILURES:
                 fail(case, one.verdict.replace(" ", "-"), why(one), why(one))
             elif one.verdict in _SKIPPED:
-                SubElement(case, "skipped", message=valid(f"{one.verdict}: {why(one)}"))
+                SubElement(case, "skipped", message=f"{one.verdict}: {why(one)}")
             elif one.loss is not None:
-                SubElement(case, "system-out").text = valid(why(one))
+                SubElement(case, "system-out").text = why(one)
     return document_of(suites)
 
 
@@ -54,7 +55,7 @@ def gate_annotations(gate: Gate) -> Iterator[str]:
 
 def _data(text: str) -> str:
     """As @actions/core escapes the message of a command."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(text).replace("%", "%25")
 
 
 def _property(text: str) -> str:

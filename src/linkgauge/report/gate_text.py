@@ -13,7 +13,6 @@ from linkgauge.judge.gate import FAILURES, Gate, GateCell, Verdict
 from linkgauge.model.units import count_of, format_size, unit_of
 
 from .comparison_text import digits, percent
-from .console import UNSEEN
 from .csv_text import csv_text
 from .files import json_document
 from .run_comparison_text import (
@@ -139,9 +138,7 @@ def disturbed(one: Disturbance) -> str:
     number = "" if one.pid is None else f" (pid {one.pid})"
     if one.device is not None:
         return f"another process{number} used {one.device} in one of them"
-    who = (
-        f"{one_line(one.process)}{number}" if one.process else "a process that this one cannot see"
-    )
+    who = f"{one.process}{number}" if one.process else "a process that this one cannot see"
     return f"{who} and others kept {one.current:.1f} CPUs busy, {one.baseline:.1f} in the baseline"
 
 
@@ -153,11 +150,6 @@ def _outcome(gate: Gate) -> Text:
     rule = f"fails at a loss of {percent(aim.least)} with p < {aim.significance:g}"
     line = Text.assemble("gate: ", (word, f"bold {style}"), f"  {', '.join(said) or 'no cell'}")
     return line.append(f"; {rule}{', forced' if gate.forced else ''}", "dim")
-
-
-def one_line(name: str) -> str:
-    """A process may call itself anything."""
-    return " ".join(name.translate(UNSEEN).split())
 
 
 def gate_document(gate: Gate) -> str:

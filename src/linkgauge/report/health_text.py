@@ -9,12 +9,12 @@ import msgspec
 from rich.text import Text
 
 from linkgauge.judge.health import Health, Reason, worst
+from linkgauge.model.printable import printable
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
 
 from .files import json_document
 from .outcome_text import worst_of
-from .remedies import one_line
 from .run_comparison_text import said
 
 TYPE = "LinksHealthy"
@@ -65,7 +65,7 @@ def health_lines(checked: Checked) -> Iterator[Text]:
 
 def message(health: Health) -> str:
     """The worst cause, or what was measured; one line."""
-    text = " ".join(one_line(_cause(health)).split())[:MOST_MESSAGE]
+    text = " ".join(printable(_cause(health)).split())[:MOST_MESSAGE]
     return f"{text} SIMULATED" if health.run is not None and health.run.simulated else text
 
 

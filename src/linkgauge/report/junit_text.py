@@ -1,13 +1,18 @@
-"""A run as JUnit XML: a test suite for each benchmark, a test case for each cell."""
+"""A run as JUnit XML: a test suite for each benchmark, a test case for each cell.
+
+Elements and attributes are those that Jenkins' schema junit-10.xsd has.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from linkgauge.judge.findings import Finding
+from linkgauge.model.printable import printable
+from linkgauge.model.result import Run
 from linkgauge.model.units import format_size, unit_of
 
 from .matrix import shown
@@ -15,8 +20,6 @@ from .rows import CellRow, JudgedRun, cell_rows
 
 DOCTOR = "doctor"
 _FAILED = ("fail", "error", "timeout")
-_INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 cannot hold, not even as a reference."""
 
 
 def summary_junit(judged: JudgedRun) -> str:
@@ -25,10 +28,11 @@ def summary_junit(judged: JudgedRun) -> str:
     run = judged.run
     suites = Element("testsuites", name="linkgauge")
     rows = groupby(cell_rows(run), key=lambda row: (row.benchmark, row.backend, row.size))
+    seconds = _seconds(run)
     for (benchmark, backend, size), cells in rows:
         suite = suite_of(suites, f"{benchmark} ({backend}, {format_size(size)})", run.started)
         for row in cells:
-            _add_cell(suite, row)
+            _add_cell(suite, row, next(seconds))
     failed = sorted(
         (one for one in judged.outcome.findings if one.severity == "fail"), key=attrgetter("check")
     )
@@ -42,40 +46,50 @@ def summary_junit(judged: JudgedRun) -> str:
 def document_of(suites: Element) -> str:
     """The document, with the number of cases that failed or were skipped."""
     for suite in suites:
-        _count(suite, suite)
-    _count(suites, *suites)
+        _count(suite)
+        suite.set("skipped", str(len(suite.findall(".//skipped"))))
+    _count(suites)
     indent(suites)
+    for element in suites.iter():
+        element.attrib = {name: printable(value) for name, value in element.items()}
+        element.text = element.text and printable(element.text, "\n")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(suites, encoding="unicode")}\n'
 
 
 def suite_of(suites: Element, name: str, started: str | None = None) -> Element:
     """A suite, with the time at which it began, if that is known."""
-    suite = SubElement(suites, "testsuite", name=valid(name))
+    suite = SubElement(suites, "testsuite", name=name)
     if started is not None:
-        suite.set("timestamp", valid(started))
+        suite.set("timestamp", started)
     return suite
 
 
-def _count(element: Element, *suites: Element) -> None:
-    cases = [case for suite in suites for case in suite.iter("testcase")]
+def _count(element: Element) -> None:
+    cases = [*element.iter("testcase")]
     element.set("tests", str(len(cases)))
+    element.set("failures", str(len(element.findall(".//failure"))))
     element.set("errors", "0")
-    for name, tag in (("failures", "failure"), ("skipped", "skipped")):
-        element.set(name, str(sum(case.find(tag) is not None for case in cases)))
+    element.set("time", f"{sum(float(case.get('time', 0)) for case in cases):.3f}")
 
 
-def _add_cell(suite: Element, row: CellRow) -> None:
+def _seconds(run: Run) -> Iterator[float]:
+    """How long the cell of each row was sampled."""
+    for result in run.results:
+        yield from (cell.seconds or 0.0 for cell in result.cells) if result.cells else (0.0,)
+
+
+def _add_cell(suite: Element, row: CellRow, seconds: float) -> None:
     name = f"{row.benchmark}[{row.row},{row.column}]" if row.row or row.column else row.benchmark
-    case = case_of(suite, f"linkgauge.{row.backend}.{row.benchmark}", name)
+    case = case_of(suite, f"linkgauge.{row.backend}.{row.benchmark}", name, seconds)
     figure = _figure(row)
     if row.status == "skip":
-        SubElement(case, "skipped", message=valid(row.reason or "skipped"))
+        SubElement(case, "skipped", message=row.reason or "skipped")
     elif row.status in _FAILED:
         fail(case, row.status, row.reason or row.status, f"{row.transfers}\n{figure}")
     elif row.verdict == "low":
         fail(case, "low", figure, row.transfers)
     if figure:
-        SubElement(case, "system-out").text = valid(figure)
+        SubElement(case, "system-out").text = figure
 
 
 def _add_check(suite: Element, check: str, found: tuple[Finding, ...]) -> None:
@@ -88,15 +102,15 @@ def _said(finding: Finding) -> str:
     return f"{finding.subject}: {finding.found}"
 
 
-def case_of(suite: Element, classname: str, name: str) -> Element:
-    """A case of a suite."""
-    return SubElement(suite, "testcase", classname=valid(classname), name=valid(name))
+def case_of(suite: Element, classname: str, name: str, seconds: float = 0.0) -> Element:
+    """A case of a suite, and how long it was measured: what is only judged takes no time."""
+    return SubElement(suite, "testcase", classname=classname, name=name, time=f"{seconds:.3f}")
 
 
 def fail(case: Element, kind: str, message: str, text: str) -> None:
     """Fails a case."""
-    failure = SubElement(case, "failure", type=kind, message=valid(message))
-    failure.text = valid(text.strip())
+    failure = SubElement(case, "failure", type=kind, message=message)
+    failure.text = text.strip()
 
 
 def _figure(row: CellRow) -> str:
@@ -107,8 +121,3 @@ def _figure(row: CellRow) -> str:
     if row.expected is not None:
         text += f", {row.share:.0%} of {shown(row.expected, row.unit)} {unit} expected"
     return f"{text}, SIMULATED" if row.simulated else text
-
-
-def valid(text: str) -> str:
-    """The text without characters that XML cannot hold."""
-    return _INVALID.sub("\ufffd", text)

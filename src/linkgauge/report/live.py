@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -34,7 +33,6 @@ from .findings_text import brief_lines, finding_lines, groups_of
 from .formats import TERMINAL, Format, formats
 from .matrix import shown
 from .outcome_text import outcome_lines, results_line, worst_of
-from .program import program
 from .progress import progress_bar
 from .run_notes import folded_notes, note_lines
 from .run_text import has_figures, render
@@ -253,8 +251,3 @@ def _finding_lines(run: Run, outcome: Outcome, folder: Path | None) -> Iterator[
     yield from brief_lines(others[:MOST_FINDINGS], told)
     if len(others) > MOST_FINDINGS:
         yield Text(f"and {len(others) - MOST_FINDINGS} more findings", "dim")
-
-
-def how_to_go_on(folder: Path) -> str:
-    """The command that resumes an interrupted run."""
-    return f"measured cells are kept; to resume: {program()} run --resume {quote(str(folder))}"

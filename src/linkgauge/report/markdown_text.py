@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from linkgauge.judge.findings import Finding
+from linkgauge.model.printable import printable
 from linkgauge.model.units import format_size, unit_of
 
-from .console import UNSEEN
 from .matrix import ABSENT, shown
 from .outcome_text import outcome_lines
 from .rows import CellRow, JudgedRun, cell_rows
@@ -87,7 +87,7 @@ def _finding(finding: Finding, first: str) -> Iterator[str]:
     if finding.remedy and first != finding.check:
         yield f"  To fix it: as {plain(first)} above."
     elif finding.remedy:
-        lines = "\n".join(finding.remedy).translate(UNSEEN).splitlines()
+        lines = [printable(line) for line in finding.remedy]
         fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(lines))), default=2))
         yield from (f"  {line}" for line in ("", fence, *lines, fence))
 
@@ -101,6 +101,6 @@ def plain(text: str) -> str:
     """Text that Markdown shows as it is: on one line, with nothing in it a mark or HTML."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}…"
-    text = " ".join(text.translate(UNSEEN).split())
+    text = printable(" ".join(text.split()))
     text = escape(_MARKS.sub(r"\\\g<0>", text), quote=False)
     return text.replace("://", "&#58;//").replace("www.", "www&#46;")  # which GitHub would link

@@ -23,7 +23,7 @@ from .expectations import STYLES, lowest_share
 from .findings_text import Group, groups_of, headline, summary
 from .matrix import shown
 from .program import program
-from .remedies import Command, Step, one_line, steps
+from .remedies import Command, Step, steps
 from .remedy_text import Block
 from .run_notes import Missed, missed_precision, naming
 from .run_text import simulated
@@ -89,7 +89,7 @@ def uncounted_lines(outcome: Outcome) -> Iterator[RenderableType]:
     others = [f for f in outcome.found if f.severity == "fail" and f not in outcome.findings]
     if others:
         names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
-        text = f"not counted, because the run did not measure it: {one_line(names)}"
+        text = f"not counted, because the run did not measure it: {names}"
         yield Hanging(Text(text), INDENT)
 
 
@@ -179,7 +179,7 @@ def _about(wrong: Wrong) -> Iterator[RenderableType]:
         for alike in grave[:1]:
             yield _named("explains", headline(alike))
     if first.why:
-        yield _named("why", Text(one_line(first.why)))
+        yield _named("why", Text(first.why))
     if first.remedy:
         yield Block(tuple(_first_steps(first.remedy)), INDENT, _label("do first"))
 
@@ -215,7 +215,7 @@ def _worst_cell(run: Run, *, known: bool) -> Text | None:
     if broken:
         result, cell = broken[0]
         status = Text(cell.status, STATUS_STYLES[cell.status])
-        what = f" {name(result)} {cell.place}: {one_line(cell.reason or '')}{_more(broken)}"
+        what = f" {name(result)} {cell.place}: {cell.reason or ''}{_more(broken)}"
         return status.append(what)
     low = lowest_cells(run)
     if not low:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linkgauge.judge.remedies import DEVICE, PORT_ABOVE
+from linkgauge.model.printable import printable
 
 LOOKING = frozenset({
     "amd-smi", "cat", "coredumpctl", "dmesg", "echo", "grep", "head", "journalctl", "linkgauge",
@@ -106,11 +107,6 @@ class WrittenFile(msgspec.Struct, frozen=True):
 Step = Prose | Command | WrittenFile
 
 
-def one_line(text: str) -> str:
-    """Text on one line, with a mark in place of what is not printable."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
-
-
 def steps(remedy: Sequence[str]) -> Iterator[Step]:
     """The lines from `[Section]` to the next comment are a file, whose path the prose before them
     names."""
@@ -121,12 +117,12 @@ def steps(remedy: Sequence[str]) -> Iterator[Step]:
             own = [line]
             while lines and not lines[0].startswith("# "):
                 own.append(lines.pop(0))
-            yield WrittenFile(path, tuple(map(one_line, own)))
+            yield WrittenFile(path, tuple(map(printable, own)))
         elif (command := as_command(line)) is not None:
             yield command
         else:
             path = found[0] if (found := _PATH.search(line)) else path
-            yield Prose(one_line(line.removeprefix("# ")))
+            yield Prose(printable(line.removeprefix("# ")))
 
 
 def as_command(line: str) -> Command | None:

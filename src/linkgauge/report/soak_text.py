@@ -17,7 +17,6 @@ from linkgauge.model.units import approximate_size, count_of, unit_of
 
 from .histogram import BARS
 from .matrix import brief
-from .remedies import one_line
 from .wrapping import Hanging
 
 MOST_CELLS = 12
@@ -71,7 +70,7 @@ def headline(soak: Soak) -> Text:
         *((f"{struck} struck", "bold red") if struck else ("none struck", "green"))
     )
     if soak.reason is not None:
-        line.append("; stopped: ").append(one_line(soak.reason), "bold red")
+        line.append("; stopped: ").append(soak.reason, "bold red")
     return line
 
 
@@ -197,7 +196,7 @@ def when(moment: Moment) -> str:
 
 
 def struck_line(struck: Struck) -> Text:
-    reason = f": {one_line(struck.reason)}" if struck.reason else ""
+    reason = f": {struck.reason}" if struck.reason else ""
     return Text.assemble(
         (struck.status.upper(), "bold red"), f"  {struck.cell}  {when(struck.moment)}{reason}"
     )
@@ -214,7 +213,7 @@ def device_line(device: DeviceCourse) -> Text | None:
         parts.append(f"{max(power):.0f} W at most")
     for one in device.throttled:
         share = f"{one.visits:,} of {device.visits:,} visits"
-        parts.append(f"throttled by {one_line(one.reason)} in {share}, first {when(one.first)}")
+        parts.append(f"throttled by {one.reason} in {share}, first {when(one.first)}")
     if device.replays:
         parts.append(f"{device.replays} PCIe replays")
     if not parts:

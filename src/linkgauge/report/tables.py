@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from linkgauge.machine.extras import needed
+from linkgauge.model.printable import printable
 
 from .rows import CellRow, JudgedRun, SampleRow, cell_rows, sample_rows
 
@@ -59,7 +60,8 @@ def _columns(names: Sequence[str], rows: Iterable[object]) -> dict[str, list[Any
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for row in rows:
         for name, column in columns.items():
-            column.append(getattr(row, name))
+            value = getattr(row, name)
+            column.append(printable(value) if isinstance(value, str) else value)
     return columns
 
 

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from linkgauge.model.durations import format_duration
 from linkgauge.model.history import CellOf
+from linkgauge.model.printable import escaped
 from linkgauge.model.units import count_of, format_size, unit_of
 from linkgauge.model.watch import (
     Begun,
@@ -23,7 +24,6 @@ from linkgauge.model.watch import (
 
 from .comparison_text import percent
 from .matrix import brief
-from .remedies import one_line
 from .run_text import simulated
 from .sentences import first_of
 
@@ -39,7 +39,7 @@ def event_json(event: Event) -> str:
             found[name] = value._asdict()
         elif isinstance(value, tuple):
             found[name] = [cell._asdict() for cell in value]
-    return msgspec.json.encode(found).decode()
+    return escaped(msgspec.json.encode(found)).decode()
 
 
 def event_line(event: Event) -> Text | None:
@@ -54,7 +54,7 @@ def _said(event: Event) -> Text | None:
     match event:
         case Begun():
             every, budget = format_duration(event.every), percent(event.budget)
-            what = f"{count_of(event.cells)} of {one_line(event.machine)}"
+            what = f"{count_of(event.cells)} of {event.machine}"
             how = f"a probe every {every}, devices busy for at most {budget} of the time"
             line = Text(f"watching {what}: {how}")
             return line.append("  ").append(simulated()) if event.simulated else line
@@ -66,12 +66,12 @@ def _said(event: Event) -> Text | None:
                 ("recovered", "bold green"), f"  {_noticed(event)}{after}", _mark(event)
             )
         case LeftAlone():
-            said = f"  {event.device}: {one_line(event.why)}"
+            said = f"  {event.device}: {event.why}"
             return Text.assemble(("left alone", "yellow"), said)
         case Idle():
             return Text(f"idle again  {event.device}")
         case Problem():
-            return Text.assemble(("problem", "yellow"), f"  {one_line(event.reason)}")
+            return Text.assemble(("problem", "yellow"), f"  {event.reason}")
         case Ended():
             return Text(_ended(event))
         case Probed():
@@ -96,7 +96,7 @@ def _noticed(event: Noticed) -> str:
             shown = f"{event.figure / event.expected:.0%} of the expected"
             parts.append(f"{shown} {_figure(event.expected, event)}")
     if event.why not in ("history", "expected"):
-        reason = f": {one_line(event.reason)}" if event.reason else ""
+        reason = f": {event.reason}" if event.reason else ""
         parts.insert(0, f"{event.why}{reason}")
     return f"{cell.benchmark} ({cell.row}, {cell.column}){size}  {', '.join(parts)}"
 

@@ -10,6 +10,8 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
+from .console import make_console
+
 _WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
 """A figure and its unit are one word."""
 
@@ -35,14 +37,15 @@ class Hanging:
         begin, room = 0, width
         for word in _WORD.finditer(plain):
             before = plain[begin : word.start()]
-            if before.strip() and ("\n" in before or cell_len(plain[begin : word.end()]) > room):
+            if before.strip() and cell_len(plain[begin : word.end()]) > room:
                 begin, room = word.start(), width - self.indent
                 yield begin
 
 
 def plain_lines(parts: Iterable[RenderableType]) -> list[str]:
     """Their text without styles, not wrapped."""
-    console = Console(file=io.StringIO(), width=1 << 20, markup=False, emoji=False, highlight=False)
+    console = make_console(file=io.StringIO())
+    console.width = 1 << 20
     with console.capture() as captured:
         for part in parts:
             console.print(part, soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rich.text import Text
 
-from linkgauge.report.remedies import Step, one_line
+from linkgauge.report.remedies import Step
 
 if TYPE_CHECKING:
     import altair as alt
@@ -43,7 +43,7 @@ Line = tuple[Span, ...]
 
 def plain(text: str, tone: Tone = "") -> Line:
     """A line of one piece."""
-    return (Span(cut(one_line(text)), tone),)
+    return (Span(cut(text), tone),)
 
 
 def cut(text: str, most: int = MOST_TEXT) -> str:
@@ -71,7 +71,7 @@ def _spans(text: Text) -> Iterator[Span]:
 
 
 def _span(text: str, style: object) -> Span:
-    return Span(cut(one_line(text)), _tone(style))
+    return Span(cut(text), _tone(style))
 
 
 def _tone(style: object) -> Tone:

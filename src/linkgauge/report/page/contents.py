@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from linkgauge.model.result import Run
-from linkgauge.report.remedies import one_line
 
 from .blocks import Line, Page, Part, cut, plain
 from .results import named
@@ -50,7 +49,7 @@ def page_of_runs(several: SeveralRuns) -> Page:
 
 def short(text: str, most: int = MOST_NAME) -> str:
     """A name on one line."""
-    return cut(one_line(text), most)
+    return cut(text, most)
 
 
 def _machine(run: Run) -> str:

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from threading import Thread
 from typing import IO, Any, Self, cast
 
+from linkgauge.model.printable import all_printable
 from linkgauge.report import charts
 
 from .blocks import Figure
@@ -65,7 +66,7 @@ class Drawer:
         reader.start()  # else both could wait for each other with full pipes
         with suppress(OSError):
             for figure in figures:
-                pipes[0].write(json.dumps(spec_of(figure)) + "\n")
+                pipes[0].write(json.dumps(all_printable(spec_of(figure))) + "\n")
                 pipes[0].flush()
             pipes[0].close()
         reader.join(PATIENCE)

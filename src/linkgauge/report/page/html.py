@@ -12,8 +12,9 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from linkgauge import __version__
+from linkgauge.model.printable import printable
 from linkgauge.model.units import approximate_size
-from linkgauge.report.remedies import Command, Step, one_line
+from linkgauge.report.remedies import Command, Step
 
 from .blocks import Block, Figure, Page, Shade
 from .drawing import Drawer
@@ -64,9 +65,8 @@ def _environment() -> Environment:
 
 def _shown(value: object) -> object:
     """Text without what controls a terminal or turns the direction of what follows."""
-    if isinstance(value, Markup) or not isinstance(value, str) or value.isprintable():
-        return value
-    return "\n".join(map(one_line, value.split("\n")))
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(str(value)) if is_text else value
 
 
 def _kind(block: Block) -> str:
@@ -79,8 +79,8 @@ def _place(shade: Shade | None, dense: bool) -> Markup:
         return Markup("<td></td>")
     share = f"<small>{escape(shade.share)}</small>" if shade.share and not dense else ""
     kind = f" class={shade.level}" if shade.level else ""
-    more = f' data-e="{escape(_more(shade, dense))}"' if _more(shade, dense) else ""
-    return Markup(f"<td{kind}{more}>{escape(shade.text)}{shade.sign}{share}</td>")  # noqa: S704
+    more = f' data-e="{escape(printable(_more(shade, dense)))}"' if _more(shade, dense) else ""
+    return Markup(f"<td{kind}{more}>{escape(printable(shade.text))}{shade.sign}{share}</td>")  # noqa: S704
 
 
 def _more(shade: Shade, dense: bool) -> str:
@@ -90,7 +90,7 @@ def _more(shade: Shade, dense: bool) -> str:
 
 def _broken(text: str) -> Markup:
     """A name that a line may end in after each of its underscores."""
-    return Markup("_<wbr>").join(text.split("_"))
+    return Markup("_<wbr>").join(printable(text).split("_"))
 
 
 def _base64(content: bytes) -> str:

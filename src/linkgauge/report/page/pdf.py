@@ -8,8 +8,9 @@ from typing import Any
 
 from linkgauge.machine.extras import needed
 from linkgauge.model.errors import ResultsError
+from linkgauge.model.printable import all_printable
 from linkgauge.report.charts import EXTRA
-from linkgauge.report.remedies import Command, Step, WrittenFile, one_line
+from linkgauge.report.remedies import Command, Step, WrittenFile
 
 from .blocks import Block, Figure, Heat, Line, Page, Problem, Prose, Shade, Table, Tiles, cut
 from .drawing import Drawer
@@ -43,7 +44,7 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
     }
     sources = {
         "main": files(__package__).joinpath("files", "page.typ").read_bytes(),
-        _DATA: json.dumps(data).encode(),
+        _DATA: json.dumps(all_printable(data)).encode(),
     }
     for figure, svg in zip(figures, drawn, strict=True):
         if svg:
@@ -56,7 +57,7 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
 
 
 def _text(text: str) -> str:
-    return cut("\n".join(map(one_line, text.split("\n"))), MOST_TEXT)
+    return cut(text, MOST_TEXT)
 
 
 def _line(line: Line) -> list[list[str]]:
@@ -106,7 +107,7 @@ def _step(step: Step) -> list[str]:
             comment = f"  # {step.comment}" if step.comment else ""
             return ["command", _text(f"{step.line}{comment}")]
         case WrittenFile():
-            return ["command", _text("\n".join((f"# {step.path}", *step.lines)))]
+            return ["command", *map(_text, (f"# {step.path}", *step.lines))]
     return ["prose", _text(step.text)]
 
 

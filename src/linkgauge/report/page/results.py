@@ -19,7 +19,6 @@ from linkgauge.report.expectations import (
 )
 from linkgauge.report.forms import Block, blocks
 from linkgauge.report.matrix import brief
-from linkgauge.report.remedies import one_line
 from linkgauge.report.shading import HELD_MEANING
 
 from .blocks import Column, Entry, Shade, Table, Tone, cut
@@ -51,7 +50,7 @@ def named(machine: Machine) -> str:
 
 def label(text: str, most: int = MOST_LABEL) -> str:
     """A name on one line."""
-    return cut(one_line(text), most)
+    return cut(text, most)
 
 
 def title_of(text: str) -> str:
@@ -85,7 +84,7 @@ def shade_of(
 
 def _more(cell: CellResult, unit: str) -> str:
     if cell.status != "pass":
-        return cut(one_line(cell.reason or cell.status), 200)
+        return cut(cell.reason or cell.status, 200)
     parts = [error_of(cell)] if cell.verdict in _VERDICTS else []
     expected = expected_of(cell)
     if expected is not None and cell.verdict in _VERDICTS:

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, tostring
 
 from defusedxml.ElementTree import fromstring
 
-from linkgauge.report.remedies import one_line
+from linkgauge.model.printable import printable
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _DRAWN = frozenset({
@@ -32,7 +32,7 @@ def cleaned(drawn: str, says: str) -> str:
     root.attrib.pop("height", None)
     root.set("xmlns", _SVG.strip("{}"))
     root.set("role", "img")
-    root.set("aria-label", one_line(says))
+    root.set("aria-label", printable(says))
     return tostring(root, encoding="unicode")
 
 

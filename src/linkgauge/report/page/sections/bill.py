@@ -10,7 +10,6 @@ from linkgauge.model.result import Run
 from linkgauge.model.units import approximate_size, format_size
 from linkgauge.report.host_details import counts, surroundings
 from linkgauge.report.page.blocks import Block, Column, Entry, Table, cut
-from linkgauge.report.remedies import one_line
 
 from . import OneRun, Section
 
@@ -25,9 +24,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
         ("Software", _software(one.run)),
         ("How it was measured", _settings(one.run)),
     ):
-        rows = [
-            (Entry(name), Entry(cut(one_line(value), MOST_VALUE))) for name, value in facts if value
-        ]
+        rows = [(Entry(name), Entry(cut(value, MOST_VALUE))) for name, value in facts if value]
         if rows:
             yield Table(caption, (Column("what"), Column("value")), rows)
 

@@ -23,7 +23,6 @@ from linkgauge.report.page.blocks import (
     plain,
 )
 from linkgauge.report.page.results import label
-from linkgauge.report.remedies import one_line
 
 from . import OneRun, Section, SeveralRuns
 
@@ -175,7 +174,7 @@ def facts(several: SeveralRuns) -> Iterator[Block]:
         rows = [
             (
                 Entry(fact.name),
-                *(Entry(cut(one_line(one or "unknown"), MOST_FACT)) for one in fact.values),
+                *(Entry(cut(one or "unknown", MOST_FACT)) for one in fact.values),
             )
             for fact in comparison.facts
         ]

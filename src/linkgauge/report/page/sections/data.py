@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from linkgauge.engine.runs import RUN_FILE
 from linkgauge.model.notation import encode_hook
+from linkgauge.model.printable import escaped
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.statistics import Summary
 from linkgauge.report.files import SAMPLES_FILE, document_of, samples_csv
@@ -54,7 +55,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _files(run: Run, what: str) -> tuple[Attachment, Attachment]:
-    document = msgspec.json.encode(document_of(run), enc_hook=encode_hook)
+    document = escaped(msgspec.json.encode(document_of(run), enc_hook=encode_hook))
     return (
         Attachment(SAMPLES_FILE, what, samples_csv(run).encode()),
         Attachment(RUN_FILE, f"everything that is known of the run, with {what}", document),

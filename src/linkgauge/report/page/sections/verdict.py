@@ -33,7 +33,7 @@ from linkgauge.report.page.blocks import (
     plain,
 )
 from linkgauge.report.page.results import label, named, title_of
-from linkgauge.report.remedies import Command, Prose, Step, one_line, steps
+from linkgauge.report.remedies import Command, Prose, Step, steps
 from linkgauge.report.run_notes import missed_precision
 from linkgauge.report.sentences import first_of
 
@@ -118,7 +118,7 @@ def problem_of(group: Group) -> Problem:
     return Problem(
         finding.severity,
         TONES[finding.severity],
-        f"{finding.check} · {one_line(subjects_of(group))}",
+        f"{finding.check} · {subjects_of(group)}",
         plain(_sentence(finding.found)),
         tuple(_more(group)),
         _steps(finding),
@@ -126,26 +126,26 @@ def problem_of(group: Group) -> Problem:
 
 
 def _sentence(text: str) -> str:
-    line = one_line(text)
+    line = text
     return line[:1].upper() + line[1:]
 
 
 def _more(group: Group) -> Iterator[tuple[str, Line]]:
     finding = group.first
     if finding.why:
-        yield "why", plain(one_line(finding.why))
+        yield "why", plain(finding.why)
     if finding.cells:
-        yield "cells", plain(one_line(first_of(finding.cells, ", ")))
+        yield "cells", plain(first_of(finding.cells, ", "))
     for line in finding.lines[:4]:
-        yield "log", plain(one_line(line))
+        yield "log", plain(line)
     for alike in group.explained:
         yield "causes", _said_of(alike)
 
 
 def _said_of(alike: Sequence[Finding]) -> Line:
     first = alike[0]
-    subject = one_line(subjects_of(Group(alike)))
-    return Span(f"{first.check} {subject}: ", "strong"), Span(one_line(first.found))
+    subject = subjects_of(Group(alike))
+    return Span(f"{first.check} {subject}: ", "strong"), Span(first.found)
 
 
 def _steps(finding: Finding) -> tuple[Step, ...]:

@@ -1,0 +1,56 @@
+"""Text of others (names, labels, reasons, what drivers say), harmless where it leaves the program.
+
+Whatever writes for people or for other programs cleans what it writes with `printable`, or what it
+writes as JSON with `escaped`: nothing that is measured or stored is changed by it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+MARK = "\ufffd"
+"""Stands for what is not shown."""
+_BRACKET = re.compile(r"#(?=#(?:vso)?\[)")
+_COMMAND = re.compile(rf"(^[^\S\n]*):(?=:[A-Za-z])|{_BRACKET.pattern}", re.MULTILINE)
+"""What CI systems take for a command: GitHub's runner `::error::` at the beginning of a line and
+`##[error]` anywhere in it (actions/runner, ActionCommand.cs), Azure's agent `##vso[`."""
+
+
+def printable(text: str, keep: str = "") -> str:
+    """The text with a mark in place of each character that is not printable: of those that control
+    a terminal, begin a line or turn the direction of what follows. Those in `keep` stay. What a CI
+    system would take for a command begins with a mark, too. The length is the same."""
+    if not text.isprintable():
+        hidden = (c for c in set(text) if not c.isprintable() and c not in keep)
+        text = text.translate({ord(c): MARK for c in hidden})
+    if "::" in text or "##" in text:
+        text = _COMMAND.sub(lambda found: f"{found[1] or ''}{MARK}", text)
+    return text
+
+
+def all_printable(value: Any) -> Any:
+    """The same of each text in lists and in the values of dicts."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {name: all_printable(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [all_printable(one) for one in value]
+    return value
+
+
+def escaped(document: bytes) -> bytes:
+    """JSON with its own escapes for what `printable` would replace: it reads back the same."""
+    if document.isascii() and not any(sign in document for sign in (b"\x7f", b"##[", b"##vso[")):
+        return document  # JSON has escapes for all other control characters of ASCII
+    text = document.decode()
+    hidden = (c for c in set(text) if not c.isprintable() and c >= "\x7f")
+    text = text.translate({ord(c): _escape(c) for c in hidden})
+    return _BRACKET.sub(lambda _: _escape("#"), text).encode()
+
+
+def _escape(character: str) -> str:
+    """As UTF-16: beyond the first plane two escapes."""
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
