@@ -1,10 +1,13 @@
 """AMD's GPUs as sysfs shows them: faked trees, in the formats that the kernel documents."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from amd_tree import ADDRESSES, gpu, metrics_1_3, metrics_1_4, node, topology, tree
+from fuzz_kit import mutated
 from linkgauge.machine.amd_gpus import describe, is_amd, sense, with_gaps
 from linkgauge.machine.amd_links import compute_nodes
 from linkgauge.machine.amd_metrics import Metrics, parse_metrics
@@ -90,6 +93,26 @@ def test_the_versions_of_the_table():
 def test_any_table_is_read_without_an_error(table):
     for header in (b"", b"\x78\x00\x01\x03", b"\xd4\x00\x01\x04"):
         assert isinstance(parse_metrics(header + table), Metrics)
+
+
+@given(st.sampled_from(sorted(tree())), st.integers(0, 1 << 32))
+def test_whatever_a_file_holds_both_gpus_are_described(path, seed):
+    content = captured(tree()).files[path]
+    for address in ADDRESSES:
+        described(tree(), {path: mutated(content, Random(seed))}, address=address)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("pp_dpm_sclk", f"1: {'9' * 5000}Mhz *\n"),
+        ("pp_dpm_mclk", f"1: {'9' * 5000}Mhz *\n"),
+        ("ras/umc_err_count", f"ue: {'9' * 5000}\n"),
+    ],
+)
+def test_a_number_of_thousands_of_digits_is_none(file, content):
+    (path,) = (path for path in gpu(ADDRESSES[0]) if path.endswith(file))
+    assert described(tree(), {path: content}) == described(tree(), {path: ""})
 
 
 @pytest.mark.parametrize(

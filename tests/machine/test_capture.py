@@ -1,15 +1,19 @@
 """A captured machine reads back as the machine, without its secrets and, if asked, its names."""
 
 import io
+import lzma
 import struct
+import subprocess
+import sys
 import tarfile
+import zlib
 
 import msgspec
 import pytest
 
 from linkgauge.cli.devices import open_root
-from linkgauge.machine import archive
-from linkgauge.machine.archive import pack, read_archive, write_archive
+from linkgauge.machine import archive, zstd
+from linkgauge.machine.archive import pack, read_archive, tar_of, write_archive
 from linkgauge.machine.capture import MANIFEST, Manifest, capture, read_machine, read_manifest
 from linkgauge.machine.host import read_host
 from linkgauge.machine.pci_config import serial_number
@@ -99,6 +103,61 @@ def archived(path, *members, mode="w:gz"):
                 setattr(member, field, value)
             tar.addfile(member, io.BytesIO(content))
     return path
+
+
+HUNGRY = """
+import resource, sys
+from pathlib import Path
+from linkgauge.machine.archive import read_archive
+from linkgauge.model.errors import InputError
+try:
+    read_archive(Path(sys.argv[1]))
+except InputError as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+
+
+def xz_that_asks_for_much():
+    """A tar whose dictionary has 1.5 GiB, of which it uses next to nothing."""
+    tar = tar_of(Captured({"proc/cmdline": b"ro"}))
+    # To compress takes memory for a dictionary, too: the size that is asked for is written later.
+    small = lzma.compress(tar, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}])
+    header = bytearray(small[12:24])
+    assert header[:4] == bytes((2, 0, 0x21, 1)), "one filter, LZMA2, of one byte: the size"
+    header[4] = 37  # 1.5 GiB
+    header[8:] = zlib.crc32(header[:8]).to_bytes(4, "little")
+    return small[:12] + bytes(header) + small[24:]
+
+
+def zstd_that_asks_for_much():
+    """A frame whose window has 2 GiB: its descriptor is the exponent above 10."""
+    last_block_of_one_byte = (1 << 3 | 1).to_bytes(3, "little") + b"x"
+    return zstd.MAGIC + bytes((0, (31 - 10) << 3)) + last_block_of_one_byte
+
+
+@pytest.mark.parametrize("packed", [xz_that_asks_for_much(), zstd_that_asks_for_much()])
+def test_no_archive_takes_the_memory_that_it_asks_for(packed, tmp_path):
+    path = tmp_path / "machine.tar"
+    path.write_bytes(packed)
+    done = subprocess.run(
+        [sys.executable, "-c", HUNGRY, path], capture_output=True, text=True, check=True
+    )
+    said, most = done.stdout.splitlines()
+    assert f"{path} is not an archive, or is damaged (" in said
+    assert "emory" in said
+    assert int(most) < 300
+
+
+def test_an_xz_of_several_streams_is_read_and_one_that_is_cut_off_is_not(tmp_path):
+    tar = tar_of(Captured({"proc/cmdline": b"ro" * 50_000}))
+    path = tmp_path / "machine.tar.xz"
+    whole = lzma.compress(tar[:1000]) + bytes(8) + lzma.compress(tar[1000:])
+    path.write_bytes(whole + bytes(4))
+    assert read_archive(path).files == {"proc/cmdline": b"ro" * 50_000}
+    path.write_bytes(whole[: len(whole) * 2 // 3])
+    with pytest.raises(InputError, match="is damaged"):
+        read_archive(path)
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])

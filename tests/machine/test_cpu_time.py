@@ -27,7 +27,8 @@ def test_idle_time_is_none_and_a_guests_is_not_counted_twice():
     found = cpu_time(Captured({"proc/stat": STAT}))
     assert found == CpuTime(161 / TICK, 70 / TICK)
     assert cpu_time(Captured({})) is None
-    assert cpu_time(Captured({"proc/stat": b"cpu 1 2\n"})) is None
+    for garbled in (b"cpu 1 2\n", STAT.replace(b"30", b"x"), STAT.replace(b"30", b"9" * 5000)):
+        assert cpu_time(Captured({"proc/stat": garbled})) is None
 
 
 def test_a_process_may_have_any_name():
@@ -35,6 +36,7 @@ def test_a_process_may_have_any_name():
     found = process_time(42, Captured({"proc/42/stat": line}))
     assert found == ProcessTime("a) b (c", 7, (14 + 15) / TICK, (16 + 17) / TICK)
     assert process_time(43, Captured({"proc/42/stat": line})) is None
+    assert process_time(42, Captured({"proc/42/stat": line.replace(b" 7 ", b" x ")})) is None
 
 
 def _stat(pid: int, parent: int, *ticks: int) -> dict[str, bytes]:

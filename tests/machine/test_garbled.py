@@ -2,16 +2,19 @@
 
 import os
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuzz_kit import mutated
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import parse_description
 from linkgauge.machine.capture import capture, read_machine
 from linkgauge.machine.hardware import hardware_yaml
+from linkgauge.machine.interfaces import INTERFACES
 from linkgauge.machine.pci import DEVICES
 from linkgauge.machine.record import Recorder
 from linkgauge.machine.tree import ROOT, Captured
@@ -25,11 +28,13 @@ PORT = "sys/class/infiniband/mlx5_0/ports/1"
 MORE = {
     DMI: table(dimm("A1", bank="CHANNEL A")),
     "proc/driver/nvidia/gpus/0/numa_status": b"Node:      9\n",
+    "proc/net/if_inet6": b"20010db8000000000000000000000007 04 40 00 80 eth0\n" * 3,
     "proc/mounts": b"none /sys/fs/cgroup cgroup2 rw 0 0\n",
     "proc/self/cgroup": b"0::/a/b\n",
     "proc/self/limits": LIMITS.format("8388608").encode(),
     "proc/version": b"Linux version 6.8.0 (gcc)\n",
     "sys/fs/cgroup/a/memory.max": b"4096\n",
+    f"{INTERFACES}/eth0/ifindex": b"2\n",
     f"{PORT}/state": b"4: ACTIVE\n",
     f"{PORT}/rate": b"400 Gb/sec (4X NDR)\n",
     f"{PORT}/link_layer": b"InfiniBand\n",
@@ -61,6 +66,7 @@ CHANGES = st.one_of(
     GARBAGE.map(lambda content: ("holds", content)),
     TARGETS.map(lambda target: ("leads to", target)),
     st.integers(0, 300).map(lambda size: ("is cut to", size)),
+    st.integers(0, 1 << 32).map(lambda seed: ("is mutated by", seed)),
     st.sampled_from([("is gone", None), ("is a folder", None), ("leads to itself", None)]),
 )
 
@@ -75,6 +81,8 @@ def changed(changes):
             files[path] = value
         elif how == "is cut to":
             files[path] = content[:value]
+        elif how == "is mutated by":
+            files[path] = mutated(content, Random(value))
         elif how == "is a folder":
             folders.append(path)
         elif how.startswith("leads to"):

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,6 +97,16 @@ def test_this_machines_loopback_has_its_address():
 def test_no_files_content_raises(files, inet6):  # fmt: skip
     tree = {f"{INTERFACES}/eth0/{name}": content for name, content in files.items()}
     read_interfaces(Captured({**tree, "proc/net/if_inet6": inet6}))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["zz 01 40 20 80 eth0", "0 01 40 20 80 eth0", f"{'0' * 34} 01 40 20 80 eth0", "fe80 eth0", ""],
+)
+def test_a_line_that_has_no_address_is_left_out(line):
+    files = {f"{INTERFACES}/eth0/ifindex": b"7\n", "proc/net/if_inet6": f"{line}\n{V6}".encode()}
+    (eth,) = read_interfaces(Captured(files))
+    assert eth.addresses == ("2001:db8::7",)
 
 
 class TestFromADevice:

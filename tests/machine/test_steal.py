@@ -28,7 +28,15 @@ def test_the_steal_of_the_cpus_used_is_added_up(cpus, seconds):
 
 
 @pytest.mark.parametrize(
-    "stat", ["", "cpu0 1 2 3", "cpu0 a b c d e f g h", STAT.replace("cpu1 ", "x ")]
+    "stat",
+    [
+        "",
+        "cpu0 1 2 3",
+        "cpu0 a b c d e f g h",
+        STAT.replace("cpu1 ", "x "),
+        STAT.replace(f"{2 * TICKS} 0", "9" * 5000),
+        STAT.replace(f"{2 * TICKS} 0", "²"),
+    ],
 )
 def test_a_cpu_that_is_not_reported_makes_it_unknown(stat):
     assert steal_seconds(machine(stat), [0, 1]) is None

@@ -30,6 +30,7 @@ from linkgauge.model.ranks import LostRank
 from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Sheet, worst
 from linkgauge.model.settings import Settings
 
+from .fitting import Fitting
 from .older import current
 from .visits import CellAt, Visits
 
@@ -158,9 +159,11 @@ class Journal:
                 file.truncate(lines.end)
                 file.seek(0, os.SEEK_END)
                 undo.pop_all()
-        except (OSError, InputError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            raise InputError(f"cannot resume {path}: {why}: give a run's folder") from error
+        except OSError as error:
+            why = f"{error.strerror}: give a run's folder"
+            raise InputError(f"cannot resume {path}: {why}") from error
+        except InputError as error:
+            raise InputError(f"cannot resume {path}: {error}: start a new run") from error
         return cls(path, file), taken
 
     def append(self, record: Record) -> None:
@@ -211,7 +214,7 @@ def _sync_folder(folder: Path) -> None:
 
 def read_records(data: bytes) -> tuple[Record, ...]:
     """Records up to the last whole line. Raises InputError if not even the first is whole, or if a
-    whole line is not a record."""
+    whole line is not a record, or does not fit the plan."""
     return tuple(records_of(data))
 
 
@@ -238,19 +241,36 @@ class _WholeLines:
 
 def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
     """The records of whole lines, one by one. Raises as `read_records`."""
-    number = 0
+    number, fitting = 0, None
     for number, line in enumerate(lines, start=1):
         try:
             record = _decoder.decode(line)
-            if isinstance(record, Measured):
-                record = msgspec.structs.replace(record, cell=current(record.cell))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"line {number} of the journal is not a record: {error}") from error
-        if number == 1:
-            opening((record,))
+        if fitting is None:
+            fitting = Fitting(opening((record,)).plan)
+            yield record
+            continue
+        try:
+            _check(fitting, record)
+        except InputError as error:
+            raise InputError(f"line {number} of the journal does not fit: {error}") from error
+        if isinstance(record, Measured):
+            record = msgspec.structs.replace(record, cell=current(record.cell))
         yield record
     if not number:
         opening(())
+
+
+def _check(fitting: Fitting, record: Record) -> None:
+    """Raises InputError where a record that is not the first disagrees with those before it."""
+    if isinstance(record, Opened):
+        raise InputError("it opens a run, as the first line does")
+    if isinstance(record, Measured):
+        fitting.check(record.sheet, record.cell, record.at)
+    elif isinstance(record, Again):
+        for cell in record.cells:
+            fitting.planned(cell.sheet, cell.place)
 
 
 def opening(records: Sequence[Record]) -> Opened:

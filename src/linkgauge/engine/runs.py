@@ -134,7 +134,10 @@ def run_of(data: bytes, path: Path) -> Run:
     if data.count(b",") > MOST_VALUES:
         raise InputError(f"{path} has more than {MOST_VALUES} values: it is not a run")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
-        return _checked(book_of(records_of(data)).run(), path)
+        try:
+            return book_of(records_of(data)).run()
+        except InputError as error:
+            raise InputError(f"{path} is damaged or incomplete: {error}") from error
     try:
         run = msgspec.json.decode(data, type=Run, dec_hook=decode_hook())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

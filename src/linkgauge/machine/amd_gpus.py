@@ -23,9 +23,9 @@ from .tree import Root, hexadecimal, names_in, number, read_bytes, read_text
 DEVICES = "sys/bus/pci/devices"
 VENDOR = 0x1002
 _MILLI, _MICRO, _MEGA = 1e-3, 1e-6, 1e6
-_CURRENT = re.compile(r"\d+: *([0-9]+) *Mhz *\*", re.IGNORECASE)
-_LEVEL = re.compile(r"\d+: *([0-9]+) *Mhz", re.IGNORECASE)
-_UNCORRECTED = re.compile(r"^ue: *([0-9]+)$", re.MULTILINE)
+_CURRENT = re.compile(r"\d+: *([0-9]{1,9}) *Mhz *\*", re.IGNORECASE)
+_LEVEL = re.compile(r"\d+: *([0-9]{1,9}) *Mhz", re.IGNORECASE)
+_UNCORRECTED = re.compile(r"^ue: *([0-9]{1,18})$", re.MULTILINE)
 
 
 def is_amd(root: Root, address: str) -> bool:

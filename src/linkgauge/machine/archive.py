@@ -24,6 +24,40 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
+MOST_MEMORY = 128 << 20
+"""Bytes that unpacking may take beside the content; `xz -9` and `zstd --ultra -22` take this much
+or less."""
+
+
+class _Xz:
+    """An .xz as it is read. `lzma.open` takes as much memory as the file asks for."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self._packed = packed
+        self._stream = self._new()
+
+    def _new(self) -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, MOST_MEMORY)
+
+    def read(self, size: int, /) -> bytes:
+        while True:
+            data = b""
+            if self._stream.eof:  # zeros, or one more stream, may follow
+                data = self._stream.unused_data.lstrip(b"\0") or self._next().lstrip(b"\0")
+                if not data:
+                    return b""
+                self._stream = self._new()
+            elif self._stream.needs_input:
+                data = self._next()
+                if not data:
+                    raise EOFError("it ends too soon")
+            if content := self._stream.decompress(data, size):
+                return content
+
+    def _next(self) -> bytes:
+        return self._packed.read(io.DEFAULT_BUFFER_SIZE)
+
+
 MOST_BYTES = 256 << 20
 MOST_MEMBERS = 200_000
 """An archive that unpacks to more is not a captured machine."""
@@ -36,7 +70,7 @@ _MOST_TOPS = 1000
 _OPENERS: tuple[tuple[bytes, Callable[[BinaryIO], Readable]], ...] = (
     (b"\x1f\x8b", gzip.open),
     (b"BZh", bz2.open),
-    (b"\xfd7zXZ", lzma.open),
+    (b"\xfd7zXZ", _Xz),
     (zstd.MAGIC, zstd.Unpacked),
 )
 

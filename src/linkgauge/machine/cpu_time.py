@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from .tree import ROOT, Root, names_in, read_text
+from .tree import ROOT, Root, names_in, number, read_text
 
 _IDLE, _STEAL, _COLUMNS = (3, 4), 7, 8
 """Of the line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal; guests' time,
 which follows, is part of the user's."""
-_PARENT, _USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM = 1, 11, 12, 13, 14
-"""Of a process, the fields behind its name; the last two are of its children that have ended."""
+_OF_PROCESS = 1, 11, 12, 13, 14
+"""Of a process, the fields behind its name: its parent, its time as a user and in the kernel, and
+both of its children that have ended."""
 
 
 class CpuTime(NamedTuple):
@@ -37,7 +39,9 @@ def cpu_time(root: Root = ROOT) -> CpuTime | None:
     line = (read_text(root, "proc/stat") or "").partition("\n")[0].split()
     if len(line) <= _COLUMNS or line[0] != "cpu":
         return None
-    ticks = [int(value) for value in line[1 : _COLUMNS + 1]]
+    ticks = _numbers(line[1 : _COLUMNS + 1])
+    if len(ticks) < _COLUMNS:
+        return None
     stolen = ticks[_STEAL]
     busy = sum(ticks) - stolen - sum(ticks[at] for at in _IDLE)
     return CpuTime(busy / _tick(), stolen / _tick())
@@ -48,11 +52,18 @@ def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
     text = read_text(root, f"proc/{pid}/stat") or ""
     name, found, rest = text.partition(" (")[2].rpartition(") ")
     fields = rest.split()
-    if not found or len(fields) <= _ENDED_SYSTEM:
+    if not found or len(fields) <= max(_OF_PROCESS):
         return None
-    seconds = (int(fields[_USER]) + int(fields[_SYSTEM])) / _tick()
-    ended = (int(fields[_ENDED_USER]) + int(fields[_ENDED_SYSTEM])) / _tick()
-    return ProcessTime(name, int(fields[_PARENT]), seconds, ended)
+    wanted = _numbers(fields[at] for at in _OF_PROCESS)
+    if len(wanted) < len(_OF_PROCESS):
+        return None
+    parent, *ticks = wanted
+    return ProcessTime(name, parent, sum(ticks[:2]) / _tick(), sum(ticks[2:]) / _tick())
+
+
+def _numbers(words: Iterable[str]) -> list[int]:
+    """Those of the words that are numbers."""
+    return [found for found in map(number, words) if found is not None]
 
 
 def family_time(pid: int, root: Root = ROOT) -> float:
@@ -68,7 +79,7 @@ def _children(pid: int, root: Root) -> list[int]:
     found: list[int] = []
     for thread in names_in(root, f"proc/{pid}/task"):
         text = read_text(root, f"proc/{pid}/task/{thread}/children") or ""
-        found += (int(word) for word in text.split())
+        found += _numbers(text.split())
     return found
 
 

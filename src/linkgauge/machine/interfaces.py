@@ -34,6 +34,7 @@ _SIOCGIFADDR = 0x8915
 _REQUEST = struct.Struct("16sHxx4s16x")
 """Linux' ifreq: the interface's name, and an address of IPv4 behind its family and a port."""
 _LINK_LOCAL = "fe80"
+_DIGITS_V6 = re.compile("[0-9a-fA-F]{32}")
 
 
 def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
@@ -145,7 +146,9 @@ def _addresses(root: Root, name: str) -> Iterator[str]:
         yield from _address_v4(name)
     for line in (read_text(root, _ADDRESSES_V6) or "").splitlines():
         words = line.split()
-        if len(words) == 6 and words[5] == name and not words[0].startswith(_LINK_LOCAL):
+        if len(words) != 6 or words[5] != name or not _DIGITS_V6.fullmatch(words[0]):
+            continue
+        if not words[0].startswith(_LINK_LOCAL):
             yield socket.inet_ntop(socket.AF_INET6, bytes.fromhex(words[0]))
 
 

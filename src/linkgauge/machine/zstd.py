@@ -1,4 +1,5 @@
-"""Zstandard: Python's own module (3.14 and later), else the package `zstandard`."""
+"""Zstandard: Python's own module (3.14 and later), else the package `zstandard`. Neither takes
+more than 128 MiB for a window, which is what libzstd allows unless it is asked for more."""
 
 from __future__ import annotations
 

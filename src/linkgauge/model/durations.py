@@ -9,7 +9,8 @@ from .errors import InputError
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?(ms|s|min|m|h|d|w)", re.ASCII)
 _WHOLE = re.compile(rf"(?:{_PART.pattern}\s*)+", re.ASCII)
-_MOST = 10 * 366 * 86400.0
+LONGEST = 10 * 366 * 86400.0
+"""Ten years, in seconds: more than anything here lasts."""
 
 
 def parse_duration(text: str, what: str) -> float:
@@ -19,7 +20,7 @@ def parse_duration(text: str, what: str) -> float:
     if not _WHOLE.fullmatch(stripped) or len(stripped) > 60:
         raise InputError(f"{what} {text!r} is not understood: write 30s, 10m, 8h or 1h30m")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(stripped))
-    if not 0 < seconds <= _MOST:
+    if not 0 < seconds <= LONGEST:
         raise InputError(f"{what} {text!r}: give more than nothing, and at most ten years")
     return seconds
 

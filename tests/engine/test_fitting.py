@@ -1,0 +1,81 @@
+"""A journal whose records do not fit its plan is refused in a line that names the file and the
+record, wherever it is read."""
+
+import pytest
+from msgspec.structs import replace
+
+from command_kit import called
+from engine.test_journal import OPENED, TRANSFER, cell
+from linkgauge.engine.journal import Again, Closed, Journal, Measured, read_records
+from linkgauge.engine.runs import read_run
+from linkgauge.engine.visits import CellAt
+from linkgauge.model.errors import InputError
+from linkgauge.model.result import Part, RankTimes
+from linkgauge.model.transfer import Place
+
+WHOLE = replace(cell(), visits=((1,),))
+PART = Part(0, 64, (1.5,), None)
+NOT_THERE = Place("0", "7")
+
+
+@pytest.fixture
+def journal(tmp_path):
+    """Makes a journal of these records behind its plan, and returns its path."""
+
+    def make(*records):
+        path = tmp_path / "journal.jsonl"
+        path.unlink(missing_ok=True)
+        written = Journal.begin(path, OPENED)
+        for record in records:
+            written.append(record)
+        written.close()
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (Measured(7, WHOLE), "its sheet is 7, and the plan has 2"),
+        (Measured(-1, WHOLE), "its sheet is -1, and the plan has 2"),
+        (Measured(1, WHOLE), r"skipped has no cell \[0, 0\] in the plan"),
+        (Measured(0, replace(WHOLE, column="7")), r"b has no cell \[0, 7\] in the plan"),
+        (Measured(0, replace(WHOLE, transfers=TRANSFER * 2)), "it has 2 transfers.* plan has 1"),
+        (Measured(0, replace(WHOLE, visits=((1, 1),))), "its visits have 2 samples, and it has 1"),
+        (Measured(0, replace(WHOLE, visits=((2, -1),))), "its visits have"),
+        (Measured(0, replace(WHOLE, samples=())), "its visits have 1 samples, and it has 0"),
+        (Measured(0, replace(WHOLE, parts=(replace(PART, samples=()),))), "a part of it has 0"),
+        (Measured(0, replace(WHOLE, parts=(replace(PART, transfer=1),))), "is of transfer 1"),
+        (Measured(0, WHOLE, 0, -1.0), "it was measured -1 seconds after"),
+        (Measured(0, WHOLE, 0, 1e300), r"it was measured 1e\+300 seconds after"),
+        (Again((CellAt(0, NOT_THERE),)), r"b has no cell \[0, 7\] in the plan"),
+        (Again((CellAt(2, WHOLE.place),)), "its sheet is 2"),
+        (OPENED, "it opens a run, as the first line does"),
+    ],
+)
+def test_a_record_that_does_not_fit_the_plan_is_named_with_its_file(journal, record, said):
+    path = journal(Measured(0, WHOLE), record, Closed("later"))
+    with pytest.raises(InputError, match=f"{path} .*line 3 of the journal does not fit: .*{said}"):
+        read_run(path)
+    for words in (("show", path.parent), ("run", "--resume", path.parent)):
+        done = called(*words)
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert f"{path}" in line
+        assert "line 3" in line
+
+
+@pytest.mark.parametrize(
+    "later", [replace(WHOLE, parts=(PART,)), replace(WHOLE, iterations=(RankTimes(0, (1.5,)),))]
+)
+def test_visits_of_a_cell_have_the_same_figures_beside_their_samples(journal, later):
+    path = journal(Measured(0, WHOLE), Measured(0, later))
+    with pytest.raises(InputError, match=r"line 3 .* an earlier visit of this cell has 0 and 0"):
+        read_run(path)
+
+
+def test_visits_that_did_not_pass_have_no_figures_to_agree(journal):
+    skipped = replace(WHOLE, status="skip", samples=(), visits=())
+    path = journal(Measured(0, replace(WHOLE, parts=(PART,))), Measured(0, skipped))
+    assert len(read_records(path.read_bytes())) == 3
