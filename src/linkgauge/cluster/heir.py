@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from linkgauge.engine.controller import now
@@ -46,13 +50,44 @@ def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
     return folder
 
 
-def add_loss(journal: Path, lost: LostRank) -> None:
-    """Ends the journal that rank 0 has left. Raises InputError if it is not there, on a machine
-    that does not share rank 0's files."""
+@contextmanager
+def stopped(journal: Path, process: int | None) -> Iterator[bool]:
+    """Keeps a silent rank 0 from writing its journal, and ends it afterwards: should it go on, it
+    would write behind the end of its run. Whether there was such a process on this machine."""
+    held = None if process is None else _writer(journal, process)
+    if held is None:
+        yield False
+        return
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(held, signal.SIGSTOP)
+    try:
+        yield True
+    finally:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(held, signal.SIGKILL)
+        os.close(held)
+
+
+def _writer(journal: Path, process: int) -> int | None:
+    """A handle of this process, if it has the journal open: on another machine, or in another
+    container, its number is another process's."""
+    with suppress(OSError):
+        held = os.pidfd_open(process)
+        for file in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(OSError):
+                if file.samefile(journal):
+                    return held
+        os.close(held)
+    return None
+
+
+def add_loss(journal: Path, lost: LostRank, *, by_force: bool = False) -> None:
+    """Ends the journal that rank 0 has left; `by_force`, if rank 0 is stopped and has it locked.
+    Raises InputError if it is not there, on a machine that does not share rank 0's files."""
     deadline = time.monotonic() + LOCKED_SECONDS
     while True:
         try:
-            reopened, records = Journal.reopen(journal, tuple)
+            reopened, records = Journal.reopen(journal, tuple, by_force=by_force)
             break
         except DeviceBusy:  # the kernel has not done away with all of rank 0 yet
             if time.monotonic() > deadline:
