@@ -111,7 +111,7 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, paren
             f"set {launcher.token} to a secret of {LEAST_TOKEN} characters or more, "
             "the same for all ranks"
         )
-    return launch._replace(first=first, token=token)
+    return launch._replace(job=first, first=first, token=token)
 
 
 def starter(root: Root, process: int) -> int | None:
