@@ -119,12 +119,14 @@ def test_a_rank_that_falls_silent_is_named_not_those_that_wait_for_it(tmp_path, 
         assert took <= 5 + 5
 
 
-def test_a_rank_0_that_goes_on_after_it_was_given_up_adds_nothing(tmp_path):
-    """It is ended before anybody can wake it."""
-    ended = lost(tmp_path, 0, "SIGSTOP", "measuring", ("--machine", "ppu-2x2"))
+@pytest.mark.parametrize("phase", ["exchange", "measuring"])
+def test_a_silent_rank_0_is_ended_so_that_it_adds_nothing_to_what_another_one_wrote(
+    tmp_path, phase
+):
+    ended = lost(tmp_path, 0, "SIGSTOP", phase, ("--machine", "ppu-2x2"))
     assert ended.exits == {0: 128 + signal.SIGKILL, 1: 3, 2: 3}
     assert ended.stderr.count("linkgauge: rank 0 (") == 1, "one of them says so"
-    names(ended, 0, "measuring")
+    names(ended, 0, PHASES[phase][2])
     assert "gives no sign of life after 5 s" in ended.run.lost.how
 
 

@@ -100,6 +100,19 @@ class TestWhoLives:
         assert machine.processes().living()[3] in (203, 303)
 
 
+def test_a_process_is_known_to_be_of_a_rank():
+    """Numbers may be those of another machine's processes."""
+    machine = Machine()
+    machine.files["proc/60/status"] = status("hydra_pmi_proxy", 1)
+    machine.add(200, 0, parent=60)
+    machine.files["proc/300/environ"] = b"HOME=/\0"
+    processes = machine.processes().of
+    processes._root = Captured(machine.files)
+    assert [processes.rank_of(number) for number in (os.getpid(), 102, 200, 300, 400)] == [
+        0, 2, None, None, None
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("variables", [MINE, OWN])
 class TestSeenBefore:
     def test_it_ended(self, variables):

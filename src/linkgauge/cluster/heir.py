@@ -51,34 +51,27 @@ def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
 
 
 @contextmanager
-def stopped(journal: Path, process: int | None) -> Iterator[bool]:
-    """Keeps a silent rank 0 from writing its journal, and ends it afterwards: should it go on, it
-    would write behind the end of its run. Whether there was such a process on this machine."""
-    held = None if process is None else _writer(journal, process)
+def stopped(process: int | None) -> Iterator[bool]:
+    """Keeps a silent rank 0 from writing, and ends it afterwards: should it go on, it would write
+    behind the end of its run. Whether there is such a process."""
+    try:
+        held = None if process is None else os.pidfd_open(process)
+    except OSError:  # it has ended, or this kernel has no such handles
+        held = None
     if held is None:
         yield False
         return
-    with suppress(ProcessLookupError):
-        signal.pidfd_send_signal(held, signal.SIGSTOP)
     try:
+        _send(held, signal.SIGSTOP)
         yield True
     finally:
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(held, signal.SIGKILL)
+        _send(held, signal.SIGKILL)
         os.close(held)
 
 
-def _writer(journal: Path, process: int) -> int | None:
-    """A handle of this process, if it has the journal open: on another machine, or in another
-    container, its number is another process's."""
-    with suppress(OSError):
-        held = os.pidfd_open(process)
-        for file in Path(f"/proc/{process}/fd").iterdir():
-            with suppress(OSError):
-                if file.samefile(journal):
-                    return held
-        os.close(held)
-    return None
+def _send(held: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(held, number)
 
 
 def add_loss(journal: Path, lost: LostRank, *, by_force: bool = False) -> None:

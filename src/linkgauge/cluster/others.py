@@ -78,13 +78,11 @@ def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: Los
         return LOST_EXIT
     with closing(mark), ExitStack() as until_the_end:
         print(f"linkgauge: {lost}", file=sys.stderr, flush=True)
-        is_stopped = False
+        is_stopped = until_the_end.enter_context(stopped(_silent(launch, lost)))
         try:
             if kept is None:
                 keep_loss(request, lost)
             else:
-                if lost.how != ENDED:
-                    is_stopped = until_the_end.enter_context(stopped(Path(kept), lost.process))
                 add_loss(Path(kept), lost, by_force=is_stopped)
         except LinkgaugeError as error:
             print(f"linkgauge: {error}", file=sys.stderr, flush=True)
@@ -92,6 +90,14 @@ def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: Los
         if is_stopped:
             _await_others(launch)
     return LOST_EXIT
+
+
+def _silent(launch: Launch, lost: LostRank) -> int | None:
+    """The process of a rank 0 that is silent, if it is on this machine: elsewhere, or in another
+    container, its number is another process's."""
+    if lost.how == ENDED or lost.process is None:
+        return None
+    return lost.process if Processes(launch).rank_of(lost.process) == 0 else None
 
 
 def _await_others(launch: Launch) -> None:

@@ -55,16 +55,22 @@ class Processes:
         """A process of each rank that has any, by rank."""
         found: dict[int, int] = {}
         for process in self._numbers():
-            environment = read_bytes(self._root, f"proc/{process}/environ") or b""
-            if not any(mark in environment for mark in _MARKS):
-                continue
-            words = (word.partition("=") for word in os.fsdecode(environment).split("\0"))
-            parent = parent_in(status_of(self._root, process))
-            with suppress(InputError):
-                other = launched({name: value for name, _, value in words}, self._root, parent)
-                if _anyone(other) == _anyone(self._launch):
-                    found[other.rank] = process
+            if (rank := self.rank_of(process)) is not None:
+                found[rank] = process
         return found
+
+    def rank_of(self, process: int) -> int | None:
+        """The rank of this launch that this process is of, if any."""
+        environment = read_bytes(self._root, f"proc/{process}/environ") or b""
+        if not any(mark in environment for mark in _MARKS):
+            return None
+        words = (word.partition("=") for word in os.fsdecode(environment).split("\0"))
+        parent = parent_in(status_of(self._root, process))
+        with suppress(InputError):
+            other = launched({name: value for name, _, value in words}, self._root, parent)
+            if _anyone(other) == _anyone(self._launch):
+                return other.rank
+        return None
 
     def _numbers(self) -> Sequence[int]:
         return [int(name) for name in names_in(self._root, "proc") if name.isdecimal()]
