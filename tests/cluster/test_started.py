@@ -53,6 +53,10 @@ class Looking:
         self.of, self.machine = processes, machine
 
     def ended(self, *missing):
+        assert self.looks(*missing) is None, "once may be too soon"
+        return self.looks(*missing)
+
+    def looks(self, *missing):
         self.of._root = Captured(dict(self.machine.files))
         return self.of.ended(missing)
 
@@ -113,6 +117,19 @@ def test_a_process_is_known_to_be_of_a_rank():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("state", "stopped"),
+    [("T (stopped)", True), ("t (tracing stop)", True), ("S (sleeping)", False)],
+)
+def test_a_process_is_known_to_be_stopped(state, stopped):
+    machine = Machine()
+    machine.files["proc/102/status"] = status("python3", LAUNCHER, state)
+    processes = machine.processes().of
+    processes._root = Captured(machine.files)
+    assert processes.is_stopped(102) == stopped
+    assert not processes.is_stopped(400)
+
+
 @pytest.mark.parametrize("variables", [MINE, OWN])
 class TestSeenBefore:
     def test_it_ended(self, variables):
@@ -128,6 +145,17 @@ class TestSeenBefore:
         assert found.ended(3) is None
         machine.files["proc/103/environ"] = b""
         assert found.ended(3) == ended(3, 103)
+
+    def test_it_may_have_been_a_script_that_a_launcher_runs_before_the_rank(self, variables):
+        machine = Machine(variables)
+        found = machine.processes()
+        assert found.looks(3) is None
+        machine.end(103)
+        assert found.looks(3) is None
+        machine.add(203, 3)
+        assert found.looks(3) is None
+        machine.end(203)
+        assert found.ended(3) == ended(3, 203)
 
     def test_who_is_not_missing_does_not_matter(self, variables):
         machine = Machine(variables)
@@ -179,9 +207,9 @@ def test_processes_are_looked_for_at_intervals(monkeypatch):
     monkeypatch.setattr(module, "LOOK_SECONDS", 60.0)
     machine = Machine()
     found = machine.processes()
-    assert found.ended(3) is None
+    assert found.looks(3) is None
     machine.end(103)
-    assert found.ended(3) is None
+    assert [found.looks(3) for _ in range(3)] == [None] * 3
 
 
 def test_this_machine_has_at_least_this_process():

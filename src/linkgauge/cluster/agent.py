@@ -40,6 +40,7 @@ from .patience import NO_SIGN, Patience
 LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
 """Seconds between two moments in which an idle member makes progress."""
 ENDED = "ended"
+"""How rank 0 was lost that left without a word."""
 
 
 class Agent:

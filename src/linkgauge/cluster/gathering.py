@@ -244,7 +244,7 @@ class Gathering:
         return card.rank
 
     def _is_of_this_launch(self, channel: Channel, card: Card) -> bool:
-        if self._launch.first is None and self._launch.on_one_machine:
+        if self._launch.by_name:
             return is_ours(channel.socket)
         return hmac.compare_digest(card.token, self._token)
 

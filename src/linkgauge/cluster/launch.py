@@ -32,6 +32,11 @@ class Launch(NamedTuple):
     def on_one_machine(self) -> bool:
         return self.local_size == self.size
 
+    @property
+    def by_name(self) -> bool:
+        """Whether ranks meet by a name of their machine, with no network between them."""
+        return self.first is None and self.on_one_machine
+
 
 class _Launcher(NamedTuple):
     """The names of a launcher's environment variables; all of `job` together name the launch, and

@@ -20,7 +20,7 @@ from linkgauge.model.result import Placement
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Operation, Transfer
 
-PROTOCOL = 1
+PROTOCOL = 2
 """The version of these messages: ranks understand each other's cards whatever theirs is."""
 
 

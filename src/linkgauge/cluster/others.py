@@ -94,10 +94,14 @@ def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: Los
 
 def _silent(launch: Launch, lost: LostRank) -> int | None:
     """The process of a rank 0 that is silent, if it is on this machine: elsewhere, or in another
-    container, its number is another process's."""
+    container, its number is another process's. Where a network lies between, that may be to blame,
+    unless the process is stopped."""
     if lost.how == ENDED or lost.process is None:
         return None
-    return lost.process if Processes(launch).rank_of(lost.process) == 0 else None
+    processes = Processes(launch)
+    if processes.rank_of(lost.process) != 0:
+        return None
+    return lost.process if launch.by_name or processes.is_stopped(lost.process) else None
 
 
 def _await_others(launch: Launch) -> None:

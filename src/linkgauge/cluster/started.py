@@ -32,23 +32,29 @@ class Processes:
         self._root = root
         self._seen: dict[int, int] = {}
         """A process that each rank was seen to have."""
+        self._absent: frozenset[int] = frozenset()
+        """The missing ranks that had none when they were last looked for."""
         self._next = time.monotonic()
         self._started = self._next + STARTED_SECONDS * Patience(crowd_of(launch)).slow
 
     def ended(self, missing: Collection[int]) -> LostRank | None:
-        """A missing rank that can be seen to have ended. Looks no more often than at intervals."""
+        """A missing rank that can be seen to have ended: it has no process, twice in succession, as
+        a launcher may run a script of its own before a rank. Looks no more often than at
+        intervals."""
         if time.monotonic() < self._next:
             return None
         living = self.living()
-        unseen = [rank for rank in missing if rank not in self._seen and rank not in living]
-        gone = [rank for rank in missing if rank in self._seen and rank not in living]
-        self._seen |= living
+        without = frozenset(missing) - living.keys()
+        absent = without & self._seen.keys()
+        unseen = without - absent
         if unseen and self._were_started() and self._fewer_than_started() >= len(unseen):
-            gone += unseen
+            absent = without
+        ended, self._absent = self._absent & absent, absent
+        self._seen |= living
         self._next = time.monotonic() + LOOK_SECONDS
-        if not gone:
+        if not ended:
             return None
-        rank = min(gone)
+        rank = min(ended)
         return LostRank(rank, "ended", JOINING, host_name(), self._seen.get(rank))
 
     def living(self) -> dict[int, int]:
@@ -58,6 +64,10 @@ class Processes:
             if (rank := self.rank_of(process)) is not None:
                 found[rank] = process
         return found
+
+    def is_stopped(self, process: int) -> bool:
+        """Whether it is one that runs no more until it is told to go on."""
+        return status_of(self._root, process).get("State", "").startswith(("T", "t"))
 
     def rank_of(self, process: int) -> int | None:
         """The rank of this launch that this process is of, if any."""
