@@ -48,12 +48,10 @@ def harmed(agent, command):
                 others = " && ".join(f"[ -e exit-{{n}} ]" for n in {others})
                 until = f"until {{others}}; do sleep 0.1; done; kill -9 {{os.getpid()}}"
                 os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", until)
+                open("stopped", "w").close()
             os.kill(os.getpid(), getattr(signal, how))
     return carry_out(agent, command)
 
-if at == "start":
-    import linkgauge.cluster.gathering as gathering
-    gathering.JOIN_SECONDS, gathering.LATE_SECONDS = 4.0, 1.0
 if mine and at == "start":
     os.kill(os.getpid(), getattr(signal, how))
 if mine and at == "version":
@@ -138,7 +136,8 @@ def launch(
     number = "${LINKGAUGE_RANK:-${PMI_RANK:-$OMPI_COMM_WORLD_RANK}}"
     words = " ".join(f"'{word}'" for word in (sys.executable, str(code), *given))
     # The shell outlives the rank, and Hydra's word of another rank's end, to say how it ended.
-    shell = f"trap '' USR1; {prefix}{words}; echo $? > {folder}/exit-{number}"
+    ends = f"code=$?; echo $code > {folder}/exit-{number}; exit $code"
+    shell = f"trap '' USR1; {prefix}{words}; {ends}"
     started = subprocess.Popen(
         [*(launcher or mpich()), "-n", str(ranks), "sh", "-c", shell],
         stdout=subprocess.PIPE,

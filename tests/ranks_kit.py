@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 import uuid
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -29,6 +30,7 @@ from linkgauge.cluster.messages import (
     decode_command,
     encode,
 )
+from linkgauge.cluster.patience import Patience
 from linkgauge.engine.channel import Channel
 from linkgauge.model.ranks import Rank
 from linkgauge.model.result import Placement
@@ -87,12 +89,13 @@ class Fake:
             while True:
                 command = decode_command(self.channel.receive())
                 self.heard.append(command)
+                self.hears(command)
                 if isinstance(command, Ping):
                     for reply in self.on_ping:
                         self._reply(reply)
                 elif isinstance(command, End):
                     break
-                elif not isinstance(command, (Told, Doing)):
+                elif not isinstance(command, (Told, Doing, Pong)):
                     self._reply(self.answer(command))
         self.channel.close(0.0)
 
@@ -104,6 +107,16 @@ class Fake:
         elif reply is not None:
             self.channel.send(encode(reply))
 
+    def hears(self, command):
+        """Called with each command that comes."""
+
+    def await_some(self, kind):
+        """Waits until it has heard one of this kind."""
+        deadline = time.monotonic() + LONG
+        while not self.of(kind):
+            assert time.monotonic() < deadline, f"no {kind.__name__} came"
+            time.sleep(SOON / 5)
+
     def end(self):
         """Its process is gone."""
         self.channel.socket.shutdown(socket.SHUT_RDWR)
@@ -113,7 +126,7 @@ class Fake:
 
 
 @contextmanager
-def linked(*fakes, hosts=(), **options):
+def linked(*fakes, hosts=(), limit=LONG):
     """Links to these ranks, by their order."""
     with ExitStack() as held:
         channels = {}
@@ -124,7 +137,7 @@ def linked(*fakes, hosts=(), **options):
             held.callback(_shut, fake.ours)
         names = hosts or ["box"] * len(fakes)
         ranks = [rank(number, host) for number, host in enumerate(names)]
-        yield Links(channels, ranks, **{"limit": LONG, **options})
+        yield Links(channels, ranks, Patience(limit=limit))
 
 
 def _shut(end):

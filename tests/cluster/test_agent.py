@@ -11,8 +11,10 @@ from fakes import device
 from linkgauge.backends.protocol import Wrong
 from linkgauge.cluster import agent as module
 from linkgauge.cluster import messages
-from linkgauge.cluster.agent import Agent
+from linkgauge.cluster import patience as patience_module
+from linkgauge.cluster.agent import ENDED, Agent
 from linkgauge.cluster.messages import Done, Pong, Reason, Refused, decode_reply, encode
+from linkgauge.cluster.patience import Patience
 from linkgauge.engine.channel import Channel
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import (
@@ -30,7 +32,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import Placement
 from linkgauge.model.settings import Settings
-from ranks_kit import LONG, launch, rank
+from ranks_kit import LONG, SOON, launch, rank
 
 WRITE = parse_transfer("fake:0@0 -> fake:0@1 by ce")
 MEMORY = Memory("fake", 0, rank=1)
@@ -87,18 +89,18 @@ class FakeMember:
 class First:
     """Rank 0's end, and the agent at the other one."""
 
-    def __init__(self):
+    def __init__(self, patience=None):
         ours, theirs = socket.socketpair()
         self.channel, self.other = Channel(ours), Channel(theirs)
         self.left = []
         self.gone = threading.Event()
-        self.agent = Agent(self.other, launch(1, 2), self._leave)
+        self.agent = Agent(self.other, launch(1, 2), self._leave, patience)
         self.error = None
         self.thread = threading.Thread(target=self._serve)
         self.thread.start()
 
-    def _leave(self, of_another):
-        self.left.append(of_another)
+    def _leave(self, how):
+        self.left.append(how)
         self.gone.set()
 
     def _serve(self):
@@ -131,8 +133,8 @@ def member(monkeypatch):
 
 
 @contextmanager
-def serving():
-    first = First()
+def serving(patience=None):
+    first = First(patience)
     try:
         yield first
     finally:
@@ -309,7 +311,7 @@ class TestEnd:
         first.channel.send(encode(messages.Checksum(4, 8)))
         first.channel.send(encode(messages.End(lost=True)))
         assert first.gone.wait(LONG)
-        assert first.left == [True]
+        assert first.left == [None]
         member.stuck.set()
 
     @pytest.mark.parametrize("last_words", [b"", b"\x04\x00", b"\x01\x00\x00\x00\xc1"])
@@ -319,7 +321,63 @@ class TestEnd:
         first.channel.socket.sendall(last_words)
         first.channel.socket.shutdown(socket.SHUT_RDWR)
         assert first.gone.wait(LONG)
-        assert first.left == [False]
+        assert first.left == [ENDED]
         member.stuck.set()
         first.thread.join()
         assert member.closed == 1
+
+
+class TestSilenceOfRank0:
+    @pytest.fixture(autouse=True)
+    def _short(self, monkeypatch):
+        monkeypatch.setattr(patience_module, "SIGN_SECONDS", SOON)
+
+    def test_that_goes_on_when_it_is_asked_for_a_sign_ends_the_member_whatever_it_is_at(
+        self, member
+    ):
+        with serving(Patience(limit=LONG)) as first:
+            opened = messages.Open("fake", Settings((1,), timeout=SOON))
+            assert isinstance(first.ask(opened), Done)
+            member.stuck.clear()
+            first.channel.send(encode(messages.Checksum(4, 8)))
+            assert first.hear() == messages.Ping()
+            assert first.gone.wait(LONG)
+            assert first.left == ["gives no sign of life after 0.05 s"]
+            member.stuck.set()
+
+    def test_before_the_run_s_settings_are_known_is_as_long_as_ranks_may_take_to_appear(self):
+        with serving(Patience(limit=SOON)) as first:
+            assert first.hear() == messages.Ping()
+            assert first.gone.wait(LONG)
+
+    def test_that_a_sign_ends_does_not(self, monkeypatch):
+        monkeypatch.setattr(patience_module, "SIGN_SECONDS", LONG)
+        with serving(Patience(limit=SOON)) as first:
+            for _ in range(3):
+                assert first.hear() == messages.Ping()
+                first.channel.send(encode(Pong()))
+            assert first.left == []
+
+    def test_is_asked_about_once(self, monkeypatch):
+        with serving(Patience(limit=SOON)) as first:
+            assert first.gone.wait(LONG)
+            assert first.hear() == messages.Ping()
+            with pytest.raises(TimeoutError):
+                first.channel.receive(time.monotonic() + SOON)
+
+    def test_in_the_middle_of_a_command_is_noticed(self):
+        with serving(Patience(limit=SOON)) as first:
+            first.channel.socket.sendall(b"\x10\x00\x00\x00half")
+            assert first.gone.wait(LONG)
+            assert first.left == ["gives no sign of life after 0.05 s"]
+
+    def test_is_noticed_though_rank_0_reads_nothing(self, member):
+        """The member is stuck in a long answer that nobody takes."""
+        member.look = lambda: "x" * (1 << 22)
+        with serving(Patience(limit=LONG)) as first:
+            first.ask(messages.Open("fake", Settings((1,), timeout=SOON)))
+            first.channel.send(encode(messages.Look()))
+            assert first.gone.wait(LONG)
+
+    def test_is_never_that_of_its_own_process(self, first):
+        assert not first.gone.wait(SOON)

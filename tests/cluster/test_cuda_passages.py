@@ -16,6 +16,7 @@ from linkgauge.cluster.agent import Agent
 from linkgauge.cluster.cuda import BY_FABRIC, BY_IPC, BY_NCCL, open_cuda
 from linkgauge.cluster.links import Links
 from linkgauge.cluster.messages import Prepare, Prepared, Reach, Token
+from linkgauge.cluster.patience import Patience
 from linkgauge.cluster.remote import RankBackend
 from linkgauge.engine.channel import Channel
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
@@ -60,7 +61,7 @@ class Machines:
             held.callback(channels[number].close, 0.0)
             self._serve(held, number, Channel(theirs))
         ranks = [rank(number, host) for number, host in enumerate(hosts)]
-        self.links = Links(channels, ranks, limit=LONG)
+        self.links = Links(channels, ranks, Patience(limit=LONG))
         held.callback(self.links.close)
         self.backend = RankBackend("cuda", self.links, [one.device() for one in self.members])
         self.backend._clocks.ahead = lambda ranks: dict.fromkeys(ranks, 0.0)

@@ -13,16 +13,16 @@ from linkgauge.cluster.gathering import (
     CARD_BYTES,
     Gathering,
     card_of,
-    crowd_of,
     join_seconds,
     serve_as_rank,
 )
-from linkgauge.cluster.launch import Launch
+from linkgauge.cluster.launch import Launch, crowd_of
 from linkgauge.cluster.messages import (
     PROTOCOL,
     Card,
     Clock,
     End,
+    Ping,
     Pong,
     Told,
     decode_command,
@@ -108,7 +108,7 @@ def served(*launches):
     agents, lefts = {}, {}
 
     def serve(own):
-        agent = serve_as_rank(own, LONG, lambda _, of_another: lefts.update({own.rank: of_another}))
+        agent = serve_as_rank(own, LONG, lambda _, how: lefts.update({own.rank: how}))
         agents[own.rank] = agent
         agent._channel.close(0.0)
 
@@ -147,7 +147,7 @@ class TestAll:
             gathered = Gathering(launch(0, 2, name=name), LONG)
             gathered.links.lost = RankLost(LostRank(1, "ended", "measuring"))
             close(gathered, LONG)
-        assert lefts == {1: True}
+        assert lefts == {1: None}
 
     def test_may_be_one(self):
         gathered = Gathering(launch(0, 1, name=job()), LONG)
@@ -222,6 +222,42 @@ class TestMissing:
         assert caught.value.lost == LostRank(1, "ended", "joining", HERE, 101)
         assert caught.value.kind == "crash"
         assert stays.hears()[-1] == End(lost=True)
+
+    def test_one_whose_process_has_ended_is_not_waited_for(self, door, monkeypatch):
+        lost = LostRank(2, "ended", "joining", HERE, 102)
+        monkeypatch.setattr(module.Processes, "ended", lambda self, missing: lost)
+        monkeypatch.setattr(module, "LOOK_SECONDS", SOON)
+        monkeypatch.setattr(module, "LATE_SECONDS", LONG)
+        here = door.visit(card(1))
+        with pytest.raises(RankLost) as caught:
+            door.gather(3)
+        assert (caught.value.lost, caught.value.kind) == (lost, "crash")
+        assert here.hears()[-1] == End(lost=True)
+
+    @pytest.mark.parametrize("first", [None, "127.0.0.1:1"])
+    def test_nor_a_rank_0_whose_process_has_ended(self, monkeypatch, first):
+        lost = LostRank(0, "ended", "joining", HERE, 100)
+        monkeypatch.setattr(module.Processes, "ended", lambda self, missing: lost)
+        own = launch(1, 2, name=job())._replace(first=first)
+        with pytest.raises(RankLost) as caught:
+            serve_as_rank(own, LONG, lambda *_: None)
+        assert caught.value.lost == lost
+
+    def test_one_that_asks_for_a_sign_of_life_meanwhile_gets_it(self, door):
+        asking = door.visit(card(1)).channel
+        heard = []
+
+        def ask():
+            heard.append(decode_command(asking.receive()))
+            asking.send(encode(Ping()))
+            heard.append(decode_command(asking.receive()))
+            door.visit(card(2))
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        close(door.gather(3))
+        thread.join()
+        assert heard == [Told(Rank(0, HERE, os.getpid())), Pong()]
 
     def test_a_rank_0_that_is_never_there_is_named(self):
         with pytest.raises(RankLost) as caught:

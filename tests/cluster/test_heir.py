@@ -1,9 +1,14 @@
 """A run that a rank's loss ended says so when it is shown, whoever is left to write it."""
 
+import os
+import signal
+import subprocess
+import sys
+
 import pytest
 
 from linkgauge.cluster import heir as module
-from linkgauge.cluster.heir import add_loss, keep_loss
+from linkgauge.cluster.heir import add_loss, keep_loss, stopped
 from linkgauge.engine.folder import NO_DEVICE
 from linkgauge.engine.journal import (
     JOURNAL_FILE,
@@ -78,15 +83,16 @@ class TestKept:
             keep_loss(request(tmp_path / "file"), LOST)
 
 
-class TestAdded:
-    @pytest.fixture
-    def journal(self, tmp_path):
-        """What rank 0 has left."""
-        opened = records(keep_loss(request(tmp_path), LOST))[0]
-        path = tmp_path / JOURNAL_FILE
-        Journal.begin(path, opened).close()
-        return path
+@pytest.fixture
+def journal(tmp_path):
+    """What rank 0 has left."""
+    opened = records(keep_loss(request(tmp_path), LOST))[0]
+    path = tmp_path / JOURNAL_FILE
+    Journal.begin(path, opened).close()
+    return path
 
+
+class TestAdded:
     def test_ends_the_journal(self, journal):
         add_loss(journal, LOST)
         opened, lost, closed = records(journal.parent)
@@ -141,3 +147,53 @@ class TestAdded:
     def test_needs_rank_0s_files(self, tmp_path):
         with pytest.raises(InputError, match="cannot resume"):
             add_loss(tmp_path / "elsewhere" / JOURNAL_FILE, LOST)
+
+
+RANK_0 = """
+import sys
+from pathlib import Path
+from linkgauge.engine.journal import Closed, Journal
+journal, _ = Journal.reopen(Path(sys.argv[1]), tuple)
+print("here", flush=True)
+sys.stdin.readline()
+journal.append(Closed("too late"))
+"""
+
+
+class TestOfASilentRank0:
+    """It has the journal open and locked, and may go on at any time."""
+
+    @pytest.fixture
+    def first(self, journal):
+        command = [sys.executable, "-c", RANK_0, str(journal)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(command, **pipes) as process:
+            process.stdout.readline()
+            os.kill(process.pid, signal.SIGSTOP)
+            yield process
+            process.kill()
+
+    def test_the_loss_is_written_and_rank_0_ended(self, journal, first):
+        lost = LostRank(0, "gives no sign of life after 5 s", "measuring", "here", first.pid)
+        with stopped(first.pid) as is_here:
+            assert is_here
+            add_loss(journal, lost, by_force=True)
+            assert first.poll() is None
+        assert first.wait() == -signal.SIGKILL
+        assert read_run(journal).lost == lost
+
+    def test_one_that_goes_on_before_it_is_ended_writes_nothing(self, journal, first):
+        with stopped(first.pid):
+            add_loss(journal, LOST, by_force=True)
+            written = journal.read_bytes()
+            os.kill(first.pid, signal.SIGCONT)
+            _, said = first.communicate(b"go on\n")
+        assert b"another process has ended the run" in said
+        assert journal.read_bytes() == written
+
+    def test_one_that_has_ended_or_is_not_here_is_not_stopped(self):
+        with subprocess.Popen(["true"]) as gone:
+            pass
+        for process in (gone.pid, None):
+            with stopped(process) as is_here:
+                assert not is_here

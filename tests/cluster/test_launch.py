@@ -67,6 +67,7 @@ class TestWithoutMpi:
         found = launched({**OWN, **HYDRA})
         assert (found.rank, found.size) == (1, 4)
         assert (found.first, found.token) == ("node0:7711", "a-long-secret")
+        assert found.job == "node0:7711", "whatever started each of them"
         assert not found.on_one_machine
 
     @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import threading
 import msgspec
 import pytest
 
-from linkgauge.cluster import links as module
-from linkgauge.cluster.links import CROWDED, PATIENCE, RATE, Links, lost_rank
+from linkgauge.cluster import patience as module
+from linkgauge.cluster.links import lost_rank
 from linkgauge.cluster.messages import (
     Broke,
     Card,
@@ -330,27 +330,6 @@ class TestGoingOn:
             with pytest.raises(RankLost, match="rank 0 "):
                 self.ask(links, (0, 1))
             assert links.is_over
-
-
-class TestPatience:
-    @pytest.mark.parametrize(
-        ("crowd", "moved", "seconds"),
-        [
-            (0.25, 0, PATIENCE),
-            (1.0, 0, PATIENCE),
-            (3.0, 0, 3 * PATIENCE),
-            (64.0, 0, CROWDED * PATIENCE),
-            (1.0, int(10 * RATE), PATIENCE + 10),
-            (2.0, int(10 * RATE), 2 * (PATIENCE + 10)),
-        ],
-    )
-    def test_grows_with_the_bytes_and_with_the_ranks_to_a_cpu(self, crowd, moved, seconds):
-        links = Links({}, [], crowd=crowd)
-        assert links._patience(moved) == pytest.approx(seconds)
-
-    def test_is_the_users_if_given(self):
-        links = Links({}, [], crowd=64.0, limit=0.5)
-        assert links._patience(1 << 40) == 0.5
 
 
 class TestLeaving:

@@ -5,14 +5,28 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 
 import pytest
 
-from launch_kit import harmed, launch, mpich
+from launch_kit import by_variables, harmed, launch, mpich, openmpi
 from linkgauge.cli.main import app
 
 RUN = ("run", "multinode_device_to_device_memcpy_write_ce", "--size", "64K", "--samples", "20")
 LIMIT = ("--timeout", "5")
+FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
+HANGS = 240
+"""Seconds that nobody may wait."""
+DIES_EARLY = """
+import os, signal, sys, time
+names = "LINKGAUGE_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"
+if {rank} == next((int(os.environ[name]) for name in names if name in os.environ), -1):
+    time.sleep(3.0)
+    os.kill(os.getpid(), signal.SIGKILL)
+from linkgauge.__main__ import main
+sys.argv[0] = "linkgauge"
+main()
+"""
 PHASES = {
     "init": ("start", 1, "joining"),
     "exchange": ("Open", 1, "opening devices"),
@@ -59,7 +73,7 @@ def shown(folder):
 def test_a_rank_that_dies_is_named(tmp_path, phase, capsys):
     ended = lost(tmp_path, 1, "SIGKILL", phase, ("--backend", "mpi"))
     at = names(ended, 1, PHASES[phase][2])
-    assert (at.process is None) == (phase == "init")
+    assert at.process is not None or phase == "init"
     assert "rank 1 (" in capsys.readouterr().out
 
 
@@ -72,13 +86,64 @@ def test_of_rank_0_another_one_writes_it_down(tmp_path, phase, capsys):
     assert "rank 0 (" in capsys.readouterr().out
 
 
-def test_a_rank_that_falls_silent_is_named_not_those_that_wait_for_it(tmp_path):
-    ended = lost(tmp_path, 2, "SIGSTOP", "measuring", ("--machine", "ppu-2x2"))
+STARTS = (launcher, mpich, by_variables)
+SILENT = [(rank, start, trial) for rank in range(4) for start in STARTS for trial in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("rank", "start", "trial"),
+    SILENT if FULL else [(0, mpich, 0), (0, by_variables, 0), (2, launcher, 0)],
+)
+def test_a_rank_that_falls_silent_is_named_not_those_that_wait_for_it(tmp_path, rank, start, trial):
+    """Whichever it is, though the launcher may end all others when it sees one die, and with or
+    without MPI."""
+    count = random.Random(trial).randrange(2, 12)
+    ended = launch(
+        tmp_path, 4, "run", "--machine", "ppu-2x2", "--prefix", "multinode",
+        "--size", "64K,1M,16M", "--timeout", "5", launcher=start(),
+        program=harmed(rank, "SIGSTOP", "Begin", count, ranks=4),
+    )  # fmt: skip
+    others = set(range(4)) - {rank}
+    assert {other: ended.exits[other] for other in others} == dict.fromkeys(others, 3)
     run = ended.run
     assert run.lost is not None
-    assert run.lost.number == 2
-    assert "gives no sign of life" in run.lost.how
-    assert ended.exits[0] == ended.exits[1] == 3
+    assert run.lost.number == rank
+    assert run.lost.how == "gives no sign of life after 5 s"
+    said = ended.stdout + ended.stderr
+    assert said.count(f"rank {rank} (") >= 1
+    assert run.finished is not None
+    if FULL:
+        (journal,) = ended.journals
+        took = journal.stat().st_mtime - (tmp_path / "stopped").stat().st_mtime
+        print(f"rank {rank} by {start.__name__}: named after {took:.2f} s")
+        assert took <= 5 + 5
+
+
+@pytest.mark.parametrize("phase", ["exchange", "measuring"])
+def test_a_silent_rank_0_is_ended_so_that_it_adds_nothing_to_what_another_one_wrote(
+    tmp_path, phase
+):
+    ended = lost(tmp_path, 0, "SIGSTOP", phase, ("--machine", "ppu-2x2"))
+    assert ended.exits == {0: 128 + signal.SIGKILL, 1: 3, 2: 3}
+    assert ended.stderr.count("linkgauge: rank 0 (") == 1, "one of them says so"
+    names(ended, 0, PHASES[phase][2])
+    assert "gives no sign of life after 5 s" in ended.run.lost.how
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("start", [mpich, openmpi, by_variables])
+def test_a_rank_that_dies_before_it_joins_is_not_waited_for(tmp_path, rank, start):
+    """Its process can be seen to have ended, long before the time to appear is over."""
+    options = {mpich: ["-disable-auto-cleanup"], openmpi: ["--enable-recovery"]}.get(start, [])
+    ended = launch(
+        tmp_path, 3, *RUN, "--machine", "ppu-2x2", "--timeout", str(HANGS),
+        launcher=[*start(), *options], seconds=HANGS,
+        program=DIES_EARLY.format(rank=rank),
+    )  # fmt: skip
+    assert ended.exits == {0: 3, 1: 3, 2: 3, rank: 128 + signal.SIGKILL}
+    assert ended.run.lost is not None
+    assert (ended.run.lost.number, ended.run.lost.how) == (rank, "ended")
+    assert ended.run.lost.doing == "joining"
 
 
 def test_a_rank_that_fails_unexpectedly_is_named_with_its_error(tmp_path):
@@ -115,11 +180,9 @@ def test_what_was_measured_before_is_kept_and_the_same_ranks_measure_the_rest(tm
     assert cells[0].samples == kept.samples
 
 
-KILLS = 100 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 2
+KILLS = 100 if FULL else 2
 SOMETIME = """
 import os, random, signal, sys, threading, time
-import linkgauge.cluster.gathering as gathering
-gathering.JOIN_SECONDS = 6.0
 if int(os.environ["PMI_RANK"]) == {rank}:
     threading.Timer({delay}, os.kill, (os.getpid(), signal.SIGKILL)).start()
 sys.argv[0] = "linkgauge"

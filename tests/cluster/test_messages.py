@@ -59,6 +59,7 @@ COMMANDS = (
     messages.Close(),
     messages.Enter({3: (WRITE, WRITE)}, "measure", 2, 5),
     messages.Ping(),
+    messages.Pong(),
     messages.End(lost=True),
 )
 REPLIES = (
@@ -66,6 +67,7 @@ REPLIES = (
     messages.Done(msgspec.Raw(encode((1, 2)))),
     messages.Refused(messages.Reason("memory", "out of memory")),
     messages.Broke("KeyError: 3"),
+    messages.Ping(),
     messages.Pong(),
 )
 RESULTS = (

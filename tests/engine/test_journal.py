@@ -270,6 +270,22 @@ def test_only_one_process_writes_it(path, data, begun):
     Journal.reopen(path, tuple)[0].close()
 
 
+def test_one_that_is_stopped_is_ended_by_force_and_then_writes_no_more(path, data):
+    """It goes on after another process has written the end of its run."""
+    stopped, _ = Journal.reopen(path, tuple)
+    stopped.append(RECORDS[1])
+    other, _ = Journal.reopen(path, tuple, by_force=True)
+    other.append(RECORDS[-1])
+    other.close()
+    written = path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(ResultsError, match="another process has ended the run"):
+            stopped.append(RECORDS[2])
+    stopped.close()
+    assert path.read_bytes() == written
+    assert read_records(written) == (*read_records(data), RECORDS[1], RECORDS[-1])
+
+
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 
 

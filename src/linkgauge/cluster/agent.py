@@ -1,7 +1,7 @@
 """The loop of a member: reads commands of rank 0, carries them out, answers.
 
-A thread reads, so that a sign of life is given, and the end of rank 0 noticed, whatever the member
-is at.
+A thread reads, so that a sign of life is given, and the end or the silence of rank 0 noticed,
+whatever the member is at.
 """
 
 from __future__ import annotations
@@ -35,23 +35,36 @@ from .launch import Launch
 from .member import HasInterfaces, Member
 from .members import SimMember, open_member
 from .messages import Command, Present, Reason, Refused, decode_command, encode
+from .patience import NO_SIGN, Patience
 
 LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
 """Seconds between two moments in which an idle member makes progress."""
+ENDED = "ended"
+"""How rank 0 was lost that left without a word."""
 
 
 class Agent:
     """Serves rank 0 over a channel. The reading thread calls `left` if a rank is gone and this
-    process has to end, whatever it is doing: with False if rank 0 left without a word, with True if
-    rank 0 reports another rank. `introduction` is what rank 0 said of itself.
+    process has to end, whatever it is doing: with the words for it if rank 0 `ENDED` without a
+    word, or is silent; with None if rank 0 reports another rank. `patience` is that with a rank 0
+    in another process, until its settings are known. `introduction` is what rank 0 said of itself.
     `doing` describes what the run does, in words."""
 
-    def __init__(self, channel: Channel, launch: Launch, left: Callable[[bool], None]) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        launch: Launch,
+        left: Callable[[str | None], None],
+        patience: Patience | None = None,
+    ) -> None:
         self.introduction: messages.Told | None = None
         self.doing = "joining"
         self._channel = channel
         self._launch = launch
         self._left = left
+        self._patience = patience
+        self._silence = 0.0
+        """How long rank 0 may say nothing now (seconds)."""
         self._sending = threading.Lock()
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._made = ExitStack()
@@ -90,24 +103,56 @@ class Agent:
     def _read(self) -> None:
         try:
             while True:
-                command = decode_command(self._channel.receive())
+                command = decode_command(self._heard())
                 match command:
                     case messages.Ping():
                         self._say(messages.Pong())
+                    case messages.Pong():
+                        pass
                     case messages.Told():
                         self.introduction = command
                     case messages.End(lost):
                         if lost:
-                            self._left(True)
+                            self._left(None)
                         self._commands.put(None)
                         return
                     case messages.Doing(words):
                         self.doing = words
                     case _:
-                        self._commands.put(command)
+                        self._take(command)
+        except TimeoutError:
+            self._lose(f"{NO_SIGN} after {self._silence:.3g} s")
         except (EOFError, OSError, msgspec.DecodeError):
-            self._left(False)
-            self._commands.put(None)
+            self._lose(ENDED)
+
+    def _take(self, command: Command) -> None:
+        if self._patience and isinstance(command, messages.Open):
+            self._patience = self._patience._replace(limit=command.settings.timeout)
+        self._commands.put(command)
+
+    def _lose(self, how: str) -> None:
+        self._left(how)
+        self._commands.put(None)
+
+    def _heard(self) -> bytes:
+        """What rank 0 says next. Raises TimeoutError if it is silent."""
+        if self._patience is None:
+            return self._channel.receive()
+        self._silence = self._patience.of_answer()
+        if not self._channel.poll(self._silence):
+            self._ask_for_sign()
+            if not self._channel.poll(self._patience.of_sign):
+                raise TimeoutError
+        return self._channel.receive(time.monotonic() + self._silence)
+
+    def _ask_for_sign(self) -> None:
+        """Without waiting: a rank 0 that reads nothing keeps what is sent to it from ending."""
+        if self._sending.acquire(blocking=False):
+            try:
+                if self._channel.has_room:
+                    self._channel.send(encode(messages.Ping()))
+            finally:
+                self._sending.release()
 
     def _say(self, reply: messages.Reply) -> None:
         with suppress(OSError), self._sending:  # who is gone is noticed by the reading thread

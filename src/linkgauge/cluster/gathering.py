@@ -25,9 +25,11 @@ from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
 
 from .agent import Agent
-from .launch import Launch, host_name
-from .links import CROWDED, Links
-from .messages import PROTOCOL, Card, End, Told, decode_reply, encode
+from .launch import Launch, crowd_of, host_name
+from .links import Links
+from .messages import PROTOCOL, Card, End, Ping, Pong, Told, decode_reply, encode
+from .patience import Patience
+from .started import JOINING, LOOK_SECONDS, Processes
 from .wire import (
     NotReached,
     accepted,
@@ -52,17 +54,11 @@ CARD_SECONDS, CARD_BYTES = 5.0, 1 << 16
 the largest machine."""
 MOMENT_SECONDS = 1.0
 """What a sample takes, mostly."""
-JOINING = "joining"
-
-
-def crowd_of(launch: Launch) -> float:
-    """Ranks of this machine to a CPU, as far as that is known before they are here."""
-    return (launch.local_size or 1) / (os.cpu_count() or 1)
 
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
     """What all ranks have to appear in: a limit of their answers does not shorten that."""
-    return max(limit or 0.0, JOIN_SECONDS * min(max(crowd_of(launch), 1.0), CROWDED))
+    return max(limit or 0.0, JOIN_SECONDS * Patience(crowd_of(launch)).slow)
 
 
 def card_of(launch: Launch, token: bytes = b"") -> Card:
@@ -71,17 +67,23 @@ def card_of(launch: Launch, token: bytes = b"") -> Card:
 
 
 def serve_as_rank(
-    launch: Launch, limit: float | None, left: Callable[[Agent, bool], None]
+    launch: Launch, limit: float | None, left: Callable[[Agent, str | None], None]
 ) -> Agent:
     """Joins rank 0, and serves it until the run is over. `left` is called as `Agent` says. Raises
     RankLost if rank 0 is never there."""
     seconds = join_seconds(launch, limit)
+    processes = Processes(launch)
     token = b""
+
+    def look() -> None:
+        if (lost := processes.ended((0,))) is not None:
+            raise RankLost(lost)
+
     try:
         if launch.first is not None:
-            end, token = connect_at(launch.first, seconds), launch.token.encode()
+            end, token = connect_at(launch.first, seconds, look), launch.token.encode()
         elif launch.on_one_machine:
-            end = connect_here(launch, seconds)
+            end = connect_here(launch, seconds, look)
         else:
             host, port, token = _exchanged(launch, None)
             end = connect_there(host, port, seconds)
@@ -89,7 +91,8 @@ def serve_as_rank(
         raise RankLost(_absent(launch, 0, str(error)), "timeout") from error
     channel = Channel(end)
     channel.send(encode(card_of(launch, token)))
-    agent = Agent(channel, launch, lambda of_another: left(agent, of_another))
+    patience = Patience(crowd_of(launch), seconds)
+    agent = Agent(channel, launch, lambda how: left(agent, how), patience)
     agent.serve()
     return agent
 
@@ -123,8 +126,9 @@ class Gathering:
         self._channels = {0: Channel(ours)}
         self._strangers: dict[int, Channel] = {}
         """Those that have not yet said who they are, by their file."""
-        card = card_of(launch)
-        self._cards = {0: card}
+        self._gone = 0
+        """How many ranks have ended before they appeared."""
+        self._cards = {0: card_of(launch)}
         try:
             self._await_all(join_seconds(launch, limit))
         except BaseException:
@@ -135,7 +139,8 @@ class Gathering:
             for stranger in self._strangers.values():
                 stranger.close(0.0)
         ranks = [_rank(card) for card in self._cards.values()]
-        self.links = Links(self._channels, ranks, crowd=crowd_of(launch), limit=limit)
+        self.links = Links(self._channels, ranks, Patience(crowd_of(launch), limit))
+        self.links.show_life()
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
         """Rank 0's own member; before that, its part in telling the address."""
@@ -153,19 +158,20 @@ class Gathering:
         """Raises RankLost for the first rank that does not appear, or ends before all have;
         InputError for one of another version."""
         deadline = time.monotonic() + seconds
+        processes = Processes(self._launch)
         poller = select.poll()
         poller.register(self._listening, select.POLLIN)
         rank_of = {self._channels[0].fileno(): 0}
         poller.register(self._channels[0].fileno(), select.POLLIN)
         while len(self._cards) < self._launch.size:
-            ready = poller.poll(max(0.0, deadline - time.monotonic()) * 1e3)
+            left = deadline - time.monotonic()
+            ready = poller.poll(min(max(0.0, left), LOOK_SECONDS) * 1e3)
             if not ready:
-                missing = min(set(range(self._launch.size)) - set(self._cards))
-                how = f"did not appear within {seconds:g} s"
-                raise RankLost(_absent(self._launch, missing, how), "timeout")
+                self._look_for_missing(processes, seconds, is_late=left <= 0)
             for at, _ in ready:
                 if at in rank_of:
-                    raise self._problem or RankLost(self._gone(rank_of[at]))
+                    self._hear(rank_of[at])
+                    continue
                 if at == self._listening.fileno():
                     end = accepted(self._listening)
                     self._strangers[end.fileno()] = Channel(end)
@@ -176,13 +182,38 @@ class Gathering:
                     rank_of[at] = rank
                     poller.register(at, select.POLLIN)
 
+    def _look_for_missing(self, processes: Processes, seconds: float, *, is_late: bool) -> None:
+        """Raises RankLost for a missing rank whose process has ended, or if it is late."""
+        missing = sorted(set(range(self._launch.size)) - set(self._cards))
+        if (lost := processes.ended(missing)) is not None:
+            self._gone += 1
+            raise RankLost(lost)
+        if is_late:
+            how = f"did not appear within {seconds:g} s"
+            raise RankLost(_absent(self._launch, missing[0], how), "timeout")
+
+    def _hear(self, rank: int) -> None:
+        """One that is here may ask for a sign of life. Raises RankLost if it has ended."""
+        channel = self._channels[rank]
+        try:
+            said = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS))
+        except (EOFError, OSError, msgspec.DecodeError):
+            said = None
+        if not isinstance(said, Ping):
+            card = self._cards[rank]
+            raise self._problem or RankLost(
+                LostRank(rank, "ended", JOINING, card.host, card.process)
+            )
+        with suppress(OSError):
+            channel.send(encode(Pong()))
+
     def _send_away(self) -> None:
         """Tells those that are here, and those that come within some seconds, that nothing comes of
         it: others would wait for rank 0."""
         for rank in set(self._channels) - {0}:  # the member of this process ends with it
             _send_end(self._channels[rank])
         deadline = time.monotonic() + LATE_SECONDS
-        left = self._launch.size - len(self._channels)
+        left = self._launch.size - len(self._channels) - self._gone
         for stranger in self._strangers.values():
             left -= _dismiss(stranger, time.monotonic())
         while left > 0 and (seconds := deadline - time.monotonic()) > 0:
@@ -192,10 +223,6 @@ class Gathering:
             except OSError:
                 return
             left -= _dismiss(late, deadline)
-
-    def _gone(self, rank: int) -> LostRank:
-        card = self._cards[rank]
-        return LostRank(rank, "ended", JOINING, card.host, card.process)
 
     def _admit(self, channel: Channel) -> int | None:
         """Takes in who has begun to speak; None for somebody else. Raises InputError for a rank
@@ -217,7 +244,7 @@ class Gathering:
         return card.rank
 
     def _is_of_this_launch(self, channel: Channel, card: Card) -> bool:
-        if self._launch.first is None and self._launch.on_one_machine:
+        if self._launch.by_name:
             return is_ours(channel.socket)
         return hmac.compare_digest(card.token, self._token)
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from linkgauge.engine.controller import now
@@ -46,13 +50,37 @@ def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
     return folder
 
 
-def add_loss(journal: Path, lost: LostRank) -> None:
-    """Ends the journal that rank 0 has left. Raises InputError if it is not there, on a machine
-    that does not share rank 0's files."""
+@contextmanager
+def stopped(process: int | None) -> Iterator[bool]:
+    """Keeps a silent rank 0 from writing, and ends it afterwards: should it go on, it would write
+    behind the end of its run. Whether there is such a process."""
+    try:
+        held = None if process is None else os.pidfd_open(process)
+    except OSError:  # it has ended, or this kernel has no such handles
+        held = None
+    if held is None:
+        yield False
+        return
+    try:
+        _send(held, signal.SIGSTOP)
+        yield True
+    finally:
+        _send(held, signal.SIGKILL)
+        os.close(held)
+
+
+def _send(held: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(held, number)
+
+
+def add_loss(journal: Path, lost: LostRank, *, by_force: bool = False) -> None:
+    """Ends the journal that rank 0 has left; `by_force`, if rank 0 is stopped and has it locked.
+    Raises InputError if it is not there, on a machine that does not share rank 0's files."""
     deadline = time.monotonic() + LOCKED_SECONDS
     while True:
         try:
-            reopened, records = Journal.reopen(journal, tuple)
+            reopened, records = Journal.reopen(journal, tuple, by_force=by_force)
             break
         except DeviceBusy:  # the kernel has not done away with all of rank 0 yet
             if time.monotonic() > deadline:

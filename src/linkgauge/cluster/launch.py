@@ -32,6 +32,11 @@ class Launch(NamedTuple):
     def on_one_machine(self) -> bool:
         return self.local_size == self.size
 
+    @property
+    def by_name(self) -> bool:
+        """Whether ranks meet by a name of their machine, with no network between them."""
+        return self.first is None and self.on_one_machine
+
 
 class _Launcher(NamedTuple):
     """The names of a launcher's environment variables; all of `job` together name the launch, and
@@ -69,15 +74,20 @@ LEAST_TOKEN = 8
 """Characters of a secret that is not guessed."""
 
 
-def launched(environment: Mapping[str, str] = os.environ, root: Root = ROOT) -> Launch:
-    """How this process was started. Raises InputError for variables that are no numbers."""
+def launched(
+    environment: Mapping[str, str] = os.environ, root: Root = ROOT, parent: int | None = None
+) -> Launch:
+    """How this process was started, or another one that has this environment and parent. Raises
+    InputError for variables that are no numbers."""
     known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
-    return _read(known[0], environment, root) if known else Launch()
+    if not known:
+        return Launch()
+    return _read(known[0], environment, root, os.getppid() if parent is None else parent)
 
 
-def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root) -> Launch:
+def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, parent: int) -> Launch:
     def number(name: str | None) -> int | None:
         written = environment.get(name) if name else None
         if written is None:
@@ -93,7 +103,7 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root) -> La
     if number(launcher.nodes) == 1:
         local_size = size
     told = [environment[name] for name in launcher.job if name in environment]
-    job = ".".join(told) if told else f"p{_starter(root)}"
+    job = ".".join(told) if told else f"p{starter(root, parent) or parent}"
     local_rank = number(launcher.local_rank) or 0
     launch = Launch(rank, size, local_rank, local_size, job, launcher.mpi)
     if launcher.first is None or launcher.token is None or size == 1:
@@ -106,21 +116,36 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root) -> La
             f"set {launcher.token} to a secret of {LEAST_TOKEN} characters or more, "
             "the same for all ranks"
         )
-    return launch._replace(first=first, token=token)
+    return launch._replace(job=first, first=first, token=token)
 
 
-def _starter(root: Root) -> int:
-    """The nearest ancestor that starts ranks: between it and this process may be a shell of each
-    rank's own. Else the parent."""
-    process = parent = os.getppid()
+def starter(root: Root, process: int) -> int | None:
+    """The first of this process and its ancestors that starts ranks, if any: between it and a rank
+    may be a shell of the rank's own."""
     while process > 1:
-        status = read_text(root, f"proc/{process}/status") or ""
-        fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-        if fields.get("Name", "").strip() in {name[:_NAME] for name in _STARTERS}:
+        fields = status_of(root, process)
+        if fields.get("Name") in {name[:_NAME] for name in _STARTERS}:
             return process
-        above = fields.get("PPid", "0").strip()
-        process = int(above) if above.isdecimal() else 0
-    return parent
+        process = parent_in(fields)
+    return None
+
+
+def status_of(root: Root, process: int) -> dict[str, str]:
+    """What the kernel says of a process, by name; empty if there is none."""
+    status = read_text(root, f"proc/{process}/status") or ""
+    pairs = (line.split(":", 1) for line in status.splitlines() if ":" in line)
+    return {name: value.strip() for name, value in pairs}
+
+
+def parent_in(status: Mapping[str, str]) -> int:
+    """The parent's number; 0 if there is none."""
+    above = status.get("PPid", "")
+    return int(above) if above.isdecimal() else 0
+
+
+def crowd_of(launch: Launch) -> float:
+    """Ranks of this machine to a CPU, as far as that is known before they are here."""
+    return (launch.local_size or 1) / (os.cpu_count() or 1)
 
 
 def host_name(environment: Mapping[str, str] = os.environ) -> str:

@@ -3,11 +3,16 @@
 Every answer is waited for beside a look at all other links, so that the end of any rank is noticed
 while others are being asked. A rank that does not answer in time is asked for a sign of life, which
 a member gives whatever it is at: one that gives none is the culprit, not those that wait for it.
+
+The members watch rank 0 in the same way. While it waits for answers, it gives a sign of life to a
+member that asks for one. A clock may run only then, so all other signs come of themselves: between
+two questions, and from a thread while rank 0 has other work.
 """
 
 from __future__ import annotations
 
 import select
+import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -44,23 +49,15 @@ from .messages import (
     encode,
     hook,
 )
+from .patience import NO_SIGN, Patience
 
-PATIENCE, RATE = 30.0, 100e6
-"""An answer takes at most so long, and its bytes at this rate (bytes/s)."""
-SIGN_SECONDS = 2.0
-"""What a member has to give a sign of life."""
-SETTLE_SECONDS = 20.0
-"""What those have to answer that wait for a rank that is gone: longer than connections may be
-silent."""
-CROWDED = 8.0
-"""Where ranks share CPUs, all of this takes as many times as long as there are ranks to a CPU; at
-most so many."""
+BEAT_SECONDS = 1.0
+"""Interval of the signs of life that rank 0 gives of itself."""
 _A = TypeVar("_A")
 
 
 class Links:
-    """Links to all ranks, `ranks` by number. `doing` is what the run is at, in words; `crowd` is
-    the number of ranks to a CPU; `limit` (seconds) replaces the usual patience, if given. `lost` is
+    """Links to all ranks, `ranks` by number. `doing` is what the run is at, in words. `lost` is
     the rank that ended the run. Where it `goes_on` without a rank, other than 0, only those
     questions fail that ask one of those that are `gone`."""
 
@@ -70,9 +67,7 @@ class Links:
         self,
         channels: Mapping[int, Channel],
         ranks: Iterable[Rank],
-        *,
-        crowd: float = 1.0,
-        limit: float | None = None,
+        patience: Patience = Patience(),  # noqa: B008
     ) -> None:
         self.channels = dict(channels)
         self.ranks = {rank.number: rank for rank in ranks}
@@ -80,8 +75,11 @@ class Links:
         self.lost: RankLost | None = None
         self.gone: dict[int, RankLost] = {}
         self._broken_off = False
-        self._slow = min(max(crowd, 1.0), CROWDED)
-        self.limit = limit
+        self.patience = patience
+        self._speaking = threading.RLock()
+        """Held while rank 0 asks or tells something: a clock may run, and messages may not mix."""
+        self._next_signs = 0.0
+        self._closed = threading.Event()
         self._poller = select.poll()
         self._rank_of = {}
         for number, channel in self.channels.items():
@@ -131,14 +129,8 @@ class Links:
         if self.is_over:
             raise BackendError("ask the ranks", "the run is over")
         self.check_there(commands)
-        try:
-            # The member of this process last: it would keep the others from being asked.
-            for rank in sorted(commands, reverse=True):
-                self._send(rank, commands[rank])
-            replies = dict(sorted(self._gather(set(commands), self._patience(moved)).items()))
-        except BaseException:
-            self._broken_off = True  # an answer that nobody waits for would be taken for the next
-            raise
+        with self._speaking:
+            replies = self._exchange(commands, self.patience.of_answer(moved))
         self.check_there(commands)
         for rank, reply in replies.items():
             if isinstance(reply, Refused):
@@ -148,6 +140,43 @@ class Links:
             for rank, reply in replies.items()
             if isinstance(reply, Done)
         }
+
+    def _exchange(
+        self, commands: Mapping[int, Command], seconds: float
+    ) -> dict[int, Done | Refused]:
+        """The answers to these commands, by rank in order."""
+        try:
+            # The member of this process last: it would keep the others from being asked.
+            for rank in sorted(commands, reverse=True):
+                self._send(rank, commands[rank])
+            replies = self._gather(set(commands), seconds)
+        except BaseException:
+            self._broken_off = True  # an answer that nobody waits for would be taken for the next
+            raise
+        if time.monotonic() >= self._next_signs:
+            self._give_signs()
+        return dict(sorted(replies.items()))
+
+    def show_life(self) -> None:
+        """From here on until it is closed, all members hear at short intervals that rank 0 lives,
+        but for the time in which it waits for answers."""
+        threading.Thread(target=self._show_life, daemon=True).start()
+
+    def _show_life(self) -> None:
+        while not self._closed.wait(BEAT_SECONDS):
+            if self._speaking.acquire(blocking=False):
+                try:
+                    self._give_signs()
+                finally:
+                    self._speaking.release()
+
+    def _give_signs(self) -> None:
+        """To all others; one that reads nothing needs none."""
+        self._next_signs = time.monotonic() + BEAT_SECONDS
+        for rank, channel in self.channels.items():
+            with suppress(OSError):  # who is gone is noticed at the next question
+                if rank and channel.has_room:
+                    channel.send(encode(Pong()))
 
     def check_there(self, ranks: Iterable[int]) -> None:
         """Raises RankLost for the first of these ranks that is gone."""
@@ -161,19 +190,10 @@ class Links:
 
     def tell(self, command: Told | Doing) -> None:
         """A command without an answer, to all. Whoever is gone is noticed at the next question."""
-        for rank in self.all:
-            with suppress(OSError):
-                self.channels[rank].send(encode(command))
-
-    def _patience(self, moved: int) -> float:
-        if self.limit is not None:
-            return self.limit
-        return self._slow * (PATIENCE + moved / RATE)
-
-    @property
-    def _settling(self) -> float:
-        """What those have to answer that wait for a rank that is gone."""
-        return SETTLE_SECONDS if self.limit is None else self.limit + SIGN_SECONDS
+        with self._speaking:
+            for rank in self.all:
+                with suppress(OSError):
+                    self.channels[rank].send(encode(command))
 
     def _send(self, rank: int, command: Command) -> None:
         try:
@@ -191,7 +211,9 @@ class Links:
             for rank in self._readable(deadline - time.monotonic()):
                 reply = self._receive(rank, deadline)
                 if reply is None:
-                    deadline, asked = time.monotonic() + self._settling, False
+                    deadline, asked = time.monotonic() + self.patience.of_settling, False
+                elif isinstance(reply, Ping):
+                    self._send(rank, Pong())
                 elif isinstance(reply, Pong):
                     alive.add(rank)
                 elif rank in waiting:
@@ -200,17 +222,21 @@ class Links:
             if not waiting or time.monotonic() < deadline:
                 continue
             if asked:
-                silent = sorted(waiting - alive) or sorted(waiting)
-                how = "gives no sign of life" if waiting - alive else "is stuck"
-                for rank in silent if self.goes_on else silent[:1]:
-                    self._lose(rank, f"{how} after {seconds:.3g} s", "timeout")
-                deadline, asked = time.monotonic() + self._settling, False
+                self._lose_late(waiting, alive, seconds)
+                deadline, asked = time.monotonic() + self.patience.of_settling, False
                 alive.clear()
                 continue
             for rank in waiting:
                 self._send(rank, Ping())
-            deadline, asked = time.monotonic() + self._slow * SIGN_SECONDS, True
+            deadline, asked = time.monotonic() + self.patience.of_sign, True
         return replies
+
+    def _lose_late(self, waiting: set[int], alive: set[int], seconds: float) -> None:
+        """Those that have not answered in time: without a sign of life, if there are such."""
+        late = sorted(waiting - alive) or sorted(waiting)
+        how = NO_SIGN if waiting - alive else "is stuck"
+        for rank in late if self.goes_on else late[:1]:
+            self._lose(rank, f"{how} after {seconds:.3g} s", "timeout")
 
     def _readable(self, seconds: float) -> list[int]:
         """The ranks whose link has something to read, or is gone."""
@@ -219,7 +245,7 @@ class Links:
             return unread
         return [self._rank_of[at] for at, _ in self._poller.poll(max(0.0, seconds) * 1e3)]
 
-    def _receive(self, rank: int, deadline: float) -> Done | Refused | Pong | None:
+    def _receive(self, rank: int, deadline: float) -> Done | Refused | Ping | Pong | None:
         """What it says; null if it is gone, and the run goes on."""
         how: str
         kind: OutcomeKind
@@ -232,7 +258,7 @@ class Links:
         except msgspec.DecodeError as error:
             how, kind = f"sent an unreadable message ({error})", "call"
         else:
-            if isinstance(reply, (Done, Refused, Pong)):
+            if isinstance(reply, (Done, Refused, Ping, Pong)):
                 return reply
             how, kind = "connected again", "call"
             if isinstance(reply, Broke):
@@ -274,9 +300,11 @@ class Links:
 
     def close(self) -> None:
         """Lets all members leave: that of this process last, for it then waits for the others."""
-        for rank in reversed(self.all):
-            with suppress(OSError):
-                self.channels[rank].send(encode(End(self.is_over)))
+        self._closed.set()
+        with self._speaking:
+            for rank in reversed(self.all):
+                with suppress(OSError):
+                    self.channels[rank].send(encode(End(self.is_over)))
 
     def await_ends(self, seconds: float) -> None:
         """Waits until the other ranks have ended, at most this long: a launcher ends those that are

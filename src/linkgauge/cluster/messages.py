@@ -20,7 +20,7 @@ from linkgauge.model.result import Placement
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Operation, Transfer
 
-PROTOCOL = 1
+PROTOCOL = 2
 """The version of these messages: ranks understand each other's cards whatever theirs is."""
 
 
@@ -243,7 +243,12 @@ class Enter(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ping(msgspec.Struct, frozen=True, tag=True):
-    """Answered at once by `Pong`, whatever else the member does."""
+    """Answered at once by `Pong`, whatever else the member does. Rank 0 hears it from a member that
+    has heard nothing of it for too long."""
+
+
+class Pong(msgspec.Struct, frozen=True, tag=True):
+    """A sign of life: the answer to `Ping`; rank 0 gives it unasked, too. No answer."""
 
 
 class End(msgspec.Struct, frozen=True, tag=True):
@@ -255,7 +260,7 @@ class End(msgspec.Struct, frozen=True, tag=True):
 Command = (
     Told | Doing | Open | Hold | Look | Clock | Virtual | Refuses | Remarks | Allocate | Free
     | Fill | Mismatch | Checksum | Token | Reach | Prepare | Arm | Begin | Iterate | Check | Close
-    | Enter | Ping | End
+    | Enter | Ping | Pong | End
 )  # fmt: skip
 
 
@@ -272,11 +277,7 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     reason: Reason
 
 
-class Pong(msgspec.Struct, frozen=True, tag=True):
-    """An answer to `Ping`."""
-
-
-Reply = Card | Done | Refused | Broke | Pong
+Reply = Card | Done | Refused | Broke | Ping | Pong
 
 encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
 hook = decode_hook()

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from linkgauge.engine.interrupts import ENDING
@@ -16,11 +16,12 @@ from linkgauge.engine.request import RunRequest
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import LostRank, RankLost
 
-from .agent import Agent
+from .agent import ENDED, Agent
 from .gathering import LEAVE_SECONDS, serve_as_rank
-from .heir import add_loss, keep_loss
+from .heir import add_loss, keep_loss, stopped
 from .launch import Launch
 from .links import lost_rank
+from .started import Processes
 from .wire import is_first
 from .world import leave
 
@@ -28,6 +29,8 @@ LOST_EXIT = 3
 """Exit code of a rank whose run ended with another rank."""
 HEIR_SECONDS = 2.0
 """What the other ranks give the one that writes down that rank 0 is gone."""
+AGAIN_SECONDS = 0.1
+"""Interval at which it looks whether they have ended."""
 
 
 def take_part(launch: Launch, request: RunRequest) -> int:
@@ -35,12 +38,12 @@ def take_part(launch: Launch, request: RunRequest) -> int:
     for number in ENDING:  # which a terminal or a batch system sends to all: rank 0 ends the run
         signal.signal(number, signal.SIG_IGN)
 
-    def left(agent: Agent, of_another: bool) -> None:
+    def left(agent: Agent, how: str | None) -> None:
         """Ends this process, at whatever it is."""
         code = LOST_EXIT
         try:
-            if not of_another:
-                code = _of_first(launch, request, agent)
+            if how is not None:
+                code = _of_first(launch, request, agent, how)
         finally:
             os._exit(code)
 
@@ -60,11 +63,11 @@ def take_part(launch: Launch, request: RunRequest) -> int:
     return 0  # MPICH tells its launcher that all is well as the process ends
 
 
-def _of_first(launch: Launch, request: RunRequest, agent: Agent) -> int:
+def _of_first(launch: Launch, request: RunRequest, agent: Agent, how: str) -> int:
     """Rank 0 is gone. Returns the exit code."""
     known = agent.introduction
     first, journal = (known.first, known.journal) if known else (None, None)
-    return _write_down(launch, request, journal, lost_rank(first, 0, "ended", agent.doing))
+    return _write_down(launch, request, journal, lost_rank(first, 0, how, agent.doing))
 
 
 def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: LostRank) -> int:
@@ -73,14 +76,37 @@ def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: Los
     if mark is None:
         time.sleep(HEIR_SECONDS)
         return LOST_EXIT
-    with closing(mark):
+    with closing(mark), ExitStack() as until_the_end:
         print(f"linkgauge: {lost}", file=sys.stderr, flush=True)
+        is_stopped = until_the_end.enter_context(stopped(_silent(launch, lost)))
         try:
             if kept is None:
                 keep_loss(request, lost)
             else:
-                add_loss(Path(kept), lost)
+                add_loss(Path(kept), lost, by_force=is_stopped)
         except LinkgaugeError as error:
             print(f"linkgauge: {error}", file=sys.stderr, flush=True)
         time.sleep(HEIR_SECONDS)
+        if is_stopped:
+            _await_others(launch)
     return LOST_EXIT
+
+
+def _silent(launch: Launch, lost: LostRank) -> int | None:
+    """The process of a rank 0 that is silent, if it is on this machine: elsewhere, or in another
+    container, its number is another process's. Where a network lies between, that may be to blame,
+    unless the process is stopped."""
+    if lost.how == ENDED or lost.process is None:
+        return None
+    processes = Processes(launch)
+    if processes.rank_of(lost.process) != 0:
+        return None
+    return lost.process if launch.by_name or processes.is_stopped(lost.process) else None
+
+
+def _await_others(launch: Launch) -> None:
+    """A launcher may end all of them as soon as rank 0 is killed: gives them some seconds to end by
+    themselves."""
+    processes, deadline = Processes(launch), time.monotonic() + LEAVE_SECONDS
+    while processes.living().keys() - {0, launch.rank} and time.monotonic() < deadline:
+        time.sleep(AGAIN_SECONDS)

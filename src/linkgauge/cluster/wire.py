@@ -8,6 +8,7 @@ import secrets
 import socket
 import struct
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from linkgauge.model.errors import InputError, LinkgaugeError
@@ -50,8 +51,10 @@ def listen_here(launch: Launch) -> socket.socket:
     return listening
 
 
-def connect_here(launch: Launch, seconds: float) -> socket.socket:
-    """Raises NotReached if rank 0 is not there in time."""
+def connect_here(
+    launch: Launch, seconds: float, look: Callable[[], None] = lambda: None
+) -> socket.socket:
+    """Raises NotReached if rank 0 is not there in time, and what `look` raises meanwhile."""
     deadline = time.monotonic() + seconds
     while True:
         connecting = socket.socket(socket.AF_UNIX)
@@ -65,6 +68,7 @@ def connect_here(launch: Launch, seconds: float) -> socket.socket:
             connecting.close()  # another user took the name
         if time.monotonic() > deadline:
             raise NotReached(f"did not appear within {seconds:g} s")
+        look()
         time.sleep(AGAIN_SECONDS)
 
 
@@ -87,8 +91,11 @@ def listen_at(first: str) -> socket.socket:
         raise InputError(f"rank 0 cannot listen at {first}: {said}") from error
 
 
-def connect_at(first: str, seconds: float) -> socket.socket:
-    """Rank 0 may start later than this. Raises NotReached if it is not there in time."""
+def connect_at(
+    first: str, seconds: float, look: Callable[[], None] = lambda: None
+) -> socket.socket:
+    """Rank 0 may start later than this. Raises NotReached if it is not there in time, and what
+    `look` raises meanwhile."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -96,6 +103,7 @@ def connect_at(first: str, seconds: float) -> socket.socket:
         except NotReached:
             if time.monotonic() > deadline:
                 raise
+        look()
         time.sleep(AGAIN_SECONDS)
 
 

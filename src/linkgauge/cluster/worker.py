@@ -47,7 +47,7 @@ class ClusterWorker:
         self._settings = settings
         self._gathering = gathering
         self.links = gathering.links
-        self.links.limit = settings.timeout
+        self.links.patience = self.links.patience._replace(limit=settings.timeout)
         self._worker = LocalWorker(settings, self._enter)
         self._machine: Machine | None = None
 

@@ -31,6 +31,13 @@ class Channel:
         """Whether a part of a message is here that `poll` of the socket does not show."""
         return bool(self._unread)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a short message can be sent without waiting for the other end to read."""
+        writing = select.poll()
+        writing.register(self.socket, select.POLLOUT)
+        return bool(writing.poll(0))
+
     def send(self, message: bytes) -> None:
         """Raises OSError if the other end is gone."""
         self.socket.sendall(_LENGTH.pack(len(message)) + message)

@@ -146,14 +146,17 @@ class Journal:
         return cls(path, file)
 
     @classmethod
-    def reopen(cls, path: Path, take: Callable[[Iterator[Record]], Taken]) -> tuple[Journal, Taken]:
+    def reopen(
+        cls, path: Path, take: Callable[[Iterator[Record]], Taken], *, by_force: bool = False
+    ) -> tuple[Journal, Taken]:
         """Resumes after the last whole record and truncates what follows; `take` is given the
         records one by one. Raises InputError if there is no journal, Busy while another process
-        writes it."""
+        has it locked, unless it is opened `by_force`: the other one can then write no more."""
         try:
             with ExitStack() as undo:
                 file = undo.enter_context(path.open("r+b"))
-                _hold(file, path)
+                if not by_force:
+                    _hold(file, path)
                 lines = _WholeLines(file)
                 taken = take(records_in(lines))
                 file.truncate(lines.end)
@@ -168,6 +171,9 @@ class Journal:
 
     def append(self, record: Record) -> None:
         try:
+            if os.fstat(self._file.fileno()).st_size != self._file.tell():
+                self._is_broken = True
+                raise ResultsError(f"cannot write {self._path}: another process has ended the run")
             self._file.write(_line(record))
             self._file.flush()
             if time.monotonic() - self._synced >= SYNC_SECONDS:
