@@ -21,6 +21,7 @@ exec {sys.executable} "$@"
 PIP = """#!/bin/sh
 echo "$@" >>"$CALLS"
 case "$*" in *"$REFUSED"*) [ -n "$REFUSED" ] && { echo "ERROR: no $REFUSED here"; exit 1; } ;; esac
+case "$*" in *"$SLOW"*) [ -n "$SLOW" ] && sleep 0.5 ;; esac
 echo noise of pip
 """
 
@@ -33,17 +34,23 @@ def executable(path, text):
 
 
 @pytest.fixture
-def set_up(tmp_path):
-    """Runs the script on an environment whose pip only notes what it is asked for."""
+def tree(tmp_path):
+    """A checkout with an environment whose pip only notes what it is asked for."""
     tree = tmp_path / "tree"
     shutil.copytree(ROOT / "tools", tree / "tools")
     shutil.copy(ROOT / "pyproject.toml", tree)
     executable(tree / ".venv/bin/python", PIP)
+    return tree
+
+
+@pytest.fixture
+def set_up(tree, tmp_path):
+    """Runs the script in that checkout."""
     calls = tmp_path / "calls"
     calls.touch()
 
     def run(*more, **environment):
-        variables = {"REFUSED": "", "CUDA": "", **environment, "CALLS": str(calls)}
+        variables = {"REFUSED": "", "SLOW": "", "CUDA": "", **environment, "CALLS": str(calls)}
         done = subprocess.run(
             [tree / "tools/set-up", ".venv", *more], capture_output=True, text=True, timeout=60,
             env=os.environ | {"PYTHON": str(executable(tmp_path / "python", PYTHON))} | variables,
@@ -67,6 +74,28 @@ def test_each_step_is_a_line_with_what_is_installed_and_how_long_it_takes(set_up
         assert needed in calls
     assert calls.splitlines()[-1].endswith("--no-build-isolation --no-deps --editable .")
     assert "pytest" not in calls
+
+
+def test_a_long_step_prints_dots_and_nothing_of_it_goes_on_when_it_has_ended(set_up, tree):
+    script = tree / "tools/set-up"
+    text = script.read_text()
+    assert text.count("-t 10 ") == 1
+    script.write_text(text.replace("-t 10 ", "-t 0.1 "))
+    code, printed, _ = set_up(SLOW="--editable")
+    assert code == 0, printed
+    assert re.fullmatch(
+        r"  native module, .+ \(about 60 s\) \.{2,}done: \d+ s", printed.splitlines()[-1]
+    )
+
+
+def test_steps_that_end_at_once_never_lose_how_they_ended(set_up):
+    """A job in the background is lost where its number is given to the next process."""
+    for _ in range(10):
+        code, printed, _ = set_up(REFUSED="--editable")
+        assert code == 2, printed
+        assert "wait_for" not in printed
+    lines = (ROOT / "tools/set-up").read_text().splitlines()
+    assert not [line for line in lines if re.search(r"[^&>]&$", line)]
 
 
 def test_what_tests_need_comes_with_dev(set_up):
