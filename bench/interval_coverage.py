@@ -81,7 +81,7 @@ def formed_again(run: Run) -> dict[Cell, Taken]:
         for cell, one in zip(cells, estimates(visits), strict=True):
             if one is not None:
                 key = result.benchmark, cell.row, cell.column
-                again[key] = Taken(math.exp(one.log), *one.interval())
+                again[key] = Taken(one.figure, *one.interval())
     return again
 
 

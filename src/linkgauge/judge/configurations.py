@@ -205,14 +205,14 @@ def _of_visits(runs: Sequence[_Measured]) -> Estimate | None:
     if run.interval is None or min(run.figure, *run.interval) <= 0:
         return None
     low, high = map(math.log, run.interval)
-    return Estimate(math.log(run.figure), low, high, run.degrees, 1)
+    return Estimate(run.figure, low, high, run.degrees, 1)
 
 
 def _against_first(
     taken: Sequence[Sequence[_Measured]], known: Sequence[Estimate | None]
 ) -> Iterator[Figure | None]:
     medians = [
-        math.exp(estimate.log) if estimate else median(run.figure for run in runs) if runs else None
+        estimate.figure if estimate else median(run.figure for run in runs) if runs else None
         for runs, estimate in zip(taken, known, strict=True)
     ]
     for at, (runs, middle, estimate) in enumerate(zip(taken, medians, known, strict=True)):

@@ -22,13 +22,14 @@ from __future__ import annotations
 import math
 import statistics
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import accumulate
 
 import msgspec
 
 from .statistics import deviation
+from .student import exceeds
 
 VisitSamples = Sequence[Sequence[float]]
 """The samples of a cell, visit by visit; none is empty."""
@@ -42,6 +43,9 @@ _F_STRICT = (math.inf, 999.0, 141.1, 53.4, 29.8, 20.0, 15.0, 12.0, 10.1, 8.75)
 """99.9 % of F: a cell whose few visits agree by chance must not pass for a quiet one."""
 _SAME = 1 + 1e-9
 """Tolerance, so that rounding does not exclude a cell from its own pool."""
+_CERTAIN = 0.01
+"""Where the variance that the others show would make a cell as noisy as it is less often than this,
+it is not like them."""
 _MEDIAN = math.pi / 2
 """Variance of a normal sample's median, as a multiple of that of its mean, for many samples."""
 _CHANCE = 4
@@ -59,18 +63,23 @@ lies."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A cell's headline figure and its interval, as logarithms: the variation between visits is
+    """A cell's headline figure, and its interval as logarithms: the variation between visits is
     estimated with `degrees` degrees of freedom, from the visits of `alike` cells."""
 
-    log: float
+    figure: float
     low: float
     high: float
     degrees: int
     alike: int
 
+    @property
+    def log(self) -> float:
+        return math.log(self.figure)
+
     def interval(self) -> tuple[float, float]:
-        """The range that another run's median falls into with `COVERAGE`, in the samples' unit."""
-        return math.exp(self.low), math.exp(self.high)
+        """The range that another run's median falls into with `COVERAGE`, in the samples' unit. It
+        holds the figure: rounding cannot leave it outside."""
+        return min(math.exp(self.low), self.figure), max(math.exp(self.high), self.figure)
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -85,13 +94,34 @@ class Difference(msgspec.Struct, frozen=True):
         return not self.low <= 1 <= self.high
 
 
-class _Spread(msgspec.Struct, frozen=True, order=True):
-    """Variance of the means of a cell's visits, the part of it due to the scatter of samples, and
-    its degrees of freedom."""
+class _Spread(msgspec.Struct, frozen=True):
+    """The variance `between` the means of a cell's visits, with its degrees of freedom (None and 0:
+    there is one visit), the variance of a single sample within its visit (None: no visit has two),
+    and the `share` of it that a visit's mean has."""
+
+    between: float | None
+    degrees: int
+    scatter: float | None
+    share: float
+
+    @property
+    def error(self) -> float:
+        """The square of the standard error that the cell's own visits, else its samples, show."""
+        if self.between is not None:
+            return self.between * _median_factor(self.degrees + 1)
+        return (self.scatter or 0.0) * self.share
+
+
+class _Pooled(msgspec.Struct, frozen=True):
+    """What alike cells show together: the variance `between` visits' means, with its degrees of
+    freedom, the part of it that is `within` visits, the variance of a single sample (None: no visit
+    of any cell has two), and the number of cells."""
 
     between: float
     within: float
+    scatter: float | None
     degrees: int
+    alike: int
 
 
 def student(degrees: int) -> float:
@@ -107,60 +137,92 @@ def student(degrees: int) -> float:
 def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
     """The estimate of each of these alike cells, from its visits; None if no variance is known (no
     cell has two visits) or a figure is not above 0."""
-    logs = [_logs(cell) for cell in cells]
-    spread = [_spread(own) for own in logs]
-    pools = _Pools([each for each in spread if each.degrees])
+    spread = [_spread(own) if own else None for own in map(_logs, cells)]
+    pools = _Pools([each for each in spread if each])
     return [
-        _estimate(own, each, *pools.of(each)) if own else None
-        for own, each in zip(logs, spread, strict=True)
+        None if own is None else _estimate(cell, own, pools.of(own))
+        for cell, own in zip(cells, spread, strict=True)
     ]
 
 
-def _estimate(visits: VisitSamples, own: _Spread, pooled: _Spread, alike: int) -> Estimate | None:
-    if not pooled.degrees:
+def _estimate(cell: VisitSamples, own: _Spread, pooled: _Pooled | None) -> Estimate | None:
+    if pooled is None:
         return None
-    middle = statistics.median([sample for visit in visits for sample in visit])
+    visits = [[math.log(sample) for sample in visit] for visit in cell]
+    figure = statistics.median([sample for visit in cell for sample in visit])
+    middle = math.log(figure)
     excess = max(0.0, pooled.between - _BIAS * pooled.within)
     t = student(pooled.degrees)
     between = t * math.sqrt(_median_factor(len(visits)) * excess)
     # Samples are compared with the differences between visits removed, except the part of them that
     # the scatter of samples alone may cause.
     apart = max(0.0, 1 - _CHANCE * pooled.within / pooled.between) if pooled.between else 0.0
-    below, above = (
-        _of_samples(visits, middle, apart) or (t * math.sqrt(own.within / len(visits)),) * 2
-    )
-    # Visits that fall into two groups are not normal: the order of all samples sets a lower bound.
-    least = _of_samples(visits, middle, 0.0) or (0.0, 0.0)
+    # Where no visit has two samples, the variance between visits includes that of samples.
+    single = own.scatter if pooled.scatter is None else pooled.scatter
+    scatter = t * math.sqrt((single or 0.0) * _median_factor(sum(map(len, visits))))
+    below, above = _of_samples(visits, middle, apart) or (scatter, scatter)
+    # Visits that fall into two groups are not normal: the order of all samples sets a lower bound;
+    # of too few for that, their standard error, however quiet the alike cells are.
+    least = _of_samples(visits, middle, 0.0) or (math.sqrt(own.error),) * 2
     low, high = max(math.hypot(below, between), least[0]), max(math.hypot(above, between), least[1])
-    return Estimate(middle, middle - low, middle + high, pooled.degrees, alike)
+    return Estimate(figure, middle - low, middle + high, pooled.degrees, pooled.alike)
 
 
 class _Pools:
-    """Spreads in order of variance, to pool those that are alike."""
+    """Spreads in order of variance, to pool those that are alike. A cell of one visit has no
+    variance between visits, and those of one sample a visit none within them: neither counts as
+    0."""
 
     def __init__(self, spread: Sequence[_Spread]) -> None:
-        ordered = sorted(spread)
-        self._variances = [each.between for each in ordered]
-        self._between = [0.0, *accumulate(each.between * each.degrees for each in ordered)]
-        self._within = [0.0, *accumulate(each.within * each.degrees for each in ordered)]
-        self._degrees = [0, *accumulate(each.degrees for each in ordered)]
+        known = [(each.between, each) for each in spread if each.between is not None]
+        known.sort(key=lambda one: one[0])
+        self._variances = [between for between, _ in known]
+        self._between = _sums(between * each.degrees for between, each in known)
+        self._shares = _sums(each.share * each.degrees for _, each in known)
+        self._degrees = _sums(each.degrees for _, each in known)
+        scatters = [(each.scatter, each.degrees) for _, each in known]
+        self._scatter = _sums((scatter or 0.0) * degrees for scatter, degrees in scatters)
+        self._sampled = _sums(0 if scatter is None else degrees for scatter, degrees in scatters)
 
-    def of(self, own: _Spread) -> tuple[_Spread, int]:
-        """The spread pooled with all that are alike, or with all if a cell has none of its own; and
-        the number of cells pooled. A noisier cell is left out only if that is beyond doubt."""
+    def of(self, own: _Spread) -> _Pooled | None:
+        """What all cells show that are like this one, or all cells if it shows no variance itself.
+        A noisier cell is left out only if that is beyond doubt. None if nothing is known."""
         low, high = 0, len(self._variances)
-        if own.degrees:
+        if own.between is not None:
             at = min(own.degrees, len(_F)) - 1
             if _F[at] < math.inf:
                 low = bisect_left(self._variances, own.between / (_F[at] * _SAME))
                 high = bisect_right(self._variances, own.between * _F_STRICT[at] * _SAME)
+            low = self._without_quieter(own.between, own.degrees, low, high)
         degrees = self._degrees[high] - self._degrees[low]
         if not degrees:
-            return _Spread(0.0, 0.0, 0), 0
-        between, within = (
-            max(0.0, sums[high] - sums[low]) / degrees for sums in (self._between, self._within)
+            return None
+        between, shares, scatter, sampled = (
+            max(0.0, sums[high] - sums[low])
+            for sums in (self._between, self._shares, self._scatter, self._sampled)
         )
-        return _Spread(between, within, degrees), high - low
+        single = scatter / sampled if sampled else None
+        within = (single or 0.0) * shares / degrees
+        return _Pooled(between / degrees, within, single, int(degrees), high - low)
+
+    def _without_quieter(self, own: float, degrees: int, low: int, high: int) -> int:
+        """From where on the cells together are as noisy as this one: few quiet ones may be like it
+        where many are not."""
+
+        def is_like(first: int) -> bool:
+            rest = self._degrees[high] - self._degrees[first] - degrees
+            between = self._between[high] - self._between[first] - own * degrees
+            if rest <= 0 or own * rest <= between:
+                return True
+            ratio = own * rest / between if between > 0 else math.inf
+            return exceeds(ratio, degrees, int(rest)) >= _CERTAIN
+
+        return bisect_left(range(high), True, low, bisect_left(self._variances, own), key=is_like)
+
+
+def _sums(values: Iterable[float]) -> list[float]:
+    """Those of the first 0, 1, 2 … values."""
+    return [0.0, *accumulate(values)]
 
 
 def difference(first: VisitSamples, second: VisitSamples) -> Difference | None:
@@ -183,16 +245,15 @@ def _logs(samples: VisitSamples) -> VisitSamples | None:
     return [[math.log(sample) for sample in visit] for visit in samples]
 
 
-def _spread(visits: VisitSamples | None) -> _Spread:
-    if visits is None:
-        return _Spread(0.0, 0.0, 0)
+def _spread(visits: VisitSamples) -> _Spread:
     tamed = _tamed(visits)
     means = [statistics.fmean(visit) for visit in tamed]
-    between = deviation(means) ** 2 if len(means) > 1 else 0.0
+    between = deviation(means) ** 2 if len(means) > 1 else None
     several = [visit for visit in tamed if len(visit) > 1]
     degrees = sum(len(visit) - 1 for visit in several)
-    scatter = sum(deviation(v) ** 2 / len(v) * (len(v) - 1) for v in several)
-    return _Spread(between, scatter / degrees if degrees else 0.0, len(means) - 1)
+    squares = sum(deviation(visit) ** 2 * (len(visit) - 1) for visit in several)
+    share = statistics.fmean(1 / len(visit) for visit in tamed)
+    return _Spread(between, len(means) - 1, squares / degrees if degrees else None, share)
 
 
 def _tamed(visits: VisitSamples) -> VisitSamples:

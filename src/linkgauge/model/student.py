@@ -29,6 +29,12 @@ def two_sided(t: float, degrees: float) -> float:
     return _beta(degrees / 2, 0.5, degrees / (degrees + t * t))
 
 
+def exceeds(ratio: float, degrees: int, others: int) -> float:
+    """The probability that the ratio of two estimates of one variance, of `degrees` and of `others`
+    degrees of freedom, is at least `ratio`: F's upper tail (Abramowitz and Stegun, 26.6.2)."""
+    return _beta(others / 2, degrees / 2, others / (others + degrees * ratio))
+
+
 @lru_cache(maxsize=4096)
 def critical(p: float, degrees: float) -> float:
     """The t that |T| exceeds with probability p."""
