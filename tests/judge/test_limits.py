@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fakes import device, machine
-from linkgauge.judge.limit_checks import apply, refuse_unmatched
+from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatched
 from linkgauge.judge.limits import Bound, parse_bound, parse_limits, read_limits
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import InputError, NotationError
@@ -221,7 +221,7 @@ def test_only_what_fits_is_limited():
     ("benchmark: host_*, limit: ≤ 5 us",
      "≤ 5 us does not fit host_to_device_memcpy_ce, measured in GB/s"),
     ("device: Fake Card X2, limit: ≥ 5 GB/s",
-     "no device of host_to_device_memcpy_ce matches 'Fake Card X2': did you mean Fake Card X1?"),
+     "no device matches 'Fake Card X2': did you mean Fake Card X1?"),
 ])  # fmt: skip
 def test_a_limit_that_fits_nothing_is_refused_with_what_comes_nearest(limit, said):
     with pytest.raises(InputError) as caught:
@@ -236,6 +236,13 @@ UNIT_LIMITS = [
     ("FLOP/s", "higher", "≥ 2 GFLOP/s"), ("1 (hidden)", "higher", "≥ 200 %"),
     ("tokens/s", "higher", "≥ 2e9 tokens/s"), ("requests/s", "higher", "≥ 2e9 requests/s"),
 ]  # fmt: skip
+
+
+def test_a_file_may_have_limits_of_other_models_as_long_as_any_fits():
+    text = "limits: [{device: Other*, limit: ≥ 5 GB/s}, {device: Fake*, limit: ≥ 5 GB/s}]"
+    run, limits = run_of(1e9), parse_limits(text)
+    refuse_unmatched(run.results, run.machine, limits)
+    assert of_other_models(run.results, run.machine, limits) == limits[:1]
 
 
 @pytest.mark.parametrize(("unit", "better", "limit"), UNIT_LIMITS)

@@ -45,36 +45,48 @@ def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
     return replace(run, results=tuple(_limited(each, limits, models) for each in run.results))
 
 
-def refuse_unmatched(sheets: Sheets, machine: Machine, limits: Iterable[Limit]) -> None:
-    """Raises InputError for a limit that fits none of what was measured, or will be, with the names
-    that come nearest to what it asks for."""
-    models = _Models(machine)
+def refuse_unmatched(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -> None:
+    """Raises InputError, with the names that come nearest, for a limit whose benchmark or unit fits
+    none of what was measured, or will be; and where all limits are of other models of devices: one
+    file may be for several models."""
     for limit in limits:
         named = [sheet for sheet in sheets if fnmatchcase(sheet.benchmark, limit.benchmark)]
-        fitting = [sheet for sheet in named if _fits(limit, sheet.unit)]
-        if any(models.fit(cell.places, limit) for sheet in fitting for cell in sheet.cells):
-            continue
-        raise InputError(f"{limit.where}: {_why_not(limit, sheets, named, fitting, models)}")
+        if not named:
+            raise InputError(f"{limit.where}: {_unknown(limit.benchmark, sheets)}")
+        if not any(_fits(limit, sheet.unit) for sheet in named):
+            units = _listed(unit_of(sheet.unit).shown for sheet in named)
+            names = _listed(sheet.benchmark for sheet in named)
+            raise InputError(
+                f"{limit.where}: {limit.text} does not fit {names}, measured in {units}"
+            )
+    others = of_other_models(sheets, machine, limits)
+    if others and len(others) == len(limits):
+        near = _near(others[0].device, _Models(machine).names)
+        raise InputError(f"{others[0].where}: no device matches {others[0].device!r}: {near}")
 
 
-def _why_not(limit: Limit, sheets: Sheets, named: Sheets, fitting: Sheets, models: _Models) -> str:
-    """Why the limit fits nothing, and what comes nearest."""
-    if not named:
-        known = [name for name in CATALOG if fnmatchcase(name, limit.benchmark)]
-        if known:
-            return f"this run does not measure {_listed(known)}: limit only what it measures"
-        measured = dict.fromkeys(sheet.benchmark for sheet in sheets)
-        return (
-            f"no benchmark matches {limit.benchmark!r}: {_near(limit.benchmark, measured, CATALOG)}"
+def of_other_models(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    """The limits that fit no device that takes part."""
+    models = _Models(machine)
+    return tuple(
+        limit
+        for limit in limits
+        if not any(
+            models.fit(cell.places, limit)
+            for sheet in sheets
+            if fnmatchcase(sheet.benchmark, limit.benchmark) and _fits(limit, sheet.unit)
+            for cell in sheet.cells
         )
-    if not fitting:
-        units = _listed(dict.fromkeys(unit_of(sheet.unit).shown for sheet in named))
-        names = _listed(dict.fromkeys(sheet.benchmark for sheet in named))
-        return f"{limit.text} does not fit {names}, measured in {units}"
-    return (
-        f"no device of {_listed(dict.fromkeys(s.benchmark for s in fitting))} matches "
-        f"{limit.device!r}: {_near(limit.device, models.names)}"
     )
+
+
+def _unknown(pattern: str, sheets: Sheets) -> str:
+    """What comes nearest to a benchmark that is not measured."""
+    known = [name for name in CATALOG if fnmatchcase(name, pattern)]
+    if known:
+        return f"this run does not measure {_listed(known)}: limit only what it measures"
+    near = _near(pattern, dict.fromkeys(sheet.benchmark for sheet in sheets), CATALOG)
+    return f"no benchmark matches {pattern!r}: {near}"
 
 
 def _near(pattern: str, names: Iterable[str], others: Iterable[str] = ()) -> str:
@@ -85,7 +97,7 @@ def _near(pattern: str, names: Iterable[str], others: Iterable[str] = ()) -> str
 
 
 def _listed(names: Iterable[str]) -> str:
-    every = list(names)
+    every = list(dict.fromkeys(names))
     return ", ".join(every[:_NAMES]) + (" …" if len(every) > _NAMES else "")
 
 

@@ -18,7 +18,7 @@ from linkgauge.backends.protocol import Tried
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.visits import CellAt
-from linkgauge.judge.limit_checks import apply, refuse_unmatched
+from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatched
 from linkgauge.judge.limits import Limit
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
 from linkgauge.judge.thresholds import Objection, hold_run
@@ -240,6 +240,8 @@ def _remark_lines(
     if run.profiler_files:
         files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
         yield Hanging(Text(files), 4)
+    for limit in of_other_models(run.results, run.machine, display.limits):
+        yield Hanging(Text(f"note: the limit at {limit.where} is of other devices"), 4)
     yield from _finding_lines(run, outcome, folder)
 
 
