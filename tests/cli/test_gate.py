@@ -65,7 +65,7 @@ def test_a_baseline_file_stands_for_its_runs(kept, tmp_path):
     assert done.returncode == 0
     assert "baseline of 5 runs, 2 cells" in done.stdout
     assert len(read_baseline(tmp_path / "baseline.json").runs) == 5
-    assert len(read_limits(tmp_path / "limits.yml")) == 1
+    assert len(read_limits(tmp_path / "limits.yml")) == 2
     after = ("--baseline", "baseline.json", "--current", "results/card/after")
     assert linkgauge("gate", *after).returncode == 1
     limited = linkgauge("gate", *after, "--limits", "limits.yml", "--json")

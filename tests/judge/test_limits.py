@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fakes import device, machine
-from linkgauge.judge.limits import Bound, apply, parse_bound, parse_limits, read_limits, unused
+from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatched
+from linkgauge.judge.limits import Bound, parse_bound, parse_limits, read_limits
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Unjudged
@@ -14,6 +16,7 @@ from linkgauge.model.result import CellResult, Expected, Result, Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
+from linkgauge.model.units import UNITS
 
 
 def run_of(figure, *, name="host_to_device_memcpy_ce", unit="B/s",
@@ -34,6 +37,11 @@ def limited(run, *limits):
     text = "limits:\n" + "".join(f"- {{{limit}}}\n" for limit in limits)
     (result,) = apply(run, parse_limits(text)).results
     return result
+
+
+def refused(run, limit):
+    """Raises if the limit fits nothing."""
+    refuse_unmatched(run.results, run.machine, parse_limits(f"limits: [{{{limit}}}]"))
 
 
 @pytest.mark.parametrize(
@@ -195,12 +203,97 @@ def test_only_what_fits_is_limited():
     for limit in ("device: Other*, limit: ≥ 50 GB/s", "benchmark: device_*, limit: ≥ 50 GB/s",
                   "device: Test CPU, limit: ≥ 50 GB/s"):  # fmt: skip
         assert limited(run, limit) == run.results[0]
-        assert len(unused(run, parse_limits(f"limits: [{{{limit}}}]"))) == 1
+        with pytest.raises(InputError, match=r"limits.yml line 1: "):
+            refused(run, limit)
     for limit in ("device: Fake*, limit: ≥ 50 GB/s", "benchmark: host_*_ce, limit: ≥ 50 GB/s"):
         assert limited(run, limit).status == "fail"
-        assert unused(run, parse_limits(f"limits: [{{{limit}}}]")) == ()
+        refused(run, limit)
     host = run_of(1e9, transfers="host:0 -> host:0 by cpu")
     assert limited(host, "device: Test CPU, limit: ≥ 50 GB/s").status == "fail"
+
+
+@pytest.mark.parametrize(("limit", "said"), [
+    ("benchmark: hots_to_device_memcpy_ce, limit: ≥ 50 GB/s",
+     "no benchmark matches 'hots_to_device_memcpy_ce': did you mean host_to_device_memcpy_ce?"),
+    ("benchmark: hots_to_*, limit: ≥ 50 GB/s", "no benchmark matches 'hots_to_*': "),
+    ("benchmark: all_reduce, limit: ≥ 460 GB/s",
+     "this run does not measure all_reduce: limit only what it measures"),
+    ("benchmark: host_*, limit: ≤ 5 us",
+     "≤ 5 us does not fit host_to_device_memcpy_ce, measured in GB/s"),
+    ("device: Fake Card X2, limit: ≥ 5 GB/s",
+     "no device matches 'Fake Card X2': did you mean Fake Card X1?"),
+])  # fmt: skip
+def test_a_limit_that_fits_nothing_is_refused_with_what_comes_nearest(limit, said):
+    with pytest.raises(InputError) as caught:
+        refused(run_of(1e9), limit)
+    assert str(caught.value).startswith(f"limits.yml line 1: {said}")
+
+
+UNIT_LIMITS = [
+    ("B/s", "higher", "≥ 2 GB/s"), ("B/s (STREAM)", "higher", "≥ 2 GB/s"),
+    ("s", "lower", "≤ 500 ms"), ("s (collective)", "lower", "≤ 500 ms"),
+    ("s (step)", "lower", "≤ 500 ms"), ("1/s", "higher", "≥ 2e9 events/s"),
+    ("FLOP/s", "higher", "≥ 2 GFLOP/s"), ("1 (hidden)", "higher", "≥ 200 %"),
+    ("tokens/s", "higher", "≥ 2e9 tokens/s"), ("requests/s", "higher", "≥ 2e9 requests/s"),
+]  # fmt: skip
+
+
+def test_a_file_may_have_limits_of_other_models_as_long_as_any_fits():
+    text = "limits: [{device: Other*, limit: ≥ 5 GB/s}, {device: Fake*, limit: ≥ 5 GB/s}]"
+    run, limits = run_of(1e9), parse_limits(text)
+    refuse_unmatched(run.results, run.machine, limits)
+    assert of_other_models(run.results, run.machine, limits) == limits[:1]
+
+
+@pytest.mark.parametrize(("unit", "better", "limit"), UNIT_LIMITS)
+def test_every_figure_can_be_limited_in_the_unit_that_it_is_shown_in(unit, better, limit):
+    run = run_of(1.0 if better == "lower" or unit.startswith("1 (") else 1e9,
+                 unit=unit, better=better)  # fmt: skip
+    refused(run, f"limit: {limit}")
+    assert limited(run, f"limit: {limit}").status == "fail"
+
+
+def test_no_unit_is_left_out():
+    assert {unit for unit, _, _ in UNIT_LIMITS} == set(UNITS)
+
+
+def collective(sizes, seconds, ranks=8):
+    """One of so many ranks, at each of these sizes."""
+    work = Collective("all_reduce", "sum")
+    cells = []
+    for size, time in zip(sizes, seconds, strict=True):
+        transfers = " & ".join(f"x:{n} -> x:{n} by ccl x{size}" for n in range(ranks))
+        (cell,) = run_of(time, transfers=transfers, operation=work, unit="s (collective)",
+                         better="lower").results[0].cells  # fmt: skip
+        cells.append(replace(cell, column=f"{size}", bytes=size))
+    run = run_of(1.0, unit="s (collective)", better="lower", name="all_reduce")
+    result = replace(run.results[0], cells=tuple(cells))
+    return replace(run, results=(result,))
+
+
+def test_a_collective_is_limited_by_its_bus_bandwidth_at_the_largest_size():
+    """1 GiB among 8 ranks in 5 ms: 214.7 GB/s, and 7/4 of that on the bus."""
+    run = collective((8, 1 << 30), (40e-6, 5e-3))
+    refused(run, "benchmark: all_reduce, limit: ≥ 460 GB/s")
+    result = limited(run, "benchmark: all_reduce, limit: ≥ 460 GB/s")
+    assert [cell.status for cell in result.cells] == ["pass", "fail"]
+    assert result.cells[1].reason == (
+        "median 375.81 GB/s is below the limit ≥ 460 GB/s (limits.yml line 2)"
+    )
+    assert limited(run, "benchmark: all_reduce, limit: ≥ 370 GB/s").status == "pass"
+    assert limited(run, "benchmark: all_reduce, limit: min ≥ 370 GB/s").status == "fail"
+
+
+def test_the_time_of_a_collective_is_limited_at_every_size():
+    run = collective((8, 1 << 30), (40e-6, 5e-3))
+    slow = limited(run, "benchmark: all_reduce, limit: ≤ 30 us")
+    assert [cell.status for cell in slow.cells] == ["fail", "fail"]
+
+
+def test_a_bus_bandwidth_that_there_is_not_is_a_warning():
+    result = limited(collective((64,), (1e-6,), ranks=1), "limit: ≥ 1 GB/s")
+    assert result.status == "pass"
+    assert "no bus bandwidth" in str(result.cells[0].notes[0])
 
 
 def test_what_did_not_pass_keeps_its_reason():

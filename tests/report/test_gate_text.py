@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from gate_kit import AIM, cell, run, runs
 from linkgauge.judge.baseline import baseline_of
 from linkgauge.judge.gate import hold
-from linkgauge.judge.limits import parse_bound
+from linkgauge.judge.limits import parse_bound, parse_limits
 from linkgauge.judge.run_comparison import compare_runs
 from linkgauge.judge.side_tests import Sides
+from linkgauge.model.units import UNITS
 from linkgauge.report.baseline_text import baseline_limits, baseline_lines
 from linkgauge.report.formats import formats
 from linkgauge.report.gate_ci import gate_annotations, gate_junit, gate_markdown
@@ -176,5 +177,13 @@ def test_limits_of_a_baseline_leave_room_for_what_its_runs_vary_by():
     slower = baseline_limits(baseline_of(runs("a", 2e-6, better="lower"), "now"), 0.03)
     bound = parse_bound(slower.split('limit: "')[1].split('"')[0])
     assert (bound.at_least, bound.value) == (False, pytest.approx(2.06e-6, rel=1e-3))
-    unknown = baseline_limits(baseline_of(runs("a", 5.0, unit="1/s"), "now"), 0.03)
+    unknown = baseline_limits(baseline_of(runs("a", 5.0, unit="m"), "now"), 0.03)
     assert "limits: []\n" in unknown
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_baseline_writes_limits_of_every_unit_that_there_is(unit):
+    better = UNITS[unit].better
+    text = baseline_limits(baseline_of(runs("a", 0.5, better=better, unit=unit), "now"), 0.03)
+    (limit,) = parse_limits(text)
+    assert limit.bound.value == pytest.approx(0.485 if better == "higher" else 0.515)

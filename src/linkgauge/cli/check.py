@@ -66,6 +66,7 @@ def check(
     ) as folder:  # fmt: skip
         from linkgauge.engine.bounded import Task, measure_within
         from linkgauge.judge.health import Against, health_of
+        from linkgauge.judge.limit_checks import refuse_unmatched
         from linkgauge.judge.limits import read_limits
         from linkgauge.report.health_text import Checked
 
@@ -80,6 +81,8 @@ def check(
                            Path(folder) / "runs" if out is None else out)  # fmt: skip
         task = Task(request, began + seconds - _reserve(seconds))
         bounded = measure_within(task, Path(folder))
+        if bounded.run is not None and not bounded.missing:
+            refuse_unmatched(bounded.run.results, bounded.run.machine, against.limits)
         health = health_of(bounded, against, request.settings.timeout or seconds)
         checked = Checked(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
         form.write("condition", checked)

@@ -90,7 +90,7 @@ def gate(
 
     from . import streams
     from .earlier_runs import history_of
-    from .gate_again import Again, limited
+    from .gate_again import Again, all_limited
     from .run_sides import aim_of, only, refuse_unlike, runs_of, side_of
 
     times = at_least_one("--rerun", rerun) or 0
@@ -102,7 +102,7 @@ def gate(
     bounds = read_limits(limits) if limits else ()
     before = side_of(baseline)
     paths = runs_of(current)
-    after: Runs = [figures_of(limited(run, bounds)) for _, run in paths]
+    after: Runs = [figures_of(all_limited(run, bounds)) for _, run in paths]
     if not force:
         refuse_unlike(before, after)
     before, after = only(before, patterns), only(after, patterns)

@@ -9,13 +9,20 @@ import msgspec
 
 from linkgauge.engine.again import measure_again
 from linkgauge.engine.controller import Observer
-from linkgauge.judge.limits import Limit, apply
+from linkgauge.judge.limit_checks import apply, refuse_unmatched
+from linkgauge.judge.limits import Limit
 from linkgauge.judge.run_figures import RunFigures, figures_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.result import CellKey, Run
 from linkgauge.model.units import count_of
 from linkgauge.report.console import make_console
 from linkgauge.report.files import write_run
+
+
+def all_limited(run: Run, bounds: tuple[Limit, ...]) -> Run:
+    """The same of a whole run. Raises InputError for a limit that fits nothing."""
+    refuse_unmatched(run.results, run.machine, bounds)
+    return limited(run, bounds)
 
 
 def limited(run: Run, bounds: tuple[Limit, ...]) -> Run:

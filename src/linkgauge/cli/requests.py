@@ -19,6 +19,7 @@ from linkgauge.engine.request import RunRequest
 from linkgauge.engine.resume import go_on
 from linkgauge.engine.runs import read_run
 from linkgauge.history.keeping import remember
+from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.arrays import HOST_MODES, HostMode
 from linkgauge.model.durations import parse_duration
 from linkgauge.model.errors import InputError, ResultsError
@@ -186,6 +187,7 @@ def carry_out(
     """Measures the request, or with `only_plan` shows its plan. Returns the exit code."""
     with opened(request, first) as session, LiveReport(display, remember) as report:
         plan = session.plan(report)
+        refuse_unmatched(plan, session.machine, display.limits)
         if only_plan:
             display.format.write("plan", dry_run(plan, request.settings))
             return 0
@@ -217,7 +219,9 @@ def resume(
             ),
             lambda: folder,
         )  # fmt: skip
-        return report.conclude(run, folder)
+        code = report.conclude(run, folder)
+        refuse_unmatched(run.results, run.machine, display.limits)
+        return code
 
 
 def _measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:

@@ -15,7 +15,8 @@ from linkgauge.model.run_changes import Aim
 from .doctor import failed
 from .gate import FAILURES, GateCell, hold
 from .likeness import Runs, unlike
-from .limits import Limit, apply
+from .limit_checks import apply
+from .limits import Limit
 from .machine_facts import Fact
 from .outcome import Outcome, outcome_of
 from .run_figures import RunFigures, figures_of

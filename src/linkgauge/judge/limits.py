@@ -12,7 +12,7 @@
     statistic = "median" | "p50" | "p95" | "p99" | "slow_p95" | "slow_p99" | "min" | "max" | "mean"
     bound     = number unit | number [ "%" ] ( "×" | "x" | "*" | "of" ) expected
     unit      = "B/s" | "kB/s" | "MB/s" | "GB/s" | "TB/s" | "ns" | "us" | "µs" | "ms" | "s"
-              | "GFLOP/s" | "TFLOP/s"
+              | "GFLOP/s" | "TFLOP/s" | "events/s" | "tokens/s" | "requests/s" | "%"
     expected  = "achievable" | "theoretical"
 
 The statistic defaults to the median. `p95` and `p99` mean the slow side, `slow_p95` and
@@ -22,29 +22,21 @@ The statistic defaults to the median. `p95` and `p99` mean the slow side, `slow_
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
 import yaml
-from msgspec.structs import replace
 
 from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
 from linkgauge.model.errors import InputError, NotationError
-from linkgauge.model.machine import Machine
-from linkgauge.model.notes import Unjudged
-from linkgauge.model.result import CellResult, Result, Run, worst
-from linkgauge.model.statistics import summarize
-from linkgauge.model.units import unit_of
 
 _STATISTICS = ("median", "p50", "p95", "p99", "slow_p95", "slow_p99", "min", "max", "mean")
-_SLOW = {"p95": "slow_p95", "p99": "slow_p99"}
-"""What people mean by a percentile."""
 _UNITS = {
     "B/s": ("B/s", 1.0), "kB/s": ("B/s", 1e3), "MB/s": ("B/s", 1e6), "GB/s": ("B/s", 1e9),
     "TB/s": ("B/s", 1e12), "ns": ("s", 1e-9), "us": ("s", 1e-6), "µs": ("s", 1e-6),
     "μs": ("s", 1e-6), "ms": ("s", 1e-3), "s": ("s", 1.0), "GFLOP/s": ("FLOP/s", 1e9),
-    "TFLOP/s": ("FLOP/s", 1e12),
+    "TFLOP/s": ("FLOP/s", 1e12), "events/s": ("1/s", 1.0), "tokens/s": ("tokens/s", 1.0),
+    "requests/s": ("requests/s", 1.0),
 }  # fmt: skip
 _EXPECTED = ("achievable", "theoretical")
 _AT_LEAST, _AT_MOST = ("≥", ">="), ("≤", "<=")
@@ -55,8 +47,9 @@ _WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """What a statistic must reach (`at_least`) or must not exceed: `value` in `unit` (B/s, s or
-    FLOP/s), or as a share of the expected figure that `of` names."""
+    """What a statistic must reach (`at_least`) or must not exceed: `value` in `unit` (B/s, s,
+    FLOP/s, 1/s, tokens/s, requests/s, or % for a fraction of time that is hidden), or as a share of
+    the expected figure that `of` names."""
 
     statistic: str
     at_least: bool
@@ -149,9 +142,12 @@ class _LimitParser:
         value = self._number()
         share = self._take("%")
         times = any(self._take(sign) for sign in ("×", "*")) or bool(self._one_of(("x", "of"), ""))
-        if times or share:
-            if not times:
+        self._blank()
+        if share and not times:
+            if self._at < len(self._text):
                 raise self._error("expected '×' or 'of'")
+            bound = Bound(statistic, at_least, value / 100, "%")
+        elif times:
             of = self._known(_EXPECTED, "an expected figure")
             bound = Bound(statistic, at_least, value / (100 if share else 1), of=of)
         else:
@@ -206,83 +202,3 @@ class _LimitParser:
         self._blank()
         found = repr(self._text[self._at]) if self._at < len(self._text) else "the end"
         return NotationError(f"{self._where}{problem}, found {found}", self._text, self._at)
-
-
-def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
-    """The run, with each passed cell beyond a limit failed, and with a warning in cells that lack
-    the expected figure a limit needs. Expectations come from `judge`."""
-    models = _Models(run.machine)
-    return replace(run, results=tuple(_limited(each, limits, models) for each in run.results))
-
-
-def unused(run: Run, limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
-    """Limits that match no cell of the run: a misspelt pattern, or a unit of another quantity."""
-    models = _Models(run.machine)
-    fitting = {
-        limit
-        for result in run.results
-        for limit in _of_benchmark(result, limits)
-        if any(models.fit(cell, limit) for cell in result.cells)
-    }
-    return tuple(limit for limit in limits if limit not in fitting)
-
-
-class _Models:
-    """The models of a machine's devices and of its processor."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._devices = {d.memory: d.model for found in machine.devices.values() for d in found}
-        self._processor = machine.host.cpu_model or ""
-
-    def fit(self, cell: CellResult, limit: Limit) -> bool:
-        """Whether the limit fits any of the cell's devices, or the processor if it has none."""
-        models = [self._devices[name] for p in cell.places if (name := str(p)) in self._devices]
-        return any(fnmatchcase(model, limit.device) for model in models or [self._processor])
-
-
-def _limited(result: Result, limits: tuple[Limit, ...], models: _Models) -> Result:
-    cells = result.cells
-    for limit in _of_benchmark(result, limits):
-        cells = tuple(_check(c, limit, result) if models.fit(c, limit) else c for c in cells)
-    if cells == result.cells:
-        return result
-    return replace(result, cells=cells, status=worst(cell.status for cell in cells))
-
-
-def _of_benchmark(result: Result, limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
-    return tuple(
-        limit
-        for limit in limits
-        if fnmatchcase(result.benchmark, limit.benchmark)
-        and limit.bound.unit in (None, result.unit)
-    )
-
-
-def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
-    if cell.status != "pass" or cell.summary is None:
-        return cell
-    bound = limit.bound
-    least = bound.value
-    if bound.of is not None:
-        known = getattr(cell.expected, bound.of, None)
-        if known is None:
-            why = cell.expected.because if cell.expected else "no figure is expected"
-            return replace(cell, notes=(*cell.notes, Unjudged(limit.text, limit.where, why)))
-        least = bound.value * known
-    statistic, unit = _SLOW.get(bound.statistic, bound.statistic), result.unit
-    figure = getattr(cell.summary, statistic)
-    if figure is None:  # the file is older than the statistic
-        figure = getattr(summarize(cell.samples, result.better), statistic)
-    if figure >= least if bound.at_least else figure <= least:
-        return cell
-    side = "below" if bound.at_least else "above"
-    what = f"{statistic} {_shown(figure, unit)} is {side} the limit {limit.text}"
-    of = "" if bound.of is None else f" = {_shown(least, unit)}"
-    return replace(cell, status="fail", reason=f"{what}{of} ({limit.where})", kind="limit")
-
-
-def _shown(figure: float, unit: str) -> str:
-    known = unit_of(unit)
-    scaled = figure / known.scale
-    digits = f"{scaled:.2f}".rstrip("0").rstrip(".") if scaled >= 1 else f"{scaled:.3g}"
-    return f"{digits} {known.shown}"

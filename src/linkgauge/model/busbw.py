@@ -17,12 +17,14 @@ class Bandwidths(msgspec.Struct, frozen=True):
     bus: float
 
 
-def bandwidths(cell: CellResult) -> Bandwidths | None:
-    """Of the cell's headline figure; None of anything else than a collective with figures."""
-    if not isinstance(cell.operation, Collective) or not cell.headline or cell.bytes is None:
+def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | None:
+    """Of the cell's headline figure, or of so many seconds; None of anything else than a collective
+    with figures."""
+    seconds = seconds or cell.headline
+    if not isinstance(cell.operation, Collective) or not seconds or cell.bytes is None:
         return None
     ranks = len(cell.operation.groups(len(cell.transfers))[0])
-    algorithm = cell.bytes / cell.headline
+    algorithm = cell.bytes / seconds
     return Bandwidths(algorithm, algorithm * bus_factor(cell.operation.collective, ranks))
 
 

@@ -12,14 +12,12 @@ from rich.text import Text
 from linkgauge.judge.baseline import Baseline, BaselineCell
 from linkgauge.model.printable import escaped, printable
 from linkgauge.model.run_changes import log_of_loss
-from linkgauge.model.units import count_of, unit_of
+from linkgauge.model.units import UNITS, count_of, unit_of
 
 from .comparison_text import digits, percent
 from .wrapping import Hanging
 
 MOST = 10
-_LIMITED = {"B/s": ("GB/s", 1e9), "s": ("ns", 1e-9), "FLOP/s": ("TFLOP/s", 1e12)}
-"""Units that limits know, by the symbol of data."""
 _ABOVE = "# Made of a baseline by linkgauge: medians of runs, and room for what they vary by."
 _FAR = 3.0
 """Deviations of runs from their median that a limit leaves room for, at least."""
@@ -53,8 +51,8 @@ def baseline_limits(baseline: Baseline, least: float) -> str:
     for cell in baseline.cells:
         benchmarks.setdefault((cell.benchmark, cell.unit), []).append(cell)
     for (benchmark, unit), cells in benchmarks.items():
-        if unit not in _LIMITED:
-            lines.append(f"  # {printable(benchmark)}: limits do not know {unit_of(unit).shown}")
+        if unit not in UNITS:
+            lines.append(f"  # {benchmark}: limits do not know {unit_of(unit).shown}")
             continue
         name = escaped(msgspec.json.encode(benchmark)).decode()  # a text of JSON is one of YAML
         lines.append(f'  - {{benchmark: {name}, limit: "{_bound(unit, cells, least)}"}}')
@@ -63,7 +61,7 @@ def baseline_limits(baseline: Baseline, least: float) -> str:
 
 
 def _bound(unit: str, cells: Sequence[BaselineCell], least: float) -> str:
-    shown, scale = _LIMITED[unit]
+    shown, scale = unit_of(unit).shown, unit_of(unit).scale
     better = cells[0].better
     bounds = []
     for cell in cells:

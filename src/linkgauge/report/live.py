@@ -17,7 +17,8 @@ from linkgauge.backends.protocol import Tried
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.visits import CellAt
-from linkgauge.judge.limits import Limit, apply, unused
+from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatched
+from linkgauge.judge.limits import Limit
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
 from linkgauge.judge.thresholds import Objection, hold_run
 from linkgauge.judge.verdict import judge, unjudged
@@ -172,7 +173,9 @@ def _drawer() -> Drawer:
 
 
 def show_kept(run: Run, path: Path, display: Display) -> int:
-    """Shows a run kept in a file, judged anew. Returns the exit code."""
+    """Shows a run kept in a file, judged anew. Returns the exit code. Raises InputError for a limit
+    that fits nothing."""
+    refuse_unmatched(run.results, run.machine, display.limits)
     run = display.judged(run)
     outcome = outcome_of(run, verdict=display.verdict)
     if display.format.is_document:
@@ -235,8 +238,8 @@ def _remark_lines(
     if run.profiler_files:
         files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
         yield Hanging(Text(files), 4)
-    for limit in unused(run, display.limits):
-        yield Hanging(Text(f"note: no cell matches the limit at {limit.where}"), 4)
+    for limit in of_other_models(run.results, run.machine, display.limits):
+        yield Hanging(Text(f"note: the limit at {limit.where} is of other devices"), 4)
     yield from _finding_lines(run, outcome, folder)
 
 
