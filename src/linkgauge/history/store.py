@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -153,6 +154,8 @@ def problems(url: URL) -> Iterator[None]:
         raise StoreError(_line(url, said)) from error
     except (SQLAlchemyError, sqlite3.Error) as error:
         raise StoreError(_line(url, str(error))) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:  # sqlite3 decodes its messages, too
+        raise StoreError(_line(url, f"it is damaged: {error}")) from error
     except OSError as error:
         raise StoreError(_line(url, error.strerror or str(error))) from error
 
