@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+
+from linkgauge.machine.tree import number
 
 from .histogram import BARS
 
@@ -57,7 +59,17 @@ def _has(encoding: str, character: str) -> bool:
 def make_console(*, stderr: bool = False) -> Console:
     """A console with colour on a terminal only. Lines are as wide as the terminal; elsewhere as
     COLUMNS says, or without it as long as they are. What does not wrap itself is never wrapped."""
-    console = _Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
-    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
+    environment = _with_a_size(os.environ)
+    console = _Console(
+        stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True,
+        _environ=environment,
+    )  # fmt: skip
+    if not console.is_terminal and "COLUMNS" not in environment:
         console.width = WIDE
     return console
+
+
+def _with_a_size(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without COLUMNS and LINES that are no size: a width of 0 would show nothing at all."""
+    sizes = {name: number(environment.get(name)) or 0 for name in ("COLUMNS", "LINES")}
+    return {name: text for name, text in environment.items() if 0 < sizes.get(name, 1) <= WIDE}
