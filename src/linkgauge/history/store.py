@@ -76,7 +76,12 @@ class Store:
 
 def is_there(url: URL) -> bool:
     """Whether there is a history: a server is asked only when it is opened."""
-    return not url.drivername.startswith("sqlite") or Path(str(url.database)).exists()
+    if not url.drivername.startswith("sqlite"):
+        return True
+    try:
+        return Path(str(url.database)).exists()
+    except OSError:  # no file can have such a name
+        return False
 
 
 @contextmanager
