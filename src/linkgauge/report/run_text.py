@@ -13,13 +13,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from linkgauge.model.collective import Collective
-from linkgauge.model.result import CellResult, Result, Sheet, Status, Verdict, worst
+from linkgauge.model.result import CellResult, Result, Sheet, Status
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
 
 from .collective_text import collective_lines
 from .concurrency_text import each_matrix, own_matrix
-from .expectations import HELD, HELD_STYLE, STYLES, expectation_lines, held_below
+from .expectations import expectation_lines
 from .folding import Entry, Folded
 from .gpu_text import more_matrices, state_lines
 from .latency_text import falling_lines, level_lines, load_matrix, load_title, percentile_lines
@@ -29,8 +29,9 @@ from .pages import page_lines
 from .remote import remote_lines
 from .run_notes import mode_lines
 from .sentences import first_of
-from .shading import STATUS_STYLES, legend, shaded
+from .shading import STATUS_STYLES, WORD_STYLES, legend, shaded
 from .thread_lines import thread_lines
+from .verdicts import word_of
 from .workload_text import latency_matrices, workload_lines
 from .wrapping import Hanging
 
@@ -43,7 +44,6 @@ UNKNOWN = Entry(ABSENT, "dim")
 """A cell without a figure."""
 INDENT = 4
 """Of continuation lines."""
-_WORST_FIRST: tuple[Verdict, ...] = ("low", "high", "ok")
 
 
 def render(result: Result) -> RenderableType:
@@ -136,15 +136,9 @@ def _sizes(result: Result) -> str:
 
 
 def verdict_word(results: Sequence[Result]) -> Text | None:
-    """What to say of their cells, the worst of them first; None where none is judged."""
-    status = worst(result.status for result in results)
-    if status != "pass":
-        return Text(status, STATUS_STYLES[status])
-    verdicts = {cell.verdict for result in results for cell in result.cells}
-    word = next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
-    if word == "ok" and any(held_below(cell) for result in results for cell in result.cells):
-        return Text(f"{word}{HELD}", HELD_STYLE)
-    return word and Text(word, "green" if word == "ok" else STYLES[word])
+    """The verdict on all of their cells; None where none is judged."""
+    word = word_of(results, [cell for result in results for cell in result.cells])
+    return word and Text(word.text, WORD_STYLES[word.kind])
 
 
 def simulated() -> Text:

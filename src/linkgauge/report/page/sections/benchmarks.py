@@ -32,7 +32,7 @@ _HEADS = (
 def _blocks(one: OneRun) -> Iterator[Block]:
     rows = list(_rows(one.run))
     if rows:
-        caption = "The share is the least of all cells; each name leads to all figures"
+        caption = "Of expected: the worst cell that is judged. Click a name for all cells"
         note = held_note(cell for result in one.run.results for cell in result.cells)
         yield without_empty(Table(f"{caption}{note}", _HEADS, rows, sortable=True))
 

@@ -41,7 +41,8 @@ from linkgauge.report.page.results import (
 )
 from linkgauge.report.remarks import below_lines
 from linkgauge.report.run_text import heading
-from linkgauge.report.shading import HELD_MEANING, shaded_headline
+from linkgauge.report.shading import HELD_MEANING, PEERS_MEANING, shaded_headline
+from linkgauge.report.verdicts import is_judged
 
 from . import OneRun, Section
 
@@ -60,8 +61,8 @@ _HEADS = (
 
 
 SHADES = (
-    "Shades: green is as expected, red far below (▼), amber what slow links allow (↓); blue is not"
-    " judged, and darker for more."
+    "Shades: green is as expected, red far below (▼), amber what slow links allow (↓) or what is"
+    " far from its peers (▽ △); blue is not judged, and darker for more."
 )
 
 
@@ -89,7 +90,7 @@ def _single(place: Placed) -> Table:
     for result, cell in cells_of(place.block.results):
         where = f" {cell.place}" if len(result.cells) > 1 else ""
         slow = cell.summary.slow_p95 if cell.summary is not None else None
-        judged = cell.verdict in ("ok", "low", "high")
+        judged = is_judged(cell)
         rows.append((
             Entry(label(f"{result.benchmark}{where}")),
             figure(cell.headline, result.unit, "strong"),
@@ -178,7 +179,14 @@ def _heat(
         more = [(Span(f"and {len(below) - MOST_LINES} more remarks", "dim"),)]
     names = tuple(map(label, rows))
     heads = tuple(map(label, columns))
-    odd = sum(shade is not None and shade.level == ODD for line in lines for shade in line)
+    marks = {shade.sign for line in lines for shade in line if shade is not None}
+    more += [(Span(sign, "warn"), Span(f" {meaning}"))
+             for sign, meaning in PEERS_MEANING.items() if sign in marks]  # fmt: skip
+    odd = sum(
+        shade is not None and shade.level == ODD and shade.sign == ODD_SIGN
+        for line in lines
+        for shade in line
+    )
     held = sum(cell.verdict == "ok" and held_below(cell) is not None
                for _, cell in cells_of(place.block.results))  # fmt: skip
     if odd and held:
@@ -224,6 +232,8 @@ def _shade(
     shade = shade_of(cell, result.unit, entry.text, entry.sign, ends)
     if shade is not None and entry.sign == HELD:
         return shade._replace(level=ODD, share=_of_best(cell))
+    if shade is not None and entry.sign in PEERS_MEANING:
+        return shade._replace(level=ODD)
     figure = cell.headline if cell is not None and cell.verdict == "ok" else None
     if shade is None or below is None or figure is None or figure >= below:
         return shade
