@@ -12,11 +12,11 @@ from functools import partial
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from linkgauge.model.collective import Collective
 from linkgauge.model.result import CellResult, Result, Sheet, Status
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
 
+from .cell_sizes import size_ends
 from .collective_text import collective_lines
 from .concurrency_text import each_matrix, own_matrix
 from .expectations import expectation_lines
@@ -38,7 +38,6 @@ from .wrapping import Hanging
 WIDTH = 10
 MOST_COLUMNS = 16
 """A sweep of more columns is shown with its settings as rows."""
-OF_SIZES = ("chase", "copy-ping-pong", "timed-copy")
 """Operations of curves, whose cells have sizes of their own."""
 UNKNOWN = Entry(ABSENT, "dim")
 """A cell without a figure."""
@@ -104,7 +103,7 @@ def _remark_lines(result: Result) -> Iterator[Text]:
 
 def heading(result: Result) -> Text:
     """Its name, where it was measured, the worst of its verdicts, and whether it is simulated."""
-    line = Text.assemble((result.benchmark, "bold"), where(result, _sizes(result)))
+    line = Text.assemble((result.benchmark, "bold"), where(result, size_ends(result)))
     if (word := verdict_word([result])) is not None:
         line.append("  ").append(word)
     return line.append("  ").append(simulated()) if result.simulated else line
@@ -113,7 +112,8 @@ def heading(result: Result) -> Text:
 def where(sheet: Sheet, sizes: str | None = None) -> str:
     """Backend and size of a heading, and how many pairs if they are a sample; work that is in no
     memory has no size."""
-    size = f"  {sizes or format_size(sheet.size)}" if sheet.size else ""
+    ends = sizes if sizes is not None else format_size(sheet.size) if sheet.size else ""
+    size = f"  {ends}" if ends else ""
     return f"  {sheet.backend}{size}{_sample(sheet)}"
 
 
@@ -121,18 +121,6 @@ def _sample(sheet: Sheet) -> str:
     if (drawn := sheet.drawn) is None:
         return ""
     return f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}"
-
-
-def _sizes(result: Result) -> str:
-    """The size, or of a curve the least and the largest one."""
-    own = [
-        cell.transfers[0]
-        for cell in result.cells
-        if cell.operation in OF_SIZES or isinstance(cell.operation, Collective)
-    ]
-    sizes = {transfer.bytes_moved(result.size) for transfer in own} or {result.size}
-    ends = dict.fromkeys((min(sizes), max(sizes)))
-    return " to ".join(map(format_size, ends))
 
 
 def verdict_word(results: Sequence[Result]) -> Text | None:

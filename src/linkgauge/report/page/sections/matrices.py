@@ -8,6 +8,7 @@ from statistics import median
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
+from linkgauge.report.cell_sizes import sizes_of
 from linkgauge.report.cell_table import error_of
 from linkgauge.report.expectations import HELD, held_below, reference_of
 from linkgauge.report.folding import Entry as Shown
@@ -108,7 +109,7 @@ def _single(place: Placed) -> Table:
 
 def _common(results: Sequence[Result]) -> str:
     """Where they were measured, and their sizes."""
-    sizes = sorted({one.size for one in results if one.size})
+    sizes = sorted({size for one in results for size in sizes_of(one)})
     ends = " to ".join(map(format_size, dict.fromkeys((sizes[0], sizes[-1])))) if sizes else ""
     return label(f"single figures on {results[0].backend} {ends}".strip())
 
@@ -132,8 +133,8 @@ def _columns(place: Placed) -> Heat:
 
 
 def _sized(results: Sequence[Result]) -> str:
-    sizes = {one.size for one in results}
-    return f"{format_size(results[0].size)}, " if len(sizes) == 1 and results[0].size else ""
+    sizes = {size for one in results for size in sizes_of(one)}
+    return f"{format_size(sizes.pop())}, " if len(sizes) == 1 else ""
 
 
 def _matrix(place: Placed) -> Heat:
