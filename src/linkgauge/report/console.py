@@ -18,7 +18,7 @@ _TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206
 UNSEEN = dict.fromkeys((*range(32), *range(127, 160), *_TURNING), "�")
 del UNSEEN[ord("\n")], UNSEEN[ord("\t")]
 # As wide as what they stand for, so that columns stay aligned.
-_PLAIN = dict(zip(f"{BARS}▼▲↓·±→←×÷µ–…", "_.,-=+*#v^|.~><x/u-~", strict=True))
+_PLAIN = dict(zip(f"{BARS}▼▲▽△↓·±→←×÷µ–…", "_.,-=+*#v^v^|.~><x/u-~", strict=True))
 
 
 class _Console(Console):
