@@ -19,7 +19,7 @@ WIDE = 100_000
 """Columns of a pipe or a file, where lines are for programs: nothing is wrapped or folded."""
 
 # As wide as what they stand for, so that columns stay aligned.
-_PLAIN = dict(zip(f"{BARS}▼▲↓·±→←×÷µ–…", "_.,-=+*#v^|.~><x/u-~", strict=True))
+_PLAIN = dict(zip(f"{BARS}▼▲▽△↓·±→←×÷µ–…", "_.,-=+*#v^v^|.~><x/u-~", strict=True))
 
 
 class _Console(Console):
