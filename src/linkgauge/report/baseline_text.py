@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.judge.baseline import Baseline, BaselineCell
-from linkgauge.model.printable import escaped, printable
+from linkgauge.model.printable import escaped
 from linkgauge.model.run_changes import log_of_loss
 from linkgauge.model.units import UNITS, count_of, unit_of
 
