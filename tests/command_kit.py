@@ -26,11 +26,16 @@ def linkgauge(*arguments, cwd=None, **environment):
     )  # fmt: skip
 
 
+class _Output(io.StringIO):
+    def fileno(self):
+        return -1  # for `discard`, which is patched
+
+
 def called(*arguments, cwd=HERE, **environment):
     """The same in this process, for what is not about one: signals, streams and the collector are
     left as they are. Starting a process takes longer than most commands."""
     words = ["linkgauge", *map(str, arguments)]
-    out, err = io.StringIO(), io.StringIO()
+    out, err = _Output(), _Output()
     surroundings = {**WIDTH, **{name: str(value) for name, value in environment.items()}}
     with (
         patch.dict(os.environ, surroundings),
@@ -38,6 +43,7 @@ def called(*arguments, cwd=HERE, **environment):
         patch.object(sys, "argv", words),
         patch.object(main, "end_like_ctrl_c", lambda: lambda: 130),
         patch.object(streams, "prepare"),
+        patch.object(streams, "discard"),
         patch.object(gc, "freeze"),
         redirect_stdout(out),
         redirect_stderr(err),

@@ -195,7 +195,7 @@ class Try:
             return f"it took {self.seconds:.0f} s"
         if self.memory > MOST_MEMORY:
             return f"it took {self.memory >> 20} MiB"
-        if "Traceback" in self.said:
+        if "Traceback" in self.said or "worker broke" in " ".join(self.said.split()):
             return self.said
         if self.code in (2, 3) and not self.said:
             return f"exit code {self.code} without a word"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -109,17 +109,63 @@ class _Answers(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
 
+HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
+MODELS = b'{"data": [{"id": "tiny"}]}\n'
+STREAM = (
+    b'data: {"choices": [{"text": "sun", "delta": {"content": "sun"}}]}\n\n' * 4
+    + b'data: {"choices": [], "usage": {"completion_tokens": 4}}\n\ndata: [DONE]\n\n'
+)
+
+
+def whole(body):
+    """An answer with this body and its length."""
+    return HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+class _AnswersAnything(BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        answer = self.server.answers[self.command]
+        with suppress(OSError):  # the client has read enough
+            for piece in (answer,) if isinstance(answer, bytes) else answer():
+                self.wfile.write(piece)
+                self.server.sent += len(piece)
+
+    def do_POST(self):
+        self.do_GET()
+
+
+@contextmanager
+def server_of(answers):
+    """A server that sends these bytes to every request of a method, or all that a function yields.
+    `sent` counts them."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _AnswersAnything) as server:
+        server.answers = {"GET": whole(MODELS), "POST": whole(STREAM), **answers}
+        server.daemon_threads, server.sent = True, 0
+        with _served(server):
+            yield server
+
+
 @contextmanager
 def small_server(absent=(), broken=False, delay=0.0):
     """A server that streams as many words as it is asked for; `asked` is what it was asked."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
         server.asked, server.absent, server.broken, server.delay = [], absent, broken, delay
         server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        server.url = f"http://127.0.0.1:{server.server_address[1]}"
-        try:
+        with _served(server):
             yield server
-        finally:
-            server.shutdown()
-            thread.join()
+
+
+@contextmanager
+def _served(server):
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    server.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()

@@ -1,5 +1,7 @@
 """Load on a server: what is asked of it, what is timed, and what is said when it fails."""
 
+import gzip
+import re
 import sys
 import threading
 import time
@@ -12,7 +14,16 @@ from linkgauge.backends.serving import group_of
 from linkgauge.backends.serving.load import Answer, ServingGroup, arrivals
 from linkgauge.model.errors import BackendError, InputError, MissingPackage, Unsupported
 from linkgauge.model.workload import Server, Workload
-from serving_kit import make_model, small_server, transformers_serve
+from serving_kit import (
+    HEAD,
+    MODELS,
+    STREAM,
+    make_model,
+    server_of,
+    small_server,
+    transformers_serve,
+    whole,
+)
 
 
 def asked(url="http://127.0.0.1:1", batch=2, rate=None, **more):
@@ -117,6 +128,82 @@ def test_what_is_no_answer_is_an_error_with_what_the_server_said():
         group_of(asked("ftp://host"))
 
 
+DEEP = b"[" * 100_000
+NOT_UNDERSTOOD = "its answer is not understood"
+
+
+def requested(server):
+    """All that a client asks of a server, from its model on."""
+    with closing(group_of(asked(server.url))) as group:
+        sampled(group, 1)
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "said"),
+    [
+        ("GET", b"{", NOT_UNDERSTOOD),
+        ("GET", DEEP, NOT_UNDERSTOOD),
+        ("GET", gzip.compress(MODELS), NOT_UNDERSTOOD),
+        ("GET", b'{"data": 5}', NOT_UNDERSTOOD),
+        ("GET", b'{"data": [{}]}', NOT_UNDERSTOOD),
+        ("GET", b'{"data": [{"id": null}]}', NOT_UNDERSTOOD),
+        ("GET", b'{"data": null}', "it names no model"),
+        ("POST", b"data: {\n\n", NOT_UNDERSTOOD),
+        ("POST", b"data: " + DEEP + b"\n\n", NOT_UNDERSTOOD),
+        ("POST", b"data: \xff\n\n", NOT_UNDERSTOOD),
+        ("POST", b'data: {"choices": {}}\n\n', NOT_UNDERSTOOD),
+        ("POST", b'data: {"choices": [{"delta": []}]}\n\n', NOT_UNDERSTOOD),
+        ("POST", b'data: {"usage": {"completion_tokens": -1}}\n\n', NOT_UNDERSTOOD),
+        ("POST", b'data: {"usage": {"completion_tokens": "9"}}\n\n', NOT_UNDERSTOOD),
+    ],
+)
+def test_an_answer_that_is_none_is_one_line_that_names_the_server(method, body, said):
+    with server_of({method: whole(body)}) as server:
+        with pytest.raises(BackendError, match=f"{method} {server.url}/v1/.*{said}") as found:
+            requested(server)
+        assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"what?\r\n\r\n", "what?"),
+        (HEAD + b"Content-Length: 9999999\r\n\r\n" + STREAM, "ends too soon"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\ndata:", ""),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\nlong\r\ndata:", ""),
+    ],
+)
+def test_an_answer_that_breaks_off_names_the_server(answer, said):
+    with (
+        server_of({"POST": answer}) as server,
+        pytest.raises(BackendError, match=f"POST {server.url}/v1/completions: .*{re.escape(said)}"),
+    ):
+        requested(server)
+
+
+def endless(piece):
+    def answer():
+        yield HEAD + b"\r\n"
+        while True:
+            yield piece
+
+    return answer
+
+
+@pytest.mark.parametrize("piece", [b"x" * (1 << 20), STREAM * 1000])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_of_an_answer_without_end_no_more_is_read_than_an_answer_may_have(method, piece):
+    with server_of({method: endless(piece)}) as server:
+        with pytest.raises(BackendError, match=rf"{server.url}/v1/.* has more than \d+ bytes"):
+            requested(server)
+        assert server.sent < 64 << 20  # what lies in buffers of sockets is sent, too
+
+
+def test_an_address_whose_port_is_none_is_refused():
+    with pytest.raises(InputError, match="give http://HOST:PORT"):
+        group_of(asked("http://127.0.0.1:99999"))
+
+
 def test_other_workloads_are_not_for_the_host():
     with pytest.raises(Unsupported, match="backend torch"):
         group_of(Workload("decode"))
@@ -134,6 +221,8 @@ class FakeTriton:
         def set_data_from_numpy(self, data):
             self.data = data
 
+    inputs = ({"name": "data", "shape": [-1, 3], "datatype": "FP32"},)
+
     class InferenceServerClient:
         def __init__(self, address):
             assert address == "127.0.0.1:8000"
@@ -142,7 +231,7 @@ class FakeTriton:
             return [{"name": "twice"}]
 
         def get_model_metadata(self, name):
-            return {"inputs": [{"name": "data", "shape": [-1, 3], "datatype": "FP32"}]}
+            return {"inputs": FakeTriton.inputs}
 
         def infer(self, name, inputs):
             if FakeTriton.sent == ["enough"]:
@@ -153,11 +242,30 @@ class FakeTriton:
             pass
 
 
-def test_a_triton_server_gets_inferences_of_its_models_inputs(monkeypatch):
+@pytest.fixture
+def fake_triton(monkeypatch):
     monkeypatch.setitem(sys.modules, "tritonclient.http", FakeTriton)
     types = SimpleNamespace(triton_to_np_dtype={"FP32": "float32"}.get)
     monkeypatch.setitem(sys.modules, "tritonclient.utils", types)
     monkeypatch.setattr(FakeTriton, "sent", [])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        (({"name": "data"},), "KeyError: 'shape'"),
+        (None, "TypeError"),
+        (({"name": "x", "shape": [1 << 40], "datatype": "FP32"},), "input x has more than"),
+        (({"name": "x", "shape": ["many"], "datatype": "FP32"},), "ValueError"),
+    ],
+)
+def test_what_a_triton_server_says_of_its_model_is_checked(fake_triton, monkeypatch, inputs, said):
+    monkeypatch.setattr(FakeTriton, "inputs", inputs)
+    with pytest.raises(BackendError, match=f"Triton at http://127.0.0.1:8000: .*{said}"):
+        group_of(asked("http://127.0.0.1:8000", kind="triton-http"))
+
+
+def test_a_triton_server_gets_inferences_of_its_models_inputs(fake_triton, monkeypatch):
     work = asked("http://127.0.0.1:8000", kind="triton-http")
     with closing(group_of(work)) as group:
         _, done = sampled(group, 1)

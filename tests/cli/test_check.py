@@ -10,12 +10,11 @@ import pytest
 
 from command_kit import called
 from linkgauge.backends.sim import described
-from linkgauge.cli.check import ending, seconds_of
+from linkgauge.cli.check import ending
 from linkgauge.engine import bounded
 from linkgauge.engine.brief import brief_settings
 from linkgauge.engine.request import RunRequest
 from linkgauge.judge.health import health_of
-from linkgauge.model.errors import InputError
 from linkgauge.report.formats import formats
 from linkgauge.report.health_text import Checked, condition_of
 from report.test_output import compare as as_golden
@@ -101,12 +100,9 @@ def test_a_limit_is_held(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "soon", "-5s", "2s", "25h", "5s5", "nan", "٦٠s"])
 def test_a_time_that_cannot_be_kept_is_refused(text):
-    with pytest.raises(InputError, match="--under"):
-        seconds_of(text)
-
-
-def test_times():
-    assert [seconds_of(text) for text in ("60", "60s", "1.5m", "2min")] == [60, 60, 90, 120]
+    done = called("check", "--machine", "ppu-8", f"--under={text}")
+    assert done.returncode == 2
+    assert done.stderr.startswith("linkgauge: --under ")
 
 
 @pytest.mark.parametrize("arguments", [("--under", "2s"), ("--backend", "nope"), ("--fault", "x")])

@@ -5,12 +5,14 @@ import re
 import shlex
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import pytest
 from msgspec.structs import replace
 
 from configurations_kit import THREE, here
+from linkgauge.backends.sim.description import shipped
+from linkgauge.backends.sim.faults import FAULTS
 from linkgauge.cli.help_text import HEADINGS, OTHER, examples_of
 from linkgauge.cli.main import COMMANDS, app, command
 from linkgauge.cli.options import OPTIONS
@@ -167,6 +169,25 @@ def test_each_example_works(name, line, tmp_path, monkeypatch):
     # 1: what is found of a machine; neither wrong usage nor an error. Nothing simulates torch,
     # without which `ai` measures nothing, or the server that it would ask (3).
     assert code in ((0, 3, 4) if name == "ai" else (0, 1))
+
+
+def examples_of_faults(capsys):
+    """As `--list-faults` prints them, in its last column."""
+    app(["run", "--list-faults"], standalone_mode=False, prog_name="linkgauge")
+    lines = iter(capsys.readouterr().out.splitlines())
+    column = next(line.index("example") for line in lines if line.startswith("kind "))
+    table = takewhile(lambda line: not line.startswith("parameter "), lines)
+    return [line[column:].strip() for line in table]
+
+
+@pytest.mark.parametrize("machine", shipped())
+def test_each_example_of_a_fault_works_on_every_machine(machine, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    faults = examples_of_faults(capsys)
+    assert len(faults) == len(FAULTS)
+    options = [word for fault in faults for word in ("--fault", fault)]
+    words = ["run", "device_local_copy", "--machine", machine, "--size", "1M", "--dry-run"]
+    assert app([*words, *options], standalone_mode=False, prog_name="linkgauge") == 0
 
 
 def _leave_files(folder):

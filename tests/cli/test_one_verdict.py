@@ -49,7 +49,7 @@ def verdict(lines):
             ("run", FROM_HOST, "--machine", "vm-degraded", "--profile", "quick"),
             1,
             "verdict:   fail target-speed  sim:0",
-            "1 measured: 1 ok, 0 low, 0 not judged; findings: 2 fail SIMULATED",
+            " 1 slowed by links below their best, 0 low, 0 not judged; findings: 2 fail SIMULATED",
         ),
         (
             ("copy", COPY, "--machine", "dgx-h200-8", "--fault", SLOW, "--out", "kept"),
@@ -61,7 +61,7 @@ def verdict(lines):
             ("traffic", "--machine", "vm-degraded", "--threads", "1", "--out", "kept"),
             1,
             "verdict:   fail target-speed  sim:0",
-            " not judged (no expected figure); findings: 2 fail SIMULATED",
+            " not judged (no reference); findings: 2 fail SIMULATED",
         ),
         (
             ("run", "--prefix", "host_to_device", *DGX, "--fault", "stall sim:1 for=0.05"),

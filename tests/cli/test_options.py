@@ -5,9 +5,11 @@ import inspect
 import pytest
 import typer
 
+from command_kit import called
 from linkgauge.cli.main import COMMANDS
 from linkgauge.cli.main import command as named
 from linkgauge.cli.options import OPTIONS, Option, Sampling, Shape, Simulated, expanded, own
+from linkgauge.model.errors import InputError
 
 
 @own(by=Option("What does it.", "NAME"), size=Option("Of something else.", flag="--buffer"))
@@ -67,3 +69,37 @@ def test_no_two_options_of_a_command_share_a_flag():
             if isinstance(option, typer.models.OptionInfo)
         ]
         assert len(flags) == len(set(flags))
+
+
+TIMES = [
+    (command, option)
+    for command in COMMANDS
+    for option in options_of(expanded(named(command)[0])).values()
+    if option.metavar in ("TIME", "SECONDS") or "timeout" in str(option.default)
+]
+
+
+def test_the_options_that_are_times_are_found():
+    found = {f"{command} {option.default}" for command, option in TIMES}
+    assert found >= {
+        "run --max-time", "run --timeout", "run --for", "check --under", "watch --every",
+        "watch --for", "traffic --duration", "exporter --refresh", "ai --timeout",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "option"), TIMES)
+def test_every_option_that_is_a_time_takes_seconds_and_units(command, option):
+    assert option.metavar == "TIME"
+    assert [option.parser(text) for text in ("5", "5s", "2m", "1h30m")] == [5, 5, 120, 5400]
+    with pytest.raises(InputError, match=f"{option.default} 'soon' is not understood: write 30s"):
+        option.parser("soon")
+
+
+def test_a_time_with_a_unit_is_one_on_the_command_line():
+    given = ("run", "--machine", "ppu-8", "--dry-run", "host_to_device_memcpy_ce")
+    assert called(*given, "--max-time", "5s", "--timeout", "2m").returncode == 0
+    refused = called(*given, "--max-time", "5x")
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "linkgauge: --max-time '5x' is not understood: write 30s, 10m, 8h or 1h30m\n"
+    )

@@ -39,6 +39,37 @@ def test_the_report_of_two_islands(tmp_path, capsys):
     assert path.with_name("scale.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("faults", "code", "verdict", "tally"),
+    [
+        ((), 0, "ok: all 2 numbers of GPUs reach the expected busbw",
+         "6 measured: of 2 numbers of GPUs, 2 ok, 0 low"),
+        (("--fault", "slow sim:2-sim:3 rate=50%"), 1, None,
+         "of 2 numbers of GPUs, 1 ok, 1 low"),
+    ],
+)  # fmt: skip
+def test_the_verdict_is_on_the_expected_figures_that_are_shown(
+    faults, code, verdict, tally, tmp_path, capsys
+):
+    assert scale("all_reduce", "--gpus", "2,4", "--machine", "full-8", *faults, *FEW,
+                 "--out", tmp_path) == code  # fmt: skip
+    said = capsys.readouterr().out
+    assert tally in said
+    assert "not judged" not in said
+    if verdict is not None:
+        assert f"verdict:   {verdict}" in said
+    for line in said.splitlines()[2:4]:
+        _, _, busbw, expected, _, share, *_ = line.split()
+        of_expected = 100 * float(busbw) / float(expected)
+        assert float(share.rstrip("%")) == pytest.approx(of_expected, abs=1)
+
+
+def test_numbers_of_gpus_that_have_no_reference_are_not_judged(tmp_path, capsys):
+    """Of one GPU nothing is expected: that is not ok."""
+    assert scale("--gpus", "1", "--machine", "full-8", *FEW, "--out", tmp_path) == 0
+    assert "verdict:   not judged: no number of GPUs has a reference" in capsys.readouterr().out
+
+
 def test_a_slow_link_is_found_and_fails(tmp_path, capsys):
     code = scale("all_reduce", "--gpus", "2,4", "--machine", "full-8", *SLOW, *FEW,
                  "--out", tmp_path)  # fmt: skip

@@ -84,6 +84,14 @@ def test_each_version_accepts_what_it_is_told(version, program):
     assert {word for word in told if word.startswith("--")} <= {*known}
 
 
+@pytest.mark.parametrize("content", [b"[" * 5000, b"\xff", b"\0", b"x" * (2 << 20)])
+def test_what_is_no_answer_of_perftest_is_an_error(content, tmp_path):
+    file = tmp_path / "said.json"
+    file.write_bytes(content)
+    with pytest.raises(BackendError, match="ib_read_bw: its answer is not understood"):
+        perftest_seconds("ib_read_bw", call(file=file))
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_rate_of_the_clock_that_was_not_found_out_is_said(version, tmp_path):
     """Such a version writes inf in its own way."""
@@ -143,6 +151,8 @@ def test_iperf3s_rate_is_what_its_server_received(received, seconds):
         (b'{"end": {}, "error": "unable to connect to server"}', "unable to connect to server"),
         (b'{"end": {}}', "received nothing"),
         (b"iperf3: what", "not understood"),
+        (b'{"error": "\xff"}', "not understood"),
+        (b'{"end": ' + b"[" * 100_000, "not understood"),
     ],
 )
 def test_iperf3s_errors_are_in_its_answer(said, problem):

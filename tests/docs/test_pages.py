@@ -12,6 +12,7 @@ import typer
 import yaml
 from markdown.extensions.toc import slugify
 
+from linkgauge.backends.sim.description import shipped
 from linkgauge.cli.main import COMMANDS, app
 from linkgauge.compat import TOOLS
 
@@ -83,6 +84,39 @@ def test_the_options_in_a_sentence_exist(line):
     tool = next((n for n, word in enumerate(arguments) if name == "as" and word in TOOLS), None)
     named = {word for word in arguments[:tool] if re.fullmatch(r"--[a-z-]+", word)}
     assert named <= options | {"--help"}
+
+
+def on_machines():
+    """The command lines of all pages that name a machine which is shipped, as words."""
+    found = {}
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for line in (*in_blocks(text), *in_sentences(text)):
+            if "--machine" in line and not SYNOPSIS.search(line):
+                name, *arguments = words(line)
+                if set(shipped()) & set(arguments):
+                    found.setdefault((name, *arguments), f"{page.stem}: {line}")
+    return [pytest.param(typed, id=of) for typed, of in found.items()]
+
+
+SHORTENED = {
+    "run": ("--dry-run",),
+    "scale": ("--size", "64K", "--samples", "1"),
+    "watch": ("--size", "1M", "--samples", "1", "--probes", "1"),
+}
+
+
+@pytest.mark.parametrize("typed", on_machines())
+def test_a_command_line_works_on_the_machine_that_it_names(typed, tmp_path, monkeypatch):
+    """It has the devices, the links, the benchmarks: nothing is refused, nothing is an error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "history.db"))
+    # It would serve until it is ended, at one port for all.
+    monkeypatch.setattr("linkgauge.cli.exporter._serve", lambda page, listen: 0)
+    name, *arguments = typed
+    shortened = [word for word in SHORTENED.get(name, ()) if word not in arguments]
+    code = app([name, *arguments, *shortened], standalone_mode=False, prog_name="linkgauge")
+    assert code in (None, 0, 1)  # 1: what is found of the machine
 
 
 def test_command_lines_are_found():

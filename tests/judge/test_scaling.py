@@ -39,7 +39,8 @@ def test_a_ring_and_a_full_mesh_have_no_knee(machine, rate):
     assert found.pop(1) is None
     assert found == pytest.approx(dict.fromkeys((2, 4, 8), 0.84 * rate), rel=0.02)
     for count in scaling.counts[1:]:
-        assert count.efficiency == pytest.approx(1.0, rel=0.01)
+        assert count.efficiency == pytest.approx(count.plateau / count.expected.figure)
+        assert count.verdict == "ok"
         assert count.expected.theoretical == pytest.approx(rate)
 
 
@@ -83,7 +84,9 @@ def test_a_slow_link_is_measured_alone_and_named():
     assert scaling.knee.because is None  # nothing that the machine reports says so
     ring = [(f"sim:{n}", f"sim:{(n + 1) % 4}") for n in range(4)]
     assert pairs_in_doubt(scaling, run) == tuple(ring)
-    assert [count.efficiency for count in scaling.counts[2:]] == pytest.approx([0.5] * 2, rel=0.01)
+    shares = [count.efficiency for count in scaling.counts[2:]]
+    assert shares == pytest.approx([0.5 * 0.84 * 18 / 16] * 2, rel=0.01)
+    assert [count.verdict for count in scaling.counts] == ["unknown", "ok", "low", "low"]
 
 
 def test_a_link_that_reports_its_loss_is_what_the_map_names():

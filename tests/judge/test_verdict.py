@@ -297,6 +297,23 @@ class TestCeilings:
         assert found.best[0, "read"] == found.best[1, "read"] == 100e9
         assert (0, "copy") not in found.best
 
+    @pytest.mark.parametrize(("nodes", "verdicts"), [(1, ["unknown"]), (2, ["ok", "ok"])])
+    def test_no_figure_is_held_against_itself(self, nodes, verdicts):
+        """The only node's is not judged; of two, each is held against the other."""
+        run = run_of("dgx", load("dgx-h200-8")[1], "device_local_copy", devices=["sim:0"])
+        cells = tuple(
+            replace(reached((100 - node) * 1e9), row=str(node),
+                    transfers=parse_transfers(f"host:{node} -> null by host:{node}.cpu"))
+            for node in range(nodes)
+        )  # fmt: skip
+        result = replace(run.results[0], backend="host", size=SIZE, unit="B/s", cells=cells)
+        (judged,) = judge(replace(run, machine=machine(nodes=nodes), results=(result,))).results
+        assert [cell.verdict for cell in judged.cells] == verdicts
+        figures = [cell.summary.median for cell in cells]
+        assert [cell.expected.achievable for cell in judged.cells] == (
+            [None] if nodes == 1 else figures[::-1]
+        )
+
     def test_unlike_nodes_are_not(self):
         of = machine(nodes=2)
         small = replace(of.host.nodes[1], cpus=(2,))

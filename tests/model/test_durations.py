@@ -15,14 +15,14 @@ from linkgauge.model.errors import InputError
     [
         ("10s", 10), ("500ms", 0.5), ("15m", 900), ("15min", 900), ("1h", 3600), ("8 h", 28800),
         ("1h30m", 5400), ("1h 30m", 5400), ("2d", 172800), ("1w", 604800), ("0.5h", 1800),
-        (" 8H ", 28800),
+        (" 8H ", 28800), ("5", 5), ("0.5", 0.5), (".5", 0.5), ("5 ", 5),
     ],
 )  # fmt: skip
 def test_what_people_write(text, seconds):
     assert parse_duration(text, "--for") == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "8", "h", "8x", "-1h", "0s", "1e3s", "99999d", "8h!", "٣h"])
+@pytest.mark.parametrize("text", ["", "8.", "h", "8x", "-1h", "0s", "1e3s", "99999d", "8h!", "٣h"])
 def test_anything_else_is_one_line(text):
     with pytest.raises(InputError, match=r"^--for ") as refused:
         parse_duration(text, "--for")

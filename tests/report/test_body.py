@@ -101,6 +101,16 @@ def test_low_cells_are_marked_without_colour_and_the_marks_explained():
     assert "expected 400.00 GB/s: 18 nvlink × 25 GB/s = 450 GB/s" in text
 
 
+def test_what_is_far_from_its_peers_is_marked_though_nothing_is_expected_of_it():
+    slow = replace(cell("0", "3", 13.82), peers=55.2e9)
+    cells = [*(judged(cell("0", str(n), 55.2), 62.0, "ok") for n in range(3)), slow]
+    text = body(run(result("all_to_host", cells), devices=4), 80)
+    assert "13.82▽" in text
+    assert "▽ far below its peers" in text
+    assert "1 of 4 not judged" in text
+    assert "55.20▽" not in text
+
+
 def test_what_links_run_below_their_best_is_marked_and_explained():
     cells = [
         judged(cell(row, column, 393.0), 400.0, "ok")
@@ -112,7 +122,7 @@ def test_what_links_run_below_their_best_is_marked_and_explained():
     assert "197.1↓" in text
     assert "393.0↓" not in text
     assert "d2d  cuda  64 MiB  ok↓" in text
-    assert "↓ all that these links carry as they run now" in text
+    assert "↓ slowed: links on the way run below their best" in text
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -33,6 +33,13 @@ def test_verdicts_stand_beside_the_share_and_the_others_are_not_judged():
     assert "not judged" in second
 
 
+def test_what_is_far_from_its_peers_has_a_sign_that_is_explained():
+    slow = row(value=13.8, peers=55.2e9)
+    _, line, meaning = lines(slow)
+    assert "▽" in line
+    assert meaning == "▽ far below its peers"
+
+
 def held(verdict="ok", expected=3.46, nominal=54.5):
     known = judged(cell("0", "0", 3.5), expected, verdict)
     return Row("x", replace(known, expected=replace(known.expected, nominal=nominal * 1e9)), "B/s")

@@ -125,7 +125,9 @@ def test_the_verdict_at_the_end_has_the_bad_news(name, ends, monkeypatch, tmp_pa
 
 def test_if_nothing_is_wrong_one_line_says_so(ends, monkeypatch, tmp_path):
     lines = ending(ends["healthy"], 120, monkeypatch, tmp_path).splitlines()
-    assert lines[lines.index("") + 1] == "verdict:   ok: nothing wrong was found"
+    assert lines[lines.index("") + 1] == (
+        "verdict:   ok: nothing wrong was found in the 622 of 780 figures that have a reference"
+    )
     assert len(lines[lines.index("") + 1 :]) == 3
 
 

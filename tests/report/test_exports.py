@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import sys
 
 import pytest
@@ -16,13 +17,22 @@ from msgspec.structs import asdict, replace
 
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import MissingPackage
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Profiled
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Expected
+from linkgauge.model.units import COLLECTIVE
 from linkgauge.report.csv_text import csv_text
+from linkgauge.report.files import samples_csv
 from linkgauge.report.formats import formats
+from linkgauge.report.page.contents import page_of_run
+from linkgauge.report.page.drawing import Drawer
+from linkgauge.report.page.html import html_of
+from linkgauge.report.page.sections import OneRun
 from linkgauge.report.rows import CellRow, JudgedRun, SampleRow, cell_rows, judged, sample_rows
+from linkgauge.report.tables import summary_frame
 from report.samples import RUN
 
 HOSTILE = (
@@ -72,12 +82,16 @@ def number(text):
     return float(text) if text else None
 
 
+def size(text):
+    return int(text) if text else None
+
+
 def mark(text):
     assert text in ("", "SIMULATED")
     return text == "SIMULATED"
 
 
-SUMMARY = [str] * 4 + [int] + [str] * 7 + [number] * 8 + [int] + [number] * 2 + [str, mark]
+SUMMARY = [str] * 4 + [size] + [str] * 7 + [number] * 8 + [int] + [number] * 2 + [str, mark]
 SUMMARY = [unquoted if kind is str else kind for kind in SUMMARY]
 
 
@@ -96,7 +110,7 @@ def test_a_summary_in_csv_reads_back_equal(run):
 
 @pytest.mark.parametrize("run", EVERY)
 def test_samples_in_csv_read_back_equal(run):
-    kinds = [*[unquoted] * 3, int, *[unquoted] * 3, int, float, unquoted, mark]
+    kinds = [*[unquoted] * 3, size, *[unquoted] * 3, int, float, unquoted, mark]
     read = read_csv(exported("csv", run, "samples"), SampleRow._fields, kinds)
     assert read == [tuple(map(clean, row)) for row in sample_rows(run)]
 
@@ -264,6 +278,72 @@ def test_a_run_that_is_not_judged_has_no_verdicts():
     found = judged(replace(RUN, results=(noted,)))
     assert {row.verdict for row in cell_rows(found.run)} == {"unknown"}
     assert not found.outcome.verdict
+
+
+def of_sizes(ranks, *sizes):
+    """A collective over so many devices, at several sizes."""
+    work = Collective("all_reduce")
+    cells = tuple(
+        replace(RUN.results[0].cells[0], row=f"float sum, {ranks} GPUs", column=f"{size} B",
+                transfers=parse_transfers(f"x:0 -> x:0 by ccl x{size}"), operation=work)
+        for size in sizes
+    )  # fmt: skip
+    return replace(RUN.results[0], benchmark="all_reduce", unit=COLLECTIVE.symbol, size=1,
+                   cells=cells)  # fmt: skip
+
+
+class TestSizes:
+    """Of what has sizes of its own, or none: no export says 1 B."""
+
+    def run(self):
+        launch = replace(RUN.results[0].cells[0], operation="launch", column="0")
+        launched = replace(RUN.results[0], benchmark="latency_launch", size=1, cells=(launch,))
+        return replace(RUN, results=(of_sizes(2, 8, 4096), of_sizes(4, 8, 4096), launched))
+
+    def test_a_row_has_the_size_of_its_column(self):
+        sizes = [8, 4096, 8, 4096, None]
+        assert [row.size for row in cell_rows(self.run())] == sizes
+        samples = {(row.benchmark, row.column, row.size) for row in sample_rows(self.run())}
+        assert samples == {("all_reduce", "8 B", 8), ("all_reduce", "4096 B", 4096),
+                           ("latency_launch", "0", None)}  # fmt: skip
+        (_, *lines) = csv.reader(io.StringIO(samples_csv(self.run())))
+        assert {line[3] for line in lines} == {"8", "4096", ""}
+
+    @pytest.mark.parametrize("name", ["csv", "json", "markdown", "junit"])
+    def test_no_format_says_that_it_is_of_one_byte(self, name):
+        text = exported(name, self.run(), findings=())
+        assert "1 B" not in text
+        assert not re.search(r'"size": ?1\b|,1,"?float', text)
+
+    def test_tables_for_analysis_can_lack_a_size(self):
+        pandas = pytest.importorskip("pandas")
+        frame = summary_frame(cell_rows(self.run()))
+        assert list(frame["size"][:4]) == [8, 4096, 8, 4096]
+        assert pandas.isna(frame["size"][4])
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table = parquet.read_table(io.BytesIO(exported("parquet", self.run())))
+        assert table.column("size").to_pylist() == [8, 4096, 8, 4096, None]
+
+    def test_suites_have_names_of_their_own(self):
+        suites = JUnitXml.fromstring(exported("junit", self.run(), findings=()).encode())
+        assert [suite.name for suite in suites] == [
+            "all_reduce float sum, 2 GPUs (x, 8 B to 4 KiB)",
+            "all_reduce float sum, 4 GPUs (x, 8 B to 4 KiB)",
+            "latency_launch (x)",
+        ]
+
+    def test_rows_of_the_page_have_names_and_sizes_of_their_own(self):
+        page = page_of_run(OneRun(self.run(), Outcome(0)))
+        (table,) = (block for part in page.parts if part.name == "benchmarks"
+                    for block in part.blocks)  # fmt: skip
+        size = [column.name for column in table.columns].index("size")
+        assert [(row[0].text, row[size].text) for row in table.rows] == [
+            ("all_reduce float sum, 2 GPUs", "8 B to 4 KiB"),
+            ("all_reduce float sum, 4 GPUs", "8 B to 4 KiB"),
+            ("latency_launch", ""),
+        ]
+        with Drawer() as drawer:
+            assert not re.search(r"\b1 B\b", html_of(page, drawer))
 
 
 def test_the_share_is_of_the_achievable_figure():

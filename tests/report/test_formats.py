@@ -38,7 +38,7 @@ def test_a_person_sees_the_results_and_how_many_ended_how(capsys):
     assert all(result.benchmark in shown for result in measured)
     last = shown.splitlines()
     assert last[-1].startswith(
-        "8 measured: 0 ok, 0 low, 7 not judged (no expected figure), 1 fail; 1 error; 2 skip;"
+        "8 measured: 0 ok, 0 low, 7 not judged (no reference), 1 fail; 1 error; 2 skip;"
     )
     assert any(line.startswith("verdict:   fail wrong-bytes") for line in last)
 

@@ -37,7 +37,7 @@ def lines(run, *findings, verdict=True, kept=None, **more):
 
 def test_cells_are_counted_by_their_verdicts():
     judged = run_of(*["ok"] * 30, *["low"] * 2, *["unknown"] * 10)
-    told = "42 measured: 30 ok, 2 low, 10 not judged (no expected figure); findings: 1 fail"
+    told = "42 measured: 30 ok, 2 low, 10 not judged (no reference); findings: 1 fail"
     assert lines(judged, FAIL)[-1] == told
     assert lines(run_of("ok", "high"))[-1] == "2 measured: 1 ok, 0 low, 1 high, 0 not judged"
 
@@ -64,6 +64,30 @@ def test_where_nothing_was_measured_nothing_is_called_well():
         "verdict:   nothing was measured",
         "nothing measured; 1 skip",
     ]
+
+
+def test_where_nothing_has_a_reference_nothing_is_called_well():
+    assert lines(run_of("unknown", "unknown")) == [
+        "verdict:   not judged: no figure has a reference",
+        "2 measured: 0 ok, 0 low, 2 not judged (no reference)",
+    ]
+
+
+def test_where_some_have_a_reference_the_verdict_says_of_how_many():
+    assert lines(run_of("ok", "unknown", "unknown"))[0] == (
+        "verdict:   ok: nothing wrong was found in the 1 of 3 figures that have a reference"
+    )
+
+
+def test_what_slow_links_allow_is_counted_apart_from_what_is_ok():
+    run = run_of("ok", "ok")
+    (result,) = run.results
+    first, second = result.cells
+    slow = replace(first, expected=replace(first.expected, nominal=800e9))
+    run = replace(run, results=(replace(result, cells=(slow, second)),))
+    assert lines(run)[-1] == (
+        "2 measured: 1 ok, 1 slowed by links below their best, 0 low, 0 not judged"
+    )
 
 
 def test_the_worst_finding_is_the_verdict():
@@ -186,7 +210,8 @@ def test_who_wants_figures_only_sees_no_verdict():
 
 @pytest.mark.parametrize(
     ("verdicts", "word"),
-    [(["ok", "unknown"], "ok"), (["ok", "low", "high"], "low"), (["ok", "high"], "high"),
+    [(["ok", "unknown"], "1 of 2 not judged"), (["low", "unknown"], "low"),
+     (["ok", "low", "high"], "low"), (["ok", "high"], "high"),
      (["unknown"], None)],
 )  # fmt: skip
 def test_a_heading_has_the_worst_verdict_and_never_pass(verdicts, word):

@@ -14,7 +14,7 @@ from rich.text import Text
 from linkgauge.engine.runs import run_of
 from linkgauge.judge.outcome import Outcome
 from linkgauge.report import charts
-from linkgauge.report.page.blocks import Figure, Heat, Problem, line_of
+from linkgauge.report.page.blocks import Figure, Heat, Problem, Table, line_of
 from linkgauge.report.page.contents import page_of_run
 from linkgauge.report.page.drawing import Drawer, spec_of
 from linkgauge.report.page.html import html_of
@@ -88,6 +88,29 @@ def test_a_run_without_a_fault_is_ok():
     assert (first.severity, first.found[0].text) == ("ok", "Nothing wrong was found")
 
 
+def test_a_run_without_references_is_not_judged_and_not_green():
+    bare = replace(whole_run(), results=(result("host_to_device_memcpy_ce", "t", [
+        replace(cell("0", "0", 55e9), verdict="unknown")]),))  # fmt: skip
+    first = page_of_run(OneRun(bare, Outcome(0))).parts[0].blocks[0]
+    assert (first.severity, first.tone) == ("", "dim")
+    assert first.found[0].text == "Not judged: no figure has a reference"
+
+
+def test_a_benchmark_is_not_ok_where_a_cell_is_not_judged():
+    """The slow one, of which nothing is expected, is marked here and in its matrix."""
+    cells = [replace(c, column=str(n), row="0", verdict="ok")
+             for n, c in enumerate(whole_run().results[0].cells[:7])]  # fmt: skip
+    slow = replace(cells[0], column="7", verdict="unknown", peers=4 * cells[0].headline)
+    one = OneRun(replace(whole_run(), results=(
+        result("all_to_host", "device(column)", [*cells, slow]),)), Outcome(0))  # fmt: skip
+    (table,) = [each for each in blocks(one, Table) if each.caption.startswith("Of expected")]
+    ((_, verdict, *_),) = table.rows
+    assert (verdict.text, verdict.tone) == ("1 of 8 not judged ▽", "warn")
+    (heat,) = blocks(one, Heat)
+    assert heat.shades[0][7].sign == "▽"
+    assert [span.text for span in heat.lines[-1]] == ["▽", " far below its peers"]
+
+
 def test_sections_stand_in_the_order_of_the_registry():
     names = [part.name for part in page_of_run(whole()).parts]
     assert names == [one.name for one in sections() if one.name in names]
@@ -125,7 +148,7 @@ def test_what_links_at_their_best_would_carry_is_what_a_share_is_of():
     (heat,) = blocks(OneRun(replace(whole_run(), results=(matrix,)), Outcome(0)), Heat)
     shades = [shade for line in heat.shades for shade in line if shade is not None]
     assert {(one.level, one.share, one.sign) for one in shades} == {("odd", "50%", "↓")}
-    assert "these links carry as they run now" in heat.lines[-1][1].text
+    assert "slowed: links on the way run below their best" in heat.lines[-1][1].text
 
 
 def test_a_link_leads_to_each_benchmark_that_has_figures():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 import threading
@@ -18,7 +17,7 @@ import typer
 from linkgauge.model.errors import InputError
 
 from .help_text import OUTPUT, PRECISION, WHAT
-from .options import ConditionFormat, Option, Simulated, at_least_one, headed, own
+from .options import TIME, ConditionFormat, Option, Simulated, at_least_one, headed, own
 
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
@@ -33,13 +32,13 @@ LEAST, MOST = 5.0, 86400.0
         devices=Option("Fail unless there are N accelerators.", "N"),
         baseline=Option("Also hold this node against a run, a baseline or a label.", "REF"),
     ),
-    **headed(PRECISION, under=Option("End within this time, whatever hangs: 60s, 2m.", "TIME")),
+    **headed(PRECISION, under=Option("End within this time, whatever hangs: 60s, 2m.", TIME)),
     **headed(OUTPUT, out=Option("Keep the run below this folder. Default: nowhere.", "DIR")),
 )
 def check(
     context: typer.Context,
     *,
-    under: str = "60s",
+    under: float = 60.0,
     backend: list[str] | None = None,
     devices: int | None = None,
     limits: Path | None = None,
@@ -59,9 +58,10 @@ def check(
         linkgauge check --machine dgx-h200-8 --devices 8 --json
     """
     began = time.monotonic()
-    seconds = seconds_of(under)
+    if not LEAST <= under <= MOST:
+        raise InputError(f"--under {under:g}s: give 5 s to 24 h")
     wanted = at_least_one("--devices", devices)
-    with ending(began + seconds, form), tempfile.TemporaryDirectory(
+    with ending(began + under, form), tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
     ) as folder:  # fmt: skip
         from linkgauge.engine.bounded import Task, measure_within
@@ -77,13 +77,13 @@ def check(
             tuple(side_of(baseline)) if baseline else (),
             devices=wanted,
         )
-        request = _request(context, simulated, seconds, tuple(backend or ()), label,
+        request = _request(context, simulated, under, tuple(backend or ()), label,
                            Path(folder) / "runs" if out is None else out)  # fmt: skip
-        task = Task(request, began + seconds - _reserve(seconds))
+        task = Task(request, began + under - _reserve(under))
         bounded = measure_within(task, Path(folder))
         if bounded.run is not None and not bounded.missing:
             refuse_unmatched(bounded.run.results, bounded.run.machine, against.limits)
-        health = health_of(bounded, against, request.settings.timeout or seconds)
+        health = health_of(bounded, against, request.settings.timeout or under)
         checked = Checked(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
         form.write("condition", checked)
         if form.is_document:
@@ -116,17 +116,6 @@ def _request(
     return request_of(
         context, Selection(), settings, label=label, out=out, backends=backends, profile=PROFILE
     )
-
-
-def seconds_of(text: str) -> float:
-    """`60`, `60s`, `1.5m`. Raises InputError for anything else, and for less than 5 s."""
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)(s|m|min|h)?", text.strip(), re.ASCII)
-    if found is None:
-        raise InputError(f"--under {text}: give a time such as 60s or 2m")
-    seconds = float(found[1]) * {"h": 3600, "m": 60, "min": 60}.get(found[2], 1)
-    if not LEAST <= seconds <= MOST:
-        raise InputError(f"--under {text}: give 5 s to 24 h")
-    return seconds
 
 
 @contextmanager

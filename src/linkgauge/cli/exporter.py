@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from linkgauge.model.errors import InputError
 
 from .help_text import OUTPUT, WHICH
-from .options import Option, headed, own
+from .options import TIME, Option, headed, own
 
 if TYPE_CHECKING:
     from linkgauge.exporter.machine import Source as Machine
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
             "Write the metrics to this file once, for node_exporter's textfile collector.",
             "FILE.prom",
         ),
-        refresh=Option("Read devices at most this often. Default: 5.", "SECONDS"),
+        refresh=Option("Read devices at most this often: 5, 5s, 2m. Default: 5s.", TIME),
     ),
     **headed(
         WHICH,
@@ -66,8 +66,8 @@ def exporter(
     from linkgauge.machine.extras import needed
 
     needed("prometheus_client", "exporter")
-    if not 0 < refresh < 86400:
-        raise InputError(f"--refresh {refresh}: give seconds, more than 0 and less than a day")
+    if refresh >= 86400:
+        raise InputError(f"--refresh {refresh:g}: give less than a day")
     if listen is not None and textfile is not None:
         raise InputError("--textfile writes once and serves nothing: leave out --listen")
     if history is not None and results is not None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Annotated, Any, NamedTuple, TypeVar, get_origin, get_type_hints
 
 import typer
 
+from linkgauge.model.durations import parse_duration
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import TERMINAL, Format, Kind, formats
 
@@ -54,6 +55,15 @@ def list_faults(asked: bool) -> None:
         raise typer.Exit
 
 
+TIME = "TIME"
+"""The value of every option that is a time: 5, 5s, 2m or 1h30m."""
+
+
+def _seconds(flag: str, given: str | float) -> float:
+    """What a person gave, or a default, in seconds. Raises InputError."""
+    return parse_duration(given, flag) if isinstance(given, str) else given
+
+
 class Option(NamedTuple):
     """`more` is passed to typer; `flag`, or several with blanks between them, is given if the
     parameter's name is not the option's; under `heading` the help shows it."""
@@ -65,10 +75,13 @@ class Option(NamedTuple):
     heading: str = OTHER
 
     def annotate(self, name: str, kind: Any) -> Any:
-        """The type of a parameter, annotated for typer."""
+        """The type of a parameter, annotated for typer. An option whose value is a TIME reads it
+        as seconds."""
         flags = (self.flag or f"--{name.replace('_', '-')}").split()
         shown = {"metavar": self.metavar, "help": self.help, "rich_help_panel": self.heading}
         settings: dict[str, Any] = {**shown, **self.more}
+        if self.metavar == TIME:
+            settings["parser"] = partial(_seconds, flags[0])
         return Annotated[kind, typer.Option(*flags, **settings)]
 
 
@@ -102,8 +115,8 @@ OPTIONS = {
         precision=Option(
             "Sample until the 95% interval of the median is within this: 0.01 or 1%.", "P"
         ),
-        max_time=Option("Sample each cell for at most this long.", "SECONDS"),
-        timeout=Option("Give up on a cell after this many seconds.", "SECONDS"),
+        max_time=Option("Sample each cell for at most this long: 5, 5s, 2m.", TIME),
+        timeout=Option("Give up on a cell after this long: 60, 60s, 2m.", TIME),
         no_verify=Option("Do not compare the copied bytes."),
     ),
     **headed(

@@ -10,7 +10,6 @@ import typer
 
 from linkgauge.engine.folder import checked_label
 from linkgauge.engine.request import RunRequest, Scaling, Selection, StagedTraffic, Written
-from linkgauge.model.durations import parse_duration
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
 from linkgauge.report.formats import formats
@@ -72,7 +71,7 @@ def _written(context: typer.Context, values: Mapping[str, Any]) -> dict[str, str
     off."""
     names = {param.name: param.opts[0] for param in context.command.params}
     return {
-        names[name]: valid(_write(name, value))
+        names[name]: valid(_write(names[name], value))
         for name, value in values.items()
         if name not in FREE and not _is_off(value)
     }
@@ -82,14 +81,14 @@ def _is_off(value: Any) -> bool:
     return value is None or value is False or value in ([], ())
 
 
-def _write(name: str, value: Any) -> str:
-    if name == "size":
+def _write(option: str, value: Any) -> str:
+    if option in ("--size", "--buffer"):
         return ",".join(map(_short, parse_sizes(value)))
-    if name == "duration" and isinstance(value, str):
-        return f"{parse_duration(value, '--for'):g}s"
-    if name == "precision" and isinstance(value, str):
+    if option == "--for":
+        return f"{value:g}s"
+    if option == "--precision" and isinstance(value, str):
         value = parse_fraction(value)
-    if name == "out":
+    if option == "--out":
         return str(Path(value).absolute())
     if value is True:  # the name of a flag says all
         return ""

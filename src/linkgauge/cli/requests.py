@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +20,6 @@ from linkgauge.engine.runs import read_run
 from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.arrays import HOST_MODES, HostMode
-from linkgauge.model.durations import parse_duration
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import Run
 from linkgauge.model.settings import (
@@ -57,11 +55,9 @@ def settings_of(
     """The profile's settings with the given options applied. Raises InputError."""
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}: there are {', '.join(PROFILES)}")
-    max_time = _positive("--max-time", sampling.max_time)
-    timeout = _positive("--timeout", sampling.timeout)
     if simulation is not None and engines.host_kernel is not None:
         raise InputError("--host-kernel needs real threads: a simulated machine has none")
-    base, precision = PROFILES[profile], sampling.precision
+    base, precision, max_time = PROFILES[profile], sampling.precision, sampling.max_time
     if max_time is not None:
         base = replace(base, max_time=max_time, rate_time=max_time)
     return replace(
@@ -72,19 +68,12 @@ def settings_of(
         loops=at_least_one("--loops", sampling.loops),
         verify=not sampling.no_verify,
         engines=engines,
-        timeout=timeout,
+        timeout=sampling.timeout,
         simulation=simulation,
     )
 
 
-def _positive(name: str, seconds: float | None) -> float | None:
-    """Raises InputError for a time that is none."""
-    if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
-        raise InputError(f"{name} {seconds} must be a positive number of seconds")
-    return seconds
-
-
-def soaked(settings: Settings, duration: str | None, max_temperature: float | None) -> Settings:
+def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
     """The settings, to be repeated for a time if one is given. Raises InputError."""
     if duration is None:
         if max_temperature is not None:
@@ -94,7 +83,7 @@ def soaked(settings: Settings, duration: str | None, max_temperature: float | No
         raise InputError(f"--for: not under --{settings.profiler}")
     if max_temperature is not None and not 0 < max_temperature <= MOST_TEMPERATURE:
         raise InputError(f"--max-temperature {max_temperature:g}: give degrees Celsius, such as 85")
-    return replace(settings, soak=Soaking(parse_duration(duration, "--for"), max_temperature))
+    return replace(settings, soak=Soaking(duration, max_temperature))
 
 
 def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> Simulation | None:
@@ -207,10 +196,9 @@ def resume(
 ) -> int:
     """Resumes the run in this folder, which rank 0 has if it is of several. Returns the exit
     code."""
-    limit = _positive("--timeout", timeout)
     with (
         LiveReport(display, remember) as report,
-        resuming(folder, report, limit=limit, wait=wait) as (workers, size),
+        resuming(folder, report, limit=timeout, wait=wait) as (workers, size),
     ):
         run = _measured(
             lambda: go_on(

@@ -13,6 +13,7 @@ from linkgauge.model.errors import InputError
 from .collecting import choice_of
 from .help_text import ENGINES, OUTPUT, RUNS, WHAT
 from .options import (
+    TIME,
     Collecting,
     Option,
     Profiling,
@@ -40,7 +41,7 @@ from .options import (
         ),
         duration=Option(
             "Repeat all of it for this long, and show how it goes over the time: 8h, 90m.",
-            "TIME",
+            TIME,
             flag="--for",
         ),
         max_temperature=Option("End what --for repeats if a device gets this hot.", "CELSIUS"),
@@ -96,7 +97,7 @@ def run(
     utilization: bool = False,
     matrix: bool = False,
     whole: bool = False,
-    duration: str | None = None,
+    duration: float | None = None,
     max_temperature: float | None = None,
     no_report: bool = False,
     no_verdict: bool = False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import typer
 from linkgauge.model.errors import InputError
 
 from .help_text import ENGINES, OUTPUT, PRECISION, WHAT
-from .options import Option, RunFormat, Sampling, Shape, Simulated, at_least_one, headed, own
+from .options import TIME, Option, RunFormat, Sampling, Shape, Simulated, at_least_one, headed, own
 
 
 @own(
@@ -32,7 +31,7 @@ from .options import Option, RunFormat, Sampling, Shape, Simulated, at_least_one
     ),
     **headed(
         PRECISION,
-        duration=Option("Measure each cell for this long.", "SECONDS"),
+        duration=Option("Measure each cell for this long: 5, 5s, 2m.", TIME),
         repeat=Option("Measure everything N times.", "N"),
     ),
     **headed(
@@ -118,12 +117,10 @@ def traffic(
 
 
 def _check_duration(duration: float | None, sampling: Sampling) -> None:
-    """Raises InputError for an invalid duration, or for one combined with an option that also
+    """Raises InputError for a duration combined with an option that also
     limits a cell."""
     if duration is None:
         return
-    if not (math.isfinite(duration) and duration > 0):
-        raise InputError(f"--duration {duration:g} must be a positive number of seconds")
     for name in ("samples", "precision", "max_time"):
         if getattr(sampling, name) is not None:
             option = f"--{name.replace('_', '-')}"

@@ -10,15 +10,15 @@ import typer
 from linkgauge.model.errors import InputError
 
 from .help_text import OUTPUT, WHAT, WHEN
-from .options import Option, Simulated, complete_benchmark, headed, own
+from .options import TIME, Option, Simulated, complete_benchmark, headed, own
 
 
 @own(
     **headed(
         WHEN,
-        every=Option("Probe this often: 10s, 15m, 1h.", "TIME"),
+        every=Option("Probe this often: 10s, 15m, 1h.", TIME),
         budget=Option("Keep devices busy for at most this share of the time.", "P"),
-        duration=Option("End after this long: 8h, 30d. Default: never.", "TIME", flag="--for"),
+        duration=Option("End after this long: 8h, 30d. Default: never.", TIME, flag="--for"),
         probes=Option("End after N probes.", "N"),
     ),
     samples=Option("Take N samples of each cell in a probe.", "N", heading=WHAT),
@@ -47,9 +47,9 @@ def watch(
     device: list[str] | None = None,
     size: str | None = None,
     samples: int = 3,
-    every: str = "1h",
+    every: float = 3600.0,
     budget: str = "0.1%",
-    duration: str | None = None,
+    duration: float | None = None,
     probes: int | None = None,
     least: str = "10%",
     label: str = "watch",
@@ -71,7 +71,6 @@ def watch(
     from msgspec.structs import replace
 
     from linkgauge.engine.request import Selection
-    from linkgauge.model.durations import parse_duration
     from linkgauge.model.settings import EngineSettings
     from linkgauge.model.units import parse_fraction
 
@@ -96,10 +95,10 @@ def watch(
     otherwise = replace(request, what=Selection(HOST)) if is_default and not device else None
     asked = Asked(
         request=request,
-        every=parse_duration(every, "--every"),
+        every=every,
         budget=parse_fraction(budget, "--budget"),
         least=parse_fraction(least, "--least"),
-        seconds=None if duration is None else parse_duration(duration, "--for"),
+        seconds=duration,
         probes=at_least_one("--probes", probes),
     )
     return begin(asked, otherwise, teller(as_json=as_json), WallClock())

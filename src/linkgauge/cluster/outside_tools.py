@@ -13,7 +13,8 @@ import msgspec
 import yaml
 
 from linkgauge.backends.protocol import Pace
-from linkgauge.model.errors import BackendError
+from linkgauge.machine.given import MOST_YAML, read_given
+from linkgauge.model.errors import BackendError, InputError
 from linkgauge.model.outside import OutsideOperation
 
 from .outside import Call, Tool
@@ -27,7 +28,7 @@ _MIB = 1 << 20
 
 
 class _Sum(msgspec.Struct, frozen=True):
-    bytes: int
+    bytes: float
     seconds: float
 
 
@@ -84,7 +85,7 @@ def iperf_seconds(call: Call, said: bytes) -> float:
     errors in its answer, with exit code 0."""
     try:
         report = msgspec.json.decode(said, type=IperfReport)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BackendError("iperf3", f"its answer is not understood: {error}") from error
     received = report.end.sum_received
     if report.error is not None or received is None or min(received.bytes, received.seconds) <= 0:
@@ -112,9 +113,9 @@ def perftest_command(program: str, memory: str, call: Call) -> Sequence[str]:
 def perftest_seconds(program: str, call: Call) -> float:
     """Of all loops, at the rate or latency that the client wrote. Raises BackendError."""
     try:
-        text = call.file.read_text()
+        text = read_given(call.file, MOST_YAML)
         report = msgspec.convert(yaml.safe_load(text), PerftestReport)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError, InputError) as error:
         raise BackendError(program, f"its answer is not understood: {error}") from error
     if program.endswith("_lat"):
         return _figure(program, "t_avg", report.results.t_avg) * 1e-6 * call.loops

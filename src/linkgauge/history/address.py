@@ -29,7 +29,10 @@ def address(asked: str | None = None) -> URL | None:
     if not text.strip():
         return _of_file(default_file())
     if "://" not in text:
-        return _of_file(Path(text).expanduser())
+        try:
+            return _of_file(Path(text).expanduser())
+        except RuntimeError as error:
+            raise InputError(f"the history {text}: there is no such home folder") from error
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:

@@ -29,6 +29,17 @@ from .tables import (
     setups,
     sheets,
 )
+from .typed import (
+    BenchmarkRow,
+    CellRow,
+    FactRow,
+    FigureRow,
+    PointRow,
+    RunRow,
+    SettingsRow,
+    SetupRow,
+    typed,
+)
 
 PASS = STATUSES.index("pass")
 
@@ -63,10 +74,9 @@ def histories_of(
     left out, as are cells that did not pass. Raises StoreError."""
     with store.reading() as connection:
         wanted = [sheets.c.benchmark == benchmark]
-        asked = select(cells, sheets).join(sheets, sheets.c.id == cells.c.sheet_id).where(*wanted)
         named = {
-            row[0]: row
-            for row in connection.execute(asked)
+            row.id: row
+            for row in typed(CellRow, connection.execute(_select_cells().where(*wanted)))
             if not places or Place(row.row, row.column) in places
         }
         which = msgspec.structs.replace(which, benchmarks=(benchmark,))
@@ -90,17 +100,22 @@ def _points(
     points: dict[int, dict[int, Point]] = {}
     columns = (figures.c.cell_id, figures.c.run_id, figures.c.figure, figures.c.low, figures.c.high)
     for some in in_parts(wanted):
-        asked = select(*columns).where(figures.c.cell_id.in_(some), figures.c.status == PASS)
-        for cell, run, figure, low, high in connection.execute(asked).all():
-            if figure is not None and run in known:
-                points.setdefault(cell, {})[run] = Point(run, figure, low, high)
+        asked = select(*columns).where(
+            figures.c.cell_id.in_(some),
+            figures.c.status == PASS,
+            figures.c.figure.is_not(None),
+        )
+        for row in typed(PointRow, connection.execute(asked)):
+            if row.run_id in known:
+                point = Point(row.run_id, row.figure, row.low, row.high)
+                points.setdefault(row.cell_id, {})[row.run_id] = point
     return points
 
 
 def _history(
     connection: Connection,
     group: Sequence[PastRun],
-    named: dict[int, Any],
+    named: dict[int, CellRow],
     points: dict[int, dict[int, Point]],
 ) -> History:
     series = []
@@ -110,14 +125,13 @@ def _history(
         if own:
             series.append(Series(_cell_of(row), row.unit, row.better, own))
     first = group[0]
-    document = connection.execute(
-        select(setups.c.document).where(setups.c.digest == bytes.fromhex(first.setup))
-    )
+    asked = select(setups.c.document).where(setups.c.digest == bytes.fromhex(first.setup))
+    (setup,) = typed(SetupRow, [connection.execute(asked).one()])
     return History(
         host=first.host,
         accelerators=first.accelerators,
         simulated=first.simulated,
-        settings=msgspec.json.decode(document.scalar_one(), type=dict[str, str]),
+        settings=msgspec.json.decode(setup.document, type=dict[str, str]),
         runs=tuple(group),
         states=_states(connection, {run.state for run in group}),
         series=tuple(sorted(series, key=lambda one: _in_order(one.cell))),
@@ -132,10 +146,9 @@ def _in_order(cell: CellOf) -> tuple[object, ...]:
 def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[str, str]]:
     found: dict[int, dict[str, str]] = {number: {} for number in numbers}
     for some in in_parts(list(found)):
-        for state, name, value in connection.execute(
-            select(facts).where(facts.c.state_id.in_(some))
-        ):
-            found[state][name] = value
+        asked = select(facts).where(facts.c.state_id.in_(some))
+        for fact in typed(FactRow, connection.execute(asked)):
+            found[fact.state_id][fact.name] = fact.value
     return found
 
 
@@ -169,8 +182,8 @@ def _settings(connection: Connection, numbers: Sequence[int]) -> dict[int, Setti
     found: dict[int, Settings] = {}
     for some in in_parts(numbers):
         asked = select(runs.c.id, runs.c.settings).where(runs.c.id.in_(some))
-        for number, document in connection.execute(asked):
-            found[number] = msgspec.json.decode(document, type=Settings)
+        for row in typed(SettingsRow, connection.execute(asked)):
+            found[row.id] = msgspec.json.decode(row.settings, type=Settings)
     return found
 
 
@@ -178,30 +191,35 @@ def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, dict[C
     by_run: dict[int, dict[CellOf, Figure]] = {}
     names: dict[int, tuple[CellOf, str, Better]] = {}
     for some in in_parts(numbers):
-        rows = connection.execute(select(figures).where(figures.c.run_id.in_(some))).all()
+        asked = select(figures).where(figures.c.run_id.in_(some))
+        rows = typed(FigureRow, connection.execute(asked))
         missing = list({row.cell_id for row in rows} - names.keys())
         for few in in_parts(missing):
-            asked = select(cells, sheets).join(sheets, sheets.c.id == cells.c.sheet_id)
-            found = connection.execute(asked.where(cells.c.id.in_(few)))
-            names |= {row[0]: (_cell_of(row), row.unit, row.better) for row in found}
+            found = typed(CellRow, connection.execute(_select_cells().where(cells.c.id.in_(few))))
+            names |= {cell.id: (_cell_of(cell), cell.unit, cell.better) for cell in found}
         for row in rows:
             of, unit, better = names[row.cell_id]
             by_run.setdefault(row.run_id, {})[of] = _figure_of(row, unit, better)
     return by_run
 
 
-def _figure_of(row: Any, unit: str, better: Better) -> Figure:
+def _figure_of(row: FigureRow, unit: str, better: Better) -> Figure:
     return Figure(
         unit, better, STATUSES[row.status], VERDICTS[row.verdict], row.figure, row.median,
         row.low, row.high, row.slow_p95, row.slow_p99, row.n,
     )  # fmt: skip
 
 
-def _cell_of(row: Any) -> CellOf:
+def _cell_of(row: CellRow) -> CellOf:
     return CellOf(
         row.benchmark, row.backend, row.size, row.row, row.column, row.transfers, row.definition,
         row.repeat,
     )  # fmt: skip
+
+
+def _select_cells() -> Select[Any]:
+    of_sheet = sheets.c.benchmark, sheets.c.backend, sheets.c.size, sheets.c.unit, sheets.c.better
+    return select(cells, *of_sheet).join(sheets, sheets.c.id == cells.c.sheet_id)
 
 
 def _where(connection: Connection, which: Filter) -> list[ColumnElement[bool]]:
@@ -254,10 +272,10 @@ def _runs(
     """The latest first."""
     order = runs.c.started.desc(), runs.c.id.desc()
     asked = _select().where(*where).order_by(*order).limit(last)
-    return [_run_of(row) for row in connection.execute(asked).all()]
+    return [_run_of(row) for row in typed(RunRow, connection.execute(asked))]
 
 
-def _run_of(row: Any) -> PastRun:
+def _run_of(row: RunRow) -> PastRun:
     return PastRun(
         number=row.id,
         id=row.uid,
@@ -274,23 +292,22 @@ def _run_of(row: Any) -> PastRun:
         passed=row.passed,
         low=row.low,
         path=row.path,
-        setup=bytes(row.digest).hex(),
+        setup=row.digest.hex(),
         state=row.state_id,
         machine=row.machine_id,
     )
 
 
 def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, tuple[str, ...]]:
-    asked = select(sheets.c.id, sheets.c.benchmark)
-    names = {row.id: row.benchmark for row in connection.execute(asked)}
     by_run = defaultdict[int, dict[str, None]](dict)
     for some in in_parts([run.number for run in found]):
         asked = (
-            select(results.c.run_id, results.c.sheet_id)
+            select(results.c.run_id, sheets.c.benchmark)
+            .join(sheets, sheets.c.id == results.c.sheet_id)
             .where(results.c.run_id.in_(some)).order_by(results.c.run_id, results.c.number)
         )  # fmt: skip
-        for run, sheet in connection.execute(asked).all():
-            by_run[run][names[sheet]] = None
+        for row in typed(BenchmarkRow, connection.execute(asked)):
+            by_run[row.run_id][row.benchmark] = None
     return {run.number: tuple(by_run[run.number]) for run in found}
 
 
@@ -323,10 +340,11 @@ def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Cell
     with store.reading() as connection:
         for some in in_parts(numbers):
             asked = (
-                select(figures, cells, sheets)
-                .join(cells, cells.c.id == figures.c.cell_id)
-                .join(sheets, sheets.c.id == cells.c.sheet_id)
+                _select_cells()
+                .add_columns(figures)
+                .join(figures, cells.c.id == figures.c.cell_id)
                 .where(figures.c.run_id.in_(some))
             )
             for row in connection.execute(asked):
-                yield row.run_id, _cell_of(row), _figure_of(row, row.unit, row.better)
+                (cell,), (figure,) = typed(CellRow, [row]), typed(FigureRow, [row])
+                yield figure.run_id, _cell_of(cell), _figure_of(figure, cell.unit, cell.better)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -76,7 +77,12 @@ class Store:
 
 def is_there(url: URL) -> bool:
     """Whether there is a history: a server is asked only when it is opened."""
-    return not url.drivername.startswith("sqlite") or Path(str(url.database)).exists()
+    if not url.drivername.startswith("sqlite"):
+        return True
+    try:
+        return Path(str(url.database)).exists()
+    except OSError:  # no file can have such a name
+        return False
 
 
 @contextmanager
@@ -156,6 +162,8 @@ def problems(url: URL) -> Iterator[None]:
         raise StoreError(_line(url, said)) from error
     except (SQLAlchemyError, sqlite3.Error) as error:
         raise StoreError(_line(url, str(error))) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:  # sqlite3 decodes its messages, too
+        raise StoreError(_line(url, f"it is damaged: {error}")) from error
     except OSError as error:
         raise StoreError(_line(url, error.strerror or str(error))) from error
 

@@ -21,15 +21,22 @@ from .wiring import Touched, Wiring, both_name
 
 class Case(msgspec.Struct, frozen=True, eq=False):
     """A cell with the `number` it has in the whole run, the parts that it touches, those of them
-    that may slow what it reports (`timed`: of the first of several transfers, that one's), and the
-    `peers` that it should be equal to (None if there are none, as in a sweep)."""
+    that may slow what it reports (`timed`: of the first of several transfers, that one's), and what
+    those have in common that are `alike` (None if there are none, as in a sweep)."""
 
     number: int
     result: Result
     cell: CellResult
     touched: frozenset[str]
     timed: frozenset[str]
-    peers: tuple[str, ...] | None
+    alike: tuple[str, ...] | None
+
+    @property
+    def peers(self) -> tuple[str, ...] | None:
+        """The same for those that should be equal to it. None for the first of more than two
+        transfers: it is the faster the slower the others are."""
+        is_crowded = self.cell.report.is_first and len(self.cell.transfers) > 2
+        return None if is_crowded else self.alike
 
     @property
     def name(self) -> str:
@@ -72,8 +79,8 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
             parts = crossed.union(map(both_name, opposed))
             timed = of_figure.union(map(both_name, opposed & of_figure))
             crowd = None if result.sweep else crowds.of(cell)
-            peers = None if crowd is None else _peers(result, cell, transfers, touched, crowd)
-            found.append(Case(number, result, cell, parts, timed, peers))
+            alike = None if crowd is None else _alike(result, cell, transfers, touched, crowd)
+            found.append(Case(number, result, cell, parts, timed, alike))
     return tuple(found)
 
 
@@ -83,18 +90,15 @@ def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
     return tuple(replace(case, touched=case.timed) for case in cases_of(evidence))
 
 
-def _peers(
+def _alike(
     result: Result,
     cell: CellResult,
     transfers: Sequence[Transfer],
     touched: Sequence[Touched],
     crowd: Sequence[float],
-) -> tuple[str, ...] | None:
+) -> tuple[str, ...]:
     """Equal for cells whose transfers cross the same kinds of links and share as many of them, the
-    first one with as many others, and whose links are as full. None for the first of more than two:
-    it is the faster the slower the others are."""
-    if cell.report.is_first and len(transfers) > 2:
-        return None
+    first one with as many others, and whose links are as full."""
     figure = cell.summary.median if cell.summary else 0.0
     starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
     size = "large" if result.size >= LARGE and not starts else str(result.size)

@@ -1,7 +1,9 @@
-"""Host memory: the rate of its DIMMs, else the best figure that this run measured."""
+"""Host memory: the rate of its DIMMs, else the best figure that this run measured of others like
+it."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 import msgspec
@@ -18,11 +20,25 @@ DRAM_SHARE = 0.85
 STREAM reaches 0.75 to 0.9 on servers with all channels populated."""
 
 
+Path = tuple[Memory, Memory]
+"""Source and destination of the threads of one node, on its own memory."""
+
+
 class Ceilings(msgspec.Struct, frozen=True):
     """The highest figures with all CPUs of a node on its own memory, over that node and those like
-    it: payload bytes/s by node and operation (`read`, `write`, `copy`)."""
+    it: payload bytes/s by node and operation (`read`, `write`, `copy`). `others` has for each path
+    that was measured the highest of the other ones, None if there are none: no figure is held
+    against itself."""
 
     best: dict[tuple[int, str], float] = {}
+    others: dict[Path, float | None] = {}
+
+    def beside(self, transfer: Transfer) -> float | None:
+        """What a transfer of a node's threads is held against."""
+        path = (transfer.source, transfer.destination)
+        if path in self.others:
+            return self.others[path]
+        return self.best.get((transfer.engine.owner.index or 0, _operation(transfer)))
 
     def traffic(self, node: int) -> float | None:
         """The highest measured traffic of a node's memory in bytes/s: a copy reads and writes."""
@@ -44,7 +60,7 @@ have the same DIMMs."""
 def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
     """Ceilings from this run's copies within a node, of sizes that no cache holds."""
     nodes = {node.index: node for node in machine.host.nodes}
-    own: dict[tuple[int, str], float] = {}
+    found: defaultdict[tuple[int, str], dict[Path, float]] = defaultdict(dict)
     for result in results:
         if result.backend != "host" or _cached(result.size, machine):
             continue
@@ -56,18 +72,23 @@ def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
             (transfer,) = cell.transfers
             node = transfer.engine.owner.index or 0
             if node in nodes and _is_local(transfer) and _all_cpus(transfer, machine):
-                key = (node, _operation(transfer))
-                own[key] = max(own.get(key, 0.0), cell.summary.median)
-    return Ceilings(
-        {
-            (index, name): max(
-                figure
-                for (other, what), figure in own.items()
-                if what == name and _alike(nodes[index], nodes[other])
-            )
-            for index, name in own
+                own = found[node, _operation(transfer)]
+                path = (transfer.source, transfer.destination)
+                own[path] = max(own.get(path, 0.0), cell.summary.median)
+    best: dict[tuple[int, str], float] = {}
+    others: dict[Path, float | None] = {}
+    for (index, name), own in found.items():
+        alike = {
+            path: figure
+            for (other, what), figures in found.items()
+            if what == name and _alike(nodes[index], nodes[other])
+            for path, figure in figures.items()
         }
-    )
+        best[index, name] = max(alike.values())
+        for path in own:
+            rest = (figure for other, figure in alike.items() if other != path)
+            others[path] = max(rest, default=None)
+    return Ceilings(best, others)
 
 
 def _alike(one: Node, other: Node) -> bool:
@@ -111,9 +132,9 @@ class HostMemory:
         if self._rate is not None:
             loose = ("the share that threads reach varies",)
             return ExpectedPath((self._use(node, self._rate, _TRAFFIC[name]),), loose=loose)
-        ceiling = self._ceilings.best.get((transfer.engine.owner.index or 0, name))
+        ceiling = self._ceilings.beside(transfer)
         if ceiling is None:
-            raise Unknown("the rate of the DIMMs is unknown")
+            raise Unknown("the rate of the DIMMs is unknown, and no memory like this was measured")
         # On a machine shared with others, one run's best may be twice the usual figure.
         return ExpectedPath((_measured(node, ceiling),), loose=("it varies while others use it",))
 

@@ -12,11 +12,12 @@ from linkgauge.benchmarks.scaling import PAIRS, kind_of, label_of
 from linkgauge.model.busbw import bandwidths
 from linkgauge.model.collective import Collective
 from linkgauge.model.hockney import Timed, fit
-from linkgauge.model.result import CellResult, Result, Run, SizeLine
+from linkgauge.model.result import CellResult, Result, Run, SizeLine, Verdict
 from linkgauge.model.scaling import At, Count, Knee, Member, PairRate, Scaling
 from linkgauge.model.units import format_size
 
 from .exchange_rates import ExchangeRates
+from .verdict import LOW
 
 FALLEN = 0.9
 """A plateau below this share of the best so far is a knee: busbw of healthy rings of NCCL within
@@ -35,7 +36,7 @@ def scaling_of(run: Run) -> Scaling:
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
     rates = ExchangeRates(run.machine, work)
     found = [_count(each, work, rates, _member(run, _devices(each))) for each in measured]
-    counts = _with_efficiency([one for one in found if one])
+    counts = tuple(sorted((one for one in found if one), key=lambda count: count.gpus))
     pairs = _pairs(run.results)
     devices = max((_devices(result) for result in measured), key=len, default=())
     return Scaling(
@@ -101,7 +102,7 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
         return None
     expected = rates.bound(devices)
     best = max(points, key=lambda point: point.busbw or 0.0)
-    return Count(
+    count = Count(
         gpus=len(devices),
         points=tuple(points),
         expected=expected,
@@ -110,6 +111,19 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
         at=None if best.busbw is None else best.size,
         line=_line(result, label_of(work, len(devices), member)),
     )
+    figure = expected.figure
+    efficiency = count.plateau / figure if count.plateau and figure else None
+    return replace(count, efficiency=efficiency, verdict=_verdict(count))
+
+
+def _verdict(count: Count) -> Verdict:
+    """As of a cell: low against what is achievable; where only a bound is known, ok or nothing."""
+    rate, expected = _once_started(count), count.expected
+    if not rate or expected.figure is None:
+        return "unknown"
+    if rate >= LOW * expected.figure:
+        return "ok"
+    return "low" if expected.achievable else "unknown"
 
 
 def _points(result: Result, ranks: int) -> Iterator[At]:
@@ -145,16 +159,6 @@ def _line(result: Result, label: str) -> SizeLine | None:
         latency=found.latency,
         bandwidth=found.bandwidth,
         half_size=found.half,
-    )
-
-
-def _with_efficiency(counts: Sequence[Count]) -> tuple[Count, ...]:
-    """Beside the fewest devices, from two on."""
-    counts = sorted(counts, key=lambda count: count.gpus)
-    first = next((count.plateau for count in counts if count.plateau), None)
-    return tuple(
-        replace(count, efficiency=count.plateau / first) if count.plateau and first else count
-        for count in counts
     )
 
 

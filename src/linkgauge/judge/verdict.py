@@ -12,8 +12,10 @@ from .as_one import as_one, with_ranks
 from .crowds import Crowds
 from .dram import measured_ceilings
 from .expect import START, Expectation, Expectations
+from .findings import Evidence
 from .lines import with_lines
 from .nominal import Nominal
+from .peers import with_peers
 from .plateaus import with_levels
 
 LOW = 0.75
@@ -44,6 +46,7 @@ def judge(run: Run) -> Run:
     expectations = Expectations(alone.machine, ceilings)
     nominal = Nominal(alone.machine, ceilings)
     results = tuple(judge_result(each, expectations, nominal) for each in alone.results)
+    results = with_peers(Evidence(alone.machine, alone.after, results))
     if alone is not run:
         results = with_ranks(results, run.results)
     return with_lines(replace(run, results=results))
@@ -51,7 +54,7 @@ def judge(run: Run) -> Run:
 
 def unjudged(result: Result) -> Result:
     """The result as it was measured, without expectations and verdicts."""
-    cells = (replace(cell, expected=None, verdict="unknown") for cell in result.cells)
+    cells = (replace(cell, expected=None, verdict="unknown", peers=None) for cell in result.cells)
     return replace(result, cells=tuple(cells))
 
 
@@ -84,7 +87,7 @@ def _judge_cell(
     if nominal is not None:
         best = nominal.of(cell, expected, result.size, result.unit)
         expected = expected if best is None else replace(expected, nominal=best)
-    cell = replace(cell, expected=expected, parts=parts)
+    cell = replace(cell, expected=expected, parts=parts, peers=None)
     return replace(cell, verdict=verdict(cell, estimate))
 
 

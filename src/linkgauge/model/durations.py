@@ -7,16 +7,20 @@ import re
 from .errors import InputError
 
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?(ms|s|min|m|h|d|w)", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?|\.[0-9]{1,9}", re.ASCII)
+_PART = re.compile(rf"({_NUMBER.pattern}) ?(ms|s|min|m|h|d|w)", re.ASCII)
 _WHOLE = re.compile(rf"(?:{_PART.pattern}\s*)+", re.ASCII)
 LONGEST = 10 * 366 * 86400.0
 """Ten years, in seconds: more than anything here lasts."""
 
 
 def parse_duration(text: str, what: str) -> float:
-    """Seconds of `10s`, `90m`, `8h`, `1h30m`, `2d`, `500ms`. Raises InputError, which names `what`,
-    for anything else, for 0, and for more than ten years."""
+    """Seconds of `10s`, `90m`, `8h`, `1h30m`, `2d`, `500ms`, and of a bare number such as `10` or
+    `0.5`. Raises InputError, which names `what`, for anything else, for 0, and for more than ten
+    years."""
     stripped = text.strip().lower()
+    if _NUMBER.fullmatch(stripped):
+        stripped += "s"
     if not _WHOLE.fullmatch(stripped) or len(stripped) > 60:
         raise InputError(f"{what} {text!r} is not understood: write 30s, 10m, 8h or 1h30m")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(stripped))

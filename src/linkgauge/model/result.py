@@ -133,7 +133,9 @@ class CellResult(Cell, frozen=True, gc=False):
     is the number of wrong elements that a collective left (null: of anything else, or unchecked),
     and `iterations` are the times of its ranks. `load` is what else the machine did meanwhile
     (null: simulated, or unknown), `work` what an AI workload shows beside its samples. `lost` is
-    the number of the rank whose loss cost the cell its figures. Cells of a result with the same
+    the number of the rank whose loss cost the cell its figures. `peers` is the median of the
+    figures that should be equal to the cell's, where that is far from them (null: it is not, or
+    there are none). Cells of a result with the same
     `round` were measured at the same time (null: alone, or an earlier version)."""
 
     status: Status
@@ -167,6 +169,7 @@ class CellResult(Cell, frozen=True, gc=False):
     work: WorkDone | None = None
     lost: int | None = None
     round: int | None = None
+    peers: float | None = None
 
     @property
     def cpus(self) -> float | None:

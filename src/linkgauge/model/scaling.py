@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from .collective import Collective
-from .result import SizeLine
+from .result import SizeLine, Verdict
 
 Member = Literal["GPU", "node"]
 """What takes part in a collective."""
@@ -31,8 +31,9 @@ class At(msgspec.Struct, frozen=True):
 class Bound(msgspec.Struct, frozen=True):
     """The busbw that a machine's map gives, in bytes/s: `theoretical` by the rates of its links,
     `achievable` with all that protocols take (null: something on the way is not known, as
-    `because` says). `narrow` are the pairs of devices that carry least, `over` is what limits them
-    (null: of nothing that they cross is the rate known)."""
+    `because` says); the `figure` is the one to reach, else the one not to exceed. `narrow` are the
+    pairs of devices that carry least, `over` is what limits them (null: of nothing that they cross
+    is the rate known)."""
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -40,12 +41,17 @@ class Bound(msgspec.Struct, frozen=True):
     narrow: tuple[str, ...] = ()
     over: str | None = None
 
+    @property
+    def figure(self) -> float | None:
+        return self.achievable or self.theoretical
+
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
     """What so many devices do: `points` by size, the `floor` in seconds (the least time of any
     size), the `plateau` (the most busbw of any size; of one device null), reached at the size
-    `at`, the `efficiency` (plateau by that of the fewest devices from two on), and the `line`
-    through the times (null: too few sizes)."""
+    `at`, the `efficiency` (the plateau's share of what is expected: of what is achievable, else of
+    the theoretical bound; null: nothing is), the `verdict` on it, and the `line` through the times
+    (null: too few sizes)."""
 
     gpus: int
     points: tuple[At, ...]
@@ -54,6 +60,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     plateau: float | None = None
     at: int | None = None
     efficiency: float | None = None
+    verdict: Verdict = "unknown"
     line: SizeLine | None = None
 
 

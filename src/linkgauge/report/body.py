@@ -13,6 +13,7 @@ from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
 
+from .cell_sizes import size_of, sizes_of
 from .cell_table import CellTable, Row
 from .collective_text import collective_lines
 from .folding import Entry, Folded
@@ -111,7 +112,7 @@ def _common(
 
 def _usual_size(results: Sequence[Result]) -> int:
     """That of the most results."""
-    return Counter(one.size for one in results).most_common(1)[0][0]
+    return Counter(next(iter(sizes_of(one)), 0) for one in results).most_common(1)[0][0]
 
 
 def _cell_table(results: Sequence[Result]) -> CellTable:
@@ -127,7 +128,8 @@ def _name(result: Result, cell: CellResult, usual: int) -> str:
     it differs."""
     only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
     place = "" if only else f" {cell.place}"
-    size = f"  {format_size(result.size)}" if result.size not in (0, usual) else ""
+    own = size_of(result, cell)
+    size = f"  {format_size(own)}" if own not in (None, usual) else ""
     return f"{result.benchmark}{place}{size}"
 
 

@@ -17,7 +17,7 @@ from linkgauge.model.units import unit_of
 from .expectations import HELD, HELD_STYLE, STYLES, expected_of, held_below, share_of
 from .histogram import histogram
 from .matrix import brief
-from .shading import STATUS_STYLES, WORDS
+from .shading import PEERS_MEANING, PEERS_STYLE, STATUS_STYLES, WORDS, peers_sign
 from .wrapping import Hanging
 
 _BINS = 8
@@ -87,6 +87,8 @@ class CellTable:
         held = [row for row in self._rows if _is_held(row.cell)]
         if held:
             yield Hanging(Text.assemble((HELD, HELD_STYLE), f" {_held(held)}"), 2)
+        for sign in sorted({peers_sign(row.cell) for row in self._rows} - {""}):
+            yield Hanging(Text.assemble((sign, PEERS_STYLE), f" {PEERS_MEANING[sign]}"), 2)
 
     def _chosen(self, columns: Sequence[_Column], width: int) -> tuple[Sequence[_Column], int]:
         """The columns for which there is room, and the width of names."""
@@ -176,8 +178,6 @@ def _share(row: Row, unjudged: str) -> tuple[str, str]:
         return f"{cell.summary.median / best:.0%} of {brief(best, row.unit)}", ""
     share, expected = share_of(cell), expected_of(cell)
     known = share is not None and expected is not None
-    if known and share == 1 and row.cell.expected is not None and row.cell.expected.measured:
-        return "best measured", ""
     return f"{share:.0%} of {brief(expected or 0.0, row.unit)}" if known else "", ""
 
 
@@ -201,6 +201,9 @@ def _verdict(cell: CellResult) -> tuple[str, str]:
         return WORDS[cell.status], STATUS_STYLES[cell.status]
     if _is_held(cell):
         return (HELD if cell.verdict == "ok" else f"{cell.verdict}{HELD}"), HELD_STYLE
+    if sign := peers_sign(cell):
+        word = cell.verdict if cell.verdict in _JUDGED else ""
+        return f"{word}{sign}", STYLES["low"] if cell.verdict == "low" else PEERS_STYLE
     return (cell.verdict, _JUDGED[cell.verdict]) if cell.verdict in _JUDGED else ("", "")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from linkgauge.machine.tree import number
 from linkgauge.model.printable import printable
 
 from .histogram import BARS
@@ -18,7 +19,7 @@ WIDE = 100_000
 """Columns of a pipe or a file, where lines are for programs: nothing is wrapped or folded."""
 
 # As wide as what they stand for, so that columns stay aligned.
-_PLAIN = dict(zip(f"{BARS}▼▲↓·±→←×÷µ–…", "_.,-=+*#v^|.~><x/u-~", strict=True))
+_PLAIN = dict(zip(f"{BARS}▼▲▽△↓·±→←×÷µ–…", "_.,-=+*#v^v^|.~><x/u-~", strict=True))
 
 
 class _Console(Console):
@@ -69,7 +70,16 @@ def make_console(**options: Any) -> Console:
     """A console with colour on a terminal only. Lines are as wide as the terminal; elsewhere as
     COLUMNS says, or without it as long as they are. What does not wrap itself is never wrapped.
     `options` are rich's, such as `stderr=True`."""
-    console = _Console(highlight=False, markup=False, emoji=False, soft_wrap=True, **options)
-    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
+    environment = _with_a_size(os.environ)
+    console = _Console(
+        highlight=False, markup=False, emoji=False, soft_wrap=True, _environ=environment, **options
+    )
+    if not console.is_terminal and "COLUMNS" not in environment:
         console.width = WIDE
     return console
+
+
+def _with_a_size(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without COLUMNS and LINES that are no size: a width of 0 would show nothing at all."""
+    sizes = {name: number(environment.get(name)) or 0 for name in ("COLUMNS", "LINES")}
+    return {name: text for name, text in environment.items() if 0 < sizes.get(name, 1) <= WIDE}

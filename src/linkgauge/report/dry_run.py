@@ -12,6 +12,7 @@ from linkgauge.model.durations import format_duration
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import approximate_size
 
+from .cell_sizes import size_ends
 from .run_text import simulated, where
 
 
@@ -36,7 +37,7 @@ def plan_lines(dry: DryRun) -> Iterator[Text]:
     if any(sheet.simulated for sheet in plan):
         yield simulated()
     for sheet in plan:
-        head = Text.assemble((sheet.benchmark, "bold"), where(sheet))
+        head = Text.assemble((sheet.benchmark, "bold"), where(sheet, size_ends(sheet)))
         cells = ((Text(f"  {cell.place}  {cell}"), cell.reason) for cell in sheet.cells)
         for line, reason in ((head, sheet.reason), *cells):
             yield line if reason is None else line.append(f"  skip: {reason}", "yellow")

@@ -72,6 +72,11 @@ def held_below(cell: CellResult) -> float | None:
     return nominal if expected is not None and expected < CLEARLY * nominal else None
 
 
+def is_held(cell: CellResult) -> bool:
+    """Whether a cell is ok, but links on its way run clearly below their best."""
+    return cell.status == "pass" and cell.verdict == "ok" and held_below(cell) is not None
+
+
 def reference_of(cell: CellResult) -> float | None:
     """What its share is shown of: what links at their best would carry, where they run clearly
     below that; else what is expected. None where nothing is expected."""

@@ -20,6 +20,7 @@ from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.scaling import Scaling
 from linkgauge.model.variation import Variation
 
+from .cell_sizes import size_of
 from .csv_text import csv_text
 from .program import program
 from .rows import SampleRow, samples_of
@@ -59,7 +60,8 @@ def samples_csv(run: Run) -> str:
     for result in run.results:
         after = _row((result.unit, result.simulated))
         for cell in result.cells:
-            head = (run.id, result.benchmark, result.backend, result.size, cell.row, cell.column)
+            size = size_of(result, cell)
+            head = (run.id, result.benchmark, result.backend, size, cell.row, cell.column)
             for transfer, samples in samples_of(cell):
                 before = _row((*head, transfer))  # once: quoting takes time
                 lines += [f"{before},{n},{value!r},{after}" for n, value in enumerate(samples)]

@@ -13,10 +13,11 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from linkgauge.judge.findings import Finding
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Run
-from linkgauge.model.units import format_size, unit_of
+from linkgauge.model.units import unit_of
 
+from .cell_sizes import names_of, size_ends
 from .matrix import shown
-from .rows import CellRow, JudgedRun, cell_rows
+from .rows import CellRow, JudgedRun, result_rows
 
 DOCTOR = "doctor"
 _FAILED = ("fail", "error", "timeout")
@@ -27,11 +28,11 @@ def summary_junit(judged: JudgedRun) -> str:
     each check of the doctor with a finding of severity `fail` (`doctor.CHECK`)."""
     run = judged.run
     suites = Element("testsuites", name="linkgauge")
-    rows = groupby(cell_rows(run), key=lambda row: (row.benchmark, row.backend, row.size))
     seconds = _seconds(run)
-    for (benchmark, backend, size), cells in rows:
-        suite = suite_of(suites, f"{benchmark} ({backend}, {format_size(size)})", run.started)
-        for row in cells:
+    for name, result in zip(names_of(run.results), run.results, strict=True):
+        where = ", ".join(part for part in (result.backend, size_ends(result)) if part)
+        suite = suite_of(suites, f"{name} ({where})", run.started)
+        for row in result_rows(run, result):
             _add_cell(suite, row, next(seconds))
     failed = sorted(
         (one for one in judged.outcome.findings if one.severity == "fail"), key=attrgetter("check")

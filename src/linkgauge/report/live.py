@@ -33,7 +33,7 @@ from .files import write_run
 from .findings_text import brief_lines, finding_lines, groups_of
 from .formats import TERMINAL, Format, formats
 from .matrix import shown
-from .outcome_text import outcome_lines, results_line, worst_of
+from .outcome_text import Ending, outcome_lines, results_line, worst_of
 from .progress import progress_bar
 from .run_notes import folded_notes, note_lines
 from .run_text import has_figures, render
@@ -217,19 +217,23 @@ def _matrix_lines(run: Run, display: Display) -> Iterator[RenderableType]:
 
 
 def summary_lines(
-    run: Run, outcome: Outcome, display: Display, folder: Path | None = None
+    run: Run,
+    outcome: Outcome,
+    display: Display,
+    folder: Path | None = None,
+    ending: Ending | None = None,
 ) -> Iterator[RenderableType]:
     """What is to be said of a run besides its figures: what has none, notes, findings, and last the
     verdict. Of a run that no folder keeps, findings come with all of their remedies."""
-    remarks = list(_remark_lines(run, outcome, display, folder))
+    remarks = list(_remark_lines(run, outcome, display, folder, ending))
     yield from remarks
     if remarks:
         yield Text()
-    yield from outcome_lines(run, outcome, folder)
+    yield from outcome_lines(run, outcome, folder, ending=ending)
 
 
 def _remark_lines(
-    run: Run, outcome: Outcome, display: Display, folder: Path | None
+    run: Run, outcome: Outcome, display: Display, folder: Path | None, ending: Ending | None
 ) -> Iterator[RenderableType]:
     yield from soak_lines(run)
     yield from unmeasured_lines(run)
@@ -240,15 +244,17 @@ def _remark_lines(
         yield Hanging(Text(files), 4)
     for limit in of_other_models(run.results, run.machine, display.limits):
         yield Hanging(Text(f"note: the limit at {limit.where} is of other devices"), 4)
-    yield from _finding_lines(run, outcome, folder)
+    yield from _finding_lines(run, outcome, folder, ending)
 
 
-def _finding_lines(run: Run, outcome: Outcome, folder: Path | None) -> Iterator[RenderableType]:
+def _finding_lines(
+    run: Run, outcome: Outcome, folder: Path | None, ending: Ending | None
+) -> Iterator[RenderableType]:
     """In a few lines those that the verdict does not tell."""
     if folder is None and outcome.findings:
         yield from finding_lines(outcome.findings)
         return
-    wrong = worst_of(run, outcome)
+    wrong = worst_of(run, outcome, ending)
     told = wrong.group if wrong is not None else None
     others = [group for group in groups_of(outcome.findings) if group != told]
     yield from brief_lines(others[:MOST_FINDINGS], told)

@@ -60,7 +60,7 @@ def _fields(row: CellRow) -> Sequence[str]:
     return (
         row.benchmark,
         row.backend,
-        format_size(row.size),
+        ABSENT if row.size is None else format_size(row.size),
         row.row,
         row.column,
         _figure(row.figure, row),

@@ -19,7 +19,7 @@ from linkgauge.judge.outcome import Outcome
 from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import count_of, unit_of
 
-from .expectations import STYLES, lowest_share
+from .expectations import HELD_STYLE, STYLES, is_held, lowest_share
 from .findings_text import Group, groups_of, headline, summary
 from .matrix import shown
 from .program import program
@@ -29,6 +29,7 @@ from .run_notes import Missed, missed_precision, naming
 from .run_text import simulated
 from .sentences import QUIET, first_of
 from .shading import STATUS_STYLES
+from .verdicts import judged_of
 from .wrapping import Hanging
 
 INDENT = 11
@@ -52,6 +53,15 @@ class Wrong(msgspec.Struct, frozen=True):
     cause: Text | None = None
 
 
+class Ending(msgspec.Struct, frozen=True):
+    """The verdict of a command that judges more than cells, and its counts, which stand instead of
+    those of cells."""
+
+    verdict: Text
+    tally: str
+    is_low: bool = False
+
+
 def outcome_lines(
     run: Run,
     outcome: Outcome,
@@ -59,24 +69,25 @@ def outcome_lines(
     *,
     by_doctor: bool = False,
     scripted: bool = False,
+    ending: Ending | None = None,
 ) -> Iterator[RenderableType]:
     """What is wrong, why, and what to do first; the cells furthest below what is expected, and
     where the precision was missed; which command says more of a run in the folder `kept`; then how
     many cells are how well. `by_doctor`: below all findings; `scripted`: their remedies have just
     been written as a script."""
-    wrong = worst_of(run, outcome)
+    wrong = worst_of(run, outcome, ending)
     if wrong is not None:
         yield _named("verdict", wrong.what)
         yield from _about(wrong)
     elif outcome.verdict:
-        yield _named("verdict", nothing_wrong(run))
+        yield _named("verdict", nothing_wrong(run) if ending is None else ending.verdict)
     if outcome.verdict:
         yield from _lowest_lines(run)
     if (missed := missed_precision(run)) is not None:
         yield _named("precision", Text(f"{what_precision(missed)}; {QUIET}"))
     if (command := next_command(run, wrong, kept, by_doctor, scripted)) is not None:
         yield Block((command,), INDENT, _label("next"))
-    yield Hanging(_tally(run, outcome), INDENT)
+    yield Hanging(_tally(run, outcome, ending), INDENT)
 
 
 def results_line(path: Path) -> Text:
@@ -109,9 +120,9 @@ def machine_verdict(
         yield Block((then,), INDENT, _label("next"))
 
 
-def worst_of(run: Run, outcome: Outcome) -> Wrong | None:
+def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> Wrong | None:
     """A lost rank, else the first finding that is a failure, else the first cell that failed or is
-    low, else the first finding; None where nothing is wrong."""
+    low, else an `ending` that is, else the first finding; None where nothing is wrong."""
     if run.lost is not None:
         lost = Text.assemble(("lost", STATUS_STYLES["error"]), f": {run.lost}; the run ended there")
         return Wrong(lost)
@@ -121,8 +132,11 @@ def worst_of(run: Run, outcome: Outcome) -> Wrong | None:
     if not outcome.verdict:
         return None
     groups = groups_of(outcome.findings)
-    if not failed(outcome.findings) and (cell := _worst_cell(run, known=bool(groups))) is not None:
-        return Wrong(cell, groups[0], headline(groups[0].alike)) if groups else Wrong(cell)
+    low = _worst_cell(run, known=bool(groups))
+    if low is None and ending is not None and ending.is_low:
+        low = ending.verdict
+    if not failed(outcome.findings) and low is not None:
+        return Wrong(low, groups[0], headline(groups[0].alike)) if groups else Wrong(low)
     return _worst_finding(groups)
 
 
@@ -200,11 +214,16 @@ def _first_steps(remedy: Sequence[str]) -> Iterator[Step]:
 
 
 def nothing_wrong(run: Run) -> Text:
-    """Nothing measured is not well."""
-    if not any(cell.status == "pass" for _, cell in _cells(run)):
+    """Nothing measured is not well, and nor is what nothing was held against."""
+    known = judged_of(run)
+    if not known.measured:
         return Text("nothing was measured", STATUS_STYLES["skip"])
+    if not known.judged:
+        return Text.assemble(("not judged", "dim"), ": no figure has a reference")
+    of = f" in the {known.judged} of {known.measured} figures that have a reference"
+    found = "nothing wrong was found" + (of if known.judged < known.measured else "")
     before = "" if run.finished else " before it was interrupted"
-    return Text.assemble(("ok", "green"), f": nothing wrong was found{before}")
+    return Text.assemble(("ok", "green"), f": {found}{before}")
 
 
 def _worst_cell(run: Run, *, known: bool) -> Text | None:
@@ -269,19 +288,14 @@ def what_precision(missed: Missed) -> str:
     return f"±{missed.asked:.2%} missed by {count_of(missed.number)}{furthest}"
 
 
-def _tally(run: Run, outcome: Outcome) -> Text:
-    """`42 measured: 30 ok, 2 low, 10 not judged (no expected figure); 3 skip; findings: 1 fail`."""
+def _tally(run: Run, outcome: Outcome, ending: Ending | None) -> Text:
+    """`42 measured: 30 ok, 2 low, 10 not judged (no reference); 3 skip; findings: 1 fail`."""
     statuses = Counter(cell.status for _, cell in _cells(run))
     statuses["skip"] += sum(not result.cells for result in run.results)
     measured = statuses["pass"] + statuses["fail"]
-    verdicts = Counter(cell.verdict for _, cell in _cells(run) if cell.status == "pass")
-    parts = [
-        Text(f"{verdicts[by]} {name}", _style(by) if verdicts[by] else "default")
-        for by, name in _VERDICTS.items()
-        if outcome.verdict and (verdicts[by] or (by != "high" and measured))
-    ]
-    if outcome.verdict and verdicts["unknown"]:
-        parts[-1].append(" (no expected figure)")
+    parts = list(_judged_parts(run, measured)) if outcome.verdict else []
+    if ending is not None:
+        parts = [Text(ending.tally)] if outcome.verdict else []
     if statuses["fail"]:
         parts.append(Text(f"{statuses['fail']} fail", STATUS_STYLES["fail"]))
     line = Text(f"{measured} measured" if measured else "nothing measured")
@@ -295,6 +309,19 @@ def _tally(run: Run, outcome: Outcome) -> Text:
     if run.finished is None:
         line.append(" (interrupted)", "yellow")
     return line.append(" ").append(simulated()) if run.simulated else line
+
+
+def _judged_parts(run: Run, measured: int) -> Iterator[Text]:
+    """How many cells have each verdict; those whose links run below their best apart."""
+    verdicts = Counter(cell.verdict for _, cell in _cells(run) if cell.status == "pass")
+    held = sum(is_held(cell) for _, cell in _cells(run))
+    verdicts["ok"] -= held
+    for by, name in _VERDICTS.items():
+        if verdicts[by] or (by != "high" and measured):
+            why = " (no reference)" if by == "unknown" and verdicts[by] else ""
+            yield Text(f"{verdicts[by]} {name}{why}", _style(by) if verdicts[by] else "default")
+        if by == "ok" and held:
+            yield Text(f"{held} slowed by links below their best", HELD_STYLE)
 
 
 def _style(by: Verdict) -> str:

@@ -17,12 +17,15 @@ from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.statistics import Summary
 from linkgauge.model.units import Better
 
+from .cell_sizes import size_of, size_without_cells
+
 
 class CellRow(msgspec.Struct, frozen=True, gc=False):
     """One cell in a row. `figure` is what a matrix shows: the `median`, or the best sample where
     that is reported; from `low` to `high` is the 95 % interval of the median. 95 % and 99 % of the
     samples are at least as good as `slow_p95` and `slow_p99`. `expected` is the achievable figure,
-    and `share` the figure divided by it. `size` is bytes, `n` the number of samples. `transfers`
+    and `share` the figure divided by it. `size` is the bytes that the cell is of (None: it is in no
+    memory), `n` the number of samples. `transfers`
     are in the notation, joined by `&`. A benchmark that was skipped as a whole is a row without
     `row` and `column`."""
 
@@ -30,7 +33,7 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
     label: str
     benchmark: str
     backend: str
-    size: int
+    size: int | None
     row: str
     column: str
     transfers: str
@@ -60,7 +63,7 @@ class SampleRow(NamedTuple):
     run: str
     benchmark: str
     backend: str
-    size: int
+    size: int | None
     row: str
     column: str
     transfer: str
@@ -90,14 +93,19 @@ def judged(run: Run) -> JudgedRun:
 def cell_rows(run: Run) -> Iterator[CellRow]:
     """The summary of a judged run, in its order."""
     for result in run.results:
-        for cell in result.cells:
-            yield _row(run, result, cell)
-        if not result.cells:
-            yield CellRow(
-                run.id, run.label, result.benchmark, result.backend, result.size, "", "", "",
-                result.status, "unknown", result.unit, result.better,
-                reason=result.reason, simulated=result.simulated,
-            )  # fmt: skip
+        yield from result_rows(run, result)
+
+
+def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
+    """Those of one result."""
+    for cell in result.cells:
+        yield _row(run, result, cell)
+    if not result.cells:
+        yield CellRow(
+            run.id, run.label, result.benchmark, result.backend, size_without_cells(result),
+            "", "", "", result.status, "unknown", result.unit, result.better,
+            reason=result.reason, simulated=result.simulated,
+        )  # fmt: skip
 
 
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
@@ -108,7 +116,7 @@ def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
         label=run.label,
         benchmark=result.benchmark,
         backend=result.backend,
-        size=result.size,
+        size=size_of(result, cell),
         row=cell.row,
         column=cell.column,
         transfers=" & ".join(map(str, cell.transfers)),
@@ -138,7 +146,8 @@ def sample_rows(run: Run) -> Iterator[SampleRow]:
     """Every raw sample, in the result's unit."""
     for result in run.results:
         for cell in result.cells:
-            head = (run.id, result.benchmark, result.backend, result.size, cell.row, cell.column)
+            size = size_of(result, cell)
+            head = (run.id, result.benchmark, result.backend, size, cell.row, cell.column)
             for transfer, samples in samples_of(cell):
                 for number, value in enumerate(samples):
                     yield SampleRow(*head, transfer, number, value, result.unit, result.simulated)

@@ -12,14 +12,14 @@ from functools import partial
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from linkgauge.model.collective import Collective
-from linkgauge.model.result import CellResult, Result, Sheet, Status, Verdict, worst
+from linkgauge.model.result import CellResult, Result, Sheet, Status
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
 
+from .cell_sizes import size_ends
 from .collective_text import collective_lines
 from .concurrency_text import each_matrix, own_matrix
-from .expectations import HELD, HELD_STYLE, STYLES, expectation_lines, held_below
+from .expectations import expectation_lines
 from .folding import Entry, Folded
 from .gpu_text import more_matrices, state_lines
 from .latency_text import falling_lines, level_lines, load_matrix, load_title, percentile_lines
@@ -29,21 +29,20 @@ from .pages import page_lines
 from .remote import remote_lines
 from .run_notes import mode_lines
 from .sentences import first_of
-from .shading import STATUS_STYLES, legend, shaded
+from .shading import STATUS_STYLES, WORD_STYLES, legend, shaded
 from .thread_lines import thread_lines
+from .verdicts import word_of
 from .workload_text import latency_matrices, workload_lines
 from .wrapping import Hanging
 
 WIDTH = 10
 MOST_COLUMNS = 16
 """A sweep of more columns is shown with its settings as rows."""
-OF_SIZES = ("chase", "copy-ping-pong", "timed-copy")
 """Operations of curves, whose cells have sizes of their own."""
 UNKNOWN = Entry(ABSENT, "dim")
 """A cell without a figure."""
 INDENT = 4
 """Of continuation lines."""
-_WORST_FIRST: tuple[Verdict, ...] = ("low", "high", "ok")
 
 
 def render(result: Result) -> RenderableType:
@@ -104,7 +103,7 @@ def _remark_lines(result: Result) -> Iterator[Text]:
 
 def heading(result: Result) -> Text:
     """Its name, where it was measured, the worst of its verdicts, and whether it is simulated."""
-    line = Text.assemble((result.benchmark, "bold"), where(result, _sizes(result)))
+    line = Text.assemble((result.benchmark, "bold"), where(result, size_ends(result)))
     if (word := verdict_word([result])) is not None:
         line.append("  ").append(word)
     return line.append("  ").append(simulated()) if result.simulated else line
@@ -113,7 +112,8 @@ def heading(result: Result) -> Text:
 def where(sheet: Sheet, sizes: str | None = None) -> str:
     """Backend and size of a heading, and how many pairs if they are a sample; work that is in no
     memory has no size."""
-    size = f"  {sizes or format_size(sheet.size)}" if sheet.size else ""
+    ends = sizes if sizes is not None else format_size(sheet.size) if sheet.size else ""
+    size = f"  {ends}" if ends else ""
     return f"  {sheet.backend}{size}{_sample(sheet)}"
 
 
@@ -123,28 +123,10 @@ def _sample(sheet: Sheet) -> str:
     return f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}"
 
 
-def _sizes(result: Result) -> str:
-    """The size, or of a curve the least and the largest one."""
-    own = [
-        cell.transfers[0]
-        for cell in result.cells
-        if cell.operation in OF_SIZES or isinstance(cell.operation, Collective)
-    ]
-    sizes = {transfer.bytes_moved(result.size) for transfer in own} or {result.size}
-    ends = dict.fromkeys((min(sizes), max(sizes)))
-    return " to ".join(map(format_size, ends))
-
-
 def verdict_word(results: Sequence[Result]) -> Text | None:
-    """What to say of their cells, the worst of them first; None where none is judged."""
-    status = worst(result.status for result in results)
-    if status != "pass":
-        return Text(status, STATUS_STYLES[status])
-    verdicts = {cell.verdict for result in results for cell in result.cells}
-    word = next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
-    if word == "ok" and any(held_below(cell) for result in results for cell in result.cells):
-        return Text(f"{word}{HELD}", HELD_STYLE)
-    return word and Text(word, "green" if word == "ok" else STYLES[word])
+    """The verdict on all of their cells; None where none is judged."""
+    word = word_of(results, [cell for result in results for cell in result.cells])
+    return word and Text(word.text, WORD_STYLES[word.kind])
 
 
 def simulated() -> Text:

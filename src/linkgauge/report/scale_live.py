@@ -14,6 +14,7 @@ from linkgauge.model.result import Run
 
 from .files import write_document, write_run
 from .live import LiveReport, summary_lines
+from .scale_text import ending_of
 
 
 class LiveScaling(LiveReport):
@@ -31,14 +32,15 @@ class LiveScaling(LiveReport):
                     write_document(folder / SCALE_FILE, scaling)
             except ResultsError as error:
                 problem = error
-            form, outcome = self._display.format, outcome_of(run)
+            form, outcome, ending = self._display.format, outcome_of(run), ending_of(scaling)
             console = self._errors if form.is_document else self._console
             form.write("scaling", scaling)
-            for line in summary_lines(run, outcome, self._display, kept and kept.parent):
+            folder = kept and kept.parent
+            for line in summary_lines(run, outcome, self._display, folder, ending):
                 console.print(line)
             if problem is not None:
                 raise problem
             if kept is not None:
                 console.print(f"results: {kept}")
                 self._remember(run, kept.parent)
-        return outcome.code
+        return outcome.code or int(ending.is_low and outcome.verdict)

@@ -3,6 +3,7 @@ floor, and the pairs that were measured alone."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import RenderableType
@@ -14,7 +15,9 @@ from linkgauge.model.scaling import Count, Scaling
 from linkgauge.model.units import BANDWIDTH, format_size
 
 from .csv_text import csv_text
+from .expectations import STYLES
 from .matrix import ABSENT, shown
+from .outcome_text import Ending
 from .run_text import simulated
 from .sweep_text import line_lines
 from .wrapping import Hanging
@@ -143,6 +146,28 @@ def _pairs(scaling: Scaling) -> Iterator[Text]:
         yield line.append("  slow link", "bold red") if one.slow else line
     if scaling.pairs and not any(one.slow for one in scaling.pairs):
         yield Text("  each pair alone is as fast as expected, but not all together")
+
+
+def ending_of(scaling: Scaling) -> Ending:
+    """The verdict on the numbers of devices of which something is expected. One device shares no
+    link, so nothing is expected of it."""
+    several = [count for count in scaling.counts if count.gpus > 1]
+    verdicts = Counter(count.verdict for count in several)
+    member = scaling.member
+    tally = f"of {len(several)} numbers of {member}s, {verdicts['ok']} ok, {verdicts['low']} low"
+    if verdicts["unknown"]:
+        tally += f", {verdicts['unknown']} not judged (no reference)"
+    if low := [count for count in several if count.verdict == "low"]:
+        counts = ", ".join(str(count.gpus) for count in low)
+        worst = min(count.efficiency or 0.0 for count in low)
+        text = f" {counts} {member}s reach {worst:.0%} of the expected busbw"
+        return Ending(Text.assemble(("low", STYLES["low"]), text), tally, is_low=True)
+    if not verdicts["ok"]:
+        text = f": no number of {member}s has a reference"
+        return Ending(Text.assemble(("not judged", "dim"), text), tally)
+    of = f"{verdicts['ok']} of {len(several)}" if verdicts["unknown"] else f"all {len(several)}"
+    text = f": {of} numbers of {member}s reach the expected busbw"
+    return Ending(Text.assemble(("ok", "green"), text), tally)
 
 
 def scale_csv(scaling: Scaling) -> str:

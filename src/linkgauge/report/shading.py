@@ -28,6 +28,14 @@ WORDS: dict[Status, str] = {
     "skip": "SKIP",
 }
 """In place of a figure that was not measured."""
+WORD_STYLES: dict[str, str] = {
+    **{str(status): style for status, style in STATUS_STYLES.items()},
+    "ok": "green",
+    "held": HELD_STYLE,
+    "part": "dim",
+    "low": STYLES["low"],
+    "high": STYLES["high"],
+}
 _HALF = 0.5
 _LOW, _FAR_BELOW, _HIGH, _FAILED = "▼", "▼▼", "▲", "!"
 _MEANING = {
@@ -35,7 +43,13 @@ _MEANING = {
     _FAR_BELOW: ("below half of", "bold red"),
     _HIGH: ("above", STYLES["high"]),
 }
-HELD_MEANING = "all that these links carry as they run now, below their best"
+HELD_MEANING = "slowed: links on the way run below their best"
+BELOW_PEERS, ABOVE_PEERS, PEERS_STYLE = "▽", "△", "yellow"
+PEERS_MEANING = {
+    BELOW_PEERS: "far below its peers",
+    ABOVE_PEERS: "far above its peers",
+}
+"""Of figures that are neither low nor high, whether or not anything is expected of them."""
 
 
 def shaded(cell: CellResult | None, text: str | None) -> Entry:
@@ -50,6 +64,8 @@ def shaded(cell: CellResult | None, text: str | None) -> Entry:
     sign = _sign(cell)
     if sign == HELD:
         return Entry(text, HELD_STYLE, sign)
+    if sign in PEERS_MEANING:
+        return Entry(text, PEERS_STYLE, sign)
     style = _MEANING[sign][1] if sign else "green" if cell.verdict == "ok" else ""
     return Entry(text, style, sign)
 
@@ -66,7 +82,16 @@ def _sign(cell: CellResult) -> str:
         return _LOW if share is None or share >= _HALF else _FAR_BELOW
     if cell.verdict == "high":
         return _HIGH
-    return HELD if cell.verdict == "ok" and held_below(cell) is not None else ""
+    if cell.verdict == "ok" and held_below(cell) is not None:
+        return HELD
+    return peers_sign(cell)
+
+
+def peers_sign(cell: CellResult) -> str:
+    """Of a cell that is far from its peers; else empty."""
+    if cell.peers is None or cell.headline is None:
+        return ""
+    return BELOW_PEERS if cell.headline < cell.peers else ABOVE_PEERS
 
 
 def legend(entries: Collection[Entry]) -> Text | None:
@@ -79,6 +104,11 @@ def legend(entries: Collection[Entry]) -> Text | None:
     ]
     if HELD in used:
         parts.append(Text.assemble((HELD, HELD_STYLE), f" {HELD_MEANING}"))
+    parts += [
+        Text.assemble((sign, PEERS_STYLE), f" {meaning}")
+        for sign, meaning in PEERS_MEANING.items()
+        if sign in used
+    ]
     if _FAILED in used:
         parts.append(Text.assemble((_FAILED, STATUS_STYLES["fail"]), " failed"))
     return Text(", ").join(parts) if parts else None

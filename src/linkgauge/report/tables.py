@@ -42,7 +42,13 @@ def samples_parquet(judged: JudgedRun) -> bytes:
 def _frame(kind: type, names: Sequence[str], rows: Iterable[object]) -> pd.DataFrame:
     pandas = needed("pandas", EXTRA)
     columns = _columns(names, rows)
-    types = {name: dtype for name, dtype in _types(kind, names).items() if dtype is not None}
+    hints = get_type_hints(kind)
+    types = {
+        # numpy's integers cannot be absent.
+        name: "Int64" if hints[name] == int | None else dtype
+        for name, dtype in _types(kind, names).items()
+        if dtype is not None
+    }
     frame: pd.DataFrame = pandas.DataFrame(columns, columns=list(names)).astype(types)
     return frame
 

@@ -7,10 +7,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from linkgauge.model.errors import BackendError, InputError
 from linkgauge.model.workload import Server, Workload
@@ -22,6 +25,42 @@ _COMPLETIONS, _CHAT = "/v1/completions", "/v1/chat/completions"
 _ABSENT = (404, 405, 501)
 _WORDS = ("red", "two", "sun", "cat", "run", "box", "sky", "tea")
 _KEY = "OPENAI_API_KEY"
+MOST_BYTES, MOST_BYTES_OF_TOKEN = 4 << 20, 4 << 10
+"""What an answer may have, and how much more for each token that was asked for. Its events have
+some hundred bytes each."""
+_MOST_SAID = 300
+
+
+class _Model(msgspec.Struct, frozen=True):
+    id: str
+
+
+class _Models(msgspec.Struct, frozen=True):
+    data: tuple[_Model, ...] | None = ()
+
+
+class _Delta(msgspec.Struct, frozen=True):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    """Of either kind of endpoint."""
+
+    text: str | None = None
+    delta: _Delta | None = None
+
+    @property
+    def has_text(self) -> bool:
+        return bool(self.text or (self.delta and self.delta.content))
+
+
+class _Usage(msgspec.Struct, frozen=True):
+    completion_tokens: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)] | None = None
+
+
+class _Event(msgspec.Struct, frozen=True):
+    choices: tuple[_Choice, ...] | None = ()
+    usage: _Usage | None = None
 
 
 class OpenAiClient:
@@ -31,7 +70,7 @@ class OpenAiClient:
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked
         self._parts = urlsplit(server.url)
-        if self._parts.scheme not in ("http", "https") or not self._parts.hostname:
+        if not _is_address(server.url):
             raise InputError(f"--url {server.url}: give http://HOST:PORT")
         self._own = threading.local()
         self._opened: list[HTTPConnection] = []
@@ -41,16 +80,16 @@ class OpenAiClient:
             self._path = _CHAT
 
     def request(self, number: int) -> Answer:
-        response = self._post(self._path, self._body(number, self._asked.tokens))
-        if response.status != 200:  # OK
-            raise self._problem(self._path, response)
         came: list[float] = []
-        counted = 0
-        for event in _events(response):
-            told = event.get("usage") or {}
-            counted = max(counted, int(told.get("completion_tokens") or 0))
-            if any(map(_text, event.get("choices") or ())):
-                came.append(time.monotonic())
+        counted, tokens = 0, self._asked.tokens
+        with self._answer("POST", self._path, self._body(number, tokens)) as response:
+            self._must_be_ok(response)
+            for line in response.lines(MOST_BYTES + tokens * MOST_BYTES_OF_TOKEN):
+                event = _event(line)
+                if event.usage is not None:
+                    counted = max(counted, event.usage.completion_tokens or 0)
+                if any(choice.has_text for choice in event.choices or ()):
+                    came.append(time.monotonic())
         return Answer(time.monotonic(), tuple(came), counted or len(came))
 
     def _body(self, number: int, tokens: int) -> dict[str, Any]:
@@ -63,33 +102,39 @@ class OpenAiClient:
 
     def _status(self, path: str) -> int:
         self._path = path
-        response = self._post(path, self._body(0, 1))
-        response.read()
-        return response.status
+        with self._answer("POST", path, self._body(0, 1)) as response:
+            response.read()
+            return response.status
 
     def _first_model(self) -> str:
-        response = self._send("GET", "/v1/models", None)
-        if response.status != 200:
-            raise self._problem("/v1/models", response)
-        known = json.loads(response.read()).get("data") or []
-        if not known:
-            raise BackendError("GET /v1/models", "the server names no model: give --server-model")
-        return str(known[0]["id"])
+        with self._answer("GET", "/v1/models") as response:
+            self._must_be_ok(response)
+            known = msgspec.json.decode(response.read(), type=_Models).data
+            if not known:
+                raise _Wrong("it names no model: give --server-model")
+            return known[0].id
 
-    def _post(self, path: str, body: Mapping[str, Any]) -> HTTPResponse:
-        return self._send("POST", path, json.dumps(body).encode())
-
-    def _send(self, method: str, path: str, body: bytes | None) -> HTTPResponse:
+    @contextmanager
+    def _answer(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> Iterator[_Bounded]:
+        """The server's answer, while it is read. Raises BackendError, which names the server, for
+        what is no answer, too long a one, or one that is not understood."""
         headers = {"Content-Type": "application/json"}
         if key := os.environ.get(_KEY):
             headers["Authorization"] = f"Bearer {key}"
+        sent = None if body is None else json.dumps(body).encode()
+        connection = self._connection()
         try:
-            connection = self._connection()
-            connection.request(method, self._parts.path.rstrip("/") + path, body, headers)
-            return connection.getresponse()
-        except (OSError, HTTPException) as error:
-            self._own.__dict__.clear()
-            raise BackendError(f"{method} {self._server.url}{path}", str(error)) from error
+            connection.request(method, self._parts.path.rstrip("/") + path, sent, headers)
+            with connection.getresponse() as response:
+                yield _Bounded(response)
+        except (OSError, HTTPException, ValueError, RecursionError) as error:
+            connection.close()  # the next request opens it anew
+            understood = isinstance(error, OSError | HTTPException | _Wrong)
+            why = str(error)[:_MOST_SAID] or type(error).__name__
+            why = why if understood else f"its answer is not understood: {why}"
+            raise BackendError(f"{method} {self._server.url}{path}", why) from error
 
     def _connection(self) -> HTTPConnection:
         """This thread's."""
@@ -101,24 +146,63 @@ class OpenAiClient:
             self._opened.append(found)
         return found
 
-    def _problem(self, path: str, response: HTTPResponse) -> BackendError:
-        said = response.read(300).decode(errors="replace")
-        return BackendError(f"{self._server.url}{path}", f"HTTP {response.status}: {said}")
+    def _must_be_ok(self, response: _Bounded) -> None:
+        if response.status != 200:  # OK
+            said = response.read()[:_MOST_SAID].decode(errors="replace")
+            raise _Wrong(f"HTTP {response.status}: {said}")
 
     def close(self) -> None:
         for connection in self._opened:
             connection.close()
 
 
-def _events(response: HTTPResponse) -> Iterator[dict[str, Any]]:
-    """What a stream of events tells, up to its end."""
-    while line := response.readline():
-        name, _, text = line.decode(errors="replace").strip().partition(":")
-        if name == "data" and text.strip() != "[DONE]":
-            yield json.loads(text)
-    response.read()  # to its very end, or the connection takes no other request
+class _Wrong(ValueError):
+    """An answer is none, for a reason that says all."""
 
 
-def _text(choice: Mapping[str, Any]) -> str:
-    """The text of a choice, of either kind of endpoint."""
-    return str(choice.get("text") or (choice.get("delta") or {}).get("content") or "")
+class _Bounded:
+    """An answer, of which no more is read than one may have."""
+
+    def __init__(self, response: HTTPResponse) -> None:
+        self._response = response
+        self.status = response.status
+
+    def read(self) -> bytes:
+        content = self._response.read(MOST_BYTES + 1)
+        self._check(len(content), MOST_BYTES)
+        self._end()
+        return content
+
+    def lines(self, most: int) -> Iterator[bytes]:
+        taken = 0
+        while line := self._response.readline(most + 1 - taken):
+            taken += len(line)
+            self._check(taken, most)
+            yield line
+        self._end()
+
+    def _end(self) -> None:
+        """Reads that nothing follows: before, the connection takes no other request."""
+        self._response.read(1)
+        if self._response.length:
+            raise _Wrong("its answer ends too soon")
+
+    def _check(self, taken: int, most: int) -> None:
+        if taken > most:
+            raise _Wrong(f"its answer has more than {most} bytes")
+
+
+def _event(line: bytes) -> _Event:
+    """What a line of a stream of events says: nothing, unless it is data."""
+    name, _, text = line.strip().partition(b":")
+    if name != b"data" or text.strip() == b"[DONE]":
+        return _Event()
+    return msgspec.json.decode(text, type=_Event)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none
+        return False

@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from importlib import import_module
+from math import prod
 from typing import Any
 
 from linkgauge.model.errors import BackendError, MissingPackage
 from linkgauge.model.workload import Server, Workload
 
 from .load import Answer
+
+_MOST_NUMBERS = 1 << 24
+"""Of an input. Each takes up to 8 bytes, and as many once more while they are drawn."""
 
 
 class TritonClient:
@@ -30,22 +34,24 @@ class TritonClient:
         try:
             self._name = server.model or self._first_model()
             told = self._client().get_model_metadata(self._name)
+            inputs = told.inputs if self._grpc else told["inputs"]
+            self._inputs = [self._drawn(*_described(one, asked.seed)) for one in inputs]
         except Exception as error:  # of either library, which have no base in common
-            raise BackendError(f"Triton at {server.url}", str(error)) from error
-        self._inputs = [
-            self._drawn(*_described(one, asked.seed))
-            for one in (told.inputs if self._grpc else told["inputs"])
-        ]
+            self.close()
+            why = f"{type(error).__name__}: {error}"
+            raise BackendError(f"Triton at {server.url}", why) from error
 
     def _first_model(self) -> str:
         index = self._client().get_model_repository_index()
         known = [one.name for one in index.models] if self._grpc else [o["name"] for o in index]
         if not known:
-            raise BackendError("Triton", "the server has no model")
+            raise ValueError("the server has no model")
         return str(known[0])
 
     def _drawn(self, name: str, shape: list[int], kind: str, seed: int) -> Any:
         """An input with random content: small whole numbers, whatever the type."""
+        if prod(shape) > _MOST_NUMBERS:
+            raise ValueError(f"input {name} has more than {_MOST_NUMBERS} numbers: {shape}")
         tensor = self._module.InferInput(name, shape, kind)
         numbers = self._numpy.random.default_rng(seed).integers(0, 2, shape)
         tensor.set_data_from_numpy(numbers.astype(self._type_of(kind)))

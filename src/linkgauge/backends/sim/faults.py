@@ -66,7 +66,7 @@ class Slow(Fault, frozen=True):
     """`rate` is the remaining fraction of the rate."""
 
     meaning = "a link, or a device with all its links, runs at a fraction of its rate"
-    example = "slow sim:0-sim:1 rate=25%"
+    example = "slow sim:0 rate=25%"
 
     rate: float = 0.5
 
@@ -75,7 +75,7 @@ class Drift(Fault, frozen=True):
     """The rate of cell n is its healthy rate × (1 + `per_cell`)^(n - first of its cells)."""
 
     meaning = "the rate falls or rises from cell to cell"
-    example = "drift sim:2 per_cell=-0.1%"
+    example = "drift sim:0 per_cell=-0.1%"
 
     per_cell: float = -0.001
 
@@ -84,7 +84,7 @@ class Jitter(Fault, frozen=True):
     """`sigma` is relative and adds to the machine's own noise."""
 
     meaning = "the samples vary more"
-    example = "jitter sim:1 sigma=5%"
+    example = "jitter sim:0 sigma=5%"
 
     sigma: float = 0.05
 
@@ -103,7 +103,7 @@ class Flip(Fault, frozen=True):
     """`offset` is in bytes; cells that move fewer bytes are not struck."""
 
     meaning = "a bit of what was copied flips between the last sample and the check"
-    example = "flip sim:3 offset=54321 bit=3"
+    example = "flip sim:0 offset=54321 bit=3"
 
     offset: int = 0
     bit: int = 0
@@ -135,7 +135,7 @@ class Hang(Strike, frozen=True):
     """The worker never returns."""
 
     meaning = "the call never returns"
-    example = "hang sim:1 phase=warm-up cells=1"
+    example = "hang sim:0 phase=warm-up cells=1"
 
 
 class Crash(Strike, frozen=True):
@@ -151,7 +151,7 @@ class Lost(Strike, frozen=True):
     """The device is lost in `phase` of the first cell, and from the start of every later cell."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
-    example = "lost sim:3 cells=10"
+    example = "lost sim:0 cells=10"
 
 
 class NoMem(Strike, frozen=True):

@@ -19,7 +19,8 @@ from linkgauge.report.expectations import (
 )
 from linkgauge.report.forms import Block, blocks
 from linkgauge.report.matrix import brief
-from linkgauge.report.shading import HELD_MEANING
+from linkgauge.report.shading import HELD_MEANING, peers_sign
+from linkgauge.report.verdicts import Word, is_judged, word_of
 
 from .blocks import Column, Entry, Shade, Table, Tone, cut
 
@@ -28,7 +29,19 @@ MOST_LABEL = 80
 STEPS = 10
 _LEAST_SHADED = 0.4
 """A share of what is expected that is as bad as it gets."""
-_VERDICTS: dict[str, Tone] = {"ok": "good", "low": "warn", "high": "simulated"}
+_VERDICTS: dict[str, Tone] = {
+    "error": "bad",
+    "timeout": "bad",
+    "fail": "bad",
+    "low": "warn",
+    "high": "simulated",
+    "part": "dim",
+    "held": "warn",
+    "ok": "good",
+    "unknown": "dim",
+    "skip": "dim",
+}
+"""In the order of a sorted column."""
 
 
 class Placed(NamedTuple):
@@ -75,7 +88,7 @@ def shade_of(
     """A place of a matrix, with what tells more of it."""
     if cell is None:
         return None
-    judged = cell.verdict in _VERDICTS
+    judged = is_judged(cell)
     share = share_of(cell) if judged else None
     level = "bad" if cell.status not in ("pass", "skip") else shade(share, cell.headline, ends)
     told = f"{share:.0%}" if share is not None else ""
@@ -85,9 +98,11 @@ def shade_of(
 def _more(cell: CellResult, unit: str) -> str:
     if cell.status != "pass":
         return cut(cell.reason or cell.status, 200)
-    parts = [error_of(cell)] if cell.verdict in _VERDICTS else []
+    parts = [error_of(cell)] if is_judged(cell) else []
     expected = expected_of(cell)
-    if expected is not None and cell.verdict in _VERDICTS:
+    if cell.peers is not None:
+        parts.append(f"its peers' median is {brief(cell.peers, unit)} {unit_of(unit).shown}")
+    if expected is not None and is_judged(cell):
         parts.append(f"expected {brief(expected, unit)} {unit_of(unit).shown}")
     used = utilised(cell)
     if used is not None:
@@ -113,7 +128,7 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 
 def share_shown(cell: CellResult) -> float | None:
     """The share of `reference_of`; None where the cell is not judged."""
-    reference = reference_of(cell) if cell.verdict in ("ok", "low", "high") else None
+    reference = reference_of(cell) if is_judged(cell) else None
     return cell.summary.median / reference if cell.summary is not None and reference else None
 
 
@@ -124,16 +139,16 @@ def held_note(cells: Iterable[CellResult]) -> str:
 
 
 def verdict(result: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """The worst of the cells."""
-    words: set[str] = {cell.status if cell.status != "pass" else cell.verdict for cell in cells}
-    words |= {one.status for one in result if not one.cells}
-    order = ("error", "timeout", "fail", "low", "high", "ok")
-    word = next((word for word in order if word in words), None)
-    if word is None:
-        return Entry("skipped" if words == {"skip"} else "not judged", len(order), "dim")
-    if word == "ok" and any(map(held_below, cells)):
-        return Entry(f"{word} {HELD}", order.index(word), "warn")
-    return Entry(word, order.index(word), _VERDICTS.get(word, "bad"))
+    """The verdict on all of the cells, with the sign of those that are far from their peers."""
+    word = word_of(result, cells) or Word("not judged", "unknown")
+    signs = "".join(sorted({sign for cell in cells if (sign := _unsaid(cell))}))
+    tone = "warn" if signs else _VERDICTS.get(word.kind, "bad")
+    return Entry(f"{word.text} {signs}".rstrip(), list(_VERDICTS).index(word.kind), tone)
+
+
+def _unsaid(cell: CellResult) -> str:
+    """The sign of a cell that is far from its peers, where its verdict does not say so."""
+    return peers_sign(cell) if cell.verdict in ("ok", "unknown") else ""
 
 
 def pivot(

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from linkgauge.model.result import Result, Run
-from linkgauge.model.units import format_size, unit_of
+from linkgauge.model.units import unit_of
+from linkgauge.report.cell_sizes import names_of, size_ends, sizes_of
 from linkgauge.report.page.blocks import Block, Column, Entry, Table
 from linkgauge.report.page.results import (
     figure,
@@ -32,28 +33,29 @@ _HEADS = (
 def _blocks(one: OneRun) -> Iterator[Block]:
     rows = list(_rows(one.run))
     if rows:
-        caption = "The share is the least of all cells; each name leads to all figures"
+        caption = "Of expected: the worst cell that is judged. Click a name for all cells"
         note = held_note(cell for result in one.run.results for cell in result.cells)
         yield without_empty(Table(f"{caption}{note}", _HEADS, rows, sortable=True))
 
 
 def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:
-    for place in placed(run):
-        for result in place.block.results:
-            yield _row(result, place.anchor)
+    found = [(place.anchor, result) for place in placed(run) for result in place.block.results]
+    names = names_of([result for _, result in found])
+    for (anchor, result), name in zip(found, names, strict=True):
+        yield _row(result, name, anchor)
 
 
-def _row(result: Result, anchor: str) -> tuple[Entry, ...]:
+def _row(result: Result, name: str, anchor: str) -> tuple[Entry, ...]:
     cells = [cell for cell in result.cells if cell.headline is not None]
     figures = sorted(cell.headline or 0.0 for cell in cells)
     shares = [share_shown(cell) for cell in cells]
     used = [utilised(cell) for cell in cells]
     return (
-        Entry(label(result.benchmark), link=anchor),
+        Entry(label(name), link=anchor),
         verdict([result], cells),
         share(min((one for one in shares if one is not None), default=None)),
         Entry(label(result.backend)),
-        Entry(format_size(result.size) if result.size else "", result.size),
+        Entry(size_ends(result), max(sizes_of(result), default=None)),
         Entry(f"{len(cells):,}", len(cells)),
         figure(figures[0] if figures else None, result.unit),
         figure(median(figures) if figures else None, result.unit),

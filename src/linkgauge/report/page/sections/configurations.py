@@ -23,6 +23,7 @@ from linkgauge.report.page.blocks import (
     plain,
 )
 from linkgauge.report.page.results import label
+from linkgauge.report.verdicts import judged_of
 
 from . import OneRun, Section, SeveralRuns
 
@@ -79,6 +80,8 @@ def _verdict(one: OneRun | None) -> Entry:
     if one is None:
         return Entry("")
     code = one.outcome.code
+    if code == 0 and not (one.outcome.verdict and judged_of(one.run).judged):
+        return Entry("not judged", code, "dim")
     words: dict[int, tuple[str, Tone]] = {
         0: ("ok", "good"),
         1: ("failed", "bad"),

@@ -8,6 +8,7 @@ from statistics import median
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
+from linkgauge.report.cell_sizes import sizes_of
 from linkgauge.report.cell_table import error_of
 from linkgauge.report.expectations import HELD, held_below, reference_of
 from linkgauge.report.folding import Entry as Shown
@@ -41,7 +42,8 @@ from linkgauge.report.page.results import (
 )
 from linkgauge.report.remarks import below_lines
 from linkgauge.report.run_text import heading
-from linkgauge.report.shading import HELD_MEANING, shaded_headline
+from linkgauge.report.shading import HELD_MEANING, PEERS_MEANING, shaded_headline
+from linkgauge.report.verdicts import is_judged
 
 from . import OneRun, Section
 
@@ -60,8 +62,8 @@ _HEADS = (
 
 
 SHADES = (
-    "Shades: green is as expected, red far below (▼), amber what slow links allow (↓); blue is not"
-    " judged, and darker for more."
+    "Shades: green is as expected, red far below (▼), amber what slow links allow (↓) or what is"
+    " far from its peers (▽ △); blue is not judged, and darker for more."
 )
 
 
@@ -89,7 +91,7 @@ def _single(place: Placed) -> Table:
     for result, cell in cells_of(place.block.results):
         where = f" {cell.place}" if len(result.cells) > 1 else ""
         slow = cell.summary.slow_p95 if cell.summary is not None else None
-        judged = cell.verdict in ("ok", "low", "high")
+        judged = is_judged(cell)
         rows.append((
             Entry(label(f"{result.benchmark}{where}")),
             figure(cell.headline, result.unit, "strong"),
@@ -107,7 +109,7 @@ def _single(place: Placed) -> Table:
 
 def _common(results: Sequence[Result]) -> str:
     """Where they were measured, and their sizes."""
-    sizes = sorted({one.size for one in results if one.size})
+    sizes = sorted({size for one in results for size in sizes_of(one)})
     ends = " to ".join(map(format_size, dict.fromkeys((sizes[0], sizes[-1])))) if sizes else ""
     return label(f"single figures on {results[0].backend} {ends}".strip())
 
@@ -131,8 +133,8 @@ def _columns(place: Placed) -> Heat:
 
 
 def _sized(results: Sequence[Result]) -> str:
-    sizes = {one.size for one in results}
-    return f"{format_size(results[0].size)}, " if len(sizes) == 1 and results[0].size else ""
+    sizes = {size for one in results for size in sizes_of(one)}
+    return f"{format_size(sizes.pop())}, " if len(sizes) == 1 else ""
 
 
 def _matrix(place: Placed) -> Heat:
@@ -178,7 +180,14 @@ def _heat(
         more = [(Span(f"and {len(below) - MOST_LINES} more remarks", "dim"),)]
     names = tuple(map(label, rows))
     heads = tuple(map(label, columns))
-    odd = sum(shade is not None and shade.level == ODD for line in lines for shade in line)
+    marks = {shade.sign for line in lines for shade in line if shade is not None}
+    more += [(Span(sign, "warn"), Span(f" {meaning}"))
+             for sign, meaning in PEERS_MEANING.items() if sign in marks]  # fmt: skip
+    odd = sum(
+        shade is not None and shade.level == ODD and shade.sign == ODD_SIGN
+        for line in lines
+        for shade in line
+    )
     held = sum(cell.verdict == "ok" and held_below(cell) is not None
                for _, cell in cells_of(place.block.results))  # fmt: skip
     if odd and held:
@@ -224,6 +233,8 @@ def _shade(
     shade = shade_of(cell, result.unit, entry.text, entry.sign, ends)
     if shade is not None and entry.sign == HELD:
         return shade._replace(level=ODD, share=_of_best(cell))
+    if shade is not None and entry.sign in PEERS_MEANING:
+        return shade._replace(level=ODD)
     figure = cell.headline if cell is not None and cell.verdict == "ok" else None
     if shade is None or below is None or figure is None or figure >= below:
         return shade

@@ -10,7 +10,7 @@ from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
-from linkgauge.report.expectations import HELD, held_below
+from linkgauge.report.expectations import HELD, is_held
 from linkgauge.report.findings_text import Group, groups_of, subjects_of
 from linkgauge.report.outcome_text import (
     lowest_cells,
@@ -158,10 +158,11 @@ def _tiles(one: OneRun) -> Iterator[Tile]:
     verdicts = Counter(cell.verdict for cell in cells if cell.status == "pass")
     yield Tile(f"{statuses['pass'] + statuses['fail']:,}", "measured")
     if one.outcome.verdict:
-        held = sum(cell.verdict == "ok" and held_below(cell) is not None for cell in cells)
-        yield Tile(f"{verdicts['ok'] - held:,}", "ok", "good")
+        held = sum(map(is_held, cells))
+        well = verdicts["ok"] - held
+        yield Tile(f"{well:,}", "ok", "good" if well else "dim")
         if held:
-            yield Tile(f"{held:,}", f"ok {HELD} on slow links", "warn")
+            yield Tile(f"{held:,}", f"slowed by links {HELD}", "warn")
         yield Tile(f"{verdicts['low']:,}", "low", "warn" if verdicts["low"] else "dim")
         if verdicts["high"]:
             yield Tile(f"{verdicts['high']:,}", "high", "simulated")
