@@ -95,18 +95,6 @@ def test_a_hang_ends_at_its_deadline():
         assert after.status == "pass"
 
 
-def test_a_worker_that_is_stopped_ends_at_its_deadline():
-    with closing(Supervisor(settings(timeout=0.5))) as worker:
-        worker.survey(["sim"])
-        before = worker._workers["sim"].process.pid
-        os.kill(before, signal.SIGSTOP)
-        (result,) = worker.measure([write(0, 1)], SIZE)
-        assert result.status == result.kind == "timeout"
-        assert gone(before)
-        (after,) = worker.measure([write(0, 1, 1)], SIZE)
-        assert after.status == "pass"
-
-
 def test_an_error_costs_the_worker_too_since_nobody_knows_what_it_left_behind():
     with closing(Supervisor(settings("nomem sim:1 cells=0"))) as worker:
         worker.survey(["sim"])
