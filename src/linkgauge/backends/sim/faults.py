@@ -135,7 +135,7 @@ class Hang(Strike, frozen=True):
     """The worker never returns."""
 
     meaning = "the call never returns"
-    example = "hang sim:0 phase=warm-up cells=1"
+    example = "hang sim:0 phase=warm-up cells=0"
 
 
 class Crash(Strike, frozen=True):
