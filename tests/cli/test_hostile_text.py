@@ -122,13 +122,12 @@ TABLE = [
     ("traffic", "--machine", "m.yml", "--samples", "2"),
     ("scale", "--machine", "m.yml", "--samples", "2"),
     ("scale", "--machine", "m.yml", "--samples", "2", "--csv"),
-    ("vary", BENCHMARK, *FAST, "--env", f"NAME=1,{HOSTILE.replace(',', ' ')}", "--rounds", "2"),
-    ("vary", BENCHMARK, *FAST, "--numa-node", "0,none", "--rounds", "2", "--json"),
+    ("vary", BENCHMARK, *FAST, "--env", f"NAME=1,{HOSTILE.replace(',', ' ')}", "--rounds", "8"),
+    ("vary", BENCHMARK, *FAST, "--env", "NAME=1,2", "--rounds", "8", "--json"),
     ("watch", BENCHMARK, *FAST, "--every", "1s", "--budget", "99%", "--probes", "1"),
     ("watch", BENCHMARK, *FAST, "--every", "1s", "--budget", "99%", "--probes", "1", "--json"),
     ("check", "--machine", "m.yml", "--under", "20s"),
     ("check", "--machine", "m.yml", "--under", "20s", "--json"),
-    ("ai", "--machine", "m.yml", "--samples", "2"),
     *(("vm", "domain.xml", "--machine", "vm-degraded", "--as", role, form)
       for role in ("host", "guest") for form in ("", "--json")),
     *(("as", "--machine", "m.yml", *words) for words in (
@@ -154,7 +153,8 @@ def test_harmless(words, place):
     before = files(place)
     words = [word for word in words if word]
     done = called(*words, cwd=place, **history(place))
-    assert done.returncode in (0, 1, 2, 3, 4), done.stderr
+    refused = (2,) if any(HOSTILE in word for word in words) else ()
+    assert done.returncode in (0, 1, 3, 4, *refused), done.stderr
     text = done.stdout
     if "--github" in words:
         text, commands = apart(text)
