@@ -352,7 +352,7 @@ def test_a_full_disk_behind_stdout_is_one_line(tmp_path):
 def test_text_in_another_encoding_is_no_trouble(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "linkgauge", "run", COPY, *FAST, "--backend", "host",
-         "--out", str(tmp_path), "--label", b"bad\xff\xc3"],
+         "--out", os.fsencode(tmp_path) + b"/bad\xff\xc3"],
         capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,6 @@
 """A run that broke off goes on with what is left, and with nothing else."""
 
+import errno
 import json
 import os
 import resource
@@ -9,10 +10,12 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from cli.test_cli import COPY, ENDLESS, interrupted, linkgauge, wait_for_its_plan
+from command_kit import called
 from linkgauge.engine.journal import (
     Closed,
     Logged,
@@ -358,3 +361,26 @@ def test_a_disk_too_full_for_the_plan_leaves_no_journal(tmp_path):
     assert done.returncode == 3
     assert "journal.jsonl: No space left on device" in done.stderr
     assert [path.name for path in kept.rglob("*") if path.is_file()] == ["full"]
+
+
+@pytest.mark.parametrize("name", ["samples.csv", "run.json"])
+def test_a_full_disk_at_a_file_of_results_says_how_to_go_on(tmp_path, monkeypatch, name):
+    plain = Path.write_bytes
+
+    def full(path, data):
+        if path.name.startswith(name):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return plain(path, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        done = called("run", "device_local_copy", "--machine", "riscv-2gpu", "--size", "1M",
+                      "--samples", "2", "--out", tmp_path)  # fmt: skip
+    folder = folder_of(tmp_path)
+    line = done.stderr.splitlines()[-1]
+    assert done.returncode == 3
+    assert line.startswith(f"linkgauge: cannot write {folder / name}: No space left on device: ")
+    advice = line.partition("to resume: ")[2].split()
+    assert advice[-3:] == ["run", "--resume", str(folder)]
+    assert called(*advice[-3:]).returncode == 0
+    assert {"samples.csv", "run.json"} <= {path.name for path in folder.iterdir()}

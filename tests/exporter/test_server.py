@@ -2,15 +2,29 @@
 
 import gzip
 import http.client
+import resource
 import socket
+import subprocess
+import sys
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from exporter_kit import RESULTS, families, nvml, page
-from linkgauge.exporter.server import LOOPBACK, PORT, Address, Server, parse_listen
+from linkgauge.exporter.server import (
+    LOOPBACK,
+    MOST_CONNECTIONS,
+    PORT,
+    Address,
+    Server,
+    parse_listen,
+)
 from linkgauge.model.errors import InputError
+
+SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 @contextmanager
@@ -125,3 +139,81 @@ class TestAddress:
                 assert get(server)[1] == b"a 1\n"
         except InputError as error:
             pytest.skip(str(error))
+
+
+def test_scrapes_go_on_whatever_others_trickle():
+    """As with systemd's limit of 1024 files: more connections than that send a byte now and then,
+    and open another one where theirs was ended."""
+    text = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+from linkgauge.exporter.server import Address, Server
+with Server(Address("127.0.0.1", 0), lambda packed: b"a 1\\n") as server:
+    print(server.at.port, flush=True)
+    server.serve_forever()
+"""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, most[1]), most[1]))
+    with ExitStack() as held:
+        held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, most)
+        server = held.enter_context(
+            subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
+        )
+        held.callback(server.kill)
+        at = ("127.0.0.1", int(server.stdout.readline()))
+        for _ in range(1100):
+            client = held.enter_context(closing(socket.create_connection(at, timeout=20)))
+            client.sendall(b"G")
+        for _ in range(20):
+            with closing(http.client.HTTPConnection(*at, timeout=20)) as scrape:
+                scrape.request("GET", "/metrics")
+                assert scrape.getresponse().read() == b"a 1\n"
+        files = len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
+        assert files <= MOST_CONNECTIONS + 30
+
+
+def test_the_connection_that_has_taken_longest_gives_way(monkeypatch):
+    monkeypatch.setattr("linkgauge.exporter.server.MOST_CONNECTIONS", 2)
+    with serving() as server, ExitStack() as held:
+        slow = [held.enter_context(socket.create_connection(server.at)) for _ in range(2)]
+        for one in slow:
+            one.sendall(b"GET /metrics HTTP/1.1\r\n")
+            one.settimeout(20)
+        assert get(server)[1] == b"a 1\n"
+        assert slow[0].recv(1) == b""
+        slow[1].sendall(b"Host: x\r\n\r\n")
+        assert slow[1].recv(12) == b"HTTP/1.1 200"
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /metrics HTTP/1.1\r\n", SCRAPE])
+def test_a_request_that_trickles_is_ended_at_its_deadline(monkeypatch, said):
+    """However often it sends a byte: before a request, within it, and before the next one."""
+    monkeypatch.setattr("linkgauge.exporter.server.SECONDS", 1.0)
+    with serving() as server, socket.create_connection(server.at) as client:
+        client.settimeout(20)
+        client.sendall(said)
+        if said == SCRAPE:
+            while not client.recv(1000).endswith(b"a 1\n"):
+                pass
+        began = time.monotonic()
+        with suppress(ConnectionError):
+            while time.monotonic() - began < 20:
+                client.sendall(b"x")
+                client.settimeout(0.1)
+                with suppress(TimeoutError):
+                    assert client.recv(1) == b""
+                    break
+        assert time.monotonic() - began < 20
+
+
+def test_a_client_that_does_not_read_is_ended_at_its_deadline(monkeypatch):
+    monkeypatch.setattr("linkgauge.exporter.server.SECONDS", 1.0)
+    with (
+        serving(lambda packed: bytes(64 << 20)) as server,
+        socket.create_connection(server.at) as client,
+    ):
+        client.sendall(SCRAPE)
+        client.settimeout(20)
+        time.sleep(3)  # of which it reads nothing
+        with suppress(ConnectionError):
+            assert sum(map(len, iter(lambda: client.recv(1 << 20), b""))) < 64 << 20

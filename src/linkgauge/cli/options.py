@@ -121,7 +121,7 @@ OPTIONS = {
     ),
     **headed(
         OUTPUT,
-        label=Option("Name the run, in up to 64 characters; its folder is named alike.", "TEXT"),
+        label=Option("Name the run (1 to 64 characters) and its folder.", "TEXT"),
         out=Option("Keep the run below this folder.", "DIR"),
         limits=Option("Fail the cells that miss the limits in this file (docs/expect.md).", "FILE"),
         utilization=Option("Also show percentages of the theoretical figures, and CPU use."),

@@ -64,9 +64,9 @@ class _Connections:
     def __init__(self) -> None:
         self._since: dict[socket.socket, float] = {}
         self._lock = Lock()
-        self._most = min(
-            MOST_CONNECTIONS, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
-        )
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        is_limited = files != resource.RLIM_INFINITY
+        self._most = min(MOST_CONNECTIONS, max(1, files // 4)) if is_limited else MOST_CONNECTIONS
 
     def begin(self, one: socket.socket) -> None:
         """A connection is new, or has had an answer. If there are too many, the one that has taken

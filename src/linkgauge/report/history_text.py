@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from linkgauge.model.history import PastRun
@@ -18,7 +19,7 @@ HEADINGS = ("started (UTC)", "host", "accelerators", "label", "profile", "cells"
 _STYLES = {"pass": "green", "skip": "dim"}
 
 
-def history_lines(runs: Sequence[PastRun]) -> Iterator[Text]:
+def history_lines(runs: Sequence[PastRun]) -> Iterator[RenderableType]:
     """A table whose columns are as wide as they need to be."""
     if not runs:
         yield Text("no such run is in the history")
@@ -31,12 +32,10 @@ def history_lines(runs: Sequence[PastRun]) -> Iterator[Text]:
     yield Text(_line(HEADINGS, widths), "cyan")
     before, after = sum(widths[:5]) + 10, widths[5]
     # At once: a console takes longer for a thousand lines than a database.
-    table = Text("\n".join(_line(row, widths) for row in rows))
-    begin = 0
-    for run, row in zip(runs, rows, strict=True):
-        table.stylize(_style(run), begin + before, begin + before + after)
-        begin += len(_line(row, widths)) + 1
-    yield table
+    lines = [Text(_line(row, widths)) for row in rows]
+    for run, line in zip(runs, lines, strict=True):
+        line.stylize(_style(run), before, before + after)
+    yield Group(*lines)
 
 
 def _row(run: PastRun) -> tuple[str, ...]:
