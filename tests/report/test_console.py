@@ -7,7 +7,6 @@ import pytest
 from command_kit import called
 from linkgauge.report.console import WIDE, make_console
 
-
 NO_SIZE = ("", "wide", "0", "-5", "²", "7.5", "9" * 30)
 
 
