@@ -39,6 +39,7 @@ test: $(DEV)
 # Tests run it: `make -C native/test run TARGET=aarch64-linux-gnu` runs one alone.
 test-native:
 	$(foreach target,$(TARGETS),$(MAKE) --silent -j2 -C native/test TARGET=$(target) &&) true
+	$(MAKE) --silent -j2 -C native/test SANITIZE=address,undefined
 
 test-long: $(DEV)
 	$(TEST_ENV) LINKGAUGE_CAMPAIGN=full $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not ai and not gpu and not gpu_pairs" $(ARGS)

@@ -20,9 +20,14 @@ namespace {
 
 constexpr std::size_t kWords = 8;  // independent words per iteration, for the compiler to vectorise
 using Block = std::array<std::uint64_t, kWords>;
-// Numbers in memory of any type, and at any address.
-using Double [[gnu::may_alias]] = double;
-using Unaligned [[gnu::may_alias, gnu::aligned(1)]] = double;
+using Double [[gnu::may_alias]] = double;  // in memory of any type
+
+// The number of this index in memory of any type, at any address.
+double number_at(const std::byte* numbers, std::size_t index) {
+  double number;
+  std::memcpy(&number, numbers + index * sizeof number, sizeof number);
+  return number;
+}
 
 }  // namespace
 
@@ -67,24 +72,23 @@ void copy_linear(std::byte* destination, const std::byte* source, std::size_t si
 
 void scale(std::byte* destination, const std::byte* source, std::size_t size) {
   auto* to = reinterpret_cast<Double*>(destination);
-  const auto* from = reinterpret_cast<const Unaligned*>(source);
-  for (std::size_t i = 0; i < size / sizeof *to; ++i) to[i] = kScalar * from[i];
+  for (std::size_t i = 0; i < size / sizeof *to; ++i) to[i] = kScalar * number_at(source, i);
 }
 
 void add(std::byte* destination, const std::byte* first, const std::byte* second,
          std::size_t size) {
   auto* to = reinterpret_cast<Double*>(destination);
-  const auto* left = reinterpret_cast<const Unaligned*>(first);
-  const auto* right = reinterpret_cast<const Unaligned*>(second);
-  for (std::size_t i = 0; i < size / sizeof *to; ++i) to[i] = left[i] + right[i];
+  for (std::size_t i = 0; i < size / sizeof *to; ++i) {
+    to[i] = number_at(first, i) + number_at(second, i);
+  }
 }
 
 void triad(std::byte* destination, const std::byte* first, const std::byte* second,
            std::size_t size) {
   auto* to = reinterpret_cast<Double*>(destination);
-  const auto* left = reinterpret_cast<const Unaligned*>(first);
-  const auto* right = reinterpret_cast<const Unaligned*>(second);
-  for (std::size_t i = 0; i < size / sizeof *to; ++i) to[i] = left[i] + kScalar * right[i];
+  for (std::size_t i = 0; i < size / sizeof *to; ++i) {
+    to[i] = number_at(first, i) + kScalar * number_at(second, i);
+  }
 }
 
 }  // namespace portable

@@ -1,6 +1,6 @@
-"""Mutations of files, and tries: each is carried out in a fork of this process, so that a trace,
-a hang and memory are seen of it alone. `python tests/fuzz_kit.py KIND FIRST COUNT` prints a line of
-JSON for each try; tests/fuzz_inputs.py has the kinds."""
+"""Mutations of files, and tries: each is carried out in a fork of this process, so that its
+traceback, its hang and its memory are its own. `python tests/fuzz_kit.py KIND FIRST COUNT` prints a
+line of JSON for each try; tests/fuzz_inputs.py has the kinds."""
 
 import json
 import os
@@ -24,26 +24,16 @@ MOST_MEMORY = 300 << 20
 CODES = {0, 1, 2, 3, 4, 130}
 MOST_SAID = 3000
 DEEP = 20_000
-NOTHING, WRONG_TYPE, UNUSUAL = (b"null",), (b"true", b'""', b"[]", b"{}", b"[[]]"), (
-    *(b"0", b"-1", b"1", b"2", b"0.5", b"-0.5", b"1e-320", b"1e308", b"-1e308", b"NaN"),
-    b"-Infinity",
-    *(b"9" * 30, b"9" * 5000, b"4294967296", b"9223372036854775807", b"18446744073709551615"),
+NUMBERS = (
+    b"0", b"-1", b"1", b"2", b"0.5", b"-0.5", b"1e-320", b"1e308", b"-1e308", b"NaN", b"-Infinity",
+    b"9" * 30, b"9" * 5000, b"4294967296", b"9223372036854775807", b"18446744073709551615",
 )  # fmt: skip
-LONG = (
-    b'"' + b"x" * 100_000 + b'"',
-    b"[" * DEEP + b"]" * DEEP,
-    b'{"a":' * DEEP + b"1" + b"}" * DEEP,
-)
-ODD = (
-    b'"\\u0000"',
-    b'"\\ud800"',
-    b'"\\u202e\\u001b[31m"',
-    '"ü≠漢"'.encode(),
-    b'"\xff\xfe"',
-    b"\n",
-    b"''",
-)
-VALUES = (*NOTHING, *WRONG_TYPE, *UNUSUAL, *LONG, *ODD)
+VALUES = (
+    b"null", b"true", b'""', b"[]", b"{}", b"[[]]", *NUMBERS,
+    b'"' + b"x" * 100_000 + b'"', b"[" * DEEP + b"]" * DEEP, b'{"a":' * DEEP + b"1" + b"}" * DEEP,
+    b'"\\u0000"', b'"\\ud800"', b'"\\u202e\\u001b[31m"', '"ü≠漢"'.encode(), b'"\xff\xfe"',
+    b"\n", b"''",
+)  # fmt: skip
 _VALUE = re.compile(
     rb'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:null|true|false)\b'
 )
@@ -119,8 +109,8 @@ def _strange(_: list, draw: random.Random) -> bytes:
     return draw.choice(VALUES)
 
 
-def _unusual(_: list, draw: random.Random) -> bytes:
-    return draw.choice(UNUSUAL)
+def _number(_: list, draw: random.Random) -> bytes:
+    return draw.choice(NUMBERS)
 
 
 def _other(values: list, draw: random.Random) -> bytes:
@@ -170,7 +160,7 @@ def _somewhere(document, draw: random.Random):
 _swap_values = _of_values(_VALUE, _other)
 CHANGES = (
     _flip, _cut, _insert, _of_lines(_double), _of_lines(_delete), _of_lines(_swap_lines),
-    _of_values(_VALUE, _strange), _of_values(_VALUE, _unusual), _of_values(_WORD, _other),
+    _of_values(_VALUE, _strange), _of_values(_VALUE, _number), _of_values(_WORD, _other),
     _swap_values, _another_value, _another_value, _another_value,
 )  # fmt: skip
 
@@ -230,7 +220,7 @@ def _carried_out(carry_out: Callable[[], tuple[int, str]]) -> tuple[int, str]:
             os.dup2(written.fileno(), descriptor)
         try:
             code, said = carry_out()
-        except BaseException:  # noqa: BLE001 - a fork reports whatever ended it
+        except BaseException:  # noqa: BLE001  # whatever it is, it is a fault
             code, said = 70, traceback.format_exc()
         written.seek(0)
         return code, written.read(MOST_SAID).decode(errors="replace") + said[-MOST_SAID:]

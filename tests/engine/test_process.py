@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from command_kit import linkgauge
 from linkgauge.engine import process
 from linkgauge.engine.messages import Survey
 from linkgauge.engine.process import WorkerLost, WorkerProcess, waits_for_cpu
@@ -100,3 +101,11 @@ class TestSurroundings:
         with closing(WorkerProcess(Surroundings((max(before),), {"COLOUR": "red"}))):
             assert os.sched_getaffinity(0) == before
             assert "COLOUR" not in os.environ
+
+
+def test_nothing_that_a_worker_opens_is_left_open():
+    """Python says so of each on stderr, if it is asked to, when it forgets what is still open."""
+    asked = {"PYTHONWARNINGS": "error", "PYTHONDEVMODE": "1"}
+    done = linkgauge("doctor", **asked)
+    assert done.returncode in (0, 1)
+    assert done.stderr == ""

@@ -20,9 +20,9 @@ REFUSED = re.compile(r"mbind: |move_pages|huge page pool: |one CPU")
 """What a system may refuse, by the system's own words."""
 
 
-def build_and_run(target: str) -> list[str]:
+def build_and_run(*how: str) -> list[str]:
     """The program's lines. Building it takes some 10 s, once."""
-    make = ["make", "--silent", "-j2", "-C", str(FOLDER), f"TARGET={target}"]
+    make = ["make", "--silent", "-j2", "-C", str(FOLDER), *how]
     built = subprocess.run(make, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
     ran = subprocess.run([*make, "run"], capture_output=True, text=True, check=False, timeout=300)
@@ -41,7 +41,18 @@ def check(lines: list[str]) -> None:
 def test_the_native_code_passes_its_tests_on_this_cpu() -> None:
     if shutil.which("make") is None or shutil.which("g++") is None:
         pytest.skip("needs make and g++")
-    check(build_and_run("native"))
+    check(build_and_run("TARGET=native"))
+
+
+def test_the_native_code_does_nothing_that_the_language_leaves_undefined() -> None:
+    if shutil.which("make") is None or shutil.which("g++") is None:
+        pytest.skip("needs make and g++")
+    for library in ("libasan.so", "libubsan.so"):
+        asked = ["g++", f"-print-file-name={library}"]
+        found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+        if not found.startswith("/"):
+            pytest.skip(f"needs {library}, which comes with g++ or beside it")
+    check(build_and_run("SANITIZE=address,undefined"))
 
 
 @pytest.mark.parametrize("target", EMULATED)
@@ -52,4 +63,4 @@ def test_the_native_code_passes_its_tests_on_another_cpu(target: str) -> None:
     assert not missing
     if target.startswith(platform.machine()):
         pytest.skip("this is that CPU")
-    check(build_and_run(target))
+    check(build_and_run(f"TARGET={target}"))

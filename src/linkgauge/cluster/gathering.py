@@ -89,11 +89,12 @@ def serve_as_rank(
             end = connect_there(host, port, seconds)
     except NotReached as error:
         raise RankLost(_absent(launch, 0, str(error)), "timeout") from error
-    channel = Channel(end)
-    channel.send(encode(card_of(launch, token)))
-    patience = Patience(crowd_of(launch), seconds)
-    agent = Agent(channel, launch, lambda how: left(agent, how), patience)
-    agent.serve()
+    with end:
+        channel = Channel(end)
+        channel.send(encode(card_of(launch, token)))
+        patience = Patience(crowd_of(launch), seconds)
+        agent = Agent(channel, launch, lambda how: left(agent, how), patience)
+        agent.serve()
     return agent
 
 
@@ -144,15 +145,15 @@ class Gathering:
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
         """Rank 0's own member; before that, its part in telling the address."""
-        try:
-            if address is not None:
-                _exchanged(self._launch, address)
-        except LinkgaugeError as error:
-            self._problem = error
-            end.close()  # which the other thread notices
-            return
-        Agent(Channel(end), self._launch, lambda _: None).serve()
-        leave(self._launch)
+        with end:
+            try:
+                if address is not None:
+                    _exchanged(self._launch, address)
+            except LinkgaugeError as error:
+                self._problem = error
+                return  # the end is closed, which the other thread notices
+            Agent(Channel(end), self._launch, lambda _: None).serve()
+            leave(self._launch)
 
     def _await_all(self, seconds: float) -> None:
         """Raises RankLost for the first rank that does not appear, or ends before all have;

@@ -42,20 +42,22 @@ def main(address: str, parent: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     if address.isdecimal():
         die_with(parent)
-        # A second descriptor: the first is closed only when the process ends.
-        end = socket.fromfd(int(address), socket.AF_UNIX, socket.SOCK_STREAM)
+        descriptor = int(address)
     else:
-        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        end.connect(f"\0{address}")
-        _die_soon_after(end)
-    channel = Channel(end)
-    try:
-        _serve(channel)
-    except (EOFError, OSError):
-        pass  # the controller has gone
-    except Exception as error:
-        channel.send(_encode(messages.Broke(f"{type(error).__name__}: {error}")))
-        raise
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connected:
+            connected.connect(f"\0{address}")
+            descriptor = connected.detach()
+        _die_soon_after(descriptor)
+    # A second descriptor: the first is closed only when the process ends.
+    with socket.fromfd(descriptor, socket.AF_UNIX, socket.SOCK_STREAM) as end:
+        channel = Channel(end)
+        try:
+            _serve(channel)
+        except (EOFError, OSError):
+            pass  # the controller has gone
+        except Exception as error:
+            channel.send(_encode(messages.Broke(f"{type(error).__name__}: {error}")))
+            raise
     gc.freeze()  # the process ends here: a last collection would take 30 ms
 
 
@@ -67,14 +69,14 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-def _die_soon_after(end: socket.socket) -> None:
+def _die_soon_after(descriptor: int) -> None:
     """The same of a worker that a profiler started, whose own end would be too soon: it ends some
     seconds after the controller has left the socket, if it has not by itself, so that the profiler
     has all that it saw."""
 
     def wait() -> None:
         left = select.poll()
-        left.register(end, 0)  # POLLHUP alone
+        left.register(descriptor, 0)  # POLLHUP alone
         left.poll()
         time.sleep(GRACE_SECONDS)
         os.kill(os.getpid(), signal.SIGKILL)

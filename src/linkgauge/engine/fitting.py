@@ -32,8 +32,12 @@ class Fitting:
         """Raises InputError unless the visit is of a planned cell, and its numbers of figures agree
         with each other and with those of earlier visits. `at`: seconds since the run began."""
         planned = self.planned(sheet, cell.place)
-        for problem in _problems(planned, cell, at):
-            raise InputError(problem)
+        if len(cell.transfers) != len(planned.transfers):
+            own, its = len(cell.transfers), len(planned.transfers)
+            raise InputError(f"it has {own} transfers, and its cell in the plan has {its}")
+        if at is not None and not 0 <= at <= LONGEST:
+            raise InputError(f"it was measured {at:g} seconds after the run began")
+        check_figures(cell)
         if cell.status in ("pass", "fail"):
             counts = len(cell.parts), len(cell.iterations)
             before = self._counts.setdefault((sheet, cell.place), counts)
@@ -44,10 +48,14 @@ class Fitting:
                 )
 
 
-def _problems(planned: PlannedCell, cell: CellResult, at: float | None) -> Iterator[str]:
-    count, transfers = len(cell.samples), len(planned.transfers)
-    if len(cell.transfers) != transfers:
-        yield f"it has {len(cell.transfers)} transfers, and its cell in the plan has {transfers}"
+def check_figures(cell: CellResult) -> None:
+    """Raises InputError unless a cell's numbers of figures agree with each other."""
+    for problem in _disagreements(cell):
+        raise InputError(problem)
+
+
+def _disagreements(cell: CellResult) -> Iterator[str]:
+    count, transfers = len(cell.samples), len(cell.transfers)
     gates = [gate for visit in cell.visits for gate in visit]
     if any(gate < 1 for gate in gates) or (cell.visits and sum(gates) != count):
         yield f"its visits have {sum(gates)} samples, and it has {count}"
@@ -56,5 +64,5 @@ def _problems(planned: PlannedCell, cell: CellResult, at: float | None) -> Itera
             yield f"a part of it has {len(part.samples)} samples, and it has {count}"
         if not 0 <= part.transfer < transfers:
             yield f"a part of it is of transfer {part.transfer}, and it has {transfers}"
-    if at is not None and not 0 <= at <= LONGEST:
-        yield f"it was measured {at:g} seconds after the run began"
+    if len({len(times.seconds) for times in cell.iterations}) > 1:
+        yield "its ranks have different numbers of iterations"

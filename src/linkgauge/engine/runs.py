@@ -18,6 +18,7 @@ from linkgauge.model.variation import SCHEMA as VARY_SCHEMA
 from linkgauge.model.variation import Variation
 
 from .books import book_of
+from .fitting import check_figures
 from .folder import label_name
 from .journal import JOURNAL_FILE, records_of
 from .older import current
@@ -199,6 +200,9 @@ def _problem(path: Path, data: bytes, error: Exception) -> InputError:
 def _checked(run: Run, path: Path) -> Run:
     for result in run.results:
         for cell in result.cells:
-            if any(not 0 <= part.transfer < len(cell.transfers) for part in cell.parts):
-                raise InputError(f"{path}: a part of {result.benchmark} belongs to no transfer")
+            try:
+                check_figures(cell)
+            except InputError as error:
+                which = f"{result.benchmark} [{cell.row}, {cell.column}]"
+                raise InputError(f"{path} is damaged: of {which}, {error}") from error
     return run

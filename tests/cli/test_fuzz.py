@@ -1,0 +1,59 @@
+"""Whatever a file holds that a command reads, or a server answers: no traceback, no hang, and no
+more memory than a run takes. `make test-long` tries 300 mutations of each."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import fuzz_kit
+from fuzz_inputs import KINDS
+from fuzz_kit import Try, table, tried
+
+FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
+SLOW = ("serving",)
+"""Each try takes seconds, most of which a sample has to last."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_mutation_is_a_traceback_a_hang_or_takes_much_memory(kind):
+    count = 300 if FULL else 1 if kind in SLOW else 4
+    program = sys.executable, fuzz_kit.__file__, kind, "0", str(count)
+    done = subprocess.run(
+        program, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1]
+    )
+    assert done.returncode == 0, done.stderr
+    tries = [Try(**json.loads(line)) for line in done.stdout.splitlines()]
+    print(table(tries))
+    assert len(tries) == count
+    assert [f"seed {one.seed}: {one.fault}" for one in tries if one.fault] == []
+
+
+def wasteful():
+    return len(bytearray(fuzz_kit.MOST_MEMORY)) * 0, ""
+
+
+def raising():
+    raise KeyError("a place")
+
+
+@pytest.mark.parametrize(
+    ("carry_out", "fault"),
+    [
+        (lambda: (2, "linkgauge: one line"), None),
+        (raising, "KeyError: 'a place'"),
+        (wasteful, "MiB"),
+        (lambda: time.sleep(60), "hung"),
+        (lambda: (0, "Traceback of a worker"), "of a worker"),
+        (lambda: (0, "error: the\n  worker broke: KeyError"), "worker broke"),
+        (lambda: (3, ""), "without a word"),
+    ],
+)
+def test_what_is_wrong_with_a_try_is_seen(carry_out, fault, monkeypatch):
+    monkeypatch.setattr(fuzz_kit, "LONGEST", 3.0)
+    found = tried("any", 0, carry_out).fault
+    assert found == fault if fault is None else fault in found
