@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
 
 from .help_text import OUTPUT
 from .options import Option, RunFormat, own
@@ -97,7 +98,9 @@ def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
         if not several or against is None or any(run.label == against for run in runs)
     ]
     if not comparisons:
-        raise InputError(f"no run in {folder} is labelled {against!r}")
+        labels = {run.label for runs in found.values() for run in runs}
+        near = hint(against or "", sorted(labels))
+        raise InputError(f"no run in {folder} is labelled {against!r}{near}")
     form.write("comparisons", comparisons)
     if not any(one.compared for one in comparisons):
         print(

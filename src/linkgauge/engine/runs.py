@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from linkgauge.machine.archive import read_files
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
 from linkgauge.model.notation import decode_hook
 from linkgauge.model.result import SCHEMA, Run
 from linkgauge.model.variation import SCHEMA as VARY_SCHEMA
@@ -64,8 +65,8 @@ def latest_run(below: Path, label: str | None = None) -> Path:
     if label is not None:
         folders = [folder for folder in folders if folder.parent.name == label_name(label)]
     if not folders:
-        there = ", ".join(labels)
-        raise InputError(f"{label!r} is not a file, and not a label of a run in {below}: {there}")
+        near = hint(label or "", labels)
+        raise InputError(f"{label!r} is not a file, and not a label of a run in {below}{near}")
     return max(folders, key=_began)
 
 
