@@ -84,13 +84,14 @@ def show(
 
 def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
     """The labels of all runs below a folder, by the folder of their accelerator."""
+    from linkgauge.engine.runs import none_in
     from linkgauge.judge.configurations import compare
 
     found: dict[str, list[Run]] = {}
     for accelerator, run in _read(folder):
         found.setdefault(accelerator, []).append(run)
     if not found:
-        raise InputError(f"no runs in {folder}")
+        raise none_in(folder)
     several = len(found) > 1
     comparisons = [
         compare(name, runs, against)
