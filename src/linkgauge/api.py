@@ -27,6 +27,7 @@ from linkgauge.history.keeping import remember
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome, doubtful
 from linkgauge.model.errors import InputError, Interrupted
+from linkgauge.model.names import hint
 from linkgauge.model.result import Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import parse_fraction, parse_sizes
@@ -180,7 +181,7 @@ def _settings(
     **more: object,
 ) -> Settings:
     if profile not in PROFILES:
-        raise InputError(f"unknown profile {profile!r}: there are {', '.join(PROFILES)}")
+        raise InputError(f"unknown profile {profile!r}{hint(profile, PROFILES)}")
     given = {
         "sizes": None if size is None else parse_sizes(str(size)),
         "precision": None if precision is None else parse_fraction(str(precision)),

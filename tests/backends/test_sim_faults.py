@@ -128,7 +128,7 @@ def test_what_is_written_is_what_is_meant(text, fault):
     ("text", "position", "problem"),
     [
         ("", 0, "expected a fault: slow, "),
-        ("slwo sim:0", 0, "unknown fault 'slwo': there are slow, "),
+        ("slwo sim:0", 0, "unknown fault 'slwo', did you mean 'slow'?"),
         ("slow", 4, "expected the target of slow"),
         ("slow rate=0.5", 5, "expected the target of slow"),
         ("slow sim:0 rat=0.5", 11, "slow takes cells, rate, each as NAME=VALUE"),

@@ -21,7 +21,7 @@ def test_workloads_go_by_their_benchmarks_names_with_and_without_ai():
         "ai_inference", "ai_inference_streamed", "ai_kv_offload", "ai_training_step",
         "ai_pipeline",
     )  # fmt: skip
-    with pytest.raises(InputError, match="unknown workload 'inferense': there are inference"):
+    with pytest.raises(InputError, match="unknown workload 'inferense', did you mean 'inference'"):
         names_of(["inferense"])
 
 

@@ -142,9 +142,9 @@ def test_prune_names_what_it_would_delete_and_deletes_it_only_when_told(results,
 
 
 @pytest.mark.parametrize(("what", "options", "why"), [
-    (["lost"], {}, "there are list, trend, import, prune"),
+    (["remove"], {}, "there are list, trend, import, prune"),
     (["trend"], {}, "the trend of what"),
-    (["trend", "host_to_device_memcpy"], {}, "perhaps host_to_device_memcpy_ce"),
+    (["trend", "host_to_device_memcpy"], {}, "did you mean 'host_to_device_memcpy_ce'?"),
     (["trend", BENCHMARK, "0-1"], {}, "give its row and its column"),
     (["trend", BENCHMARK, "7,7"], {}, "no whole run of host_to_device_memcpy_ce at 7,7"),
     (["list", "x"], {}, "takes no 'x'"),

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from command_kit import called
 from configurations_kit import cell, here, result, run_of
 from linkgauge.cli.report import report
 from linkgauge.compat import generate_report
@@ -133,3 +134,13 @@ def test_generate_report_takes_the_folder_of_results(results, capsys):
             generate_report.run(wrong, Where())
     assert generate_report.run(["-h"], Where()) == 0
     assert "generate_report [results_dir]" in capsys.readouterr().out
+
+
+def test_the_folder_of_a_comparison_of_settings_is_named_with_what_reads_it(tmp_path):
+    folder = tmp_path / "results/gpu/vary/20261121T201500Z"
+    folder.mkdir(parents=True)
+    (folder / "vary.json").write_text('{"schema": "linkgauge.vary/1"}')
+    for command in (["report"], ["export", "--csv"], ["compare", folder], ["doctor"], ["pack"]):
+        done = called(*command, folder)
+        assert done.returncode == 2, command
+        assert f"{folder} compares settings: linkgauge show {folder} reads it" in done.stderr

@@ -167,7 +167,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("all_reduces",), "unknown collective 'all_reduces': there are all_reduce"),
+        (("all_reduces",), "unknown collective 'all_reduces', did you mean 'all_reduce'?"),
         (("--gpus", "0,2"), "--gpus 0,2: give 1 or more"),
         (("--gpus", "two"), "--gpus two: give numbers of devices, such as 1,2,4,8"),
         (("--gpus", "16"), "--gpus 16 is too many: sim has 8"),

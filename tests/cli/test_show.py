@@ -76,7 +76,7 @@ def test_the_folder_of_a_label_compares_its_runs_with_nothing(results, shown):
 def test_another_label_can_be_the_one_that_others_are_compared_with(results, shown):
     _, out, _ = shown(results / "nvidia-h200", against="unpinned")
     assert labels(out)[0] == "unpinned"
-    with pytest.raises(InputError, match="no run is labelled 'no': labels are pinned, unpinned"):
+    with pytest.raises(InputError, match="no run is labelled 'no': there are pinned, unpinned"):
         shown(results / "nvidia-h200", against="no")
 
 
@@ -188,7 +188,9 @@ def test_a_path_is_itself(kept):
 
 
 def test_what_there_is_not_is_said_with_the_remedy_and_refused(kept, shown, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match=r"'no' is not a file, and not a label .*: bare, pinned$"):
+    with pytest.raises(
+        InputError, match=r"'no' is not a file, and not a label .*: there are bare, p"
+    ):
         shown(Path("no"))
     with pytest.raises(InputError, match="cannot read no/such"):
         shown(Path("no/such"))

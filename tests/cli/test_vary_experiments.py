@@ -165,7 +165,7 @@ class TestWhereItCannotRun:
     def test_one_that_does_not_exist_is_refused(self):
         with pytest.raises(InputError, match="unknown experiment 'pined', did you mean 'pinned'"):
             vary("--experiment", "pined")
-        with pytest.raises(InputError, match="unknown experiment 'x', there are pinned, write-c"):
+        with pytest.raises(InputError, match="unknown experiment 'x': there are pinned, write-c"):
             vary("--experiment", "x")
 
 

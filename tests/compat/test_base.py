@@ -150,11 +150,18 @@ class TestCommand:
         assert (done.returncode, done.stdout) == (2, "")
         assert "\ngc-hosttraffictest: unknown device '9'" in done.stderr
 
-    @pytest.mark.parametrize("tool", ["nvBandwidth", "", "nvbandwidth2"])
-    def test_an_unknown_tool_is_refused_with_those_there_are(self, tool):
+    @pytest.mark.parametrize(
+        ("tool", "says"),
+        [
+            ("nvBandwidth", ", did you mean 'nvbandwidth'?"),
+            ("nvbandwidth2", ", did you mean 'nvbandwidth'?"),
+            ("", ": there are nvbandwidth, sailbandwidth"),
+        ],
+    )
+    def test_an_unknown_tool_is_refused_with_the_nearest_or_those_there_are(self, tool, says):
         done = called("as", tool)
         assert done.returncode == 2
-        assert f"unknown tool {tool!r}: there are nvbandwidth, sailbandwidth" in done.stderr
+        assert f"unknown tool {tool!r}{says}" in done.stderr
 
     def test_without_a_tool_it_says_so(self):
         done = called("as")

@@ -52,6 +52,38 @@ def test_other_documents_are_no_runs(schema, tmp_path):
     assert "is not a run of linkgauge" in refusal(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"not json", "it is not JSON"),
+        (b"[1]", "it is not JSON"),
+        (b"", "it is empty"),
+        (b"{}", "it is JSON without linkgauge's schema (linkgauge.run/1)"),
+        (b"\x89PNG\r\n\x1a\n\0", "it is a PNG picture"),
+        (b"%PDF-1.7", "it is a PDF"),
+        (b"<!doctype html><html>", "it is a page for a browser"),
+        (b"\x7fELF\0", "it is binary"),
+        (b"\x1f\x8b\x08", "linkgauge devices --root FILE reads a captured machine"),
+        (b"\x28\xb5\x2f\xfd\0", "what linkgauge pack writes is read if its name ends in .tar.zst"),
+        (b"SQLite format 3\0", "linkgauge history --history FILE reads a history"),
+        (b'{"schema": "linkgauge.vary/1"}', "it compares settings: linkgauge show reads it"),
+        (b'{"schema": "linkgauge.baseline/1"}', "linkgauge gate --baseline"),
+        (b'{"schema": "linkgauge.scale/1"}', "it belongs to a run: give its folder"),
+        (b'{"schema": "linkgauge.gate/1"}', "it is what linkgauge gate --json prints"),
+        (b'{"schema": "mine/9"}', "its schema is 'mine/9', not 'linkgauge.run/1'"),
+    ],
+)
+def test_what_is_no_run_is_named_with_what_reads_it(content, what, tmp_path):
+    path = written(tmp_path, content, "some.json")
+    assert refusal(path).startswith(f"{path} is not a run of linkgauge: ")
+    assert what in refusal(path)
+
+
+def test_a_journal_that_is_none_is_named(tmp_path):
+    path = written(tmp_path, b"not json\n", "journal.jsonl")
+    assert refusal(path).startswith(f"{path}: the journal does not start with")
+
+
 @pytest.mark.parametrize("end", [1, 2, 100, len(WHOLE) // 2, len(WHOLE) - 3])
 def test_a_truncated_one_is_called_cut_off(end, tmp_path):
     assert "is damaged or incomplete" in refusal(written(tmp_path, WHOLE[:end]))

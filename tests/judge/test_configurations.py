@@ -51,7 +51,7 @@ def test_without_a_host_the_first_label_is_the_baseline_and_another_can_be_asked
     assert [one.label for one in compare("x", guests).configurations] == ["pinned", "unpinned"]
     chosen = compare("x", guests, "unpinned")
     assert [one.label for one in chosen.configurations] == ["unpinned", "pinned"]
-    with pytest.raises(InputError, match="no run is labelled 'host': labels are pinned, unpinned"):
+    with pytest.raises(InputError, match="no run is labelled 'host': there are pinned, unpinned"):
         compare("x", guests, "host")
 
 

@@ -11,6 +11,7 @@ from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.machine import Host
 from linkgauge.model.memory import NETWORK
+from linkgauge.model.names import hint
 from linkgauge.model.settings import EngineSettings
 
 from .protocol import Backend
@@ -48,8 +49,7 @@ def open_backend(
         several = f"mpiexec -n 2 linkgauge run --backend {name} --prefix {prefix}"
         raise Unsupported(f"it needs several processes: {several}")
     if name != "host" and name not in KNOWN:
-        known = ", ".join(("host", *KNOWN))
-        raise InputError(f"unknown backend {name!r}: there are {known}")
+        raise InputError(f"unknown backend {name!r}{hint(name, ('host', *KNOWN))}")
     if name in KNOWN:
         os.environ.update(needed(ROOT, os.environ))
     module = import_module(f"{__name__}.{name}")

@@ -23,6 +23,7 @@ from linkgauge.machine.tree import ROOT, Root, read_text
 from linkgauge.model.arrays import counted_arrays
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Node
+from linkgauge.model.names import hint
 from linkgauge.model.settings import EngineSettings
 
 from . import cache
@@ -240,4 +241,5 @@ def check_kernel(name: str) -> None:
     """Raises InputError if this CPU runs no kernel of this name."""
     known = list(dict.fromkeys(kernel for op in OPS for kernel in _native.kernels(op)))
     if name not in known:
-        raise InputError(f"unknown host kernel {name!r}: this CPU runs {', '.join(known)}")
+        otherwise = f": this CPU runs {', '.join(known)}"
+        raise InputError(f"unknown host kernel {name!r}{hint(name, known, otherwise)}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
 
 from .collectives import COLLECTIVES
 from .concurrency import CONCURRENCY
@@ -75,9 +75,8 @@ def select(
     """
     wanted = set(names)
     for name in sorted(wanted - CATALOG.keys()):
-        close = difflib.get_close_matches(name, CATALOG, n=1)
-        hint = f", did you mean {close[0]!r}?" if close else ": see 'linkgauge list'"
-        raise InputError(f"unknown benchmark {name!r}{hint}")
+        otherwise = ": see 'linkgauge list'"
+        raise InputError(f"unknown benchmark {name!r}{hint(name, CATALOG, otherwise)}")
     for prefix in prefixes:
         found = {name for name in CATALOG if name.startswith(prefix)}
         if not found:

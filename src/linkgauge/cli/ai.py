@@ -130,14 +130,15 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
     """The benchmarks, all if none is named. Raises InputError for one that does not exist."""
     from linkgauge.benchmarks.workloads import WORKLOADS
     from linkgauge.model.errors import InputError
+    from linkgauge.model.names import hint
 
     every = [row.name for row in WORKLOADS]
     known = [*every, SERVING]
     names = [name if name.startswith(PREFIX) else PREFIX + name for name in asked]
     for name, typed in zip(names, asked, strict=True):
         if name not in known:
-            there = ", ".join(one.removeprefix(PREFIX) for one in known)
-            raise InputError(f"unknown workload {typed!r}: there are {there}")
+            there = [one.removeprefix(PREFIX) for one in known]
+            raise InputError(f"unknown workload {typed!r}{hint(typed, there)}")
     return tuple(dict.fromkeys(names)) or tuple(every)
 
 
@@ -212,10 +213,11 @@ def choice_of(
 
 def _one_of(option: str, name: str, known: Sequence[_T]) -> _T:
     from linkgauge.model.errors import InputError
+    from linkgauge.model.names import hint
 
     found = next((one for one in known if one == name), None)
     if found is None:
-        raise InputError(f"{option} {name}: there are {', '.join(known)}")
+        raise InputError(f"{option} {name}{hint(name, known)}")
     return found
 
 

@@ -65,11 +65,12 @@ def as_tool(
     from linkgauge.compat.base import Where
     from linkgauge.engine.request import choose_backends
     from linkgauge.model.errors import InputError, LinkgaugeError
+    from linkgauge.model.names import hint
 
     from .requests import simulation_of
 
     if tool not in TOOLS:
-        raise InputError(f"unknown tool {tool!r}: there are {', '.join(TOOLS)}")
+        raise InputError(f"unknown tool {tool!r}{hint(tool, TOOLS)}")
     simulation = simulation_of(machine, fault)
     choose_backends((backend,) if backend else (), simulation)
     try:

@@ -50,7 +50,7 @@ def baseline(
     from linkgauge.model.units import parse_fraction
     from linkgauge.report.baseline_text import baseline_limits, baseline_lines
     from linkgauge.report.console import make_console
-    from linkgauge.report.files import write_document, write_file
+    from linkgauge.report.files import json_document, write_asked
     from linkgauge.report.run_comparison_text import said
 
     from .run_sides import side_of
@@ -67,8 +67,9 @@ def baseline(
     console = make_console()
     for line in baseline_lines(made):
         console.print(line)
-    console.print(f"baseline: {write_document(output, made)}")
+    write_asked(output, json_document(made).encode())
+    console.print(f"baseline: {output}")
     if write_limits is not None:
-        write_file(write_limits, baseline_limits(made, room).encode())
+        write_asked(write_limits, baseline_limits(made, room).encode())
         console.print(f"limits: {write_limits}")
     return 0

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
 
 from .options import Collecting, at_least_one
 
@@ -47,7 +48,7 @@ def _listed(option: str, text: str, known: Iterable[_T]) -> tuple[_T, ...]:
 
 def _one_of(option: str, name: str | None, known: Iterable[str]) -> str | None:
     if name is not None and name not in known:
-        raise InputError(f"{option} {name}: there are {', '.join(known)}")
+        raise InputError(f"{option} {name}{hint(name, known)}")
     return name
 
 

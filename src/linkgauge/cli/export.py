@@ -42,7 +42,7 @@ def export(
         linkgauge export --junit -o junit.xml
     """
     from linkgauge.engine.runs import one_run, read_run
-    from linkgauge.report.files import write_file
+    from linkgauge.report.files import write_asked
     from linkgauge.report.rows import judged
 
     if not form.is_document:
@@ -52,6 +52,6 @@ def export(
     if output is None:
         form.write(kind, found)
         return 0
-    write_file(output, form.document(kind, found))
+    write_asked(output, form.document(kind, found))
     typer.echo(f"exported: {output}")
     return 0

@@ -117,11 +117,11 @@ def _results(
 
 
 def _write(page: Page, path: Path) -> int:
-    from linkgauge.report.files import write_file
+    from linkgauge.report.files import write_asked
 
     if path.suffix != ".prom":
         raise InputError(f"--textfile {path}: node_exporter reads files that end in .prom alone")
-    write_file(path, page.text(_ONCE))
+    write_asked(path, page.text(_ONCE))
     return 0
 
 

@@ -116,9 +116,9 @@ def gate(
         again = (len(doubts), times)
         found = hold(before, after, history, aim, force=force, allow_blind=allow_blind, again=again)
     if output is not None:
-        from linkgauge.report.files import write_file
+        from linkgauge.report.files import write_asked
 
-        write_file(output, form.document("gate", found))
+        write_asked(output, form.document("gate", found))
         form = formats()[TERMINAL]
     form.write("gate", found)
     if github:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
 
 from .help_text import OUTPUT, WHICH
 from .options import HistoryFormat, Option, headed, own
@@ -85,7 +86,7 @@ def history(
 
     action, *arguments = what or ["list"]
     if action not in ACTIONS:
-        raise InputError(f"history {action!r}: there are {', '.join(ACTIONS)}")
+        raise InputError(f"history {action!r}{hint(action, ACTIONS)}")
     _check(action, trend=bool(least or whole), prune=bool(keep or yes))
     which = Filter(
         host=host,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from linkgauge.history.records import microseconds
 from linkgauge.history.store import Store, opened
 from linkgauge.model.errors import InputError
 from linkgauge.model.history import PastRun
+from linkgauge.model.names import hint
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.formats import Format
@@ -99,9 +99,7 @@ def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> 
     if benchmark in known:
         of = f" at {', '.join(cells)}" if cells else ""
         return f"the history has no whole run of {benchmark}{of} that these options take"
-    close = difflib.get_close_matches(benchmark, known, n=3)
-    perhaps = f": perhaps {', '.join(close)}" if close else ""
-    return f"no run of the history measured {benchmark!r}{perhaps}"
+    return f"no run of the history measured {benchmark!r}{hint(benchmark, known, '')}"
 
 
 def bring_in(folders: Sequence[Path], asked: str | None) -> int:

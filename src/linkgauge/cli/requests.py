@@ -21,6 +21,7 @@ from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.arrays import HOST_MODES, HostMode
 from linkgauge.model.errors import InputError, ResultsError
+from linkgauge.model.names import hint
 from linkgauge.model.result import Run
 from linkgauge.model.settings import (
     Blocks,
@@ -54,7 +55,7 @@ def settings_of(
 ) -> Settings:
     """The profile's settings with the given options applied. Raises InputError."""
     if profile not in PROFILES:
-        raise InputError(f"unknown profile {profile!r}: there are {', '.join(PROFILES)}")
+        raise InputError(f"unknown profile {profile!r}{hint(profile, PROFILES)}")
     if simulation is not None and engines.host_kernel is not None:
         raise InputError("--host-kernel needs real threads: a simulated machine has none")
     base, precision, max_time = PROFILES[profile], sampling.precision, sampling.max_time
@@ -124,7 +125,7 @@ def engines_of(
         check_kernel(host_kernel)
     kernel = shape.kernel
     if kernel not in (None, "plain", "bulk"):
-        raise InputError(f"unknown kernel {kernel!r}: there are plain, bulk")
+        raise InputError(f"unknown kernel {kernel!r}{hint(kernel, ('plain', 'bulk'))}")
     return EngineSettings(
         kernel="bulk" if kernel == "bulk" else "plain" if kernel else None,
         blocks=within("--blocks", shape.blocks, Blocks),
@@ -142,7 +143,7 @@ def host_mode_of(name: str | None) -> HostMode | None:
     """Raises InputError for a mode that does not exist."""
     found = next((mode for mode in HOST_MODES if mode == name), None)
     if name is not None and found is None:
-        raise InputError(f"unknown host mode {name!r}: there are {', '.join(HOST_MODES)}")
+        raise InputError(f"unknown host mode {name!r}{hint(name, HOST_MODES)}")
     return found
 
 

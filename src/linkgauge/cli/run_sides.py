@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from linkgauge.engine.again import AGAIN
-from linkgauge.engine.runs import find_run, is_run, read_run, run_folders
+from linkgauge.engine.runs import find_run, is_run, none_in, read_run, run_folders
 from linkgauge.judge.baseline import read_baseline
 from linkgauge.judge.likeness import unlike
 from linkgauge.judge.run_figures import RunFigures, figures_of
@@ -40,7 +40,7 @@ def runs_of(asked: Path | None) -> list[tuple[Path, Run]]:
         return [(path, run)]
     found = list(_read(path))
     if not found:
-        raise InputError(f"no run is kept below {path}")
+        raise none_in(path)
     return found
 
 

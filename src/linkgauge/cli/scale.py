@@ -72,6 +72,7 @@ def scale(
     from linkgauge.engine.request import Scaling
     from linkgauge.model.collective import COLLECTIVE_NAMES
     from linkgauge.model.errors import InputError
+    from linkgauge.model.names import hint
     from linkgauge.model.settings import EngineSettings
 
     from . import requests
@@ -83,8 +84,8 @@ def scale(
     counts = counts_of(gpus) if nodes is None else counts_of(nodes, "--nodes")
     name = next((one for one in COLLECTIVE_NAMES if one == collective), None)
     if name is None:
-        known = ", ".join(COLLECTIVE_NAMES)
-        raise InputError(f"unknown collective {collective!r}: there are {known}")
+        near = hint(collective, COLLECTIVE_NAMES)
+        raise InputError(f"unknown collective {collective!r}{near}")
     simulation = requests.simulation_of(*simulated)
     settings = requests.settings_of("standard", size, sampling, EngineSettings(), simulation)
     request = request_of(

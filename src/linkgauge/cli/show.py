@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
 
 from .help_text import OUTPUT
 from .options import Option, RunFormat, own
@@ -83,13 +84,14 @@ def show(
 
 def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
     """The labels of all runs below a folder, by the folder of their accelerator."""
+    from linkgauge.engine.runs import none_in
     from linkgauge.judge.configurations import compare
 
     found: dict[str, list[Run]] = {}
     for accelerator, run in _read(folder):
         found.setdefault(accelerator, []).append(run)
     if not found:
-        raise InputError(f"no runs in {folder}")
+        raise none_in(folder)
     several = len(found) > 1
     comparisons = [
         compare(name, runs, against)
@@ -97,7 +99,9 @@ def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
         if not several or against is None or any(run.label == against for run in runs)
     ]
     if not comparisons:
-        raise InputError(f"no run in {folder} is labelled {against!r}")
+        labels = {run.label for runs in found.values() for run in runs}
+        near = hint(against or "", sorted(labels))
+        raise InputError(f"no run in {folder} is labelled {against!r}{near}")
     form.write("comparisons", comparisons)
     if not any(one.compared for one in comparisons):
         print(

@@ -3,7 +3,6 @@ question, and that anybody could have typed."""
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -12,6 +11,7 @@ import typer
 from rich.text import Text
 
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
 from linkgauge.model.settings import Simulation
 from linkgauge.report.console import make_console
 from linkgauge.report.formats import Format
@@ -107,9 +107,7 @@ def expanded(
     same option ("": for the benchmarks). Raises InputError for a name that does not exist, and for
     an experiment that `machine` (null: this one) is not made for."""
     if name not in EXPERIMENTS:
-        close = difflib.get_close_matches(name, EXPERIMENTS, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(EXPERIMENTS)}"
-        raise InputError(f"unknown experiment {name!r}, {hint}")
+        raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")
     asked = EXPERIMENTS[name]
     benchmarks = asked.benchmarks if "--prefix" not in given else ()
     own = {option: each for option, each in asked.options.items() if option not in given}

@@ -18,6 +18,7 @@ from linkgauge.engine.varying import Variant
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Host
 from linkgauge.model.memory import HOST_KINDS, STAGING
+from linkgauge.model.names import hint
 from linkgauge.model.settings import EngineSettings, Simulation, Streams, Surroundings
 from linkgauge.model.variation import Setting
 
@@ -185,7 +186,7 @@ def _on_node(text: str) -> Change:
 
 def _in_memory(text: str) -> Change:
     if text not in MEMORIES:
-        raise InputError(f"--memory {text}: there are {', '.join(MEMORIES)}")
+        raise InputError(f"--memory {text}{hint(text, MEMORIES)}")
     return lambda request: replace(request, memory="" if text == PINNED else text)
 
 

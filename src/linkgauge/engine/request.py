@@ -24,6 +24,7 @@ from linkgauge.model.collective import CollectiveChoice, CollectiveName
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
 from linkgauge.model.memory import NETWORK, Memory
+from linkgauge.model.names import hint
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import NIC_ENGINES, Benchmark, Cell, Report
@@ -257,8 +258,8 @@ def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tupl
     there = (*KNOWN, ACROSS_RANKS, NETWORK) if simulation is None else here
     for name in asked:
         if name != "host" and name not in there:
-            known = ", ".join(("host", *there))
+            known = ("host", *there)
             if simulation is not None and name in KNOWN:
-                raise InputError(f"backend {name!r}: a simulated machine has {known}")
-            raise InputError(f"unknown backend {name!r}: there are {known}")
+                raise InputError(f"backend {name!r}: a simulated machine has {', '.join(known)}")
+            raise InputError(f"unknown backend {name!r}{hint(name, known)}")
     return tuple(name for name in there if name in (asked or here))

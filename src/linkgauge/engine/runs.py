@@ -12,8 +12,9 @@ from linkgauge.machine.archive import read_files
 from linkgauge.machine.given import read_given
 from linkgauge.machine.host import this_host
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
 from linkgauge.model.notation import decode_hook
-from linkgauge.model.result import SCHEMA, Run
+from linkgauge.model.result import Run
 from linkgauge.model.variation import SCHEMA as VARY_SCHEMA
 from linkgauge.model.variation import Variation
 
@@ -21,6 +22,7 @@ from .books import book_of
 from .fitting import check_figures
 from .folder import label_name
 from .journal import JOURNAL_FILE, records_of
+from .no_run import why_no_run
 from .older import current
 from .origins import origin_of
 from .texts import spread_texts
@@ -64,13 +66,23 @@ def latest_run(below: Path, label: str | None = None) -> Path:
     folders = run_folders(below)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
     if not labels:
-        raise InputError(f"no runs in {below}: measure one with linkgauge run")
+        raise none_in(below)
     if label is not None:
         folders = [folder for folder in folders if folder.parent.name == label_name(label)]
     if not folders:
-        there = ", ".join(labels)
-        raise InputError(f"{label!r} is not a file, and not a label of a run in {below}: {there}")
+        near = hint(label or "", labels)
+        raise InputError(f"{label!r} is not a file, and not a label of a run in {below}{near}")
     return max(folders, key=_began)
+
+
+def none_in(folder: Path) -> InputError:
+    """The error for a folder without a run below it, which may hold a comparison instead."""
+    if (folder / VARY_FILE).exists():
+        return InputError(
+            f"{folder} compares settings: linkgauge show {folder} reads it; its runs are kept "
+            f"beside it, by setting, below {folder.parent.parent}"
+        )
+    return InputError(f"no runs in {folder}: measure one with linkgauge run")
 
 
 def _began(folder: Path) -> tuple[str, int]:
@@ -142,7 +154,7 @@ def run_of(data: bytes, path: Path) -> Run:
     try:
         run = msgspec.json.decode(data, type=Run, dec_hook=decode_hook())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _problem(path, data, error) from error
+        raise why_no_run(path, data, error) from error
     results = (replace(r, cells=tuple(map(current, r.cells))) for r in run.results)
     return _checked(spread_texts(replace(run, results=tuple(results))), path)
 
@@ -172,29 +184,6 @@ def read_variation(path: Path) -> Variation | None:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not a comparison by linkgauge: {error}") from error
-
-
-class _Head(msgspec.Struct):
-    """All that is read of a document whose schema this version may not know."""
-
-    schema: str = ""
-
-
-def _problem(path: Path, data: bytes, error: Exception) -> InputError:
-    """Why these bytes are no run, in one line."""
-    try:
-        schema = msgspec.json.decode(data, type=_Head).schema
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        journal = path.with_name(JOURNAL_FILE)
-        kept = f"; {journal} also has what was measured" if journal.exists() else ""
-        return InputError(f"{path} is damaged or incomplete: {error}{kept}")
-    family, _, version = schema.rpartition("/")
-    known, _, own = SCHEMA.rpartition("/")
-    if family == known and version.isdecimal() and int(version[:9]) > int(own):
-        later = f"{known}/{version[:9]}"
-        why = f"comes from a later linkgauge ({later}, not {SCHEMA}): use that version"
-        return InputError(f"{path} {why}")
-    return InputError(f"{path} is not a run of linkgauge: {error}")
 
 
 def _checked(run: Run, path: Path) -> Run:

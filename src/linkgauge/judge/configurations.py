@@ -21,6 +21,7 @@ from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.model.errors import InputError
 from linkgauge.model.intervals import Estimate, VisitSamples, estimates, ratio
 from linkgauge.model.modes import cut
+from linkgauge.model.names import hint
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.units import Better
 
@@ -96,7 +97,7 @@ def compare(
     them."""
     labels = _by_label(runs)
     if against is not None and against not in labels:
-        raise InputError(f"no run is labelled {against!r}: labels are {', '.join(labels)}")
+        raise InputError(f"no run is labelled {against!r}{hint(against, labels)}")
     first = against or _baseline(labels)
     ordered = [first, *(label for label in labels if label != first)]
     groups = [labels[label] for label in ordered]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from linkgauge.model.errors import InputError, ResultsError
+from linkgauge.model.errors import InputError, unwritable
 
 from . import zstd
 from .private import new_private
@@ -88,14 +88,14 @@ def check_new(path: Path) -> None:
 
 
 def write_archive(path: Path, tree: Captured) -> None:
-    """Writes a .tgz, `-` to stdout: sorted, without times and owners. Raises InputError where the
-    file has come to exist, else ResultsError."""
+    """Writes a .tgz, `-` to stdout: sorted, without times and owners. Raises what `write_new`
+    does."""
     write_new(path, pack(tree))
 
 
 def write_new(path: Path, packed: bytes) -> None:
     """Writes an archive that nobody else may read, `-` to stdout. Raises InputError where the file
-    has come to exist, else ResultsError."""
+    has come to exist or cannot be made there, ResultsError where the disk is full."""
     try:
         if path == STDOUT:
             sys.stdout.buffer.write(packed)
@@ -106,7 +106,7 @@ def write_new(path: Path, packed: bytes) -> None:
         with path.open("wb") if path.exists() else new_private(path) as file:
             file.write(packed)
     except OSError as error:
-        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+        raise unwritable(path, error) from error
 
 
 def pack(tree: Captured) -> bytes:

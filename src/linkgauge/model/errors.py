@@ -6,6 +6,7 @@ results, 4 nothing was measured).
 
 from __future__ import annotations
 
+import errno
 from typing import Literal, get_args
 
 from .printable import printable
@@ -127,6 +128,16 @@ class TookTooLong(BackendError):
 
 class ResultsError(LinkgaugeError):
     """Results could not be written: what was written before stays valid."""
+
+
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+def unwritable(path: object, error: OSError) -> LinkgaugeError:
+    """Why a file that a person named could not be written: an InputError, for another name would
+    do; a ResultsError where the disk is full or fails."""
+    kind = ResultsError if error.errno in _DISK else InputError
+    return kind(f"cannot write {path}: {error.strerror}")
 
 
 class DeviceBusy(LinkgaugeError):

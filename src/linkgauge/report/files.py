@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.runs import RUN_FILE
 from linkgauge.engine.texts import share_texts
-from linkgauge.model.errors import ResultsError
+from linkgauge.model.errors import ResultsError, unwritable
 from linkgauge.model.notation import encode_hook, schema_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.result import CellResult, Result, Run
@@ -101,14 +101,30 @@ def write_document(path: Path, value: object) -> Path:
 def write_file(path: Path, data: bytes) -> None:
     """Writes all or nothing: a reader never sees half a file. Raises ResultsError with the
     path."""
+    try:
+        _write(path, data)
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+
+
+def write_asked(path: Path, data: bytes) -> None:
+    """The same of a file that a person named: raises InputError where it cannot be made there,
+    ResultsError where the disk is full."""
+    try:
+        _write(path, data)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def _write(path: Path, data: bytes) -> None:
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_bytes(data)
         partial.replace(path)
-    except OSError as error:
+    except OSError:
         with suppress(OSError):
             partial.unlink()
-        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+        raise
 
 
 def run_schema() -> dict[str, object]:

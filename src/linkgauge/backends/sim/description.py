@@ -41,6 +41,7 @@ from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import MemoryKind
 from linkgauge.model.map import Routing
+from linkgauge.model.names import hint
 from linkgauge.model.units import parse_size
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
@@ -314,7 +315,8 @@ def load(name: str) -> tuple[str, str]:
         return name, text
     path = Path(name)
     if path.suffix not in (".yml", ".yaml") and path.name == name:
-        raise InputError(f"unknown machine {name!r}: there are {', '.join(shipped())}, or a .yml")
+        otherwise = f": there are {', '.join(shipped())}, or a .yml"
+        raise InputError(f"unknown machine {name!r}{hint(name, shipped(), otherwise)}")
     try:
         return path.stem, read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:

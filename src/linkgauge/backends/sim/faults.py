@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from linkgauge.model.errors import PHASES, InputError, NotationError, Phase
+from linkgauge.model.names import hint
 from linkgauge.model.units import parse_fraction, parse_size
 
 ALL = "*"
@@ -305,7 +306,7 @@ def parse_fault(text: str) -> Fault:
         raise NotationError(f"expected a fault: {_listed(FAULTS)}", text, len(text))
     kind = FAULTS.get(tokens[0][0])
     if kind is None:
-        problem = f"unknown fault {tokens[0][0]!r}: there are {_listed(FAULTS)}"
+        problem = f"unknown fault {tokens[0][0]!r}{hint(tokens[0][0], FAULTS)}"
         raise NotationError(problem, text, tokens[0].start())
     if len(tokens) == 1 or _ASSIGNMENT.fullmatch(tokens[1][0]):
         at = len(text) if len(tokens) == 1 else tokens[1].start()

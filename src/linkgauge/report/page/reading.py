@@ -7,7 +7,7 @@ from pathlib import Path
 
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.engine.folder import accelerator_of
-from linkgauge.engine.runs import find_run, is_run, read_run, run_folders
+from linkgauge.engine.runs import find_run, is_run, none_in, read_run, run_folders
 from linkgauge.judge.configurations import Comparison, compare
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
@@ -59,7 +59,7 @@ def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
         else:
             groups.setdefault(_accelerator(path, run), []).append(one_run(run, path))
     if not groups:
-        raise InputError(f"no run is kept below {', '.join(map(str, paths))}")
+        raise none_in(paths[0])
     if against is not None and not any(_has(runs, against) for runs in groups.values()):
         raise InputError(f"no run is labelled {against!r}")
     return _compared(groups, against, left_out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from linkgauge.model.errors import InputError
-from linkgauge.report.files import write_file
+from linkgauge.report.files import write_asked
 
 from .blocks import Page
 from .drawing import Drawer
@@ -22,8 +22,8 @@ def check_name(path: Path) -> None:
 
 
 def write_page(path: Path, page: Page, drawer: Drawer | None = None) -> None:
-    """Writes the page as HTML, or as PDF where the name says so. Raises ResultsError with the path,
-    MissingPackage for a PDF without typst."""
+    """Writes the page as HTML, or as PDF where the name says so. Raises what `write_asked` does,
+    and MissingPackage for a PDF without typst."""
     with drawer or Drawer() as own:
         if path.suffix.lower() == ".pdf":
             from .pdf import pdf_of
@@ -31,4 +31,4 @@ def write_page(path: Path, page: Page, drawer: Drawer | None = None) -> None:
             content = pdf_of(page, own)
         else:
             content = html_of(page, own).encode("utf-8", "replace")
-    write_file(path, content)
+    write_asked(path, content)

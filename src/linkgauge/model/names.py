@@ -1,0 +1,20 @@
+"""Names that people type."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
+    """The end of a message about a name that is none of the `known`: `, did you mean 'x'?` where
+    one of them is spelled nearly so, else `: there are …` with all of them, or `otherwise`."""
+    written = {_plain(one): one for one in known}
+    near = difflib.get_close_matches(_plain(name), written, n=1)
+    if near:
+        return f", did you mean {written[near[0]]!r}?"
+    return f": there are {', '.join(written.values())}" if otherwise is None else otherwise
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("-", "_")
