@@ -1,4 +1,4 @@
-"""Serves the page over HTTP, to however many clients, however slow they are."""
+"""Serves the page over HTTP, however many clients there are and however slow they are."""
 
 from __future__ import annotations
 

@@ -126,8 +126,7 @@ def problem_of(group: Group) -> Problem:
 
 
 def _sentence(text: str) -> str:
-    line = text
-    return line[:1].upper() + line[1:]
+    return text[:1].upper() + text[1:]
 
 
 def _more(group: Group) -> Iterator[tuple[str, Line]]:
