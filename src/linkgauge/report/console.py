@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from linkgauge.machine.tree import number
-
 from .histogram import BARS
 
 WIDE = 100_000
 """Columns of a pipe or a file, where lines are for programs: nothing is wrapped or folded."""
+
+_SIZE = re.compile("[0-9]{1,6}")
 
 # Control characters, and those that change the text's direction (Unicode's Bidi_Control).
 _TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -71,5 +72,8 @@ def make_console(*, stderr: bool = False) -> Console:
 
 def _with_a_size(environment: Mapping[str, str]) -> dict[str, str]:
     """Without COLUMNS and LINES that are no size: a width of 0 would show nothing at all."""
-    sizes = {name: number(environment.get(name)) or 0 for name in ("COLUMNS", "LINES")}
-    return {name: text for name, text in environment.items() if 0 < sizes.get(name, 1) <= WIDE}
+    return {
+        name: text
+        for name, text in environment.items()
+        if name not in ("COLUMNS", "LINES") or (_SIZE.fullmatch(text) and 0 < int(text) <= WIDE)
+    }
