@@ -48,7 +48,7 @@ def raising():
     ],
 )
 def test_what_is_wrong_with_a_try_is_seen(carry_out, fault, monkeypatch):
-    monkeypatch.setattr(fuzz_kit, "LONGEST", 3.0)
+    monkeypatch.setattr(fuzz_kit, "LONGEST", 4.0)
     monkeypatch.setattr(fuzz_kit, "MOST_MEMORY", 1 << 40)  # a fork has all that this process has
     found = tried("any", 0, carry_out).fault
     assert found == fault if fault is None else fault in found
