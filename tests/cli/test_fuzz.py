@@ -15,6 +15,7 @@ from fuzz_inputs import KINDS
 from fuzz_kit import Try, table, tried
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
+TESTS = Path(__file__).parents[1]
 SLOW = ("serving",)
 """Each try takes seconds, most of which a sample has to last."""
 
@@ -23,18 +24,12 @@ SLOW = ("serving",)
 def test_no_mutation_is_a_traceback_a_hang_or_takes_much_memory(kind):
     count = 300 if FULL else 1 if kind in SLOW else 4
     program = sys.executable, fuzz_kit.__file__, kind, "0", str(count)
-    done = subprocess.run(
-        program, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1]
-    )
+    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=TESTS)
     assert done.returncode == 0, done.stderr
     tries = [Try(**json.loads(line)) for line in done.stdout.splitlines()]
     print(table(tries))
     assert len(tries) == count
     assert [f"seed {one.seed}: {one.fault}" for one in tries if one.fault] == []
-
-
-def wasteful():
-    return len(bytearray(fuzz_kit.MOST_MEMORY)) * 0, ""
 
 
 def raising():
@@ -46,7 +41,6 @@ def raising():
     [
         (lambda: (2, "linkgauge: one line"), None),
         (raising, "KeyError: 'a place'"),
-        (wasteful, "MiB"),
         (lambda: time.sleep(60), "hung"),
         (lambda: (0, "Traceback of a worker"), "of a worker"),
         (lambda: (0, "error: the\n  worker broke: KeyError"), "worker broke"),
@@ -54,6 +48,21 @@ def raising():
     ],
 )
 def test_what_is_wrong_with_a_try_is_seen(carry_out, fault, monkeypatch):
-    monkeypatch.setattr(fuzz_kit, "LONGEST", 3.0)
+    monkeypatch.setattr(fuzz_kit, "LONGEST", 4.0)
+    monkeypatch.setattr(fuzz_kit, "MOST_MEMORY", 1 << 40)  # a fork has all that this process has
     found = tried("any", 0, carry_out).fault
     assert found == fault if fault is None else fault in found
+
+
+WASTEFUL = """
+from fuzz_kit import MOST_MEMORY, tried
+
+print(tried("any", 0, lambda: (0, "x" * MOST_MEMORY)).fault)
+"""
+
+
+def test_a_try_that_takes_much_memory_is_seen():
+    program = sys.executable, "-c", WASTEFUL
+    done = subprocess.run(program, capture_output=True, text=True, cwd=TESTS, check=True)
+    assert "it took 3" in done.stdout
+    assert "MiB" in done.stdout

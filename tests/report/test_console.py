@@ -7,7 +7,7 @@ import pytest
 from command_kit import called
 from linkgauge.report.console import WIDE, make_console
 
-NO_SIZE = ("", "wide", "0", "-5", "²", "7.5", "9" * 30)
+NO_SIZE = ("", " 7", "wide", "0", "-5", "²", "7.5", "9" * 30)
 
 
 @pytest.mark.parametrize(("columns", "width"), [("72", 72), *((no, WIDE) for no in NO_SIZE)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,13 +11,14 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from linkgauge.machine.tree import number
 from linkgauge.model.printable import printable
 
 from .histogram import BARS
 
 WIDE = 100_000
 """Columns of a pipe or a file, where lines are for programs: nothing is wrapped or folded."""
+
+_SIZE = re.compile("[0-9]{1,6}")
 
 # As wide as what they stand for, so that columns stay aligned.
 _PLAIN = dict(zip(f"{BARS}▼▲▽△↓·±→←×÷µ–…", "_.,-=+*#v^v^|.~><x/u-~", strict=True))
@@ -81,5 +83,8 @@ def make_console(**options: Any) -> Console:
 
 def _with_a_size(environment: Mapping[str, str]) -> dict[str, str]:
     """Without COLUMNS and LINES that are no size: a width of 0 would show nothing at all."""
-    sizes = {name: number(environment.get(name)) or 0 for name in ("COLUMNS", "LINES")}
-    return {name: text for name, text in environment.items() if 0 < sizes.get(name, 1) <= WIDE}
+    return {
+        name: text
+        for name, text in environment.items()
+        if name not in ("COLUMNS", "LINES") or (_SIZE.fullmatch(text) and 0 < int(text) <= WIDE)
+    }
