@@ -76,7 +76,7 @@ def test_the_list_has_a_line_for_each_run_the_latest_last(results, shows):
     assert head.split()[:3] == ["started", "(UTC)", "host"]
     assert len(lines) == 20
     assert lines[-1].startswith("2026-01-20 12:00  box   NVIDIA H200   nightly  standard  2 of 2")
-    assert lines[-1].endswith(str(results / "nvidia-h200/nightly/20260120T120000Z"))
+    assert lines[-1].endswith("  results/nvidia-h200/nightly/20260120T120000Z")
     _, out, _ = shows("list", last=2, form="json")
     assert [run["id"] for run in json.loads(out)["runs"]] == ["r018", "r019"]
     _, out, _ = shows("list", since="2026-01-19", form="csv")
@@ -84,6 +84,36 @@ def test_the_list_has_a_line_for_each_run_the_latest_last(results, shows):
     assert [row["id"] for row in rows] == ["r018", "r019"]
     assert {row["benchmarks"] for row in rows} == {BENCHMARK}
     assert shows("list", label="other")[1] == "no such run is in the history\n"
+
+
+def test_the_list_has_the_latest_20_runs_unless_more_are_asked_for(results, shows):
+    for number in range(20, 23):
+        run = run_at(number)
+        write_run(create_run_folder(results, "nvidia-h200", run.label, run.started), run)
+    shows("import", "results")
+    _, out, _ = shows()
+    _, *lines, note = out.splitlines()
+    assert len(lines) == 20
+    assert lines[0].startswith("2026-01-04")
+    assert note == "the latest 20 of 23 runs: --all shows all, --last N the latest N"
+    for options in ({"whole": True}, {"last": 23}):
+        assert len(shows("list", **options)[1].splitlines()) == 24
+    assert len(shows("list", last=3)[1].splitlines()) == 4
+    assert len(json.loads(shows("list", form="json")[1])["runs"]) == 23
+    with pytest.raises(InputError, match="--all is of history list and trend"):
+        shows("prune", keep="1d", whole=True)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_no_line_of_the_list_is_wider_than_the_terminal(results, shows, monkeypatch, columns):
+    shows("import", "results")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    (results / "elsewhere").mkdir()
+    monkeypatch.chdir(results / "elsewhere")  # where paths are absolute
+    _, out, _ = shows()
+    assert max(map(len, out.splitlines())) <= columns
+    assert str(results) in "".join(line.strip() for line in out.splitlines())
+    assert "2 of 2 cells passed" in out
 
 
 def test_a_trend_shows_where_figures_changed_and_what_changed_in_the_machine(results, shows):

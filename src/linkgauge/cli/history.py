@@ -33,13 +33,13 @@ def _complete_action(incomplete: str) -> list[str]:
         benchmark=Option("Take the runs that measured this benchmark. Repeatable.", "NAME"),
         since=Option("Take the runs from then on: 2026-11-01, 2026-11-01T12:00, 90d.", "WHEN"),
         until=Option("Take the runs before then.", "WHEN"),
-        last=Option("Take the latest N of them.", "N"),
+        last=Option("Take the latest N of them. Default of a list: 20.", "N"),
         keep=Option("Prune all but the runs of this time, or the latest N of a machine.", "90d|N"),
     ),
     **headed(
         OUTPUT,
         least=Option("Leave out changes that are smaller than this. Default: 1%.", "P"),
-        whole=Option("Show every cell of a trend.", flag="--all"),
+        whole=Option("Show all runs of a list, or every cell of a trend.", flag="--all"),
     ),
     yes=Option("Prune: delete what the command would otherwise only name."),
 )
@@ -87,7 +87,7 @@ def history(
     action, *arguments = what or ["list"]
     if action not in ACTIONS:
         raise InputError(f"history {action!r}{hint(action, ACTIONS)}")
-    _check(action, trend=bool(least or whole), prune=bool(keep or yes))
+    _check(action, least=bool(least), whole=whole, prune=bool(keep or yes))
     which = Filter(
         host=host,
         label=label,
@@ -109,12 +109,17 @@ def history(
         raise InputError(f"history {action} takes no {arguments[0]!r}")
     if action == "prune":
         return actions.prune(which, keep, history, yes=yes)
-    return actions.show_list(which, history, form)
+    return actions.show_list(which, history, form, whole=whole)
 
 
 def _check(action: str, **given: bool) -> None:
     """Raises InputError for options of another action."""
-    names = {"trend": "--least and --all", "prune": "--keep and --yes"}
-    for owner, is_given in given.items():
-        if is_given and action != owner:
-            raise InputError(f"{names[owner]} are of history {owner}")
+    options = {
+        "least": ("--least is", ("trend",)),
+        "whole": ("--all is", ("list", "trend")),
+        "prune": ("--keep and --yes are", ("prune",)),
+    }
+    for name, is_given in given.items():
+        said, owners = options[name]
+        if is_given and action not in owners:
+            raise InputError(f"{said} of history {' and '.join(owners)}")

@@ -54,11 +54,18 @@ def _store(asked: str | None, *, must_exist: bool = True) -> Iterator[Store]:
         yield store
 
 
-def show_list(which: Filter, asked: str | None, form: Format) -> int:
+LATEST = 20
+"""Runs that a list shows unless it is asked for more; documents hold all."""
+
+
+def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) -> int:
     """The oldest first, so that the latest is next to the prompt."""
     with _store(asked) as store:
         found = runs_of(store, which)
-    form.write("history", found[::-1])
+    is_cut = not (whole or form.is_document) and which.last is None and len(found) > LATEST
+    form.write("history", found[LATEST - 1 :: -1] if is_cut else found[::-1])
+    if is_cut:
+        print(f"the latest {LATEST} of {len(found)} runs: --all shows all, --last N the latest N")
     return 0
 
 
