@@ -9,13 +9,13 @@ from linkgauge.model.errors import InputError, ResultsError, unwritable
 
 RUN = ("run", "host_to_device_memcpy_ce", "--machine", "ppu-8", "--samples", "1", "--no-report")
 COMMANDS = [
-    ("report", "-o", "{}.html"),
-    ("export", "--csv", "-o", "{}.csv"),
-    ("pack", "-o", "{}.tar.zst"),
+    ("report", "default", "-o", "{}.html"),
+    ("export", "default", "--csv", "-o", "{}.csv"),
+    ("pack", "default", "-o", "{}.tar.zst"),
     ("capture", "{}.tgz", "--backend", "host"),
     ("baseline", "default", "-o", "{}.json"),
     ("baseline", "default", "-o", "b.json", "--write-limits", "{}.yml"),
-    ("gate", "--baseline", "default", "--json", "-o", "{}.json"),
+    ("gate", "--baseline", "default", "--current", "default", "--json", "-o", "{}.json"),
     ("exporter", "--machine", "ppu-8", "--textfile", "{}.prom"),
     (*RUN, "--out", "{}"),
 ]

@@ -20,7 +20,7 @@ from linkgauge.machine.pci_config import serial_number
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.secrets import command_line
 from linkgauge.machine.tree import ROOT, Captured, read_text
-from linkgauge.model.errors import InputError, ResultsError
+from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine
 from machine_kit import MACHINES, seen, simulated, through_a_file
 from pci_kit import config
@@ -258,7 +258,7 @@ def test_a_cut_archive_is_refused(tmp_path):
 def test_what_cannot_be_read_or_written_says_so(tmp_path):
     with pytest.raises(InputError, match="cannot read"):
         read_archive(tmp_path / "gone")
-    with pytest.raises(ResultsError, match="cannot write"):
+    with pytest.raises(InputError, match="cannot write"):
         write_archive(tmp_path / "gone" / "x.tgz", Captured({}))
 
 

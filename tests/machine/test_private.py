@@ -37,7 +37,7 @@ def test_captures_packs_and_histories_are_their_owners_alone(tmp_path, mask):
         done = called(*RUN, cwd=tmp_path, **environment)
         assert (done.returncode, done.stderr) == (0, "")
         if sys.version_info >= (3, 14) or pytest.importorskip("zstandard"):
-            done = called("pack", "-o", packed, cwd=tmp_path, **environment)
+            done = called("pack", "default", "-o", packed, cwd=tmp_path, **environment)
             assert done.returncode == 0, done.stderr
     history = data / "linkgauge" / "history.db"
     assert history.stat().st_size > 0

@@ -150,7 +150,7 @@ def run_of(data: bytes, path: Path) -> Run:
         try:
             return book_of(records_of(data)).run()
         except InputError as error:
-            raise InputError(f"{path} is damaged or incomplete: {error}") from error
+            raise InputError(f"{path}: {error}") from error
     try:
         run = msgspec.json.decode(data, type=Run, dec_hook=decode_hook())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
