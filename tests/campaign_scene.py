@@ -8,7 +8,20 @@ from collections.abc import Iterator, Sequence, Set
 
 import msgspec
 
-from campaign import PLACES, RATES, STRIKES, Bed, is_right, lost, magnitude, onset, told
+from campaign import (
+    LEAST_BESIDE,
+    PLACES,
+    RATES,
+    STRIKES,
+    UNSTEADY,
+    Bed,
+    beside,
+    is_right,
+    lost,
+    magnitude,
+    onset,
+    told,
+)
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence, Finding
@@ -101,12 +114,23 @@ class Scene:
         return changed(self.kinds[place], self.without(place), self.together)
 
     def hidden(self) -> int | None:
-        """The first fault that changes too little, alone or beside the others."""
+        """The first fault that changes too little, alone or beside the others, or unsettles what
+        has nothing steady to be compared with."""
         for place, (kind, fault) in enumerate(zip(self.kinds, self.faults, strict=True)):
             alone = changed(kind, self.healthy, self.run([fault]))
             if min(len(alone), len(self.beside(place))) < LEAST_CELLS:
                 return place
+            if kind in UNSTEADY and not self._tells(place):
+                return place
         return None
+
+    def _tells(self, place: int) -> bool:
+        """Whether an unsteady part has peers that no fault unsettles."""
+        both = zip(self.targets, self.kinds, strict=True)
+        unsteady = [self._touched[target] for target, kind in both if kind in UNSTEADY]
+        own = frozenset(self._touched[self.targets[place]])
+        found = self.beside(place)
+        return len(beside(self.together, own.union(*unsteady), found)) >= LEAST_BESIDE
 
     def redraw_hidden(self) -> int:
         """Each fault that changes too little is drawn anew; how many were."""
@@ -145,7 +169,7 @@ def subjects(finding: Finding) -> Iterator[Finding]:
     """The finding, once for each part that it names: others that no cell of the run tells from its
     subject (cells that the other fault ended might have) are as good an answer."""
     yield finding
-    doubt = re.search(r"\(or (.*): no cell distinguishes them\)", finding.found)
+    doubt = re.search(r"\(or (.*): the measurements cannot tell which\)", finding.found)
     for part in doubt[1].split(", ") if doubt else ():
         yield msgspec.structs.replace(finding, subject=part)
 

@@ -80,9 +80,10 @@ def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
 def _beside(
     part: str, bad: Sequence[Steadiness], quiet: Sequence[Steadiness]
 ) -> Classes[Steadiness]:
-    """The cells that touch the part, from the first spike on, and their peers."""
-    number = min(cell.case.number for cell in bad if part in cell.case.touched)
-    cells = [cell for cell in (*bad, *quiet) if cell.case.number >= number]
+    """The cells that touch the part, and their peers: if it was steady at first, since then."""
+    first = min(cell.case.number for cell in bad if part in cell.case.touched)
+    began = any(part in cell.case.touched and cell.case.number < first for cell in quiet)
+    cells = [c for c in (*bad, *quiet) if c.case.number >= first or not began]
     return classes(
         ((cell.case.peers, cell) for cell in cells if part in cell.case.touched),
         ((cell.case.peers, cell) for cell in cells if part not in cell.case.touched),
