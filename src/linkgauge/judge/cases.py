@@ -33,7 +33,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def name(self) -> str:
-        return f"{self.result.benchmark} ({self.cell.row}, {self.cell.column})"
+        return cell_name(self.result, self.cell)
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -44,6 +44,11 @@ class Case(msgspec.Struct, frozen=True, eq=False):
         if self.result.better == "lower":
             return self.cell.samples
         return tuple(1 / sample for sample in self.cell.samples if sample > 0)
+
+
+def cell_name(result: Result, cell: CellResult) -> str:
+    """What findings call a cell, at whatever size."""
+    return f"{result.benchmark} ({cell.row}, {cell.column})"
 
 
 LARGE = 256 << 20

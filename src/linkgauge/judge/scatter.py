@@ -178,7 +178,7 @@ def _everywhere(
             continue
         all_parts = frozenset[str]().union(*(_ends(c.case) for c in cells if _kind(c.case) == kind))
         parts = frozenset[str]().union(*(_ends(cell.case) for cell in varying))
-        found = f"{kind} vary by {pooled(varying):.1%} on {_listed(parts)}"
+        found = f"they vary by {pooled(varying):.1%} on {_listed(parts)}"
         if len(all_parts) < 2:
             why = "there is nothing of this kind to compare with, so no part is to blame"
         elif evidence.inventory.host.hypervisor:

@@ -6,11 +6,11 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.statistics import LEAST_SAMPLES, deviation, slow_percentile
+from linkgauge.model.statistics import LEAST_SAMPLES, deviation
 from linkgauge.model.units import count_of
 
 from .alike import CHANCE, Classes, classes, more_events, more_often
-from .cases import Case, named
+from .cases import named
 from .causes import Cause, Strength, causes, suspects
 from .findings import Evidence, Finding
 from .remedies import BUSIEST, kernel_log
@@ -132,19 +132,12 @@ def _anywhere(struck: Sequence[Steadiness], count: int) -> Finding:
 def _longest_of(struck: Sequence[Steadiness]) -> str:
     """`2 of 128 samples of core_to_core_latency (0, 1) took up to 65 times as long as usual`."""
     worst = _worst(struck)
-    longest, slow = max(worst.times), _slow_p99(worst.case)
-    others = f"; so did samples of {len(struck) - 1} more" if len(struck) > 1 else ""
+    longest = max(worst.times)
+    more = f"; {len(struck) - 1} more of the cells have such samples" if len(struck) > 1 else ""
     return (
         f"{len(worst.spikes)} of {len(worst.times)} samples of {worst.case.name} took up to "
-        f"{longest:.3g} times as long as usual{_period(worst)} (its slow_p99 is {slow:.0%} of the "
-        f"median){others}"
+        f"{longest:.3g} times as long as usual{_period(worst)}{more}"
     )
-
-
-def _slow_p99(case: Case) -> float:
-    """The figure that 99 % of the samples reach, relative to the median."""
-    ordered = sorted(case.cell.samples)
-    return slow_percentile(ordered, 99, case.result.better) / statistics.median(ordered)
 
 
 def _lost(cell: Steadiness) -> float | None:
@@ -179,4 +172,4 @@ def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
 def _period(cell: Steadiness) -> str:
     """How far apart they come, where that is regular."""
     gaps = {later - earlier for earlier, later in zip(cell.spikes, cell.spikes[1:], strict=False)}
-    return f", every {gaps.pop()} samples" if len(gaps) == 1 else ""
+    return f", every {gaps.pop()} samples" if len(gaps) == 1 and gaps != {1} else ""
