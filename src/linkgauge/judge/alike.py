@@ -2,8 +2,8 @@
 not.
 
 Copies over PCIe on a host that others use are never as steady as copies inside a device, so a cell
-is compared with its peers alone (`Case.peers`), and a part without peers with nothing. The unit is
-the cell, because samples that follow each other share what disturbs them.
+is compared only with those of its kind (`Case.kind`), and a part without any with nothing. The unit
+is the cell, because samples that follow each other share what disturbs them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from linkgauge.model.student import two_sided
@@ -32,16 +32,13 @@ class Excess(NamedTuple):
 
 
 def classes(
-    inside: Iterable[tuple[tuple[str, ...] | None, _T]],
-    outside: Iterable[tuple[tuple[str, ...] | None, _T]],
+    inside: Iterable[tuple[Hashable, _T]], outside: Iterable[tuple[Hashable, _T]]
 ) -> Classes[_T]:
-    """What is said of cells, each with the class of the cell's peers (None: it has none)."""
-    found: defaultdict[tuple[str, ...], tuple[list[_T], list[_T]]]
-    found = defaultdict(lambda: ([], []))
+    """What is said of cells, each with the kind of the cell."""
+    found: defaultdict[Hashable, tuple[list[_T], list[_T]]] = defaultdict(lambda: ([], []))
     for place, members in enumerate((inside, outside)):
-        for peers, each in members:
-            if peers is not None:
-                found[peers][place].append(each)
+        for kind, each in members:
+            found[kind][place].append(each)
     return [both for both in found.values() if all(both)]
 
 
@@ -91,15 +88,46 @@ def more_often(of: Classes[bool]) -> float:
 
 def more_events(of: Classes[tuple[int, int]]) -> float:
     """Of numbers of events, each with that of the samples in which they could occur: how likely the
-    part has so many by chance alone, if each is as likely in any sample of its class."""
-    chances = [1.0]
-    occurred = 0
-    for touching, others in of:
-        share = sum(n for _, n in touching) / sum(n for _, n in (*touching, *others))
-        occurred += sum(count for count, _ in touching)
-        for _ in range(sum(count for count, _ in (*touching, *others))):
-            chances = _summed(chances, [1 - share, share])
-    return math.fsum(chances[occurred:])
+    part has at least so many by chance alone, if each is as likely in any sample of its class. A
+    bound of a sum of binomials (Chernoff's), exact where all events are the part's. Where events
+    come in bursts, those of a burst count as one: numbers are divided by how many times as much as
+    Poisson's they vary between cells that are alike."""
+    burst = _dispersion([side for both in of for side in both])
+    sums = [
+        (sum(n for n, _ in (*touching, *others)) / burst, _share(touching, others))
+        for touching, others in of
+    ]
+    occurred = sum(n for touching, _ in of for n, _ in touching) / burst
+    if occurred <= sum(number * share for number, share in sums):
+        return 1.0
+    low, high = 0.0, _STEEPEST
+    for _ in range(_HALVINGS):
+        tilt = (low + high) / 2
+        tilted = sum(n * s / (s + (1 - s) * math.exp(-tilt)) for n, s in sums)
+        low, high = (tilt, high) if tilted < occurred else (low, tilt)
+    logs = (n * math.log1p(s * math.expm1(low)) for n, s in sums)
+    return math.exp(min(0.0, math.fsum(logs) - low * occurred))
+
+
+_STEEPEST = 50.0
+_HALVINGS = 60
+"""The tilt of the bound is looked for up to this, so often halved."""
+
+
+def _share(touching: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> float:
+    return sum(n for _, n in touching) / sum(n for _, n in (*touching, *others))
+
+
+def _dispersion(sides: Iterable[Sequence[tuple[int, int]]]) -> float:
+    """Variance over mean of numbers of events, at least 1 (Pearson's X² over its degrees of
+    freedom)."""
+    squares, degrees = 0.0, 0
+    for side in sides:
+        rate = sum(n for n, _ in side) / sum(samples for _, samples in side)
+        if rate:
+            squares += sum((n - rate * samples) ** 2 / (rate * samples) for n, samples in side)
+            degrees += len(side) - 1
+    return max(1.0, squares / degrees) if degrees else 1.0
 
 
 def _summed(one: Sequence[float], other: Sequence[float]) -> list[float]:

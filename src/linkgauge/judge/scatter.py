@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -79,10 +79,8 @@ def _excess(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadiness]
     return more_scatter(classes(_deviations(inside), _deviations(outside)))
 
 
-def _deviations(
-    cells: Sequence[Steadiness],
-) -> Iterator[tuple[tuple[str, ...] | None, float]]:
-    return ((cell.case.peers, math.hypot(cell.lasting, NOISE)) for cell in cells)
+def _deviations(cells: Sequence[Steadiness]) -> Iterator[tuple[Hashable, float]]:
+    return ((cell.case.kind, math.hypot(cell.lasting, NOISE)) for cell in cells)
 
 
 def _alone(
@@ -150,9 +148,9 @@ def _sum(added: Sequence[float], parts: tuple[bool, ...]) -> float:
 def _scatter(
     one: _Shaken, inside: Sequence[Steadiness], cells: Sequence[Steadiness], evidence: Evidence
 ) -> Finding:
-    alike = {cell.case.peers for cell in inside}
+    alike = {cell.case.kind for cell in inside}
     others = [cell for cell in cells if one.blame.part not in cell.case.touched]
-    peers = [cell for cell in others if cell.case.peers in alike]
+    peers = [cell for cell in others if cell.case.kind in alike]
     name = inside[0].case.name if len(inside) == 1 else f"{len(inside)} cells that touch it"
     found = (
         f"{name} {'varies' if len(inside) == 1 else 'vary'} by {pooled(inside):.1%}; "

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.statistics import LEAST_SAMPLES, deviation
+from linkgauge.model.statistics import deviation
 from linkgauge.model.units import count_of
 
 from .alike import CHANCE, Classes, classes, more_events, more_often
@@ -16,6 +16,8 @@ from .findings import Evidence, Finding
 from .remedies import BUSIEST, kernel_log
 from .spikes import NOISE, SCATTER, Steadiness, pooled, steadiness_of
 
+_LEAST = 4
+"""Samples of which one may stand out."""
 _MORE = 1.7
 """How many times as much as quiet cells those with spikes may scatter without them."""
 _CLEAR = 4.0
@@ -28,7 +30,7 @@ _WHY = "occasional stalls delay programs that wait for every transfer"
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     """Now and then a sample lasts much longer, from some cell on."""
-    cells = [cell for cell in steadiness_of(evidence) if len(cell.times) >= LEAST_SAMPLES]
+    cells = [cell for cell in steadiness_of(evidence) if len(cell.times) >= _LEAST]
     bad = [cell for cell in cells if cell.spikes]
     if not bad:
         return
@@ -85,8 +87,8 @@ def _beside(
     began = any(part in cell.case.touched and cell.case.number < first for cell in quiet)
     cells = [c for c in (*bad, *quiet) if c.case.number >= first or not began]
     return classes(
-        ((cell.case.peers, cell) for cell in cells if part in cell.case.touched),
-        ((cell.case.peers, cell) for cell in cells if part not in cell.case.touched),
+        ((cell.case.kind, cell) for cell in cells if part in cell.case.touched),
+        ((cell.case.kind, cell) for cell in cells if part not in cell.case.touched),
     )
 
 
