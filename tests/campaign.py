@@ -217,7 +217,9 @@ def trial(kind: str, place: str, machine: str, number: int) -> Drawn | None:
         names = [
             name
             for name, of in touched.items()
-            if bed.names.place(name) == place and 2 <= len(of) < 0.9 * cells
+            if bed.names.place(name) == place
+            and 2 <= len(of) < 0.9 * cells
+            and (kind not in UNSTEADY or has_peers(healthy, of))
         ]
         if not names:
             continue
@@ -313,19 +315,19 @@ def told(kind: str, healthy: Evidence, evidence: Evidence) -> Set[int]:
 def tells(kind: str, healthy: Evidence, evidence: Evidence, touched: Set[int]) -> bool:
     """Whether cells tell of a fault of a part that touches these, or readers do."""
     if kind in UNSTEADY:
-        return len(beside(evidence, touched, changed(kind, healthy, evidence))) >= LEAST_BESIDE
+        return has_peers(evidence, touched, changed(kind, healthy, evidence))
     read = kind == "slow" and inventories(healthy) != inventories(evidence)
     return read or bool(told(kind, healthy, evidence))
 
 
-def beside(evidence: Evidence, touched: Set[int], found: Set[int]) -> Set[int]:
-    """Of the cells that a fault changed, those with a peer that it does not touch, measured since
-    it began."""
-    if not found:
-        return set()
+def has_peers(evidence: Evidence, touched: Set[int], found: Set[int] | None = None) -> bool:
+    """Whether enough of the cells that a fault changed (None: all that it touches) have cells of
+    their kind that it does not touch, measured since it began."""
+    found = touched if found is None else found
     cases = {case.number: case for case in timed_cases_of(evidence)}
-    like = {case.peers for n, case in cases.items() if n >= min(found) and n not in touched}
-    return {n for n in found if cases[n].peers is not None and cases[n].peers in like}
+    since = min(found, default=0)
+    kinds = {case.kind for n, case in cases.items() if n >= since and n not in touched}
+    return sum(n in cases and cases[n].kind in kinds for n in found) >= LEAST_BESIDE
 
 
 def inventories(evidence: Evidence) -> object:

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence, Set
 import msgspec
 
 from campaign import (
-    LEAST_BESIDE,
     PLACES,
     RATES,
     STRIKES,
     UNSTEADY,
     Bed,
-    beside,
+    has_peers,
     is_right,
     lost,
     magnitude,
@@ -75,16 +74,19 @@ class Scene:
             for place in PLACES
         }
         self.targets: list[str] = []
-        for _ in kinds:
-            self.targets.append(self._target())
+        for kind in kinds:
+            self.targets.append(self._target(kind))
         self.faults = [
             self._fault(kind, target) for kind, target in zip(kinds, self.targets, strict=True)
         ]
         self._runs: dict[tuple[str, ...], Evidence] = {}
 
-    def _target(self) -> str:
-        """Of any place alike, a part that has no fault yet."""
+    def _target(self, kind: str) -> str:
+        """Of any place alike, a part that has no fault yet; one with peers, if it is to be
+        unsteady."""
         taken, names = set(self.targets), self._by_place
+        if kind in UNSTEADY:
+            taken |= {name for name, of in self._touched.items() if not has_peers(self.healthy, of)}
         place = self._dice.choice([p for p in names if set(names[p]) - taken])
         return self._dice.choice([name for name in names[place] if name not in taken])
 
@@ -129,15 +131,14 @@ class Scene:
         both = zip(self.targets, self.kinds, strict=True)
         unsteady = [self._touched[target] for target, kind in both if kind in UNSTEADY]
         own = frozenset(self._touched[self.targets[place]])
-        found = self.beside(place)
-        return len(beside(self.together, own.union(*unsteady), found)) >= LEAST_BESIDE
+        return has_peers(self.together, own.union(*unsteady), self.beside(place))
 
     def redraw_hidden(self) -> int:
         """Each fault that changes too little is drawn anew; how many were."""
         discarded = 0
         while (place := self.hidden()) is not None:
             discarded += 1
-            self.targets[place] = self._target()
+            self.targets[place] = self._target(self.kinds[place])
             self.faults[place] = self._fault(self.kinds[place], self.targets[place])
         return discarded
 
