@@ -18,8 +18,9 @@ Its magnitude is drawn from what a user would call a fault:
 A third of `slow`, `jitter`, `stall` and `flip` begin in mid-run, by when half of what they touch is
 measured at most.
 
-A fault that nothing can tell is drawn anew: one that shows in less than two cells (`shows`), or
-that slows what has nothing to be slow beside (`tells`).
+A fault that nothing can tell is drawn anew: one that shows in less than two cells (`shows`), that
+slows what has nothing to be slow beside, or that unsettles what has nothing like it to be unsteady
+beside (`tells`): copies over the only switch vary as those of a neighbour's on a shared host do.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from linkgauge.engine.journal import Opened
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
+from linkgauge.judge.cases import timed_cases_of
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence, Finding, evidence_of
 from linkgauge.judge.verdict import judge
@@ -59,6 +61,7 @@ SEED = os.environ.get("LINKGAUGE_SEED", "0")
 """What all is drawn from; another one makes another campaign."""
 SIZES = (256 << 20, 320 << 20, 384 << 20)
 RATES = ("slow", "drift")
+UNSTEADY = ("jitter", "stall")
 LASTING = ("slow", "jitter", "stall", "flip")
 STRIKES = ("hang", "crash", "lost", "nomem")
 """Kinds that end their cell: measured by processes of their own."""
@@ -80,6 +83,8 @@ CAUSES = frozenset[str]().union(*RIGHT.values())
 DEGRADED = {"vm-degraded"}
 """Machines whose link is slow as shipped: that is to be said of them, too."""
 ATTEMPTS = 12
+LEAST_BESIDE = 6
+"""Unsteady cells with steady peers from which chance is no likely reason."""
 SHOWN = 0.15
 """Part that a cell's figure must lose, or that its samples must differ by, for a fault to show."""
 
@@ -212,7 +217,9 @@ def trial(kind: str, place: str, machine: str, number: int) -> Drawn | None:
         names = [
             name
             for name, of in touched.items()
-            if bed.names.place(name) == place and 2 <= len(of) < 0.9 * cells
+            if bed.names.place(name) == place
+            and 2 <= len(of) < 0.9 * cells
+            and (kind not in UNSTEADY or has_peers(healthy, of))
         ]
         if not names:
             continue
@@ -221,7 +228,7 @@ def trial(kind: str, place: str, machine: str, number: int) -> Drawn | None:
         size = magnitude(kind, struck, cells, draw) + onset(kind, struck, draw)
         fault = str(parse_fault(f"{kind} {target} {size}"))
         evidence = bed.run(fault, apart=kind in STRIKES)
-        if shows(kind, healthy, evidence) and tells(kind, healthy, evidence):
+        if shows(kind, healthy, evidence) and tells(kind, healthy, evidence, touched[target]):
             findings = diagnose(evidence)
             first = primary(machine, findings)
             found = told(kind, healthy, evidence)
@@ -305,10 +312,22 @@ def told(kind: str, healthy: Evidence, evidence: Evidence) -> Set[int]:
     }  # fmt: skip
 
 
-def tells(kind: str, healthy: Evidence, evidence: Evidence) -> bool:
-    """Whether cells tell of a fault, or readers do."""
+def tells(kind: str, healthy: Evidence, evidence: Evidence, touched: Set[int]) -> bool:
+    """Whether cells tell of a fault of a part that touches these, or readers do."""
+    if kind in UNSTEADY:
+        return has_peers(evidence, touched, changed(kind, healthy, evidence))
     read = kind == "slow" and inventories(healthy) != inventories(evidence)
     return read or bool(told(kind, healthy, evidence))
+
+
+def has_peers(evidence: Evidence, touched: Set[int], found: Set[int] | None = None) -> bool:
+    """Whether enough of the cells that a fault changed (None: all that it touches) have cells of
+    their kind that it does not touch, measured since it began."""
+    found = touched if found is None else found
+    cases = {case.number: case for case in timed_cases_of(evidence)}
+    since = min(found, default=0)
+    kinds = {case.kind for n, case in cases.items() if n >= since and n not in touched}
+    return sum(n in cases and cases[n].kind in kinds for n in found) >= LEAST_BESIDE
 
 
 def inventories(evidence: Evidence) -> object:

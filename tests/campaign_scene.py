@@ -8,7 +8,19 @@ from collections.abc import Iterator, Sequence, Set
 
 import msgspec
 
-from campaign import PLACES, RATES, STRIKES, Bed, is_right, lost, magnitude, onset, told
+from campaign import (
+    PLACES,
+    RATES,
+    STRIKES,
+    UNSTEADY,
+    Bed,
+    has_peers,
+    is_right,
+    lost,
+    magnitude,
+    onset,
+    told,
+)
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence, Finding
@@ -62,16 +74,19 @@ class Scene:
             for place in PLACES
         }
         self.targets: list[str] = []
-        for _ in kinds:
-            self.targets.append(self._target())
+        for kind in kinds:
+            self.targets.append(self._target(kind))
         self.faults = [
             self._fault(kind, target) for kind, target in zip(kinds, self.targets, strict=True)
         ]
         self._runs: dict[tuple[str, ...], Evidence] = {}
 
-    def _target(self) -> str:
-        """Of any place alike, a part that has no fault yet."""
+    def _target(self, kind: str) -> str:
+        """Of any place alike, a part that has no fault yet; one with peers, if it is to be
+        unsteady."""
         taken, names = set(self.targets), self._by_place
+        if kind in UNSTEADY:
+            taken |= {name for name, of in self._touched.items() if not has_peers(self.healthy, of)}
         place = self._dice.choice([p for p in names if set(names[p]) - taken])
         return self._dice.choice([name for name in names[place] if name not in taken])
 
@@ -101,19 +116,29 @@ class Scene:
         return changed(self.kinds[place], self.without(place), self.together)
 
     def hidden(self) -> int | None:
-        """The first fault that changes too little, alone or beside the others."""
+        """The first fault that changes too little, alone or beside the others, or unsettles what
+        has nothing steady to be compared with."""
         for place, (kind, fault) in enumerate(zip(self.kinds, self.faults, strict=True)):
             alone = changed(kind, self.healthy, self.run([fault]))
             if min(len(alone), len(self.beside(place))) < LEAST_CELLS:
                 return place
+            if kind in UNSTEADY and not self._tells(place):
+                return place
         return None
+
+    def _tells(self, place: int) -> bool:
+        """Whether an unsteady part has peers that no fault unsettles."""
+        both = zip(self.targets, self.kinds, strict=True)
+        unsteady = [self._touched[target] for target, kind in both if kind in UNSTEADY]
+        own = frozenset(self._touched[self.targets[place]])
+        return has_peers(self.together, own.union(*unsteady), self.beside(place))
 
     def redraw_hidden(self) -> int:
         """Each fault that changes too little is drawn anew; how many were."""
         discarded = 0
         while (place := self.hidden()) is not None:
             discarded += 1
-            self.targets[place] = self._target()
+            self.targets[place] = self._target(self.kinds[place])
             self.faults[place] = self._fault(self.kinds[place], self.targets[place])
         return discarded
 
@@ -145,7 +170,7 @@ def subjects(finding: Finding) -> Iterator[Finding]:
     """The finding, once for each part that it names: others that no cell of the run tells from its
     subject (cells that the other fault ended might have) are as good an answer."""
     yield finding
-    doubt = re.search(r"\(or (.*): no cell distinguishes them\)", finding.found)
+    doubt = re.search(r"\(or (.*): the measurements cannot tell which\)", finding.found)
     for part in doubt[1].split(", ") if doubt else ():
         yield msgspec.structs.replace(finding, subject=part)
 

@@ -65,7 +65,7 @@ def test_parts_that_no_cell_tells_apart_are_named_together():
     one, two = cells(a="sim:0 sim:0-switch", b="sim:0 sim:0-switch")
     (cause,), _ = causes([one, two], [])
     assert (cause.blame.part, cause.blame.others) == ("sim:0", ("sim:0-switch",))
-    assert cause.blame.doubt == " (or sim:0-switch: no cell distinguishes them)"
+    assert cause.blame.doubt == " (or sim:0-switch: the measurements cannot tell which)"
 
 
 def test_what_was_seen_in_trouble_is_named_before_its_device():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.judge.steadiness import _sums_of_parts
+from linkgauge.judge.scatter import _sums_of_parts
 
 variances = st.floats(1e-3, 0.5)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -22,7 +22,8 @@ from .wiring import Touched, Wiring, both_name
 class Case(msgspec.Struct, frozen=True, eq=False):
     """A cell with the `number` it has in the whole run, the parts that it touches, those of them
     that may slow what it reports (`timed`: of the first of several transfers, that one's), and what
-    those have in common that are `alike` (None if there are none, as in a sweep)."""
+    those have in common that are `alike` (None if there are none, as in a sweep). Cells of a `kind`
+    do the same over paths of the same kinds: their figures vary alike, whatever is beside them."""
 
     number: int
     result: Result
@@ -30,6 +31,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     touched: frozenset[str]
     timed: frozenset[str]
     alike: tuple[str, ...] | None
+    kind: Hashable = None
 
     @property
     def peers(self) -> tuple[str, ...] | None:
@@ -40,7 +42,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def name(self) -> str:
-        return f"{self.result.benchmark} ({self.cell.row}, {self.cell.column})"
+        return cell_name(self.result, self.cell)
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -51,6 +53,11 @@ class Case(msgspec.Struct, frozen=True, eq=False):
         if self.result.better == "lower":
             return self.cell.samples
         return tuple(1 / sample for sample in self.cell.samples if sample > 0)
+
+
+def cell_name(result: Result, cell: CellResult) -> str:
+    """What findings call a cell, at whatever size."""
+    return f"{result.benchmark} ({cell.row}, {cell.column})"
 
 
 LARGE = 256 << 20
@@ -80,7 +87,8 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
             timed = of_figure.union(map(both_name, opposed & of_figure))
             crowd = None if result.sweep else crowds.of(cell)
             alike = None if crowd is None else _alike(result, cell, transfers, touched, crowd)
-            found.append(Case(number, result, cell, parts, timed, alike))
+            kind = alike or _kind(result, cell, transfers, touched)
+            found.append(Case(number, result, cell, parts, timed, alike, kind))
     return tuple(found)
 
 
@@ -116,6 +124,18 @@ def _alike(
     mine = sorted(str(crowds[part]) for part in touched[0].parts)
     shared = sorted(str(count) for count in crowds.values() if count > 1)
     return (*name, first, *sorted(others), *mine, *shared)
+
+
+def _kind(
+    result: Result, cell: CellResult, transfers: Sequence[Transfer], touched: Sequence[Touched]
+) -> Hashable:
+    """Of a cell without peers: a setting of a sweep has its like on other parts."""
+    shapes = [
+        (each.kinds, one.engine.bare, one.scale, one.source.kind, one.destination.kind)
+        for one, each in zip(transfers, touched, strict=True)
+    ]
+    name = result.benchmark, result.backend, result.size, cell.bytes, cell.workload
+    return (*name, tuple(shapes[:1]), tuple(sorted(shapes[1:])))
 
 
 def named(cases: Iterable[Case]) -> tuple[str, ...]:

@@ -51,7 +51,8 @@ class Blame(msgspec.Struct, frozen=True):
 
     @property
     def doubt(self) -> str:
-        return f" (or {', '.join(self.others)}: no cell distinguishes them)" if self.others else ""
+        others = ", ".join(self.others)
+        return f" (or {others}: the measurements cannot tell which)" if others else ""
 
 
 def suspects(

@@ -12,7 +12,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 from linkgauge.model.units import approximate_size
 
-from .doctor.host_setup import stolen
+from .doctor.busy import stolen
 
 ABSENT = "none"
 

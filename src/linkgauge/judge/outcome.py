@@ -8,6 +8,8 @@ from linkgauge.engine.visits import CellAt
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import Run, exit_code
 
+from . import steadiness
+from .cases import cell_name
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
 from .verdict import judge
@@ -38,14 +40,17 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
 
 
 def doubtful(run: Run) -> tuple[CellAt, ...]:
-    """The cells that would be low: none is called so before it was measured once more."""
+    """The cells that would be low, and those of parts that would be called unsteady: nothing is
+    called so before it was measured once more."""
     if not is_judged(run):
         return ()
+    judged = judge(run)
+    unsteady = steadiness.unsteady(evidence_of(judged))
     return tuple(
         CellAt(number, cell.place)
-        for number, result in enumerate(judge(run).results)
+        for number, result in enumerate(judged.results)
         for cell in result.cells
-        if cell.verdict == "low" and cell.status == "pass"
+        if cell.status == "pass" and (cell.verdict == "low" or cell_name(result, cell) in unsteady)
     )
 
 

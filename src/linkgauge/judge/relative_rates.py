@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import NormalDist
 
 import msgspec
@@ -70,15 +71,20 @@ def relative_rates(evidence: Evidence) -> list[RelativeRate]:
         if case.peers and case.result.better == "higher" and cell.summary and cell.summary.median:
             classes.setdefault(case.peers, []).append(case)
     ordered = [tuple(sorted(peers, key=median_of, reverse=True)) for peers in classes.values()]
-    return [rate for peers in ordered for rate in _beside_each_other(peers)]
+    by_part = _scatter_by_part(case for peers in ordered for case in peers)
+    return [rate for peers in ordered for rate in _beside_each_other(peers, by_part)]
 
 
-def _beside_each_other(peers: tuple[Case, ...]) -> Iterator[RelativeRate]:
-    """Equal cells, the fastest first. What is expected of one is expected of all: where less is
-    expected of some, something is known to be wrong with them."""
+def _beside_each_other(
+    peers: tuple[Case, ...], by_part: Mapping[str, float]
+) -> Iterator[RelativeRate]:
+    """Equal cells, the fastest first; `by_part` is how much most cells of a part scatter. What is
+    expected of one is expected of all: where less is expected of some, something is known to be
+    wrong with them."""
     top = math.log(median_of(peers[0]))
     deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
-    scatters = [_scatter(case) for case in peers]
+    # Few samples may lie close together by chance, far from the median of many.
+    scatters = [max(_scatter(case), *(by_part[part] for part in case.touched)) for case in peers]
     usual = statistics.median(scatters) if len(peers) >= _MANY else 0.0
     errors = [
         _error(case, max(scatter, usual), deviations)
@@ -140,6 +146,16 @@ def _scatter(case: Case) -> float:
     usual = statistics.median(abs(sample - summary.median) for sample in case.cell.samples)
     stddev = min(summary.stddev, _NORMAL * usual) if summary.n >= LEAST_SAMPLES else summary.stddev
     return stddev / summary.median
+
+
+def _scatter_by_part(cases: Iterable[Case]) -> dict[str, float]:
+    """What most cells that touch each part scatter by."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for case in cases:
+        scatter = _scatter(case)
+        for part in case.touched:
+            found[part].append(scatter)
+    return {part: statistics.median(some) for part, some in found.items()}
 
 
 def _error(case: Case, scatter: float, deviations: float) -> float:

@@ -12,16 +12,18 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from msgspec.structs import replace
 
 from linkgauge.judge import shape, slow_parts, steadiness
+from linkgauge.judge.cases import timed_cases_of
 from linkgauge.judge.concern import concerns_measured
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.wiring import Wiring
 
-from . import accelerator_state, cells, fabric, host_setup, kernel_log, links, two_modes
+from . import accelerator_state, busy, cells, fabric, host_setup, kernel_log, links, two_modes
 from .pcie_chains import chain
 
 Check = Callable[[Evidence], Iterator[Finding]]
 
 CHECKS: tuple[Check, ...] = (
+    *busy.CHECKS,
     *cells.CHECKS,
     *links.CHECKS,
     *fabric.CHECKS,
@@ -34,9 +36,12 @@ CHECKS: tuple[Check, ...] = (
     *two_modes.CHECKS,
 )
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
+OF_MACHINE = ("busy", "steal")
+"""Checks of what a run knows of the machine as a whole while it measured: as warnings they come
+before all that is found of parts, and explain unsteady cells."""
 KNOWN = (
-    "processes", "clocks", "locked-clock", "silent", "switch", "link-speed", "link-width",
-    "fabric-links", "ecc", "link-errors", "fabric-errors",
+    *OF_MACHINE, "processes", "clocks", "locked-clock", "silent", "switch", "link-speed",
+    "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors",
 )  # fmt: skip
 """Checks of what was read: what they find explains what others infer from figures."""
 CONFIRMED = (
@@ -44,7 +49,8 @@ CONFIRMED = (
     "ecc", "row-remap",
 )  # fmt: skip
 """What the kernel's log confirms where it names the same part."""
-INFERRED = ("slow", "drift", "scatter", "stall")
+UNSTEADY = ("scatter", "stall")
+INFERRED = ("slow", "drift", *UNSTEADY)
 
 
 def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
@@ -54,12 +60,14 @@ def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Find
     found = [finding for check in checks for finding in check(evidence)]
     known = sorted((f for f in found if f.check in KNOWN), key=lambda f: KNOWN.index(f.check))
     joints = Wiring(evidence).joints() if any(f.check == "switch" for f in known) else {}
-    causes = [_causes(finding, known, joints) for finding in found]
+    touched = {case.name: case.touched for case in timed_cases_of(evidence)}
+    causes = [_causes(finding, known, joints, touched) for finding in found]
     first = {cause: place for place, cause in enumerate(known) if any(
         cause in of for of in causes
     )}  # fmt: skip
     said = _held_down(map(_referring, _confirming(evidence, found), causes))
     places = {f.name: place for f, place in first.items()}
+    places |= {f.name: -1 for f in known if f.check in OF_MACHINE and f.severity == "warn"}
     for finding in said:
         for cause in finding.explained_by if finding.check == "link-speed" else ():
             places[cause] = places.get(finding.name, len(known))
@@ -69,19 +77,43 @@ def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Find
 
 
 def _causes(
-    finding: Finding, known: Sequence[Finding], joints: Mapping[str, Container[str]]
+    finding: Finding,
+    known: Sequence[Finding],
+    joints: Mapping[str, Container[str]],
+    touched: Mapping[str, frozenset[str]],
 ) -> tuple[Finding, ...]:
-    """What is known of the part that an inferred finding is about, or of the switch that it meets
-    in."""
+    """What is known of the part that an inferred finding is about, of the switch that it meets in,
+    or of what used the machine or the devices of its cells meanwhile."""
     if finding.check not in INFERRED:
         return ()
     part = _places(finding.subject)
+    meanwhile = _meanwhile(finding, known, touched)
     return tuple(
         each
         for each in known
         if part & _places(each.subject)
         or (each.check == "switch" and finding.subject in joints.get(each.subject, ()))
+        or each in meanwhile
     )
+
+
+def _meanwhile(
+    finding: Finding, known: Sequence[Finding], touched: Mapping[str, frozenset[str]]
+) -> list[Finding]:
+    """Others that used a device that all its cells touch; of unsteady cells, also others that used
+    one or another device of each, or the CPUs."""
+    parts = [touched[cell] for cell in finding.cells if cell in touched]
+    in_use = [each for each in known if each.check == "processes"]
+    found = [each for each in in_use if parts and all(each.subject in of for of in parts)]
+    if finding.check not in UNSTEADY:
+        return found
+    devices = {each.subject for each in in_use}
+    if parts and not any(devices.isdisjoint(of) for of in parts):
+        found = [each for each in in_use if any(each.subject in of for of in parts)]
+    return found + [
+        each for each in known
+        if each.check in OF_MACHINE and each.severity == "warn" and {*each.cells} & {*finding.cells}
+    ]  # fmt: skip
 
 
 def _held_down(found: Iterable[Finding]) -> list[Finding]:

@@ -10,8 +10,6 @@ from linkgauge.model.inventory import HostDetails, gaps_of
 
 from .pcie_chains import shown
 
-MUCH_STEAL = 0.02
-"""Share of CPU time taken by the hypervisor above which threads visibly wait."""
 LITTLE_LOCKED = 1 << 30
 """Limit of locked memory, in bytes, that is too small for a run's buffers."""
 HUGE = 2 << 20
@@ -105,28 +103,6 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
     yield Finding("memlock", "warn" if unlocked else "note", "host", found, why, (remedy,))
 
 
-def check_steal(evidence: Evidence) -> Iterator[Finding]:
-    """CPU steal during the run if it was read before and after, else since boot."""
-    host = evidence.inventory.host
-    during = stolen(host, evidence.after.host) if evidence.after else None
-    steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
-    if steal is not None and steal > MUCH_STEAL:
-        found = f"the hypervisor took {steal:.0%} of the CPUs' time {when}"
-        why = "threads stand still during that time, which shows in latencies and slow_p99"
-        remedy = "# On the host, pin each virtual CPU (<vcpupin>) to a CPU of its own."
-        yield Finding("steal", "warn", "host", found, why, (remedy,))
-
-
-def stolen(before: HostDetails, after: HostDetails) -> float | None:
-    """The stolen share of all CPUs' time between two readings, each counted since boot."""
-    if before.steal is None or before.cpu_ticks is None:
-        return None
-    if after.steal is None or after.cpu_ticks is None or after.cpu_ticks <= before.cpu_ticks:
-        return None
-    stolen = after.steal * after.cpu_ticks - before.steal * before.cpu_ticks
-    return stolen / (after.cpu_ticks - before.cpu_ticks)
-
-
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
     """A device whose node is unknown is measured from node 0, which may be the far one."""
     nodes = {node.index for node in evidence.before.host.nodes}
@@ -175,7 +151,6 @@ CHECKS = (
     check_transparent_huge_pages,
     check_huge_pages,
     check_memlock,
-    check_steal,
     check_near_node,
     check_allowed,
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from linkgauge.judge.doctor.host_setup import check_steal
+from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.model.domain import Role
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.doctor.host_setup import (
     check_huge_pages,
     check_near_node,
-    check_steal,
     check_transparent_huge_pages,
 )
 from linkgauge.judge.doctor.links import CHECKS as LINKS

@@ -1,0 +1,93 @@
+"""Checks of what took the CPUs' time while cells were measured: other programs, or the
+hypervisor."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from linkgauge.judge.cases import Case, cases_of, named
+from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.remedies import BUSIEST
+from linkgauge.model.inventory import HostDetails
+from linkgauge.model.load import Load
+from linkgauge.model.notes import Imprecise
+from linkgauge.model.units import count_of
+
+BUSY = 0.1
+"""Share of all CPUs' time that others took from which figures are in doubt …"""
+_LEAST = 0.25
+"""… if that is so many CPUs: an idle machine's own services take less than a tenth of one."""
+_OFTEN = 0.1
+"""Part of the cells: fewer met with a job that came and went."""
+MUCH_STEAL = 0.02
+"""Share of CPU time taken by the hypervisor that is good to know: some threads waited."""
+_MOST_NAMED = 3
+
+
+def check_busy(evidence: Evidence) -> Iterator[Finding]:
+    """Other programs kept the CPUs busy while cells were measured."""
+    loaded = [case for case in cases_of(evidence) if case.cell.load is not None]
+    busy = _cases_taken(evidence, lambda load: load.others)
+    if not busy or len(busy) < _OFTEN * len(loaded):
+        return
+    loads = [case.cell.load for case in busy if case.cell.load]
+    share = sum(load.others for load in loads) / sum(load.seconds for load in loads)
+    programs = _programs(loads)
+    names = f" ({', '.join(f'{name} {pid}' for name, pid in programs)})" if programs else ""
+    uncertain = sum(any(isinstance(n, Imprecise) for n in case.cell.notes) for case in busy)
+    found = (
+        f"other programs{names} used {share / evidence.before.host.cpus:.0%} of the CPUs while "
+        f"{count_of(len(busy))} were measured; {uncertain or 'none'} of these figures "
+        f"{'is' if uncertain == 1 else 'are'} uncertain"
+    )
+    why = "they take CPUs, memory bandwidth and cache from what is measured"
+    pids = ",".join(str(pid) for _, pid in programs)
+    remedy = ("# Stop them and run again:", f"ps -fp {pids}" if pids else BUSIEST)
+    yield Finding("busy", "warn", "host", found, why, remedy, named(busy))
+
+
+def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
+    """The cells during which so many seconds (`of` their load) were taken from the CPUs."""
+    least = max(_LEAST, BUSY * evidence.before.host.cpus)
+    return [
+        case
+        for case in cases_of(evidence)
+        if (load := case.cell.load) and load.seconds > 0 and of(load) >= least * load.seconds
+    ]
+
+
+def _programs(loads: list[Load]) -> list[tuple[str, int]]:
+    """Those that were the busiest, by name and process, the first by CPU time."""
+    used: defaultdict[tuple[str, int], float] = defaultdict(float)
+    for load in loads:
+        if load.process is not None and load.pid is not None:
+            used[load.process, load.pid] += load.others
+    return sorted(used, key=lambda program: -used[program])[:_MOST_NAMED]
+
+
+def check_steal(evidence: Evidence) -> Iterator[Finding]:
+    """CPU steal during the run if it was read before and after, else since boot."""
+    host = evidence.inventory.host
+    during = stolen(host, evidence.after.host) if evidence.after else None
+    steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
+    if steal is not None and steal > MUCH_STEAL:
+        severity: Severity = "warn" if steal >= BUSY else "note"
+        found = f"the hypervisor took {steal:.0%} of the CPUs' time {when}"
+        why = "threads stand still during that time, which shows in latencies and slow_p99"
+        remedy = "# On the host, pin each virtual CPU (<vcpupin>) to a CPU of its own."
+        cells = named(_cases_taken(evidence, lambda load: load.stolen))
+        yield Finding("steal", severity, "host", found, why, (remedy,), cells)
+
+
+def stolen(before: HostDetails, after: HostDetails) -> float | None:
+    """The stolen share of all CPUs' time between two readings, each counted since boot."""
+    if before.steal is None or before.cpu_ticks is None:
+        return None
+    if after.steal is None or after.cpu_ticks is None or after.cpu_ticks <= before.cpu_ticks:
+        return None
+    stolen = after.steal * after.cpu_ticks - before.steal * before.cpu_ticks
+    return stolen / (after.cpu_ticks - before.cpu_ticks)
+
+
+CHECKS = (check_busy, check_steal)

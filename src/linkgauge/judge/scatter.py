@@ -1,0 +1,220 @@
+"""Samples that scatter: which part do the unsteady cells share, and do its peers scatter less?"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from linkgauge.model.memory import Memory
+
+from .alike import CHANCE, Excess, classes, more_scatter
+from .cases import Case, named
+from .causes import Blame, fewest, remembered, suspects
+from .findings import Evidence, Finding
+from .remedies import BUSIEST
+from .spikes import NOISE, SCATTER, Steadiness, pooled, steadiness_of
+from .vendor import tools
+
+_MORE = 1.5
+"""How many times as much as its peers a part must scatter. Each counts as if it had the noise that
+any machine may have as well."""
+
+
+class _Shaken(msgspec.Struct, frozen=True):
+    """A part whose cells scatter, `since` the cell of that number."""
+
+    blame: Blame
+    since: int
+
+    def strikes(self, cell: Steadiness) -> bool:
+        return self.blame.part in cell.case.touched and cell.case.number >= self.since
+
+
+_ROUNDS = 20
+"""Rounds of the least squares, one part at a time."""
+_SCATTERING = 8.0
+"""What it costs to blame a part, as a logarithm of likelihood: one in 3000."""
+
+
+def check_scatter(evidence: Evidence) -> Iterator[Finding]:
+    """Samples of a part's cells vary much more than those of its peers; or of a whole kind."""
+    cells = steadiness_of(evidence)
+    bad = [cell for cell in cells if math.sqrt(cell.variance) > SCATTER]
+    if len(bad) < 2:
+        return
+    blames = suspects([cell.case for cell in bad], [cell.case for cell in cells])
+    shaken = _proven(_attributed(blames, bad, cells), cells, CHANCE / len(blames))
+    for one in shaken:
+        yield _scatter(one, _alone(one, shaken, cells), cells, evidence)
+    left = [cell for cell in bad
+            if cell.lasting > SCATTER and not any(one.strikes(cell) for one in shaken)]  # fmt: skip
+    yield from _everywhere(left, cells, evidence)
+
+
+def _proven(
+    suspected: Sequence[_Shaken], cells: Sequence[Steadiness], chance: float
+) -> list[_Shaken]:
+    """Those that scatter more than their peers do, the surest first. What one of them shakes is no
+    peer of the others."""
+    left, proven = list(suspected), list[_Shaken]()
+    while left:
+        found = [(excess.p, at) for at, one in enumerate(left)
+                 if (excess := _excess(one, proven, cells)) and excess.ratio > _MORE]  # fmt: skip
+        p, at = min(found, default=(1.0, 0))
+        if p >= chance:
+            break
+        proven.append(left.pop(at))
+    return [one for one in suspected if one in proven]
+
+
+def _excess(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadiness]) -> Excess | None:
+    inside = _alone(one, proven, cells)
+    if not inside or pooled(inside) < SCATTER:
+        return None
+    rest = (cell for cell in cells if not any(each.strikes(cell) for each in proven))
+    outside = [cell for cell in rest if one.blame.part not in cell.case.touched]
+    return more_scatter(classes(_deviations(inside), _deviations(outside)))
+
+
+def _deviations(cells: Sequence[Steadiness]) -> Iterator[tuple[Hashable, float]]:
+    return ((cell.case.kind, math.hypot(cell.lasting, NOISE)) for cell in cells)
+
+
+def _alone(
+    one: _Shaken, shaken: Sequence[_Shaken], cells: Sequence[Steadiness]
+) -> list[Steadiness]:
+    """The cells that it shakes and no other does; all that it shakes where there are none."""
+    inside = [cell for cell in cells if one.strikes(cell)]
+    others = [each for each in shaken if each != one]
+    return [c for c in inside if not any(each.strikes(c) for each in others)] or inside
+
+
+def _attributed(
+    blames: Sequence[Blame], bad: Sequence[Steadiness], cells: Sequence[Steadiness]
+) -> tuple[_Shaken, ...]:
+    """The fewest parts that explain which cells scatter, and how much."""
+
+    def loss(shaken: tuple[_Shaken, ...]) -> float:
+        """Minus the logarithm of the likelihood: variances of what shakes a cell add up. How quiet
+        the quiet ones are (links of one kind more than of another) says nothing: each counts as if
+        it had the noise that any machine may have as well."""
+        groups: defaultdict[tuple[bool, ...], list[Steadiness]] = defaultdict(list)
+        for cell in cells:
+            groups[True, *(each.strikes(cell) for each in shaken)].append(cell)
+        found = {
+            parts: (pooled(group) ** 2 + NOISE**2, sum(cell.degrees for cell in group))
+            for parts, group in groups.items()
+        }
+        return sum(_SCATTERING + bool(each.since) for each in shaken) + sum(
+            degrees * (math.log(expected) + variance / expected - 1) / 2
+            for (variance, degrees), expected in zip(
+                found.values(), _sums_of_parts(found), strict=True
+            )
+        )
+
+    firsts = {
+        blame: min(cell.case.number for cell in bad if blame.part in cell.case.touched)
+        for blame in blames
+    }
+    candidates = [
+        _Shaken(blame, since) for blame, first in firsts.items() for since in sorted({0, first})
+    ]
+    return fewest(candidates, remembered(loss))
+
+
+def _sums_of_parts(found: Mapping[tuple[bool, ...], tuple[float, int]]) -> list[float]:
+    """The variance of each group by its parts: what every part adds, never less than nothing, by
+    least squares. Groups are given by which parts they have, with their variance and its degrees of
+    freedom."""
+    groups = [(parts, v, degrees / v**2) for parts, (v, degrees) in found.items()]
+    added = [min(v for _, v, _ in groups), *(0.0 for _ in groups[0][0][1:])]
+    for _ in range(_ROUNDS):
+        for place in range(len(added)):
+            others = [(v - _sum(added, parts) + added[place], w) for parts, v, w in groups
+                      if parts[place]]  # fmt: skip
+            weight = sum(w for _, w in others)
+            if weight:
+                added[place] = max(0.0, sum(left * w for left, w in others) / weight)
+    return [max(_sum(added, parts), NOISE**2) for parts, _, _ in groups]
+
+
+def _sum(added: Sequence[float], parts: tuple[bool, ...]) -> float:
+    return sum(one for one, has in zip(added, parts, strict=True) if has)
+
+
+def _scatter(
+    one: _Shaken, inside: Sequence[Steadiness], cells: Sequence[Steadiness], evidence: Evidence
+) -> Finding:
+    alike = {cell.case.kind for cell in inside}
+    others = [cell for cell in cells if one.blame.part not in cell.case.touched]
+    peers = [cell for cell in others if cell.case.kind in alike]
+    name = inside[0].case.name if len(inside) == 1 else f"{len(inside)} cells that touch it"
+    found = (
+        f"{name} {'varies' if len(inside) == 1 else 'vary'} by {pooled(inside):.1%}; "
+        f"equal cells elsewhere by {pooled(peers):.1%}{one.blame.doubt}"
+    )
+    why = "something else uses or disturbs the part, so its figures are less certain"
+    clocks = [f"{tool}  # look for changing clocks" for tool in tools(evidence, "state")]
+    remedy = (*tools(evidence, "users"), BUSIEST, *clocks)
+    shaken = named(cell.case for cell in inside)
+    return Finding("scatter", "warn", one.blame.part, found, why, remedy, shaken)
+
+
+def _everywhere(
+    left: Sequence[Steadiness], cells: Sequence[Steadiness], evidence: Evidence
+) -> Iterator[Finding]:
+    """What varies alike wherever it is measured, or has nothing like it to compare with: a note for
+    each kind of figure."""
+    kinds: defaultdict[str, list[Steadiness]] = defaultdict(list)
+    for cell in left:
+        kinds[_kind(cell.case)].append(cell)
+    for kind, varying in kinds.items():
+        if len(varying) < 2:
+            continue
+        all_parts = frozenset[str]().union(*(_ends(c.case) for c in cells if _kind(c.case) == kind))
+        parts = frozenset[str]().union(*(_ends(cell.case) for cell in varying))
+        found = f"they vary by {pooled(varying):.1%} on {_listed(parts)}"
+        if len(all_parts) < 2:
+            why = "there is nothing of this kind to compare with, so no part is to blame"
+        elif evidence.inventory.host.hypervisor:
+            why = "no part varies more than its peers: others use the host of this virtual machine"
+        else:
+            why = "no part varies more than its peers: look for what else this machine does"
+        cells_of = named(cell.case for cell in varying)
+        yield Finding("scatter", "note", kind, found, why, (BUSIEST,), cells_of)
+
+
+def _kind(case: Case) -> str:
+    """What is measured, in words."""
+    what = "copies" if case.result.better == "higher" else "latencies"
+    devices = {end for end in _memories(case) if end.is_device}
+    if not devices:
+        return f"{what} within the host"
+    if len(devices) < len(_memories(case)):
+        over_pcie = any(part.startswith(("PCIe ", "link of ")) for part in case.touched)
+        return f"{what} over PCIe" if over_pcie else f"{what} between host and devices"
+    return f"{what} between devices" if len(devices) > 1 else f"{what} within devices"
+
+
+def _memories(case: Case) -> frozenset[Memory]:
+    transfers = case.cell.transfers[:1] if case.cell.report.is_first else case.cell.transfers
+    return frozenset(end.place for transfer in transfers for end in transfer.memories)
+
+
+def _ends(case: Case) -> frozenset[str]:
+    """The devices that a cell touches; of the host alone, its nodes or CPUs."""
+    ends = _memories(case)
+    return frozenset(map(str, {end for end in ends if end.is_device} or ends))
+
+
+_MOST_LISTED = 3
+
+
+def _listed(parts: frozenset[str]) -> str:
+    if len(parts) > _MOST_LISTED:
+        return f"{len(parts)} parts"
+    *first, last = sorted(parts)
+    return f"{', '.join(first)} and {last}" if first else last
