@@ -64,7 +64,16 @@ def verdict(lines):
             " not judged (no reference); findings: 2 fail SIMULATED",
         ),
         (
-            ("run", "--prefix", "host_to_device", *DGX, "--fault", "stall sim:1 for=0.05"),
+            (
+                "run",
+                "--prefix",
+                "host_to_device",
+                *DGX,
+                "--samples",
+                "12",
+                "--fault",
+                "stall sim:1 for=0.05",
+            ),
             0,
             "verdict:   warn stall  ",
             " 0 low, ",

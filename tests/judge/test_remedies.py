@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from doctor_kit import FULL, GOOD, PORT, ROOT, card, gpu, inventory, machine, measured, reading
 from doctor_kit import root as root_port
 from judge.test_doctor import PCI
+from judge.test_doctor_busy import BUSY, under
 from judge.test_doctor_devices import CARDS, nvlinks
 from judge.test_doctor_host import HOST
 from judge.test_doctor_kernel_log import line, xid
@@ -115,6 +116,7 @@ def of_runs():
         ]  # fmt: skip
         writes = result("device_to_device_memcpy_write_ce", copies)
         yield from found(steadiness.CHECKS, to_host(lambda d: 50e9), writes)
+    yield from diagnose(Evidence(machine(inventory()), None, (under(BUSY),)))
 
 
 def of_domains():

@@ -222,7 +222,7 @@ def test_differences_that_are_noise_are_shown_as_noise(visit):
     one = visit("several")
     rows = one.page.locator("#configurations tbody tr")
     assert rows.count() == 3
-    noise = rows.filter(has_text="pinned").locator(".t-dim")
+    noise = rows.filter(has_text="pinned").locator(".t-dim", has_text="≈")
     assert "≈ +0.0" in noise.inner_text()
     assert "-20%" in rows.filter(has_text="guest").locator(".t-bad").inner_text()
     tips = one.page.locator("#differences svg [data-tip]")
