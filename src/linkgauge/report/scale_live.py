@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from linkgauge.engine.interrupts import undisturbed
+from rich.console import Console
+
 from linkgauge.engine.runs import SCALE_FILE
-from linkgauge.judge.outcome import outcome_of
+from linkgauge.judge.outcome import Outcome
 from linkgauge.judge.scaling import scaling_of
-from linkgauge.judge.verdict import judge
-from linkgauge.model.errors import ResultsError
 from linkgauge.model.result import Run
 
 from .files import write_document, write_run
@@ -19,26 +18,12 @@ from .live import LiveReport, summary_lines
 class LiveScaling(LiveReport):
     """Ends with the scaling instead of the results one by one."""
 
-    def conclude(self, run: Run, folder: Path | None) -> int:
-        """Judges the run, keeps it and shows how it scales. Returns the exit code."""
-        self._bar.close()
-        with undisturbed():
-            run, problem, kept = judge(run), None, None
-            scaling = scaling_of(run)
-            try:
-                if folder is not None:
-                    kept = write_run(folder, run)
-                    write_document(folder / SCALE_FILE, scaling)
-            except ResultsError as error:
-                problem = error
-            form, outcome = self._display.format, outcome_of(run)
-            console = self._errors if form.is_document else self._console
-            form.write("scaling", scaling)
-            for line in summary_lines(run, outcome, self._display, kept and kept.parent):
-                console.print(line)
-            if problem is not None:
-                raise problem
-            if kept is not None:
-                console.print(f"results: {kept}")
-                self._remember(run, kept.parent)
-        return outcome.code
+    def _write(self, folder: Path, run: Run) -> Path:
+        kept = write_run(folder, run)
+        write_document(folder / SCALE_FILE, scaling_of(run))
+        return kept
+
+    def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
+        self._display.format.write("scaling", scaling_of(run))
+        for line in summary_lines(run, outcome, self._display, kept):
+            console.print(line)
