@@ -1,6 +1,8 @@
 """Options are declared once: a command names its parameters, and groups stand for several."""
 
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 import typer
@@ -103,3 +105,15 @@ def test_a_time_with_a_unit_is_one_on_the_command_line():
     assert refused.stderr == (
         "linkgauge: --max-time '5x' is not understood: write 30s, 10m, 8h or 1h30m\n"
     )
+
+
+def test_the_page_of_all_commands_says_which_have_json_and_csv():
+    page = (Path(__file__).parents[2] / "docs/commands.md").read_text()
+    said = page[page.index("The commands\n") : page.index("Exit codes are the same")]
+    first, rest = said.split("have `--json` alone")
+    alone, (_, *neither) = (re.findall("`([a-z]+)`", part) for part in (first, rest))
+    has = {name: set(options_of(expanded(named(name)[0]))) for name in COMMANDS}
+    assert set(alone) == {name for name, its in has.items() if its & {"json", "csv"} == {"json"}}
+    own = {name for name, its in has.items() if not {"json", "csv", "as_json"} & its}
+    assert set(neither) == own
+    assert "as_json" in has["watch"]

@@ -144,3 +144,23 @@ def test_the_folder_of_a_comparison_of_settings_is_named_with_what_reads_it(tmp_
         done = called(*command, folder)
         assert done.returncode == 2, command
         assert f"{folder} compares settings: linkgauge show {folder} reads it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "host_to_device_memcpy_ce", "--samples", "1"),
+        ("copy", "host:0 -> sim:0", "--samples", "1"),
+        ("latency", "latency_copy_pingpong", "--iterations", "1"),
+        ("traffic", "--samples", "1"),
+        ("scale", "all_reduce", "--gpus", "1,2", "--size", "1M", "--samples", "1"),
+    ],
+)
+def test_each_command_that_keeps_a_run_writes_its_report(command, tmp_path, monkeypatch):
+    monkeypatch.delenv("LINKGAUGE_NO_REPORT", raising=False)
+    given = (*command, "--machine", "riscv-2gpu", "--out")
+    done = called(*given, tmp_path / "with")
+    assert len([*(tmp_path / "with").rglob("report.html")]) == 1, done.stderr
+    called(*given, tmp_path / "without", "--no-report")
+    assert len([*(tmp_path / "without").rglob("run.json")]) == 1
+    assert not [*(tmp_path / "without").rglob("report.html")]

@@ -89,6 +89,7 @@ def ai(
     label: str = "ai",
     trace: Path | None = None,
     out: Path = Path("results"),
+    no_report: bool = False,
     wait: bool = False,
     profiling: Profiling,
     form: RunFormat,
@@ -123,7 +124,7 @@ def ai(
         label=label, out=out, wait=wait, profile="standard", devices=tuple(device or ()),
         workloads=choice,
     )  # fmt: skip
-    return carry_out(request, Display(form, matrix=True))
+    return carry_out(request, Display(form, matrix=True, page=not no_report))
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:

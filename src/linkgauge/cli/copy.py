@@ -26,6 +26,7 @@ def copy(
     host_kernel: str | None = None,
     label: str = "copy",
     out: Path | None = None,
+    no_report: bool = False,
     simulated: Simulated,
     list_faults: bool = False,
     utilization: bool = False,
@@ -55,4 +56,7 @@ def copy(
         context, Written(transfers), settings,
         label=label, out=out, wait=wait, profile=None if size else profile,
     )  # fmt: skip
-    return carry_out(request, Display(form, utilization, verdict=not no_verdict, matrix=True))
+    return carry_out(
+        request,
+        Display(form, utilization, verdict=not no_verdict, matrix=True, page=not no_report),
+    )

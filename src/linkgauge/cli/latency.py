@@ -42,6 +42,7 @@ def latency(
     no_verify: bool = False,
     label: str = "latency",
     out: Path = Path("results"),
+    no_report: bool = False,
     simulated: Simulated,
     list_faults: bool = False,
     utilization: bool = False,
@@ -83,7 +84,9 @@ def latency(
         label=label, out=out, wait=wait, profile=None if size else "standard",
         backends=tuple(backend or ()), devices=tuple(device or ()),
     )  # fmt: skip
-    return carry_out(request, Display(form, utilization, verdict=False, matrix=True))
+    return carry_out(
+        request, Display(form, utilization, verdict=False, matrix=True, page=not no_report)
+    )
 
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ def scale(
     sampling: Sampling,
     label: str = "scale",
     out: Path = Path("results"),
+    no_report: bool = False,
     simulated: Simulated,
     list_faults: bool = False,
     wait: bool = False,
@@ -74,6 +75,7 @@ def scale(
     from linkgauge.model.errors import InputError
     from linkgauge.model.names import hint
     from linkgauge.model.settings import EngineSettings
+    from linkgauge.report.live import Display
 
     from . import requests
     from .options_record import request_of
@@ -93,7 +95,7 @@ def scale(
         label=label, out=out, wait=wait, profile=None if size else "standard",
         backends=tuple(backend or ()), devices=tuple(device or ()),
     )  # fmt: skip
-    return carry_out(request, form)
+    return carry_out(request, Display(form, page=not no_report))
 
 
 def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:

@@ -15,14 +15,13 @@ from linkgauge.history.keeping import remember
 from linkgauge.judge.scaling import pairs_in_doubt, scaling_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.result import Run
-from linkgauge.report.formats import Format
 from linkgauge.report.live import Display
 from linkgauge.report.scale_live import LiveScaling
 
 
-def carry_out(request: RunRequest, form: Format) -> int:
+def carry_out(request: RunRequest, display: Display) -> int:
     """Returns the exit code."""
-    with opened(request) as session, LiveScaling(Display(form), remember) as report:
+    with opened(request) as session, LiveScaling(display, remember) as report:
         plan = session.plan(report)
         try:
             run = session.measure(plan, report, report.doubts)

@@ -66,6 +66,7 @@ def traffic(
     untuned: bool = False,
     label: str = "traffic",
     out: Path | None = None,
+    no_report: bool = False,
     simulated: Simulated,
     utilization: bool = False,
     wait: bool = False,
@@ -113,7 +114,10 @@ def traffic(
         backends=(backend,) if backend else (), devices=tuple(device or ()),
     )  # fmt: skip
     judged = partial(objection, least_device=min_device * 1e9, least_host=min_host * 1e9)
-    return carry_out(request, Display(form, utilization, objection=judged, verdict=not no_verdict))
+    display = Display(
+        form, utilization, objection=judged, verdict=not no_verdict, page=not no_report
+    )
+    return carry_out(request, display)
 
 
 def _check_duration(duration: float | None, sampling: Sampling) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 from msgspec.structs import replace
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from linkgauge.backends.protocol import Tried
@@ -131,17 +131,12 @@ class LiveReport(Observer):
             drawer = held.enter_context(_drawer()) if self._display.page and folder else None
             run, problem, kept = self._display.judged(run), None, None
             try:
-                kept = None if folder is None else write_run(folder, run)
+                kept = None if folder is None else self._write(folder, run)
             except ResultsError as error:
                 problem = error
-            form = self._display.format
-            console = self._errors if form.is_document else self._console
-            outcome = outcome_of(run, verdict=self._display.verdict)
-            shown_lines = summary_lines if form.is_document else run_lines
-            for line in shown_lines(run, outcome, self._display, kept and kept.parent):
-                console.print(line)
-            if form.is_document:
-                form.write("run", run)
+            outcome = self._outcome(run)
+            console = self._errors if self._display.format.is_document else self._console
+            self._show(run, outcome, console, kept and kept.parent)
             if problem is not None:
                 raise problem
             if kept is not None:
@@ -150,6 +145,21 @@ class LiveReport(Observer):
                 console.print(results_line(kept))
                 self._remember(run, kept.parent)
         return outcome.code
+
+    def _outcome(self, run: Run) -> Outcome:
+        return outcome_of(run, verdict=self._display.verdict)
+
+    def _write(self, folder: Path, run: Run) -> Path:
+        """Keeps the run; returns the path of its run.json. Raises ResultsError."""
+        return write_run(folder, run)
+
+    def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
+        form = self._display.format
+        shown_lines = summary_lines if form.is_document else run_lines
+        for line in shown_lines(run, outcome, self._display, kept):
+            console.print(line)
+        if form.is_document:
+            form.write("run", run)
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
         """Beside the results; a run that cannot have one is none the worse."""
