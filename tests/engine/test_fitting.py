@@ -69,7 +69,7 @@ def journal(tmp_path):
 )
 def test_a_record_that_does_not_fit_the_plan_is_named_with_its_file(journal, record, said):
     path = journal(Measured(0, WHOLE), record, Closed("later"))
-    with pytest.raises(InputError, match=f"{path} .*line 3 of the journal does not fit: .*{said}"):
+    with pytest.raises(InputError, match=f"{path}.*line 3 of the journal does not fit: .*{said}"):
         read_run(path)
     for words in (("show", path.parent), ("run", "--resume", path.parent)):
         done = called(*words)
