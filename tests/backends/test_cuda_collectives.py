@@ -167,7 +167,7 @@ def test_without_nccl_there_is_a_remedy():
     opened, _ = emulated(1)
     refused = opened.refusal(parse_transfer("cuda:0 -> cuda:0 by ccl"))
     assert isinstance(refused, Unsupported)
-    assert "pip install '.[nccl13]'" in str(refused)
+    assert "pip install 'linkgauge[nccl13]'" in str(refused)
 
 
 def test_graphs_are_launched_once_for_each_device(backend, library):

@@ -270,7 +270,7 @@ class TestLibrary:
         backend, bindings = emulated()
         bindings.answers["cuDriverGetVersion"] = [version]
         monkeypatch.setattr(cublas, "_paths", lambda majors: iter(()))
-        with pytest.raises(Unsupported, match=rf"pip install '\.\[{extra}\]'"):
+        with pytest.raises(Unsupported, match=rf"pip install 'linkgauge\[{extra}\]'"):
             product((backend, bindings), "matmul-fp32")
 
     def test_a_driver_is_offered_no_newer_library(self, monkeypatch):

@@ -125,7 +125,9 @@ def test_without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     with pytest.raises(Unsupported) as caught:
         open_backend("opencl")
-    assert str(caught.value) == "pyopencl is not installed: pip install '.[opencl]'"
+    assert str(caught.value) == (
+        f"pyopencl is not installed: {sys.executable} -m pip install 'linkgauge[opencl]'"
+    )
 
 
 def test_without_a_runtime() -> None:

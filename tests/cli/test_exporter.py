@@ -132,8 +132,8 @@ def test_names_the_extra_where_it_is_missing(monkeypatch):
     done = called("exporter", *MACHINE)
     assert done.returncode == 2
     assert done.stderr == (
-        "linkgauge: prometheus_client is not installed: pip install 'linkgauge[exporter]' (or "
-        "prometheus_client alone)\n"
+        f"linkgauge: prometheus_client is not installed: {sys.executable} -m pip install "
+        "'linkgauge[exporter]' (or prometheus_client alone)\n"
     )
 
 

@@ -85,7 +85,8 @@ def test_without_the_package_one_note_says_how_to_get_ranges(tmp_path, here):
     )
     done = linkgauge(*HOST, "--nsys", "--out", tmp_path / "out", **here)
     notes = [line for line in done.stderr.splitlines() if "nvtx" in line]
-    assert notes == ["note: nsys sees no ranges of cells without NVIDIA's nvtx: pip install nvtx"]
+    remedy = f"{sys.executable} -m pip install nvtx"
+    assert notes == [f"note: nsys sees no ranges of cells without NVIDIA's nvtx: {remedy}"]
 
 
 @pytest.mark.parametrize("document", ["--json", "--csv"])

@@ -91,7 +91,7 @@ class TestUcx:
 def test_without_ucx_it_is_said_how_to_get_it(pair, monkeypatch):
     monkeypatch.setattr(net, "library", lambda: ucx_missing())
     refused = pair.members[0].refusal(parse_transfer("host:0@0 -> host:0@1 by nic:0.rdma"))
-    assert "pip install '.[ucx]'" in str(refused)
+    assert "pip install 'linkgauge[ucx]'" in str(refused)
 
 
 @needs_ucx

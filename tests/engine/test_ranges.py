@@ -146,7 +146,7 @@ class TestAdvice:
         monkeypatch.setattr(ranges, "find_spec", lambda name: None)
 
     def test_says_how_to_get_ranges(self, no_nvtx):
-        assert "without NVIDIA's nvtx: pip install nvtx" in advice(UNDER_NSYS)
+        assert f"without NVIDIA's nvtx: {sys.executable} -m pip install nvtx" in advice(UNDER_NSYS)
 
     def test_is_none_without_a_profiler(self, no_nvtx):
         assert advice(PLAIN) is None

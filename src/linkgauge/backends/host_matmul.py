@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from linkgauge.model.errors import Unsupported
+from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.matmul import (
     BLOCK,
     PRODUCTS,
@@ -99,4 +99,5 @@ def _libraries() -> tuple[Any, Any]:
         pools = import_module("threadpoolctl")
         return import_module("numpy"), pools.ThreadpoolController()
     except ImportError as error:
-        raise Unsupported(f"{error.name} is not installed: pip install '.[blas]'") from error
+        remedy = pip_install("linkgauge[blas]")
+        raise Unsupported(f"{error.name} is not installed: {remedy}") from error

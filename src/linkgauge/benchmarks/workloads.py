@@ -13,6 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from linkgauge.model.ai_models import ModelName, NumberKind
+from linkgauge.model.errors import pip_install
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NULL, host
 from linkgauge.model.notation import parse_memory
@@ -24,7 +25,7 @@ from .gpu import OnDevices
 from .table import DeviceSet, Sweep
 
 BACKEND = "torch"
-NO_TORCH = "needs torch: pip install 'linkgauge[ai]'"
+NO_TORCH = f"needs torch: {pip_install('linkgauge[ai]')}"
 PIECES = 16
 """Pieces of input of a pipeline."""
 BALANCES = (50, 100, 200)

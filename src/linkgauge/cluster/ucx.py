@@ -20,7 +20,7 @@ from typing import Any, cast
 import msgspec
 
 from linkgauge.backends.iterations import address_of
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.errors import BackendError, Unsupported, pip_install
 
 _API = (1, 12)
 _TAG, _RMA = 1 << 0, 1 << 1
@@ -28,7 +28,7 @@ _ADDRESS, _LENGTH, _MEMORY_TYPE = 1 << 0, 1 << 1, 1 << 4
 """Fields of ucp_mem_map_params_t."""
 _MEMORY_TYPES = {"host": 0, "cuda": 1}
 """ucs_memory_type_t, by the space of a memory."""
-MISSING = "no UCX here (libucp.so.0): pip install '.[ucx]'"
+MISSING = f"no UCX here (libucp.so.0): {pip_install('linkgauge[ucx]')}"
 _OF_SYSTEM = "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY"
 """The wheel's own variable, which has the system's library used in place of it."""
 NO_RDMA = f"the wheel's UCX has no RDMA: {_OF_SYSTEM}=true uses the system's (Debian: libucx0)"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from linkgauge.model.errors import BackendError, InputError
+from linkgauge.model.errors import BackendError, InputError, pip_install
 
 from .launch import Launch
 
@@ -29,7 +29,8 @@ def world(launch: Launch) -> Any:
     except (ImportError, RuntimeError) as error:
         said = str(error).splitlines()[0]
         raise InputError(
-            f"no MPI for Python ({said}): pip install '.[mpi]', and a site's MPI or mpich"
+            f"no MPI for Python ({said}): {pip_install('linkgauge[mpi]')}, and a site's MPI or "
+            "mpich"
         ) from error
     _call(MPI, "MPI_Init_thread", None, None, MPI.THREAD_FUNNELED, ctypes.byref(ctypes.c_int()))
     comm = MPI.COMM_WORLD

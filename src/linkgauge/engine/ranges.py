@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 
+from linkgauge.model.errors import pip_install
 from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size
@@ -32,7 +33,8 @@ def advice(settings: Settings) -> str | None:
     profiler = profiled_by(settings)
     if profiler is None or find_spec("nvtx") is not None:
         return None
-    return f"note: {profiler} sees no ranges of cells without NVIDIA's nvtx: pip install nvtx"
+    remedy = pip_install("nvtx")
+    return f"note: {profiler} sees no ranges of cells without NVIDIA's nvtx: {remedy}"
 
 
 def range_name(cell: PlannedCell, size: int, benchmark: str) -> str:

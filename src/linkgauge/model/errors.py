@@ -7,6 +7,8 @@ results, 4 nothing was measured).
 from __future__ import annotations
 
 import errno
+import shlex
+import sys
 from typing import Literal, get_args
 
 from .printable import printable
@@ -51,13 +53,18 @@ class InputError(LinkgaugeError):
     exit_code = 2
 
 
+def pip_install(requirement: str) -> str:
+    """The command that installs a package, or an extra (`linkgauge[pack]`), for the Python that
+    runs: the pip on the user's PATH is often another's."""
+    return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(requirement)}"
+
+
 class MissingPackage(InputError, ImportError):
     """A package that linkgauge does without is needed here, and is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(
-            f"{package} is not installed: pip install 'linkgauge[{extra}]' (or {package} alone)"
-        )
+        remedy = pip_install(f"linkgauge[{extra}]")
+        super().__init__(f"{package} is not installed: {remedy} (or {package} alone)")
         self.package = package
         self.extra = extra
 

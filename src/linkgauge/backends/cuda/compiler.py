@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from linkgauge.backends.cache import cache_folder, write_whole
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.errors import BackendError, Unsupported, pip_install
 
 _DIGEST = hashlib.sha256().digest_size
 _KERNELS = files("linkgauge.kernels")
@@ -53,7 +53,7 @@ class Compiler:
         if not older:
             raise Unsupported(
                 f"NVRTC {self._version} dropped compute capability "
-                f"{capability // 10}.{capability % 10}: pip install '.[cuda12]'"
+                f"{capability // 10}.{capability % 10}: {pip_install('linkgauge[cuda12]')}"
             )
         return f"--gpu-architecture=compute_{older[-1]}"
 
@@ -105,7 +105,8 @@ def _open_nvrtc() -> Any:
     except (ImportError, RuntimeError) as error:
         first = str(error).partition("\n")[0]
         raise Unsupported(
-            f"NVRTC is missing ({first}): pip install '.[cuda13]', or cuda12 for drivers of CUDA 12"
+            f"NVRTC is missing ({first}): {pip_install('linkgauge[cuda13]')}, or cuda12 for "
+            "drivers of CUDA 12"
         ) from error
     return nvrtc
 

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.errors import AllocationError, BackendError, Unsupported, pip_install
 
 from .device import CudaDevice
 from .driver import Driver
@@ -33,7 +33,6 @@ _FOLDERS = (
 )
 """Folders of the wheels of CUDA 13 and of earlier ones, in site-packages."""
 _TOOLKITS = ("/usr/local/cuda-{major}/lib64", "/usr/local/cuda/lib64")
-_REMEDY = "pip install '.[cublas{major}]' (about 0.5 GB), or use torch's or the CUDA toolkit's"
 
 # cublas_api.h and library_types.h.
 _SUCCESS, _ALLOC_FAILED, _ARCH_MISMATCH, _NOT_SUPPORTED = 0, 3, 8, 15
@@ -143,7 +142,8 @@ def open_cublas(driver: Driver) -> CuBlas:
         except (OSError, AttributeError) as error:
             failures.append(str(error))
     why = f": {failures[-1]}" if failures else ""
-    remedy = _REMEDY.format(major=13 if newest >= MAJORS[0] else 12)
+    own = pip_install(f"linkgauge[cublas{13 if newest >= MAJORS[0] else 12}]")
+    remedy = f"{own} (about 0.5 GB), or use torch's or the CUDA toolkit's"
     raise Unsupported(f"no cuBLAS for CUDA {driver.version()}{why}: {remedy}")
 
 

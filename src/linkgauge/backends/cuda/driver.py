@@ -13,6 +13,7 @@ from linkgauge.model.errors import (
     DeviceLost,
     TookTooLong,
     Unsupported,
+    pip_install,
 )
 
 LIBRARY = "libcuda.so.1"
@@ -94,9 +95,8 @@ def open_driver() -> Driver:
     try:
         bindings = import_module("cuda.bindings.driver")
     except ImportError:
-        raise Unsupported(
-            f"cuda-bindings is not installed: pip install '.[{_extra(library)}]'"
-        ) from None
+        remedy = pip_install(f"linkgauge[{_extra(library)}]")
+        raise Unsupported(f"cuda-bindings is not installed: {remedy}") from None
     driver = Driver(bindings)
     try:
         (status,) = bindings.cuInit(0)

@@ -13,11 +13,11 @@ from typing import Any
 from linkgauge.backends.iterations import address_of
 from linkgauge.backends.number_bytes import encode
 from linkgauge.model.collective import NumberType, Reduction
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.errors import BackendError, Unsupported, pip_install
 
 from .device import CudaDevice
 
-_REMEDY = "pip install '.[nccl13]' ('.[nccl12]' for drivers of CUDA 12)"
+_REMEDY = f"{pip_install('linkgauge[nccl13]')} (nccl12 for drivers of CUDA 12)"
 _SUCCESS, _INVALID_ARGUMENT = 0, 4
 _REDUCTIONS: dict[Reduction, int] = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
 _HOST_IMMEDIATE = 1

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.model.errors import DeviceLost, LinkgaugeError, Unsupported
+from linkgauge.model.errors import DeviceLost, LinkgaugeError, Unsupported, pip_install
 from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
 from linkgauge.model.pcie import SPEEDS
 
@@ -48,8 +48,8 @@ def open_library() -> Any:
         library = import_module("pynvml")
     except ImportError:
         raise Unsupported(
-            "nvidia-ml-py, which reads links, clocks and errors, is not installed: pip install "
-            "nvidia-ml-py"
+            "nvidia-ml-py, which reads links, clocks and errors, is not installed: "
+            f"{pip_install('nvidia-ml-py')}"
         ) from None
     try:
         library.nvmlInit()

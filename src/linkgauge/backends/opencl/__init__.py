@@ -26,7 +26,7 @@ from linkgauge.backends.rules import (
     lacking,
 )
 from linkgauge.model.arrays import ARRAYS
-from linkgauge.model.errors import Unsupported
+from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
@@ -49,7 +49,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
     except ImportError as error:
         missing = isinstance(error, ModuleNotFoundError) and error.name == "pyopencl"
         why = "pyopencl is not installed" if missing else f"pyopencl does not load ({error})"
-        raise Unsupported(f"{why}: pip install '.[opencl]'") from error
+        raise Unsupported(f"{why}: {pip_install('linkgauge[opencl]')}") from error
     from .runtime import discover
 
     return OpenCL(discover(), host.nodes, engines.pieces)

@@ -17,7 +17,13 @@ import pyopencl as cl
 
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT
-from linkgauge.model.errors import AllocationError, BackendError, DeviceLost, Unsupported
+from linkgauge.model.errors import (
+    AllocationError,
+    BackendError,
+    DeviceLost,
+    Unsupported,
+    pip_install,
+)
 from linkgauge.model.machine import Device
 from linkgauge.model.settings import Pieces
 
@@ -226,7 +232,7 @@ def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
     if not platforms:
         raise Unsupported(
             "no OpenCL runtime is installed: install the device's driver, or PoCL for the CPU "
-            "(pip install '.[opencl]')"
+            f"({pip_install('linkgauge[opencl]')})"
         )
     units: list[OpenCLDevice] = []
     complaints: list[str] = []

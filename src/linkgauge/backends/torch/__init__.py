@@ -26,7 +26,7 @@ from linkgauge.backends.rules import check_alone, check_own_arrays, check_work, 
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.backends.workloads import Workloads
 from linkgauge.model.arrays import ARRAYS
-from linkgauge.model.errors import Unsupported
+from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.matmul import PRODUCTS
@@ -44,7 +44,7 @@ from .matmul import ProductGroup, ProductWork
 from .runtime import TorchDevice, discover
 from .work import CopyWork, Threaded, Work, streams_of
 
-REMEDY = "pip install 'linkgauge[ai]'"
+REMEDY = pip_install("linkgauge[ai]")
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:

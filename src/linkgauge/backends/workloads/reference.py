@@ -7,7 +7,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
-from linkgauge.model.errors import Unsupported
+from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.workload import Demands, Stage, Workload
 
 from .decoder import EPSILON, Decoder
@@ -22,7 +22,8 @@ def model_of(decoder: Decoder) -> Any:
     try:
         transformers = import_module("transformers")
     except ImportError as error:
-        raise Unsupported("transformers is not installed: pip install 'linkgauge[ai]'") from error
+        remedy = pip_install("linkgauge[ai]")
+        raise Unsupported(f"transformers is not installed: {remedy}") from error
     shape, torch = decoder.shape, decoder.site.torch
     configuration = transformers.LlamaConfig(
         vocab_size=shape.vocabulary,
