@@ -99,9 +99,7 @@ def test_the_library_is_named(group):
 @pytest.mark.parametrize("missing", ["numpy", "threadpoolctl"])
 def test_without_the_library_it_is_skipped_with_the_remedy(missing, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(
-        Unsupported, match=r"not installed: .* -m pip install 'linkgauge\[blas\]'"
-    ):
+    with pytest.raises(Unsupported, match=r"not installed: .* -m pip install 'linkgauge\[blas\]'"):
         ProductGroup("matmul-fp32", [1], size_of(8), 1)
 
 

@@ -212,6 +212,20 @@ def test_gb200_nvl72_joins_nodes_of_a_tray_only():
     assert "no link leads from host:0 to host:2" in backend.refusal(far)
 
 
+def test_a_rack_is_not_planned_beyond_what_its_systems_join():
+    """A tray's CPUs reach the memory of their own tray: nothing else is planned, nor skipped."""
+    backend = machine("gb200-nvl72")
+    nodes = backend.host().nodes
+    assert [node.system for node in nodes] == [index // 2 * 2 for index in range(36)]
+    fabric = DeviceSet("sim", nodes, backend.devices()[:2], profile="quick")
+    for name in ("host_to_host_memcpy_copy_cpu", "memory_stream_copy", "memory_latency",
+                 "memory_latency_nodes", "memory_stream_nodes", "core_to_core_latency"):  # fmt: skip
+        cells = CATALOG[name].lay_out(fabric).cells
+        assert cells
+        refused = [backend.refusal(each) for cell in cells for each in cell.transfers]
+        assert not any(refused), name
+
+
 def test_vm_degraded_stays_below_4_gigabytes_a_second_and_its_own_memory_does_not():
     backend = machine("vm-degraded")
     for text in ("host:0 -> sim:0 by sim:0.ce", "sim:0 -> host:0 by sim:0.ce"):

@@ -64,15 +64,19 @@ def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
 def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
     """The nodes of the thread and of the memory: all pairs, or of many nodes each alone and the
     first with all others."""
-    threads = fabric.with_cpus
-    for of_thread, of_memory in product(threads, fabric.nodes):
-        chosen = of_thread in (of_memory, threads[0])
+    first = fabric.with_cpus[:1]
+    for of_thread, of_memory in _reached(fabric):
+        chosen = of_thread in (of_memory, *first)
         if chosen or fabric.full or len(fabric.nodes) <= FEW_NODES:
             yield of_thread, of_memory
 
 
+def _reached(fabric: DeviceSet) -> list[tuple[Node, Node]]:
+    return [pair for pair in fabric.reachable if pair[0].cpus]
+
+
 def _pairs_left_out(fabric: DeviceSet) -> str:
-    measured, there = len(list(node_pairs(fabric))), len(fabric.with_cpus) * len(fabric.nodes)
+    measured, there = len(list(node_pairs(fabric))), len(_reached(fabric))
     return "" if measured == there else f", {measured} of {there} pairs of nodes"
 
 
@@ -101,7 +105,7 @@ def beyond_caches(fabric: DeviceSet) -> int:
 
 
 def _between_nodes(fabric: DeviceSet) -> Iterator[Cell]:
-    for of_thread, of_memory in product(fabric.with_cpus, fabric.nodes):
+    for of_thread, of_memory in _reached(fabric):
         transfer = chase(of_thread, host(of_memory.index))
         place = str(of_thread.index), str(of_memory.index)
         yield Cell(*place, (transfer,), Report.LATENCY, operation="chase")
@@ -144,9 +148,11 @@ def _loaded_left_out(fabric: DeviceSet) -> str:
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
     """All CPUs; of too many, one of each core, evenly thinned out as far as needed. The quick
-    profile takes one of each core anyway, unless there is only one core."""
-    cpus = tuple(cpu for node in fabric.nodes for cpu in node.cpus)
-    cores = tuple(cpu for node in fabric.nodes for cpu in node.cores or node.cpus)
+    profile takes one of each core anyway, unless there is only one core. Of several systems, whose
+    CPUs share no memory, those of the first."""
+    nodes = [node for node in fabric.nodes if node.system == fabric.nodes[0].system]
+    cpus = tuple(cpu for node in nodes for cpu in node.cpus)
+    cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)
     most = MOST_OF_ALL if fabric.full else BRIEF_CPUS if fabric.brief else MOST_CPUS
     thinned = len(cores) > 1 and not fabric.full and (fabric.brief or len(cpus) > most)
     among = cores if thinned else cpus

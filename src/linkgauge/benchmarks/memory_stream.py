@@ -9,7 +9,6 @@ all of its threads, each node's in their own memory. Where configurations are co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import product
 
 from linkgauge.model.arrays import ARRAYS, HOST_MODES, ArrayKind, HostMode
 from linkgauge.model.machine import Node
@@ -70,7 +69,7 @@ def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator
 
 def _pairs(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
     """All threads of each node with the memory of each."""
-    for threads_of, memory_of in product(fabric.nodes, repeat=2):
+    for threads_of, memory_of in fabric.reachable:
         row, column = str(threads_of.index), f"host:{memory_of.index}"
         yield _cell(kind, mode, row, column, _work(kind, threads_of, memory_of))
 
@@ -80,9 +79,9 @@ def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
     if len(fabric.nodes) < 2:
         return
     yield from _pairs("triad", "stream", fabric)
-    nodes = fabric.with_cpus
-    if len(nodes) > 1:
-        for memory_of in fabric.nodes:
+    for memory_of in fabric.nodes:
+        nodes = [node for node, other in fabric.reachable if node.cpus and other == memory_of]
+        if len(nodes) > 1:
             work = (_work("triad", node, memory_of) for node in nodes)
             yield _cell("triad", "stream", "all", f"host:{memory_of.index}", *work)
 

@@ -80,6 +80,12 @@ class DeviceSet(msgspec.Struct, frozen=True):
         """The nodes with CPUs that this process may use."""
         return tuple(node for node in self.nodes if node.cpus)
 
+    @property
+    def reachable(self) -> tuple[tuple[Node, Node], ...]:
+        """All pairs of nodes whose CPUs can reach the memory of the other."""
+        pairs = product(self.nodes, repeat=2)
+        return tuple((one, other) for one, other in pairs if one.system == other.system)
+
 
 Profile = Literal["quick", "standard", "full", "vm"]
 EVERY_PROFILE: tuple[Profile, ...] = get_args(Profile)
@@ -164,8 +170,8 @@ class Row(msgspec.Struct, frozen=True):
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
-            nodes = [host(node.index) for node in fabric.nodes]
-            return self._benchmark("host", tuple(self._pair_cells(nodes, diagonal=True)))
+            pairs = ((host(row.index), host(column.index)) for row, column in fabric.reachable)
+            return self._benchmark("host", tuple(self._pair_cell(*pair) for pair in pairs))
         least = 2 if self.between_devices and not self.diagonal else 1
         if len(fabric.devices) < least:
             reason = f"needs two devices, {fabric.backend} has {len(fabric.devices)} selected"

@@ -147,7 +147,7 @@ class SimBackend:
         )
 
     def host(self) -> Host:
-        return inventory.host(self._description, self._hardware.nodes)
+        return inventory.host(self._description, self._hardware.nodes, self._topology.systems)
 
     def look(self) -> Inventory:
         """Everything that can be read of the machine in its state after the cells so far."""

@@ -6,7 +6,7 @@ of those that are no virtual machine have the governor that is described; all we
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from linkgauge.machine.dimms import TABLE
 from linkgauge.machine.environment import GROUPS
@@ -25,8 +25,8 @@ _TICKS = 10**6
 """Ticks of each CPU since boot."""
 
 
-def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
-    """The host's names and sizes."""
+def host(description: Description, nodes: Sequence[NodeUnit], systems: Mapping[int, int]) -> Host:
+    """The host's names and sizes; `systems` says which system each node is of."""
     about, total = description.host, sum(node.group.memory for node in nodes)
     return Host(
         hostname=about.hostname,
@@ -44,6 +44,7 @@ def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
                 _cache(node),
                 cores=_first(about, node),
                 kind=node.group.kind,
+                system=systems[node.index],
             )
             for node in nodes
             for size in (int(node.group.memory),)

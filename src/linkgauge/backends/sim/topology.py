@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, cached_property
 
 import msgspec
 
@@ -45,6 +45,16 @@ class Topology:
         """The node that sysfs names for a device: the one in its description, else the nearest."""
         said = device.group.numa_node
         return self.nearest_node(device.name) if said is None else said
+
+    @cached_property
+    def systems(self) -> dict[int, int]:
+        """The system of each host node, named by its first one: of nodes that links join."""
+        found: dict[int, int] = {}
+        for node in self._nodes:
+            joined = (other.index for other in self._nodes
+                      if self.route(node.name, other.name) is not None)  # fmt: skip
+            found[node.index] = min(joined)
+        return found
 
     def _route(self, source: str, target: str) -> Route | None:
         """None if there is no path. A route from a place to itself crosses nothing."""
