@@ -193,10 +193,10 @@ def test_a_target_that_the_machine_does_not_have_is_told_with_those_it_has():
     names = ["sim:0", "host:0", "sim:0-host:0"]
     check_targets([Slow("*"), Slow("sim:0"), Slow("sim:0-host:0")], names)
     with pytest.raises(
-        InputError, match=r"no sim:9: targets are sim:0, host:0, sim:0-host:0 and \*"
+        InputError, match=r"no sim:9: targets are sim:0, sim:0-host:0, host:0 and \*"
     ):
         check_targets([parse_fault("slow sim:9")], names)
-    with pytest.raises(InputError, match="sim:39, … and"):
+    with pytest.raises(InputError, match=r"targets are (sim:\d+, ){6}994 more and \*"):
         check_targets([parse_fault("slow nowhere")], [f"sim:{n}" for n in range(1000)])
 
 

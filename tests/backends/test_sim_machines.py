@@ -218,8 +218,10 @@ def test_a_rack_is_not_planned_beyond_what_its_systems_join():
     nodes = backend.host().nodes
     assert [node.system for node in nodes] == [index // 2 * 2 for index in range(36)]
     fabric = DeviceSet("sim", nodes, backend.devices()[:2], profile="quick")
-    for name in ("host_to_host_memcpy_copy_cpu", "memory_stream_copy", "memory_latency",
-                 "memory_latency_nodes", "memory_stream_nodes", "core_to_core_latency"):  # fmt: skip
+    for name in (
+        "host_to_host_memcpy_copy_cpu", "memory_stream_copy", "memory_stream_nodes",
+        "memory_latency", "memory_latency_nodes", "core_to_core_latency",
+    ):  # fmt: skip
         cells = CATALOG[name].lay_out(fabric).cells
         assert cells
         refused = [backend.refusal(each) for cell in cells for each in cell.transfers]

@@ -13,6 +13,8 @@ from .options import OPTIONS, Option, complete_machine, own
 CONTEXT = {"allow_interspersed_args": False}
 """Everything after the tool's name belongs to the tool, also -h."""
 
+_OWN = ("--backend", "--machine", "--fault", "--wait")
+
 
 def complete_tool(incomplete: str) -> list[str]:
     from linkgauge.compat import TOOLS
@@ -74,8 +76,13 @@ def as_tool(
     simulation = simulation_of(machine, fault)
     choose_backends((backend,) if backend else (), simulation)
     try:
-        return speak(tool)(arguments or (), Where(backend or None, simulation, wait))
+        code = speak(tool)(arguments or (), Where(backend or None, simulation, wait))
     except LinkgaugeError as error:
         sys.stdout.flush()
         print(f"{tool}: {error}", file=sys.stderr)
-        return error.exit_code
+        code = error.exit_code
+    misplaced = [one for one in arguments or () if one.partition("=")[0] in _OWN]
+    if code and misplaced:
+        right = f"linkgauge as {misplaced[0]} … {tool}"
+        print(f"linkgauge: {misplaced[0]} goes before the tool: {right}", file=sys.stderr)
+    return code

@@ -105,7 +105,7 @@ def main() -> None:
         code = app(standalone_mode=False, prog_name="linkgauge")
         sys.stdout.flush()
     except typer.TyperException as error:  # usage: an unknown option, a missing value
-        _complain(error.format_message())
+        _complain(_said(error))
         code = error.exit_code
     except LinkgaugeError as error:
         _complain(str(error))
@@ -121,6 +121,18 @@ def main() -> None:
         code = interrupted()
     gc.freeze()  # the process ends here: a last collection would take 30 ms and more
     sys.exit(code)
+
+
+def _said(error: typer.TyperException) -> str:
+    """What is wrong with the usage. Of an unknown option, whose it is and what it may have been."""
+    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option is None or context is None or not hasattr(error, "possibilities"):
+        return error.format_message()
+    from linkgauge.model.names import hint
+
+    known = [name for one in context.command.params for name in one.opts]
+    near = hint(option, known, f": {context.command_path} --help lists its options")
+    return f"{context.command_path} has no option {option}{near}"
 
 
 def _complain(message: str) -> None:

@@ -16,7 +16,7 @@ from linkgauge.engine.profilers import find
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.resume import go_on
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.runs import latest_run, read_run, run_folders
 from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.arrays import HOST_MODES, HostMode
@@ -197,6 +197,9 @@ def resume(
 ) -> int:
     """Resumes the run in this folder, which rank 0 has if it is of several. Returns the exit
     code."""
+    if not (folder / JOURNAL_FILE).exists() and any(run_folders(folder)):
+        latest = latest_run(folder)
+        raise InputError(f"{folder} is not the folder of a run: the latest below it is {latest}")
     with (
         LiveReport(display, remember) as report,
         resuming(folder, report, limit=timeout, wait=wait) as (workers, size),

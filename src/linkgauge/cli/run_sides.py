@@ -62,8 +62,10 @@ def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures])
     """Raises InputError with all in which machines and settings differ that figures depend on."""
     facts = unlike([baseline, current])
     if facts:
-        said_of = "; ".join(f"{one.name}: {said(one, ('baseline', 'current'))}" for one in facts)
-        raise InputError(f"unlike runs: {said_of}. To judge them nevertheless, give --force")
+        lines = [f"  {one.name}: {said(one, ('baseline', 'current'))}" for one in facts]
+        raise InputError(
+            "\n".join(("the runs are not comparable (--force compares them anyway):", *lines))
+        )
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:

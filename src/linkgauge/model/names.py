@@ -17,4 +17,4 @@ def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
 
 
 def _plain(name: str) -> str:
-    return name.casefold().replace("-", "_")
+    return name.casefold().replace("-", "_").strip("_")

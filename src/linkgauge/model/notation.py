@@ -53,7 +53,9 @@ def parse_transfers(text: str) -> tuple[Transfer, ...]:
     transfers = [reader.transfer()]
     while reader.take("&"):
         transfers.append(reader.transfer())
-    reader.end("expected '&' or the end")
+    *_, last = text[: reader.at].rpartition("&")
+    by = "" if "by" in last.split() else "'by' and an engine, "
+    reader.end(f"expected {by}'&' or the end")
     return tuple(transfers)
 
 
@@ -128,7 +130,9 @@ class _TransferParser:
         if at is None:
             self.blank()
             at = self.at
-        found = f", found {self.text[at]!r}" if at < len(self.text) else ", found the end"
+        word = _NAME.match(self.text, at)
+        shown = word[0] if word else self.text[at : at + 1]
+        found = f", found {shown!r}" if shown else ", found the end"
         return NotationError(problem + found, self.text, at)
 
     def blank(self) -> None:

@@ -3,6 +3,7 @@ cell and what is touched. A fresh worker or a resumed run therefore meets the sa
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 import time
@@ -14,17 +15,18 @@ from linkgauge.model.errors import PHASES, AllocationError, DeviceLost, InputErr
 from .faults import Crash, Drift, Fault, Flip, Jitter, Lost, NoMem, Slow, Stall, Strike
 
 _Kind = TypeVar("_Kind", bound=Fault)
-_SHOWN = 40
-"""Targets listed in an error; a large machine has thousands of links."""
+_SHOWN = 6
+"""Targets listed in an error, the nearest in spelling first: a large machine has thousands."""
 
 
 def check_targets(faults: Iterable[Fault], names: Collection[str]) -> None:
     """Raises InputError for a fault whose target the machine does not have."""
     for fault in faults:
         if not fault.aims_at(names):
-            shown = [*list(names)[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])]
+            near = difflib.get_close_matches(fault.target, names, n=_SHOWN, cutoff=0.0)
+            more = f", {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             raise InputError(
-                f"fault '{fault}': no {fault.target}: targets are {', '.join(shown)} and *"
+                f"fault '{fault}': no {fault.target}: targets are {', '.join(near)}{more} and *"
             )
 
 
