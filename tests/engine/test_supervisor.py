@@ -383,16 +383,6 @@ def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):
     assert (result.status, "ZeroDivisionError: a bug" in result.reason) == ("error", True)
 
 
-def test_a_workers_output_does_not_mix_with_a_document(monkeypatch, capfd):
-    chatty = process._PROGRAM.replace("import sys\n", "import sys\nprint('vendor banner')\n", 1)
-    monkeypatch.setattr(process, "_PROGRAM", chatty)
-    with closing(Supervisor(settings())) as worker:
-        worker.survey(["sim"])
-    out, err = capfd.readouterr()
-    assert "vendor banner" not in out
-    assert "vendor banner" in err
-
-
 def test_a_lost_worker_knows_whether_it_was_given_up():
     assert WorkerLost("x", "timeout").kind == "timeout"
     assert WorkerLost("x").kind == "exit"

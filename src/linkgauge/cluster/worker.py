@@ -193,6 +193,9 @@ class ClusterWorker:
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
         raise InputError("--tune works with one process only: run it first, without a launcher")
 
+    def keep_output(self, folder: Path) -> None:
+        """Ranks print where their launcher shows it."""
+
     def profile(self, profiler: Profiler, folder: Path) -> None:
         raise InputError(f"--{profiler} works with one process only: run it without a launcher")
 

@@ -22,6 +22,7 @@ from linkgauge.model.settings import Settings, Surroundings
 from .channel import Channel
 from .interrupts import ENDING
 from .messages import Broke, Command, Refused, Reply, Start, Trying
+from .output import Output
 from .standing import Standing
 
 PATIENCE = 2.0
@@ -65,7 +66,12 @@ class WorkerProcess:
     has no work, and learns from `begin` what to open. Its CPUs and environment are those of
     `surroundings` from its start, since libraries read them when they are loaded."""
 
-    def __init__(self, surroundings: Surroundings = Surroundings()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        surroundings: Surroundings = Surroundings(),  # noqa: B008
+        output: Output | None = None,
+    ) -> None:
+        self.output = Output() if output is None else output
         self.standing = Standing()
         """The last state that it reported."""
         self._waited: dict[str, float] = {}
@@ -83,7 +89,8 @@ class WorkerProcess:
                 pass_fds=(theirs.fileno(),),
                 env=environment_with(surroundings.environment),
                 stdin=subprocess.DEVNULL,
-                stdout=_stderr(),
+                stdout=self.output.descriptor,
+                stderr=self.output.descriptor,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -214,12 +221,3 @@ def environment_with(changes: Mapping[str, str | None]) -> dict[str, str]:
     """The environment of this process with these changes (None: unset)."""
     changed = {**os.environ, **changes}
     return {name: value for name, value in changed.items() if value is not None}
-
-
-def _stderr() -> int:
-    """Where a worker's output goes, so that vendors' output does not mix with a document."""
-    try:
-        os.fstat(2)
-    except OSError:
-        return subprocess.DEVNULL
-    return 2

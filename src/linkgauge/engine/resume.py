@@ -69,6 +69,7 @@ def go_on(
         ):
             found = worker.survey((*then.devices, *then.unavailable))
             check_same_machine(then, found, opened.plan)
+            worker.keep_output(folder)
             if opened.settings.profiler is not None:
                 worker.profile(opened.settings.profiler, folder)
             _say_what_is_lost(book, observer)

@@ -122,6 +122,7 @@ class Session:
             try:
                 with Interrupts() as interrupts, interrupts.held():
                     if self.folder is not None:
+                        self._worker.keep_output(self.folder)
                         if request.settings.profiler is not None:
                             self._worker.profile(request.settings.profiler, self.folder)
                         journal = Journal.begin(self.folder / JOURNAL_FILE, opened)

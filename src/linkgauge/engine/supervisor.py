@@ -26,6 +26,7 @@ from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import Profiler, Settings
 
 from .messages import FIRST, Command, Look, Measure, Release, Survey, Tune, Visit
+from .output import Output
 from .process import WorkerLost, WorkerProcess
 from .profiled import ProfiledProcess
 from .profilers import Reports
@@ -64,6 +65,7 @@ class Supervisor:
         if settings.simulation is not None:  # whose CPUs these are
             self._surroundings = msgspec.structs.replace(self._surroundings, cpus=())
         self._first = first
+        self._output = Output() if first is None else first.output
         self._reports: Reports | None = None
         """Of the profiler, while workers run under it."""
         self._workers: dict[str | None, WorkerProcess] = {}
@@ -202,8 +204,12 @@ class Supervisor:
 
     def _start(self) -> WorkerProcess:
         if self._reports is None:
-            return WorkerProcess(self._surroundings)
+            return WorkerProcess(self._surroundings, self._output)
         return ProfiledProcess(self._reports, self._surroundings)
+
+    def keep_output(self, folder: Path) -> None:
+        """What workers print is kept in this folder, once they have ended."""
+        self._output.folder = folder
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
         """From here on workers run under this profiler, which leaves its files in the folder.
@@ -247,6 +253,7 @@ class Supervisor:
             self._first = None
         while self._workers:
             self._workers.popitem()[1].close()
+        self._output.keep()
 
 
 class _Watch:

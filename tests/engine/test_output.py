@@ -1,0 +1,57 @@
+"""What libraries print in workers, at whatever moment, goes to the run's folder."""
+
+from contextlib import closing
+
+import pytest
+
+from command_kit import called
+from engine.test_supervisor import SIZE, settings, write
+from linkgauge.engine import process
+from linkgauge.engine.output import OUTPUT_FILE
+from linkgauge.engine.supervisor import Supervisor
+
+CHATTY = """import atexit
+import os
+import sys
+print("vendor \\x1b[31mbanner")
+atexit.register(lambda: print("leaked 27 instances", file=sys.stderr))
+atexit.register(lambda: os.write(2, b"from C\\n"))
+"""
+SAID = ("vendor ", "leaked 27 instances", "from C")
+
+
+@pytest.fixture(autouse=True)
+def _chatty(monkeypatch):
+    """A worker whose libraries print as they load and as they end."""
+    program = process._PROGRAM.replace("import os\nimport sys\n", CHATTY, 1)
+    assert program != process._PROGRAM
+    monkeypatch.setattr(process, "_PROGRAM", program)
+
+
+def test_with_a_folder_nothing_of_it_is_seen(tmp_path, capfd):
+    with closing(Supervisor(settings())) as worker:
+        worker.survey(["sim"])
+        worker.keep_output(tmp_path)
+        worker.measure([write(0, 1)], SIZE)
+    assert capfd.readouterr() == ("", "")
+    kept = (tmp_path / OUTPUT_FILE).read_text()
+    assert all(words in kept for words in SAID)
+
+
+def test_without_one_it_does_not_mix_with_a_document(capfd):
+    with closing(Supervisor(settings())) as worker:
+        worker.survey(["sim"])
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert all(words in err for words in SAID)
+    assert "\x1b" not in err
+
+
+def test_a_run_keeps_it_beside_its_results(tmp_path):
+    done = called("run", "host_to_device_memcpy_ce", "--machine", "ppu-8", "--samples", "1",
+                  "--no-report", "--out", tmp_path)  # fmt: skip
+    assert done.returncode == 0
+    (kept,) = tmp_path.rglob(OUTPUT_FILE)
+    assert (kept.parent / "run.json").exists()
+    assert "leaked" in kept.read_text()
+    assert "leaked" not in done.stdout + done.stderr
