@@ -223,7 +223,7 @@ def test_cpus_belong_to_sockets_and_cores_and_nodes_have_distances():
     assert [files[cpu.format(n, "core_id")] for n in range(4)] == [b"0\n", b"0\n", b"1\n", b"1\n"]
     assert files[cpu.format(3, "physical_package_id")] == b"0\n"
     assert files[cpu.format(4, "physical_package_id")] == b"1\n"
-    assert files["sys/devices/system/node/node1/distance"] == b"20 10\n"
+    assert files["sys/devices/system/node/node1/distance"] == b"255 10\n"  # no link to it
 
 
 def test_every_bridge_above_a_device_is_shown():

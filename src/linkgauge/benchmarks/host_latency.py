@@ -148,9 +148,9 @@ def _loaded_left_out(fabric: DeviceSet) -> str:
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
     """All CPUs; of too many, one of each core, evenly thinned out as far as needed. The quick
-    profile takes one of each core anyway, unless there is only one core. Of several systems, whose
-    CPUs share no memory, those of the first."""
-    nodes = [node for node in fabric.nodes if node.system == fabric.nodes[0].system]
+    profile takes one of each core anyway, unless there is only one core. Where CPUs share no memory
+    with others, those that share it with the first."""
+    nodes = [node for first, node in fabric.reachable if first == fabric.nodes[0]]
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)
     most = MOST_OF_ALL if fabric.full else BRIEF_CPUS if fabric.brief else MOST_CPUS

@@ -53,6 +53,8 @@ class DeviceSet(msgspec.Struct, frozen=True):
     ranks: tuple[Rank, ...] = ()
     """The processes that have the devices, if they are several."""
     workloads: WorkloadChoice = WorkloadChoice()
+    apart: frozenset[tuple[int, int]] = frozenset()
+    """Nodes of which the first one's CPUs do not reach the memory of the second."""
 
     @property
     def across_ranks(self) -> bool:
@@ -84,7 +86,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
     def reachable(self) -> tuple[tuple[Node, Node], ...]:
         """All pairs of nodes whose CPUs can reach the memory of the other."""
         pairs = product(self.nodes, repeat=2)
-        return tuple((one, other) for one, other in pairs if one.system == other.system)
+        return tuple((a, b) for a, b in pairs if (a.index, b.index) not in self.apart)
 
 
 Profile = Literal["quick", "standard", "full", "vm"]

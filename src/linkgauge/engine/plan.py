@@ -108,13 +108,14 @@ def lay_out(
     fabrics: Sequence[DeviceSet],
     host: Sequence[Node],
     profile: str | None = None,
+    apart: frozenset[tuple[int, int]] = frozenset(),
 ) -> tuple[Benchmark, ...]:
     """Lays out device rows over every fabric and host rows once over the nodes in `host`: over
-    everything these have with the profile `full`.
+    everything these have with the profile `full`, but for nodes that are `apart`.
 
     Raises InputError if there is no row of either.
     """
-    of_host = (DeviceSet("host", tuple(host), profile=profile),) if host else ()
+    of_host = (DeviceSet("host", tuple(host), profile=profile, apart=apart),) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
     if not benchmarks:
         raise InputError("nothing to measure: these backends have none of these benchmarks")

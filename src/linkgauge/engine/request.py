@@ -95,7 +95,9 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         here = DeviceSet("host", machine.host.nodes, workloads=request.workloads)
         laid_out = (*laid_out, *(row.lay_out(here) for row in serving))
         if others or not laid_out:
-            laid_out = (*lay_out(others, over, nodes, request.settings.profile), *laid_out)
+            apart = machine.inventory.host.apart if machine.inventory else frozenset()
+            at_all = lay_out(others, over, nodes, request.settings.profile, apart)
+            laid_out = (*at_all, *laid_out)
         return tuple(self._in_mode(benchmark) for benchmark in laid_out)
 
     def _in_mode(self, benchmark: Benchmark) -> Benchmark:

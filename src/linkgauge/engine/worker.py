@@ -205,6 +205,9 @@ class LocalWorker:
         """Frees the buffers kept for later cells."""
         self._pool.free_idle()
 
+    def keep_output(self, folder: Path) -> None:
+        """It prints where this process prints."""
+
     def close(self) -> None:
         self.release()
         for backend in self._backends.values():

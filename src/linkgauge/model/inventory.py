@@ -212,6 +212,10 @@ class Cache(msgspec.Struct, frozen=True):
     shared_by: int
 
 
+UNREACHABLE = 255
+"""The distance of a node whose memory cannot be reached (ACPI 6.5, 5.2.17, the SLIT)."""
+
+
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     """What the kernel reports of the host beyond model.machine.Host.
 
@@ -254,6 +258,16 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     cpu_ticks: float | None = None
     memory_rate: float | None = None
     unknown: tuple[str, ...] = ()
+
+    @property
+    def apart(self) -> frozenset[tuple[int, int]]:
+        """Nodes of which the first one's CPUs do not reach the memory of the second."""
+        return frozenset(
+            (node, other)
+            for node, row in self.distances.items()
+            for other, distance in zip(self.distances, row, strict=False)
+            if distance == UNREACHABLE
+        )
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,8 +15,7 @@ MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]
 class Node(msgspec.Struct, frozen=True):
     """A NUMA node. `cpus` are those this process may use (none: a node of memory alone), `cores`
     one of them for each core; sizes in bytes, null if unknown. The `last_level_cache` is all that
-    these CPUs have; `kind` is that of the memory, null if nothing tells. Of a described rack, CPUs
-    reach the memory of nodes of their own `system` alone."""
+    these CPUs have; `kind` is that of the memory, null if nothing tells."""
 
     index: int
     cpus: tuple[int, ...]
@@ -25,7 +24,6 @@ class Node(msgspec.Struct, frozen=True):
     last_level_cache: int | None = None
     cores: tuple[int, ...] = ()
     kind: MemoryKind | None = None
-    system: int = 0
 
 
 class Device(msgspec.Struct, frozen=True):

@@ -147,7 +147,7 @@ class SimBackend:
         )
 
     def host(self) -> Host:
-        return inventory.host(self._description, self._hardware.nodes, self._topology.systems)
+        return inventory.host(self._description, self._hardware.nodes)
 
     def look(self) -> Inventory:
         """Everything that can be read of the machine in its state after the cells so far."""
@@ -156,7 +156,9 @@ class SimBackend:
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
         grouped = bool(functions) and not virtual
         return Inventory(
-            host=inventory.details(self._description, self._hardware.nodes, grouped),
+            host=inventory.details(
+                self._description, self._hardware.nodes, self._topology.joins, grouped=grouped
+            ),
             pci=functions,
             accelerators=self._sensors.accelerators(symptoms),
             switch_links=switch_links(self._hardware),

@@ -6,11 +6,11 @@ of those that are no virtual machine have the governor that is described; all we
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from linkgauge.machine.dimms import TABLE
 from linkgauge.machine.environment import GROUPS
-from linkgauge.model.inventory import Cache, HostDetails
+from linkgauge.model.inventory import UNREACHABLE, Cache, HostDetails
 from linkgauge.model.machine import Host, Node
 
 from .description import Description, HostDescription
@@ -25,8 +25,8 @@ _TICKS = 10**6
 """Ticks of each CPU since boot."""
 
 
-def host(description: Description, nodes: Sequence[NodeUnit], systems: Mapping[int, int]) -> Host:
-    """The host's names and sizes; `systems` says which system each node is of."""
+def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
+    """The host's names and sizes."""
     about, total = description.host, sum(node.group.memory for node in nodes)
     return Host(
         hostname=about.hostname,
@@ -44,7 +44,6 @@ def host(description: Description, nodes: Sequence[NodeUnit], systems: Mapping[i
                 _cache(node),
                 cores=_first(about, node),
                 kind=node.group.kind,
-                system=systems[node.index],
             )
             for node in nodes
             for size in (int(node.group.memory),)
@@ -57,8 +56,15 @@ def host(description: Description, nodes: Sequence[NodeUnit], systems: Mapping[i
     )
 
 
-def details(description: Description, nodes: Sequence[NodeUnit], grouped: bool) -> HostDetails:
-    """What else the kernel reports; `grouped`: there are PCI functions in IOMMU groups."""
+def details(
+    description: Description,
+    nodes: Sequence[NodeUnit],
+    joins: Callable[[int, int], bool],
+    *,
+    grouped: bool,
+) -> HostDetails:
+    """What else the kernel reports. `joins` says whether links lead from one node to another;
+    `grouped`: there are PCI functions in IOMMU groups."""
     about, cpus = description.host, tuple(cpu for node in nodes for cpu in node.cpus)
     cores = {
         (node.index * about.sockets // len(nodes), cpu // about.threads_per_core)
@@ -73,7 +79,7 @@ def details(description: Description, nodes: Sequence[NodeUnit], grouped: bool) 
         threads_per_core=min(about.threads_per_core, max(len(node.cpus) for node in nodes)),
         isa=_ISA.get(about.architecture),
         caches=_caches(nodes),
-        distances={node.index: _distances(about, node, nodes) for node in nodes},
+        distances={node.index: _distances(about, node, nodes, joins) for node in nodes},
         node_cpus={node.index: node.cpus for node in nodes},
         huge_pages={_HUGE_PAGE: (huge, huge)},
         transparent_huge_pages=_HUGE_CHOICE,
@@ -133,9 +139,16 @@ def _first(about: HostDescription, node: NodeUnit) -> tuple[int, ...]:
 
 
 def _distances(
-    about: HostDescription, node: NodeUnit, nodes: Sequence[NodeUnit]
+    about: HostDescription,
+    node: NodeUnit,
+    nodes: Sequence[NodeUnit],
+    joins: Callable[[int, int], bool],
 ) -> tuple[int, ...]:
-    """A row of the NUMA distance table: the firmware's values, else the kernel's defaults."""
+    """A row of the NUMA distance table: the firmware's values, else the kernel's defaults. Where no
+    link leads to, as between the hosts of a rack, the table says so."""
     if about.distances is not None:
         return about.distances[node.index]
-    return tuple(10 if other.index == node.index else 20 for other in nodes)
+    return tuple(
+        10 if other.index == node.index else 20 if joins(node.index, other.index) else UNREACHABLE
+        for other in nodes
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cache, cached_property
+from functools import cache
 
 import msgspec
 
@@ -46,15 +46,9 @@ class Topology:
         said = device.group.numa_node
         return self.nearest_node(device.name) if said is None else said
 
-    @cached_property
-    def systems(self) -> dict[int, int]:
-        """The system of each host node, named by its first one: of nodes that links join."""
-        found: dict[int, int] = {}
-        for node in self._nodes:
-            joined = (other.index for other in self._nodes
-                      if self.route(node.name, other.name) is not None)  # fmt: skip
-            found[node.index] = min(joined)
-        return found
+    def joins(self, one: int, other: int) -> bool:
+        """Whether links lead from one host node to the other."""
+        return self.route(f"host:{one}", f"host:{other}") is not None
 
     def _route(self, source: str, target: str) -> Route | None:
         """None if there is no path. A route from a place to itself crosses nothing."""
