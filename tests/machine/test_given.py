@@ -72,3 +72,12 @@ def test_a_hardware_yml_too(tmp_path):
     path.write_text("soc: " + "[" * 1000)
     with pytest.raises(InputError, match="it is nested too deeply"):
         read_hardware(path)
+
+
+@pytest.mark.parametrize("text", ['host: "\\ud800"', '"\\udfff": a'])
+def test_text_that_no_file_can_hold_is_refused(text, tmp_path):
+    path = tmp_path / "half.yml"
+    path.write_text(text)
+    for read in (read_hardware, lambda path: parse_description(path.read_text())):
+        with pytest.raises(InputError, match="half of a character"):
+            read(path)

@@ -7,6 +7,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from linkgauge.model.errors import InputError
 
 MOST_YAML = 1 << 20
@@ -43,8 +45,17 @@ def _read(file: BinaryIO, most: int) -> bytes:
     return b"".join(parts)
 
 
+def encodable(tree: object) -> object:
+    """What was read of YAML, of which every text can be written: its escapes can name half of a
+    character. Raises UnicodeEncodeError, a ValueError; RecursionError where it holds itself."""
+    msgspec.json.encode(tree)
+    return tree
+
+
 def yaml_problem(error: Exception) -> str:
     """What is wrong with YAML that was not read, in a few words."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
+    if isinstance(error, UnicodeEncodeError):
+        return "it has half of a character"
     return getattr(error, "problem", None) or "it has a control character"

@@ -16,7 +16,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 
-from .given import MOST_YAML, read_given, yaml_problem
+from .given import MOST_YAML, encodable, read_given, yaml_problem
 
 _TO_STATE = {
     "soc": "SoC model and silicon revision, such as X2800-v1",
@@ -84,12 +84,12 @@ def read_hardware(path: Path) -> dict[str, str]:
     try:
         content = read_given(path, MOST_YAML)
         # BaseLoader makes strings alone, as safe as safe_load; that would take 2025.10 for 2025.1.
-        values = yaml.load(content, yaml.BaseLoader)  # noqa: S506
+        values = encodable(yaml.load(content, yaml.BaseLoader))  # noqa: S506
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        deep = isinstance(error, RecursionError)
-        what = yaml_problem(error) if deep else " ".join(str(error).split())
+        where = isinstance(error, yaml.YAMLError)
+        what = " ".join(str(error).split()) if where else yaml_problem(error)
         raise InputError(f"{path} is not YAML ({what}): give lines of key: value") from error
     if not isinstance(values, dict):
         raise InputError(f"{path} is not a hardware.yml: give lines of key: value")

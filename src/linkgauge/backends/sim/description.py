@@ -37,7 +37,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import yaml
 
-from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
+from linkgauge.machine.given import MOST_YAML, encodable, read_given, yaml_problem
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import MemoryKind
 from linkgauge.model.map import Routing
@@ -257,7 +257,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 def parse_description(text: str) -> Description:
     """Parses the YAML. Raises InputError, one line that says where the error is."""
     try:
-        tree = yaml.safe_load(text)
+        tree = encodable(yaml.safe_load(text))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
