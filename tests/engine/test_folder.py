@@ -57,15 +57,21 @@ def test_where_file_names_have_no_such_letters_a_label_has_the_common_folder(mon
 
 
 def test_the_run_id_is_the_start_and_a_taken_one_takes_the_next(tmp_path):
-    folders = [create_run_folder(tmp_path, "cpu", "My Label", STARTED) for _ in range(3)]
-    names = ["20261121T201500Z", "20261121T201500Z-2", "20261121T201500Z-3"]
-    assert folders == [tmp_path / "cpu" / "my-label" / name for name in names]
+    labels = ["My Label", "My Label", "another"]
+    folders = [create_run_folder(tmp_path, "cpu", label, STARTED) for label in labels]
+    names = [
+        "my-label/20261121T201500Z",
+        "my-label/20261121T201500Z-2",
+        "another/20261121T201500Z-3",
+    ]
+    assert folders == [tmp_path / "cpu" / name for name in names]
 
 
-def test_many_runs_at_once_never_share_a_folder(tmp_path):
+def test_many_runs_at_once_never_share_an_id(tmp_path):
+    labels = ["a", "b", "c", "d"] * 10
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: create_run_folder(tmp_path, "c", "l", STARTED), range(40)))
-    assert len(set(made)) == 40
+        made = pool.map(lambda label: create_run_folder(tmp_path, "cpu", label, STARTED), labels)
+    assert len({folder.name for folder in made}) == 40
 
 
 @pytest.mark.parametrize("out", ["file/below", "file"])
