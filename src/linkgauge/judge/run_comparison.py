@@ -132,7 +132,7 @@ class RunComparison(msgspec.Struct, frozen=True):
     sides: The sides.
     cells: The cells.
     unlike: The facts and settings in which sides differ that figures depend on.
-    differences: All that are known.
+    differences: All facts and settings in which sides differ, as far as they are known.
     aim: What the comparison is to find.
     history: The number of other runs that showed how much runs vary.
     compared: The number of cells with figures on both sides, for each side but the first.

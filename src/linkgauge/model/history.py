@@ -19,7 +19,7 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run of the history.
 
     number: The history's own number of it.
-    id: The run's name: that of its folder.
+    id: The run's name: that of its folder, or its start if it is not kept.
     label: The label that it was given.
     host: The name of its host, or of the description of a simulated machine; `unknown` without one.
     accelerators: The models that it found, with commas; `cpu` if none.

@@ -1,4 +1,4 @@
-"""The output of a run: `run.json`. docs/run.schema.json is generated from these types.
+"""The output of a run: `run.json`. tools/schemas makes docs/run.schema.json of these types.
 
 Absent is null, never 0; warnings are fields; figures are in the result's unit (SI base units).
 """
@@ -313,7 +313,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`.
 
     schema: The kind of document, and its version.
-    id: The run's name: that of its folder.
+    id: The run's name: that of its folder, or its start if it is not kept.
     label: The label that it was given.
     simulated: Whether it was measured on a simulated machine.
     command: The command line, argument by argument.

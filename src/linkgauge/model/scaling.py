@@ -116,7 +116,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     """A collective over more and more devices, as kept in `scale.json`.
 
     schema: The kind of document, and its version.
-    id: The run's name: that of its folder.
+    id: The run's name: that of its folder, or its start if it is not kept.
     label: The label that it was given.
     simulated: Whether it was measured on a simulated machine.
     command: The command line, argument by argument.
