@@ -1,4 +1,4 @@
-"""Long campaigns as data: campaigns.yml has how many trials each makes, and the rate it has to hold.
+"""Long campaigns as data: campaigns.yml has how many trials each makes, and the rate it holds.
 
 LINKGAUGE_CAMPAIGN=full makes all of them, and prints each rate beside the one that was written down
 last; every test run makes a few.
