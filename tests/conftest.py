@@ -4,7 +4,10 @@ import os
 import signal
 import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+import campaigns
 
 # Tests start hundreds of processes, which would all compile the same source anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -36,3 +39,28 @@ calm = settings.get_profile("calm")
 settings.register_profile("subset", calm, derandomize=True, max_examples=10)
 settings.register_profile("full", calm, max_examples=5000)
 settings.load_profile(os.environ.get("LINKGAUGE_CAMPAIGN", "subset"))
+
+
+@pytest.fixture
+def holds(record_property):
+    """Says that a campaign's rate is within its bound (campaigns.yml)."""
+
+    def check(name, happened, of, case="all"):
+        rate = campaigns.Rate(name, happened, of, case)
+        record_property(campaigns.KEY, str(rate))
+        assert rate.holds, rate
+
+    return check
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The rates of the long campaigns, beside those that were measured before."""
+    rows = [
+        row
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, row in getattr(report, "user_properties", ())
+        if name == campaigns.KEY and report.when == "call"
+    ]
+    if rows and campaigns.FULL:
+        terminalreporter.write_line("\n".join((*campaigns.HEAD, *sorted(rows))))

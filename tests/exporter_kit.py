@@ -10,6 +10,7 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from fake_nvml import FakeNvml
@@ -127,7 +128,7 @@ CELL = ShownCell(
     RUN, CellOf("host_to_device_memcpy_ce", "cuda", 64, "0", "1", ""), "B/s", "pass", "ok",
     50e9, 55e9, 58e9,
 )  # fmt: skip
-CHASE = CELL._replace(cell=CELL.cell._replace(benchmark="latency"), unit="s", figure=600e-9)
-LOW = CELL._replace(cell=CELL.cell._replace(column="2"), verdict="low", figure=20e9)
+CHASE = CELL._replace(cell=replace(CELL.cell, benchmark="latency"), unit="s", figure=600e-9)
+LOW = CELL._replace(cell=replace(CELL.cell, column="2"), verdict="low", figure=20e9)
 RESULTS = Results((RUN,), (CELL, LOW, CHASE))
 """A run with a bandwidth, one that is low, and a latency."""

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from fakes import device, machine
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
+from linkgauge.model.curves import Level
 from linkgauge.model.inventory import Accelerator, Adapter, HostDetails, Inventory, PciLink, Reading
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.notes import Remark
-from linkgauge.model.result import CellResult, Expected, Level, Levels, Result, Run
+from linkgauge.model.result import CellResult, Expected, Levels, Result, Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from campaigns import FULL, trials
 from cli.test_cli import linkgauge
 from linkgauge.engine.journal import Measured, read_records
 from linkgauge.engine.locks import hold
@@ -22,13 +23,11 @@ from linkgauge.report.files import json_document
 # What strikes and drifts does so by the number of the cell, not of the cells measured so far.
 FAULTS = ("drift * per_cell=-0.02%", "jitter sim:2", "flip * offset=77 cells=3..5",
           "crash * cells=40", "crash * signal=KILL cells=90")  # fmt: skip
-FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 RUN = (
     *("--machine", "ppu-8", "--profile", "quick"),
     *(() if FULL else ("--prefix", "device_to_device_memcpy")),
     *(w for fault in FAULTS for w in ("--fault", fault)),
 )
-CAMPAIGN = 200 if FULL else 2
 PATIENCE = 60
 OF_OTHERS = ("mpich_", "PostgreSQL.")
 """Names in /dev/shm of what other tests use meanwhile."""
@@ -118,7 +117,9 @@ def visited(journal):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("seed", range(CAMPAIGN))
+@pytest.mark.parametrize(
+    "seed", range(trials("run: killed at any moment, it goes on to the same cells"))
+)
 def test_a_killed_run_goes_on_to_the_cells_of_an_unbroken_one(tmp_path, whole, seed):
     chance = random.Random(seed)
     unbroken, visits, *extent = whole

@@ -3,18 +3,17 @@ kept says which it was. The launcher leaves the other ranks alone."""
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 
 import pytest
 
+from campaigns import FULL, trials
 from launch_kit import by_variables, harmed, launch, mpich, openmpi
 from linkgauge.cli.main import app
 
 RUN = ("run", "multinode_device_to_device_memcpy_write_ce", "--size", "64K", "--samples", "20")
 LIMIT = ("--timeout", "5")
-FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 HANGS = 240
 """Seconds that nobody may wait."""
 DIES_EARLY = """
@@ -180,7 +179,6 @@ def test_what_was_measured_before_is_kept_and_the_same_ranks_measure_the_rest(tm
     assert cells[0].samples == kept.samples
 
 
-KILLS = 100 if FULL else 2
 SOMETIME = """
 import os, random, signal, sys, threading, time
 if int(os.environ["PMI_RANK"]) == {rank}:
@@ -191,7 +189,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("seed", range(KILLS))
+@pytest.mark.parametrize("seed", range(trials("ranks: killed at any moment, the loss is named")))
 def test_at_any_moment(tmp_path, seed):
     draw = random.Random(seed)
     rank, delay = draw.randrange(4), draw.uniform(0, 3.0)

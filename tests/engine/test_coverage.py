@@ -1,10 +1,10 @@
 """What a run says of other runs comes true: simulated runs whose variances are known."""
 
-import os
 import statistics
 
 import pytest
 
+from campaigns import trials
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Opened
@@ -13,7 +13,7 @@ from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.settings import Settings, Simulation
 from sim_kit import Silent
 
-RUNS = 2000 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 150
+RIGHT = "intervals: the true figure falls within"
 MACHINE = """
 source: a test
 seed: {seed}
@@ -56,11 +56,13 @@ def figures(**variances):
     ("noise", "buffers", "moments"),
     [("0.5%", "0", "0"), ("0.1%", "0.5%", "0"), ("0.2%", "0.3%", "0.3%"), ("1%", "0.5%", "0.7%")],
 )
-def test_another_runs_figure_falls_within_as_often_as_the_interval_says(noise, buffers, moments):
+def test_another_runs_figure_falls_within_as_often_as_the_interval_says(
+    noise, buffers, moments, holds
+):
     exact = figures(seed=1, noise="0", buffers="0", moments="0")
     covered = total = 0
     halves, medians = [], []
-    for seed in range(RUNS // 4):
+    for seed in range(trials(RIGHT)):
         found = figures(seed=seed, noise=noise, buffers=buffers, moments=moments)
         for name, summary in found.items():
             low, high = summary.ci95
@@ -68,6 +70,6 @@ def test_another_runs_figure_falls_within_as_often_as_the_interval_says(noise, b
             total += 1
             halves.append((high - low) / 2 / exact[name].median)
             medians.append(summary.median / exact[name].median)
-    bounds = (0.93, 0.98) if RUNS >= 2000 else (0.90, 0.99)
-    assert bounds[0] <= covered / total <= bounds[1]
+    case = f"samples {noise}, buffers {buffers}, moments {moments}"
+    holds(RIGHT, covered, total, case)
     assert statistics.median(halves) <= 2.6 * statistics.stdev(medians)

@@ -11,7 +11,7 @@ from linkgauge.model.history import CellOf, EarlierRun, Figure
 from linkgauge.model.watch import Degraded, Recovered
 
 OF = CellOf("host_to_device_memcpy_ce", "cuda", 64, "0", "1", "cuda:1 -> cuda:0 by ce")
-BETTER = {OF[:3]: "higher"}
+BETTER = {OF.sheet: "higher"}
 
 
 def seen(*figures, verdict="unknown", status="pass", better="higher", **more):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from linkgauge.machine.cpu import cpu_vendor, isa, one_a_core, online_cpus
 from linkgauge.machine.details import read_details
 from linkgauge.machine.tree import parse_cpu_mask
-from linkgauge.model.inventory import Cache
+from linkgauge.model.host_details import Cache
 from machine_kit import CPU, X86_FLAGS, captured, processors
 
 

@@ -10,7 +10,7 @@ from linkgauge.backends.sim.hardware import build
 from linkgauge.machine.details import read_details
 from linkgauge.machine.host import cpu_model
 from linkgauge.machine.tree import Captured, parse_cpu_list
-from linkgauge.model.inventory import Cache
+from linkgauge.model.host_details import Cache
 from machine_kit import (
     CPU,
     DMI,

@@ -12,7 +12,8 @@ from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tools import ToolOutput
 from linkgauge.machine.topology_files import topology_files
 from linkgauge.machine.tree import parse_cpu_list, ranges
-from linkgauge.model.inventory import Cache, HostDetails, Inventory
+from linkgauge.model.host_details import Cache
+from linkgauge.model.inventory import HostDetails, Inventory
 from linkgauge.model.machine import Machine
 from machine_kit import captured
 

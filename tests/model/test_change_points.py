@@ -1,15 +1,18 @@
 """Changes of level in series of runs: found where they are, and nowhere else."""
 
-import os
 import random
 from statistics import median
 
 import pytest
 
+from campaigns import trials
 from linkgauge.model.change_points import LEAST, change_points, holding, two_sided
 
-FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
-SERIES = 4000 if FULL else 400
+RARE = "history: a change is seen where nothing changed"
+SEEN = {
+    False: "history: a loss is seen where it is",
+    True: "history: a loss is seen after many runs",
+}
 
 
 def normal(draw):
@@ -41,23 +44,25 @@ def test_students_t_is_that_of_tables(t, degrees, p):
 
 @pytest.mark.parametrize("noise", [normal, heavy, skewed])
 @pytest.mark.parametrize("count", [8, 30])
-def test_where_nothing_changed_changes_are_rare(noise, count):
+def test_where_nothing_changed_changes_are_rare(noise, count, holds):
     draw = random.Random(f"{noise.__name__} {count}")
-    found = sum(bool(change_points(series(draw, (count, 1.0), noise=noise))) for _ in range(SERIES))
-    assert found / SERIES <= 0.02 if FULL else 0.03
+    found = [
+        bool(change_points(series(draw, (count, 1.0), noise=noise))) for _ in range(trials(RARE))
+    ]
+    holds(RARE, sum(found), len(found), f"{noise.__name__}, {count} runs")
 
 
-@pytest.mark.parametrize(("before", "after", "loss", "power"), [
-    (5, 5, 0.05, 0.85), (30, 3, 0.05, 0.95), (10, 10, 0.03, 0.85), (30, 30, 0.02, 0.95),
+@pytest.mark.parametrize(("before", "after", "loss"), [
+    (5, 5, 0.05), (30, 3, 0.05), (10, 10, 0.03), (30, 30, 0.02),
 ])  # fmt: skip
-def test_a_loss_is_found_where_it_is(before, after, loss, power):
+def test_a_loss_is_found_where_it_is(before, after, loss, holds):
     draw = random.Random(f"{before} {after} {loss}")
     found = [
         change_points(series(draw, (before, 4e11), (after, 4e11 * (1 - loss))))
-        for _ in range(SERIES // 4)
+        for _ in range(trials(SEEN[before == 30]))
     ]
     hits = [one[0] for one in found if len(one) == 1]
-    assert len(hits) / len(found) >= power
+    holds(SEEN[before == 30], len(hits), len(found), f"{loss:.0%} in {after} runs after {before}")
     assert sum(one.first <= before <= one.last for one in hits) / len(hits) >= 0.85
     assert median(one.ratio for one in hits) == pytest.approx(1 - loss, abs=0.005)
 

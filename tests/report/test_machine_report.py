@@ -14,10 +14,10 @@ from linkgauge.machine.hardware import hardware_yaml, known_values, read_hardwar
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
+from linkgauge.model.host_details import Cache
 from linkgauge.model.inventory import (
     Accelerator,
     Adapter,
-    Cache,
     FabricLink,
     HostDetails,
     Inventory,

@@ -1,44 +1,116 @@
-"""docs/*.schema.json are made from the types, and real documents validate against them."""
+"""docs/*.schema.json say what each property is, and what linkgauge writes validates."""
 
+import gzip
 import json
-import os
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 from msgspec.structs import replace
 
+from command_kit import called
 from linkgauge.engine.runs import read_run
 from linkgauge.model.collective import Collective
 from linkgauge.model.result import RankTimes
 from linkgauge.model.transfer import Report
 from linkgauge.report.console import make_console
-from linkgauge.report.files import json_document, run_schema, scaling_schema, variation_schema
+from linkgauge.report.files import json_document
 from linkgauge.report.run_text import render_result, render_transfers
 
-DOCS = Path(__file__).parents[2] / "docs"
-SCHEMA = DOCS / "run.schema.json"
+ROOT = Path(__file__).parents[2]
+NAMES = ("run", "scale", "vary", "gate", "history", "watch")
 GOLDEN = Path(__file__).parent / "golden"
+RECORDED = sorted((ROOT / "tests" / "data").rglob("runs-*/*.json.gz"))
+COPY = "host_to_device_memcpy_ce"
+TWO_SETTINGS = ("--cpus", "0-15", "--cpus", "0-7", "--rounds", "4", "--significance", "0.2")
+SIMULATED = ("--machine", "riscv-2gpu", "--size", "1M", "--samples", "3")
 
 
-@pytest.mark.parametrize(
-    ("name", "schema"),
-    [("run", run_schema), ("vary", variation_schema), ("scale", scaling_schema)],
-)
-def test_the_checked_in_schema_is_that_of_the_types(name, schema):
-    path = DOCS / f"{name}.schema.json"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(json_document(schema()))
-    assert path.read_text() == json_document(schema())
+def schema(name):
+    """The document, with every property of an object named: what is not named is refused."""
+    found = json.loads((ROOT / "docs" / f"{name}.schema.json").read_text())
+    for kind in found["$defs"].values():
+        if "properties" in kind:
+            kind["additionalProperties"] = False
+    return found
 
 
-def test_a_run_validates_and_a_damaged_one_does_not():
-    schema = json.loads(SCHEMA.read_text())
+def test_the_schemas_are_those_of_the_types():
+    told = subprocess.run(
+        [sys.executable, ROOT / "tools" / "schemas", "--check"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (told.returncode, told.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_is_valid_and_says_of_each_property_what_it_is(name):
+    found = schema(name)
+    jsonschema.Draft202012Validator.check_schema(found)
+    assert found["$id"] == f"urn:linkgauge:schema:{name}:1"
+    described = [
+        (kind, field, what.get("description", ""))
+        for kind, of in found["$defs"].items()
+        for field, what in of.get("properties", {}).items()
+    ]
+    assert len(described) >= 30
+    assert [one[:2] for one in described if len(one[2]) < 5] == []
+
+
+def written(folder):
+    """What commands write of simulated machines, by the schema's name."""
+    place = {"cwd": folder, "LINKGAUGE_HISTORY": folder / "history.db"}
+
+    def of(*arguments, code=0):
+        done = called(*arguments, **place)
+        assert done.returncode == code, done.stderr
+        return done.stdout
+
+    slow = ("--fault", "slow host:0-sim:0 rate=60%")
+    for which in [("--label", "before")] * 6 + [("--label", "after", *slow)] * 4:
+        of("run", COPY, *SIMULATED, *which, code=int("--fault" in which))
+    of("vary", "host_to_host_memcpy_copy_cpu", "--machine", "riscv-2gpu", "--size", "1M", "--out",
+       "varied", *TWO_SETTINGS)  # fmt: skip
+    machine = "results/simulated-riscv-2gpu"
+    sides = ("--baseline", f"{machine}/before", "--current", f"{machine}/after")
+    often = ("--probes", "6", "--every", "0.1s", "--budget", "90%", "--label", "before")
+    events = of("watch", COPY, *SIMULATED, *slow, *often, "--json", code=1).splitlines()
+    assert {"begun", "probe", "degraded", "ended"} <= {json.loads(line)["event"] for line in events}
+    trend = of("history", "trend", COPY, "--json")
+    assert json.loads(trend)["trends"][0]["changes"]
+    return {
+        "run": [path.read_text() for path in folder.rglob("run.json")],
+        "scale": [of("scale", "--machine", "ring-8", "--size", "8,64K,512M", "--json")],
+        "vary": [path.read_text() for path in folder.glob("varied/**/vary.json")],
+        "gate": [of("gate", *sides, "--json", code=1)],
+        "history": [of("history", "--json"), trend],
+        "watch": events,
+    }
+
+
+def test_what_commands_write_validates(tmp_path):
+    texts = written(tmp_path)
+    assert texts.keys() == set(NAMES)
+    for name, documents in texts.items():
+        validator = jsonschema.Draft202012Validator(schema(name))
+        assert documents
+        for text in documents:
+            validator.validate(json.loads(text))
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+def test_recorded_runs_validate(path):
+    jsonschema.validate(json.loads(gzip.decompress(path.read_bytes())), schema("run"))
+
+
+def test_a_damaged_run_does_not_validate():
     document = json.loads((GOLDEN / "run.json").read_text())
-    jsonschema.validate(document, schema)
+    jsonschema.validate(document, schema("run"))
     document["results"][0]["cells"][0]["status"] = "fine"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, schema)
+        jsonschema.validate(document, schema("run"))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +128,7 @@ def test_a_collective_validates_and_is_read_as_it_was(tmp_path, work):
     cell = replace(result.cells[0], operation=work, iterations=times, wrong=0, report=Report.TIME)
     kept = replace(run, results=(replace(result, cells=(cell,)),))
     document = json_document(kept)
-    jsonschema.validate(json.loads(document), json.loads(SCHEMA.read_text()))
+    jsonschema.validate(json.loads(document), schema("run"))
     (tmp_path / "run.json").write_text(document)
     ((read,),) = (one.cells for one in read_run(tmp_path).results)
     assert (read.operation, read.iterations, read.wrong) == (work, times, 0)

@@ -22,13 +22,12 @@ from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.arrays import HOST_MODES, HostMode
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.names import hint
+from linkgauge.model.pairs import PairSample, Seed
 from linkgauge.model.result import Run
 from linkgauge.model.settings import (
     Blocks,
     EngineSettings,
-    PairSample,
     Profiler,
-    Seed,
     Settings,
     Simulation,
     Streams,

@@ -6,7 +6,8 @@ import time
 
 from msgspec.structs import replace
 
-from linkgauge.model.settings import EngineSettings, PairSample, Settings, Simulation
+from linkgauge.model.pairs import PairSample
+from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.transfer import Benchmark
 
 from .pair_sample import draw

@@ -13,8 +13,8 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.settings import PairSample
-from linkgauge.model.transfer import Benchmark, Drawn, Place
+from linkgauge.model.pairs import Drawn, PairSample
+from linkgauge.model.transfer import Benchmark, Place
 
 
 def draw(benchmarks: Sequence[Benchmark], sample: PairSample) -> tuple[Benchmark, ...]:

@@ -19,7 +19,8 @@ import msgspec
 from linkgauge.backends import SIMULATED
 from linkgauge.backends.protocol import Tried
 from linkgauge.model.errors import BackendError, LinkgaugeError
-from linkgauge.model.inventory import HostDetails, Inventory
+from linkgauge.model.host_details import HostDetails
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell

@@ -139,8 +139,9 @@ def _history(
 
 
 def _in_order(cell: CellOf) -> tuple[object, ...]:
-    numbers = ((int(text), "") if text.isdecimal() else (1 << 62, text) for text in cell[3:5])
-    return (*cell[:3], *numbers, *cell[5:])
+    place = (cell.row, cell.column)
+    numbers = ((int(text), "") if text.isdecimal() else (1 << 62, text) for text in place)
+    return (*cell.sheet, *numbers, cell.transfers, cell.definition, cell.repeat)
 
 
 def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[str, str]]:

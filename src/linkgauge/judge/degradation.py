@@ -68,10 +68,10 @@ class Degradation:
         series: dict[CellOf, list[float]] = {}
         for run in runs:
             for cell, figure in run.figures.items():
-                if figure.status == "pass" and figure.figure is not None and cell[:3] in better:
+                if figure.status == "pass" and figure.figure is not None and cell.sheet in better:
                     series.setdefault(cell, []).append(figure.figure)
         for cell, figures in series.items():
-            usual = self._usual(figures[::-1], is_rate=better[cell[:3]] == "higher")
+            usual = self._usual(figures[::-1], is_rate=better[cell.sheet] == "higher")
             self._cells.setdefault(cell, _State()).usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:

@@ -32,10 +32,16 @@ ns apart within a core complex, and 119 to 128 ns between two."""
 
 
 class Disturbance(msgspec.Struct, frozen=True):
-    """What else the machine did: how many CPUs others kept busy in the `baseline` and in the
-    `current` runs; the `process` that was the busiest, with its `pid` (null: none is known). Or
-    the `device` that processes of others used on one side only. Or how far the first virtual CPU
-    and another were `apart`, in seconds: in the baseline, and in the current runs."""
+    """What else the machine did.
+
+    baseline: How many CPUs others kept busy in the baseline's runs.
+    current: How many CPUs others kept busy in the current runs.
+    process: The process that was the busiest; null if none is known.
+    pid: Its process id; null if none is known.
+    device: The device that processes of others used on one side only; null if none.
+    apart: How far the first virtual CPU and another were apart, in seconds: in the baseline, and in
+        the current runs; null where that is not what differs.
+    """
 
     baseline: float
     current: float

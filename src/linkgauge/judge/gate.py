@@ -26,9 +26,16 @@ _RANK = ("pass", "skip", "fail", "timeout", "error")
 
 
 class GateCell(msgspec.Struct, frozen=True):
-    """A cell of the baseline: `loss` is the fraction of the baseline's figure that is lost
-    (negative of a gain; null: not known), `largest` the largest that its interval includes, and
-    `disturbance` what made it inconclusive."""
+    """A cell of the baseline, judged.
+
+    cell: The cell, and its figures on both sides.
+    verdict: What the gate says of it: `regression`, `missing` and `worse status` fail; of an
+        `inconclusive` one the machine was not the same; in a `blind` one a large loss may be
+        unseen; of one with `not enough`, runs are too few for the loss aimed at.
+    loss: The fraction of the baseline's figure that is lost, negative of a gain; null if unknown.
+    largest: The largest loss that its interval includes, as a fraction; null if unknown.
+    disturbance: What made it inconclusive; null of any other verdict.
+    """
 
     cell: RunCell
     verdict: Verdict

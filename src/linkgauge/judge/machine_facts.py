@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from linkgauge.model.inventory import HostDetails, Inventory
+from linkgauge.model.host_details import HostDetails
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 from linkgauge.model.units import approximate_size
@@ -18,7 +19,11 @@ ABSENT = "none"
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """Something that differs between runs: the value of each, null where it is not known."""
+    """Something that differs between runs.
+
+    name: What it is.
+    values: Its value on each side or in each run; null where it is not known.
+    """
 
     name: str
     values: tuple[str | None, ...]

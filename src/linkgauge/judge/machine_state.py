@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from linkgauge.model.inventory import Accelerator, HostDetails, Inventory
+from linkgauge.model.host_details import HostDetails
+from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 

@@ -31,9 +31,19 @@ _RANK = ("pass", "skip", "fail", "timeout", "error")
 
 
 class SideFigure(msgspec.Struct, frozen=True):
-    """A cell on one side: the geometric mean of the figures of so many `runs`, with the interval of
-    their true mean (null: nothing tells how much runs vary), and of the slow sides of their samples
-    (`slow_p95`, `slow_p99`). `status` is the worst of its runs, `reason` why."""
+    """A cell on one side.
+
+    figure: The geometric mean of its runs' figures, in the cell's unit; null if none has one.
+    low: The low end of the 95 % interval of their true mean; null if nothing tells how much runs
+        vary.
+    high: The high end of that interval; null if nothing tells how much runs vary.
+    runs: The number of runs that have the cell.
+    status: The worst status of its runs.
+    slow_p95: The median of what 95 % of each run's samples are at least as good as; null if
+        unknown.
+    slow_p99: The same of 99 %; null if unknown.
+    reason: Why it has that status; null if it passed, or that is unknown.
+    """
 
     figure: float | None
     low: float | None
@@ -46,10 +56,17 @@ class SideFigure(msgspec.Struct, frozen=True):
 
 
 class CellChange(msgspec.Struct, frozen=True):
-    """A side against the first. `direction` is unknown where there is no figure, or where a loss
-    as large as the one aimed at might have been missed; `needed` says how large it may be and how
-    many more runs it takes. `rank_sum` is the p of Mann and Whitney's test over the runs, which
-    decides nothing."""
+    """A side against the first.
+
+    direction: Whether it changed: `same` if no change is proven, `unknown` where there is no
+        figure, or where a loss as large as the one aimed at might have been missed.
+    change: The change; null without figures on both sides, or if nothing tells how much runs vary.
+    needed: How large a loss the runs find, and how many more it takes; null where `change` is.
+    rank_sum: The p of Mann and Whitney's test over the runs, which decides nothing; null of single
+        runs.
+    slow_p95: The change of what 95 % of the samples are at least as good as; null if unknown.
+    slow_p99: The same of 99 %; null if unknown.
+    """
 
     direction: Direction
     change: RunChange | None = None
@@ -60,7 +77,20 @@ class CellChange(msgspec.Struct, frozen=True):
 
 
 class RunCell(msgspec.Struct, frozen=True):
-    """One cell: null where a side has none, with a change for each side but the first."""
+    """One cell of runs that are compared.
+
+    benchmark: The benchmark's name.
+    backend: The backend that measured it.
+    size: Its result's size in bytes.
+    row: The label of its row.
+    column: The label of its column.
+    repeat: Which of the identical results of a run it is of, from 0.
+    unit: The unit of its figures.
+    better: Which figures are better.
+    sides: Its figures on each side; null where a side has none.
+    changes: The change of each side but the first.
+    definition: How a total is computed; null of other figures, and of totals of earlier versions.
+    """
 
     benchmark: str
     backend: str
@@ -86,17 +116,28 @@ class RunCell(msgspec.Struct, frozen=True):
 
 
 class SideName(msgspec.Struct, frozen=True):
-    """A side, with the ids of its runs."""
+    """A side of a comparison.
+
+    name: The side's name.
+    runs: The ids of its runs.
+    """
 
     name: str
     runs: tuple[str, ...]
 
 
 class RunComparison(msgspec.Struct, frozen=True):
-    """Sides compared, the first one is the baseline. `unlike` are the facts and settings in which
-    they differ that figures depend on, `differences` all that are known. `history` is the number of
-    other runs that showed how much runs vary, `compared` that of cells with figures on both sides,
-    for each side but the first."""
+    """Sides compared; the first one is the baseline.
+
+    sides: The sides.
+    cells: The cells.
+    unlike: The facts and settings in which sides differ that figures depend on.
+    differences: All facts and settings in which sides differ, as far as they are known.
+    aim: What the comparison is to find.
+    history: The number of other runs that showed how much runs vary.
+    compared: The number of cells with figures on both sides, for each side but the first.
+    simulated: Whether any of the runs was measured on a simulated machine.
+    """
 
     sides: tuple[SideName, ...]
     cells: tuple[RunCell, ...]

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from linkgauge.benchmarks.scaling import PAIRS, kind_of, label_of
 from linkgauge.model.busbw import bandwidths
 from linkgauge.model.collective import Collective
+from linkgauge.model.curves import SizeLine
 from linkgauge.model.hockney import Timed, fit
-from linkgauge.model.result import CellResult, Result, Run, SizeLine, Verdict
+from linkgauge.model.result import CellResult, Result, Run, Verdict
 from linkgauge.model.scaling import At, Count, Knee, Member, PairRate, Scaling
 from linkgauge.model.units import format_size
 

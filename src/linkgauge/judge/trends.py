@@ -27,9 +27,18 @@ LABEL = "label"
 
 
 class CellChange(msgspec.Struct, frozen=True):
-    """A cell's change: the medians of its runs up to the neighbouring changes. `first` and `last`
-    are the numbers of the first runs of the new level that are as likely by 95 %; `p` counts all
-    that was tried in this series."""
+    """A cell's change.
+
+    cell: Which cell it is.
+    before: The median of its runs from the change before on, in the cell's unit.
+    after: The median of its runs up to the next change, in the cell's unit.
+    ratio: The second of these by the first.
+    direction: Whether that is for the better or the worse.
+    first: The number of the first of the runs with which the new level may have begun, by 95 %.
+    last: The number of the last of these.
+    p: The probability of a change as clear if there is none, with all that was tried in this
+        series.
+    """
 
     cell: CellOf
     before: float
@@ -42,20 +51,23 @@ class CellChange(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Cells that changed in the same direction with the same run. `since` is its number, `until`
-    that of the run before it; `facts` are what changed in the machine between these two, or,
-    where nothing did, between two others as likely."""
+    """Cells that changed in the same direction with the same run.
+
+    since: That run's number.
+    until: The number of the run before it.
+    direction: Whether that is for the better or the worse.
+    ratio: The median of the cells' ratios.
+    facts: What changed in the machine between these two runs, or, where nothing did, between two
+        others as likely.
+    cells: The cells.
+    """
 
     since: int
     until: int
     direction: Literal["better", "worse"]
-    cells: tuple[CellChange, ...]
+    ratio: float
     facts: tuple[Fact, ...]
-
-    @property
-    def ratio(self) -> float:
-        """The median of its cells."""
-        return statistics.median(cell.ratio for cell in self.cells)
+    cells: tuple[CellChange, ...]
 
 
 class Trend(msgspec.Struct, frozen=True):
@@ -113,6 +125,8 @@ def _change(at: int, is_better: bool, found: Sequence[_Found], history: History)
         runs[at].number,
         runs[at - 1].number,
         direction,
+        statistics.median(each.change.ratio for each in found),
+        next(filter(None, places), ()),
         tuple(
             CellChange(
                 each.one.cell, each.change.before, each.change.after, each.change.ratio,
@@ -120,7 +134,6 @@ def _change(at: int, is_better: bool, found: Sequence[_Found], history: History)
             )
             for each in found
         ),
-        next(filter(None, places), ()),
     )  # fmt: skip
 
 

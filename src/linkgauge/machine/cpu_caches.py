@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from linkgauge.model.inventory import Cache
+from linkgauge.model.host_details import Cache
 
 from .cpu import threads_of
 from .tree import Root, names_in, number, read_cpus, read_text

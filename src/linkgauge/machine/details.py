@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from linkgauge.model.inventory import HostDetails
+from linkgauge.model.host_details import HostDetails
 
 from .cgroup import allowed, memlock_limit, memory_limit
 from .cpu import (

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from linkgauge.model.inventory import Cache, HostDetails, Inventory
+from linkgauge.model.host_details import Cache, HostDetails
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size
 

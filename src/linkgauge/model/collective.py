@@ -116,11 +116,20 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A collective of all ranks of a cell, in their order: `reduction` is null of one that does not
-    reduce, `root` of one without. `split` divides the ranks into groups that work at the same time
-    (`colors_of`). `aggregated` calls make one iteration, in one group of calls. With `blocking`
-    the host waits for each iteration; with `graphed` the iterations are launched as a graph.
-    Buffers are `registered` with the library, or not."""
+    """A collective of all ranks of a cell, in their order.
+
+    collective: Its name.
+    type: The type of its numbers.
+    reduction: How numbers are reduced; null if it does not reduce.
+    root: The rank that sends to all, or receives from all; null of one without.
+    in_place: Whether it sends from the buffer that it receives in.
+    split: What divides the ranks into groups that work at the same time, such as `MOD 2`; null: all
+        are one group.
+    aggregated: Calls that make one iteration, in one group of calls.
+    blocking: Whether the host waits for each iteration.
+    graphed: Whether the iterations are launched as a graph.
+    registered: How buffers are registered with the library; null if they are not.
+    """
 
     collective: CollectiveName
     type: NumberName = "float"

@@ -13,8 +13,13 @@ _N = TypeVar("_N", int, float)
 
 
 class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
-    """What the thread on one CPU did: steps of the cell's operation, in so many seconds, in which
-    it was switched out `involuntary` times although it could have run on."""
+    """What the thread on one CPU did.
+
+    cpu: The CPU's number.
+    steps: Steps of the cell's operation.
+    seconds: Seconds that they took.
+    involuntary: How often it was switched out although it could have run on.
+    """
 
     cpu: int
     steps: int
@@ -23,8 +28,12 @@ class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fairness(msgspec.Struct, frozen=True, gc=False):
-    """How alike threads did: mean and standard deviation (of all of them, as sysbench has it) of
-    their steps per second, and the coefficient of variation, which is their ratio."""
+    """How alike threads did.
+
+    mean: Mean of their steps per second.
+    stddev: Standard deviation of these (of all of them, as sysbench has it).
+    variation: The coefficient of variation, which is the ratio of both.
+    """
 
     mean: float
     stddev: float
@@ -32,14 +41,22 @@ class Fairness(msgspec.Struct, frozen=True, gc=False):
 
 
 class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Sums over the timed parts of all samples and all threads; null: not counted, for the reason
-    `refused` where the CPU's own events are not.
+    """Sums over the timed parts of all samples and all threads; null: not counted. Cycles,
+    instructions and misses are those of user mode.
 
-    `seconds` are those of all threads. `involuntary` are the context switches away from a thread
-    that could have run on. Cycles, instructions, misses of the last-level cache and of the data TLB
-    (reads) are those of user mode. `steal` are seconds in which the hypervisor ran something else
-    on the CPUs used. `threads` and their `fairness` are of operations that each thread carries out
-    by itself.
+    seconds: Seconds of all threads together.
+    page_faults: Page faults.
+    context_switches: Context switches.
+    involuntary: Context switches away from a thread that could have run on.
+    migrations: Moves of a thread to another CPU.
+    cycles: Cycles of the CPUs.
+    instructions: Instructions.
+    cache_misses: Misses of the last-level cache.
+    tlb_misses: Misses of the data TLB, on reads.
+    refused: Why the CPU's own events were not counted; null if they were.
+    steal: Seconds in which the hypervisor ran something else on the CPUs used.
+    threads: What each thread did, of operations that each carries out by itself.
+    fairness: How alike these threads did; null of fewer than two.
     """
 
     seconds: float = 0.0

@@ -5,8 +5,6 @@ Figures are in the cell's unit (SI base units); absent is null. Moments are ISO 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 
 from .result import Status, Verdict
@@ -18,10 +16,28 @@ DESCRIPTION = "description"
 
 
 class PastRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of the history, which counts them by `number`. `accelerators` are the models that it
-    found; `cells` is how many it has, `passed` and `low` how many of these passed, and how many
-    are low. `setup` is the digest of the settings that figures depend on, `state` the number of
-    the machine's state. `path` is the folder that it was kept in, on the host that measured it."""
+    """A run of the history.
+
+    number: The history's own number of it.
+    id: The run's name: that of its folder, or its start if it is not kept.
+    label: The label that it was given.
+    host: The name of its host, or of the description of a simulated machine; `unknown` without one.
+    accelerators: The models that it found, with commas; `cpu` if none.
+    started: When it began (ISO 8601, UTC).
+    finished: When it ended (ISO 8601, UTC); null if it was interrupted.
+    simulated: Whether it was measured on a simulated machine.
+    profiled: Whether it was measured under a profiler.
+    profile: The name of its profile.
+    status: The worst of its results.
+    cells: How many cells it has.
+    passed: How many of these passed.
+    low: How many of these are lower than expected.
+    path: The folder that it was kept in, on the host that measured it; null if it was not kept.
+    setup: The digest of the settings that figures depend on.
+    state: The history's number of the state of its machine.
+    machine: The history's number of its machine.
+    benchmarks: The benchmarks that it measured.
+    """
 
     number: int
     id: str
@@ -44,10 +60,19 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     benchmarks: tuple[str, ...] = ()
 
 
-class CellOf(NamedTuple):
-    """What identifies a cell over runs of a machine. `transfers` are its notation: the same place
-    may be measured by other engines or from other memory. `definition` says how a total is
-    computed ("": none), `repeat` counts identical sheets of a run."""
+class CellOf(msgspec.Struct, frozen=True, gc=False):
+    """What identifies a cell over runs of a machine.
+
+    benchmark: The benchmark's name.
+    backend: The backend that measured it.
+    size: Its result's size in bytes.
+    row: The label of its row.
+    column: The label of its column.
+    transfers: Its transfers, in the notation: the same place may be measured by other engines or
+        from other memory.
+    definition: How a total is computed; empty of other figures.
+    repeat: Which of the identical results of a run it is of, from 0.
+    """
 
     benchmark: str
     backend: str
@@ -57,6 +82,11 @@ class CellOf(NamedTuple):
     transfers: str
     definition: str = ""
     repeat: int = 0
+
+    @property
+    def sheet(self) -> tuple[str, str, int]:
+        """The same of all cells of a result."""
+        return self.benchmark, self.backend, self.size
 
 
 class Figure(msgspec.Struct, frozen=True, gc=False):
@@ -86,8 +116,14 @@ class EarlierRun(msgspec.Struct, frozen=True):
     state: dict[str, str]
 
 
-class Point(NamedTuple):
-    """A cell's figure in the run of this number, with its interval."""
+class Point(msgspec.Struct, frozen=True, gc=False):
+    """A cell's figure in a run.
+
+    run: The run's number.
+    figure: The figure, in the cell's unit.
+    low: The low end of its interval; null if it has none.
+    high: The high end of its interval; null if it has none.
+    """
 
     run: int
     figure: float

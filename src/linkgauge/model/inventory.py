@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from .host_details import HostDetails
 from .map import Routing
 
 PortType = Literal[
@@ -37,8 +38,14 @@ def gaps_of(unknown: Iterable[str]) -> list[Gap]:
 
 
 class PciLink(msgspec.Struct, frozen=True):
-    """The link above a function (for a port: below it). Speeds are GT/s, widths lanes; `target` is
-    the speed set in Link Control 2."""
+    """The link above a function (for a port: below it). Null is unknown.
+
+    speed: Its speed, in GT/s of a lane.
+    width: Its width in lanes.
+    max_speed: The highest speed of the function, in GT/s of a lane.
+    max_width: The largest width of the function, in lanes.
+    target: The speed set in Link Control 2, in GT/s of a lane.
+    """
 
     speed: float | None = None
     width: int | None = None
@@ -48,14 +55,31 @@ class PciLink(msgspec.Struct, frozen=True):
 
 
 class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """A PCI function: an accelerator, a network adapter, or a bridge above one.
+    """A PCI function: an accelerator, a network adapter, or a bridge above one. Null is what could
+    not be read.
 
-    `address` is as sysfs writes it (0000:1b:00.0; domains may have more digits), `class_code` has
-    24 bits, `name` comes from the PCI ID database if the machine has one. `parent` is the bridge
-    above, null at the root. `acs` are the redirections that Access Control Services have enabled at
-    this port (null: no capability or not readable), `errors` the totals of its AER counters by
-    severity. `silent`: its whole configuration space reads as ones, as if the device were gone.
-    `unknown` says what could not be read, and why.
+    address: Its address as sysfs writes it (0000:1b:00.0; domains may have more digits).
+    vendor: The vendor's number.
+    device: The device's number.
+    class_code: The class code, of 24 bits.
+    revision: The revision's number.
+    name: Its name in the PCI ID database; null if the machine has none, or it is not in there.
+    driver: The name of its driver; null without one.
+    numa_node: The NUMA node that the firmware names.
+    iommu_group: The number of its IOMMU group; null also if it is in none.
+    port: What kind of port it is.
+    parent: The address of the bridge above; null at the root.
+    link: Its link; of a virtual function, that of its physical one.
+    max_payload: The largest payload of a packet that is set, in bytes.
+    max_payload_supported: The largest payload of a packet that it supports, in bytes.
+    max_read_request: The largest read request that is set, in bytes.
+    acs: The redirections that Access Control Services have enabled at this port; null: no
+        capability, or not readable.
+    errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`); null:
+        not counted, or not readable.
+    display: Whether it is a display that the host shows itself on.
+    silent: Whether its whole configuration space reads as ones, as if the device were gone.
+    unknown: What could not be read, and why.
     """
 
     address: str
@@ -91,9 +115,17 @@ def is_accelerator(function: PciFunction) -> bool:
 
 
 class FabricLink(msgspec.Struct, frozen=True):
-    """A link of an accelerator's own fabric (NVLink and the like). `remote` is the memory's
-    notation, a switch's name, or null if the library does not report it; `rate` the signalling rate
-    of one direction, `errors` the sum of its counters."""
+    """A link of an accelerator's own fabric (NVLink and the like).
+
+    index: The link's number, from 0, among those of its kind.
+    kind: Its kind: `nvlink`, `c2c` and the like.
+    active: Whether it is up; null if unknown.
+    version: Its version; null if unknown.
+    rate: The signalling rate of one direction in bytes/s; null if unknown.
+    remote: What it leads to: a memory's notation, or another device's or switch's name; null if the
+        library does not report it.
+    errors: The sum of its error counters; null if none can be read.
+    """
 
     index: int
     kind: str
@@ -105,8 +137,15 @@ class FabricLink(msgspec.Struct, frozen=True):
 
 
 class SwitchLink(msgspec.Struct, frozen=True):
-    """A link between two switches, by name, as the manager of their fabric reports it: `rate` is
-    the signalling rate of one direction, all `count` parallel links together."""
+    """A link between two switches, as the manager of their fabric reports it.
+
+    a: The name of one switch.
+    b: The name of the other one.
+    kind: The link's kind.
+    count: The number of parallel links.
+    rate: The signalling rate of one direction in bytes/s, all parallel links together; null if
+        unknown.
+    """
 
     a: str
     b: str
@@ -116,17 +155,48 @@ class SwitchLink(msgspec.Struct, frozen=True):
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator as its vendor's library describes it (NVML), in addition to its backend.
+    """An accelerator as its vendor's library describes it (NVML), in addition to its backend. Null
+    is what could not be read.
 
-    `memory` is its notation, `link` its PCIe link. `board` is the board's part number,
-    `form_factor` SXM, PCIe or the like. `fabric_cluster` is the UUID of a domain of links that
-    spans hosts, `fabric_clique` the part of it that the device belongs to. `memory_clock` is the
-    highest, `memory_bus` is bits, `memory_rate` the peak of its own memory (null where neither
-    clock nor bus is known): two transfers a clock.
-    `throttled` are the reasons in force, in words; `processes` the process ids of others on it;
-    `utilization` is the share of the last moments in which it worked.
-    `isa` is its instruction set (gfx942, of AMD's), `built_for` those that its backend's library
-    has kernels for, and `runtime` the platform that this was made with (ROCm 7.1).
+    memory: Its memory, in the notation.
+    model: The hardware's name.
+    pci: Its PCI address as sysfs writes it.
+    uuid: Its vendor's name for it.
+    driver: The version of its driver.
+    library: The version of its vendor's library; `simulated` of a simulated machine.
+    firmware: The version of its firmware (VBIOS).
+    board: The board's part number.
+    form_factor: SXM, PCIe or the like.
+    link: Its PCIe link.
+    links: The links of its own fabric.
+    memory_clock: The highest clock of its memory in Hz.
+    memory_bus: The width of its memory's bus in bits.
+    memory_rate: The peak rate of its own memory in bytes/s: two transfers a clock; null also where
+        neither clock nor bus is known.
+    clock: The clock of its cores in Hz at that moment.
+    max_clock: The highest clock of its cores in Hz.
+    locked_clock: The application clock in Hz that somebody set; null also if none is set.
+    throttled: What holds its clocks down at that moment, in words.
+    temperature: Its temperature in °C.
+    power: The power that it draws in watts.
+    power_limit: The limit of its power in watts.
+    pcie_replays: Its counter of PCIe replays.
+    ecc: Whether its memory has error correction switched on.
+    ecc_errors: Errors of its memory that were not corrected.
+    remap_pending: Whether rows of its memory wait for being replaced at the next reset.
+    mig: Whether it is in MIG mode.
+    persistence: Whether it is in persistence mode.
+    compute_mode: How many may compute on it: `default`, `exclusive process` and so on.
+    fabric_state: How far the fabric's manager has registered it with the switches.
+    fabric_clique: The part of its fabric's domain that it belongs to.
+    fabric_cluster: The UUID of its fabric's domain, which may span hosts.
+    bar1_bytes: Size of its BAR1 in bytes.
+    isa: Its instruction set (gfx942, of AMD's).
+    runtime: The platform that its backend's library was made with (ROCm 7.1).
+    built_for: The instruction sets that its backend's library has kernels for.
+    processes: Process ids of others that use it.
+    utilization: The share of the last moments in which it worked, from 0 to 1.
+    unknown: What could not be read, and why.
     """
 
     memory: str
@@ -170,7 +240,15 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Adapter(msgspec.Struct, frozen=True, kw_only=True):
-    """A network adapter with RDMA: `rate` of its port as sysfs reports it, bytes/s."""
+    """A network adapter with RDMA: one port of it.
+
+    name: Its name; with the port's number where a device has several.
+    pci: Its PCI address; null if it has none, or it is unknown.
+    state: The state of its port, such as `active`; null if unknown.
+    rate: The rate of its port in bytes/s, as sysfs reports it; null if unknown.
+    link_layer: `InfiniBand` or `Ethernet`; null if unknown.
+    unknown: What could not be read, and why.
+    """
 
     name: str
     pci: str | None = None
@@ -181,11 +259,20 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True):
-    """A network interface, `nic:N` by its place in the inventory: whether it is `up` (null:
-    unknown), what `kind` of hardware it is (null: another one), its IP addresses, its driver, the
-    rate of its link in bytes/s, the NUMA node and the PCI function of its device, the device with
-    RDMA that belongs to it, and the `steps` over PCI from the GPU of its rank to it; null where
-    there is none, or it is unknown."""
+    """A network interface, `nic:N` by its place in the inventory. Null is what there is none of, or
+    what is unknown.
+
+    name: Its name.
+    up: Whether it is up.
+    kind: What kind of hardware it is: Ethernet, InfiniBand or loopback; null also of another one.
+    addresses: Its IP addresses.
+    driver: The name of its driver.
+    speed: The rate of its link in bytes/s.
+    node: The NUMA node of its device.
+    pci: The PCI address of its device.
+    rdma: The device with RDMA that belongs to it.
+    steps: The steps over PCI from the GPU of its rank to it.
+    """
 
     name: str
     up: bool | None = None
@@ -203,75 +290,20 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind == "loopback"
 
 
-class Cache(msgspec.Struct, frozen=True):
-    """One level of cache: bytes of one, and how many CPUs share it."""
-
-    level: int
-    kind: str
-    size: int
-    shared_by: int
-
-
-UNREACHABLE = 255
-"""The distance of a node whose memory cannot be reached (ACPI 6.5, 5.2.17, the SLIT)."""
-
-
-class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kernel reports of the host beyond model.machine.Host.
-
-    `cpu_vendor` is the processor's own word (x86 only). `distances` are the kernel's, by node,
-    with a column for each node that has a row;
-    `huge_pages` are (total, free) by page size in bytes.
-    `hypervisor` and `container` name what the kernel runs under and what this process runs in.
-    `allowed_cpus` and `allowed_nodes` are this process's, `memory_limit` its cgroup's.
-    `governor` chooses the CPUs' frequency and `frequency_driver` sets it.
-    `firmware` is the version of the BIOS and its date, `microcode` that of the CPUs (each that some
-    have); null where the machine does not show them, as most virtual machines.
-    `steal` is the share that a hypervisor took of all CPUs' time since boot, of `cpu_ticks` ticks:
-    that of a span follows from both at its ends. Null limits are none where `unknown` says nothing.
-    `memory_rate` is of the DIMMs, all channels (null where the firmware's tables are not readable).
-    """
-
-    cpu_vendor: str | None = None
-    sockets: int | None = None
-    cores: int | None = None
-    threads_per_core: int | None = None
-    isa: str | None = None
-    caches: tuple[Cache, ...] = ()
-    distances: dict[int, tuple[int, ...]] = {}
-    node_cpus: dict[int, tuple[int, ...]] = {}
-    huge_pages: dict[int, tuple[int, int]] = {}
-    transparent_huge_pages: str | None = None
-    governor: str | None = None
-    frequency_driver: str | None = None
-    firmware: str | None = None
-    microcode: str | None = None
-    command_line: str | None = None
-    iommu: Literal["off", "passthrough", "translating"] | None = None
-    hypervisor: str | None = None
-    container: str | None = None
-    allowed_cpus: tuple[int, ...] | None = None
-    allowed_nodes: tuple[int, ...] | None = None
-    memory_limit: int | None = None
-    memlock_limit: int | None = None
-    steal: float | None = None
-    cpu_ticks: float | None = None
-    memory_rate: float | None = None
-    unknown: tuple[str, ...] = ()
-
-    @property
-    def apart(self) -> frozenset[tuple[int, int]]:
-        """Nodes of which the first one's CPUs do not reach the memory of the second."""
-        return frozenset(
-            (node, other)
-            for node, row in self.distances.items()
-            for other, distance in zip(self.distances, row, strict=False)
-            if distance == UNREACHABLE
-        )
-
-
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything read of a machine at one time."""
+    """Everything read of a machine at one time.
+
+    host: What the kernel reports of the host.
+    pci: PCI functions: accelerators, network adapters with RDMA, and the bridges above them.
+    accelerators: What their vendors' libraries report of accelerators.
+    adapters: The network adapters with RDMA.
+    interfaces: The network interfaces.
+    switch_links: The links between switches, where a fabric's manager tells them.
+    routing: How switches choose among equally short ways, as the manager of their fabric reports
+        it.
+    stated: What a person stated in hardware.yml, which the machine cannot know.
+    unknown: What could not be read, and why.
+    """
 
     host: HostDetails = HostDetails()
     pci: tuple[PciFunction, ...] = ()
@@ -280,18 +312,26 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     interfaces: tuple[Interface, ...] = ()
     switch_links: tuple[SwitchLink, ...] = ()
     routing: Routing = "spread"
-    """How switches choose among equally short ways, as the manager of their fabric reports it."""
     stated: dict[str, str] = {}
-    """What a person stated in hardware.yml, which the machine cannot know."""
     unknown: tuple[str, ...] = ()
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """Readings of an accelerator while a cell was measured: `count` of them over `seconds`, first
-    to last. The link's speed (GT/s) and width are the medians, `power_max` is watts,
-    `throttled` all reasons seen,
-    `pcie_replays` those that occurred meanwhile. A count of 0: its library reported nothing. In
-    files, null values (0 s, no reasons) are left out."""
+    """Readings of an accelerator while a cell was measured. In files, null values (0 s, no reasons)
+    are left out.
+
+    memory: Its memory, in the notation.
+    count: The number of readings; 0: its library reported nothing.
+    seconds: Seconds from the first to the last.
+    link_speed: The median speed of its PCIe link in GT/s of a lane; null if unknown.
+    link_width: The median width of its PCIe link in lanes; null if unknown.
+    clock_min: The lowest clock of its cores in Hz; null if unknown.
+    clock_max: The highest clock of its cores in Hz; null if unknown.
+    temperature_max: The highest temperature in °C; null if unknown.
+    power_max: The highest power in watts; null if unknown.
+    throttled: Everything that held its clocks down, in words.
+    pcie_replays: PCIe replays that occurred meanwhile; null if unknown, or of a single reading.
+    """
 
     memory: str
     count: int

@@ -17,10 +17,18 @@ Gravity = Literal["corrected", "uncorrected", "fatal"]
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """One line. `seconds` count from the run's start; `text` has escapes for what is not printable.
-    `pci` is the function that it names, `level` the kernel's (0 emergency to 7 debug), `code` the
-    number of an Xid or SXid, `gravity` what the line itself says of an error; null where it says
-    nothing."""
+    """One line of the kernel's log. Null is what the line says nothing of.
+
+    seconds: Seconds from the run's start.
+    text: The text, with escapes for what is not printable.
+    kind: What it is about: an error of an NVIDIA GPU (`xid`) or NVSwitch (`sxid`), of PCI Express
+        (`aer`), a slot's change, an error of memory or processors (`hardware`), a fault of the
+        IOMMU, a killed process, or what else a device's driver says.
+    pci: The PCI address of the function that it names.
+    level: The kernel's level, from 0 (emergency) to 7 (debug).
+    code: The number of an Xid or SXid.
+    gravity: What the line itself says of an error.
+    """
 
     seconds: float
     text: str
@@ -32,9 +40,13 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class KernelLog(msgspec.Struct, frozen=True):
-    """What the kernel logged during a run. Of a flood of lines, the first are kept and `more`
-    counts the others; with `lost`, the kernel overwrote records before they were read. `unknown`
-    says why the log could not be read."""
+    """What the kernel logged during a run.
+
+    lines: The lines that concern what is measured; of a flood, the first.
+    more: How many others there were.
+    lost: Whether the kernel overwrote records before they were read.
+    unknown: Why the log could not be read.
+    """
 
     lines: tuple[LogLine, ...] = ()
     more: int = 0

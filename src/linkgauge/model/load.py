@@ -10,11 +10,16 @@ import msgspec
 
 
 class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """CPU time in seconds, of all CPUs together, that others than the run took in a span of
-    `seconds`, and that a hypervisor took (`stolen`). The busiest of the others is `process`, with
-    its `pid` (null: none that this process can see). `apart` is how far a virtual machine's CPUs
-    were from each other: the seconds that a cache line takes between the first one and each of some
-    others, on average. In files, what is 0, null or empty is left out."""
+    """What else a machine did in a span of time. In files, what is 0, null or empty is left out.
+
+    seconds: Length of the span in seconds.
+    others: CPU time in seconds, of all CPUs together, that others than the run took.
+    stolen: CPU time in seconds, of all CPUs together, that a hypervisor took.
+    process: The busiest of the others; null if none that this process can see.
+    pid: Its process id; null if there is none.
+    apart: How far a virtual machine's CPUs were from each other: seconds that a cache line takes
+        between the first one and each of some others, on average.
+    """
 
     seconds: float
     others: float = 0.0

@@ -13,9 +13,16 @@ MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A NUMA node. `cpus` are those this process may use (none: a node of memory alone), `cores`
-    one of them for each core; sizes in bytes, null if unknown. The `last_level_cache` is all that
-    these CPUs have; `kind` is that of the memory, null if nothing tells."""
+    """A NUMA node.
+
+    index: The node's number.
+    cpus: The CPUs of it that this process may use; none of a node of memory alone.
+    memory_total: Size of its memory in bytes; null if unknown.
+    memory_available: Bytes of its memory that are available; null if unknown.
+    last_level_cache: Bytes of all last-level caches of these CPUs; null if unknown.
+    cores: One of these CPUs for each core.
+    kind: The kind of its memory; null if nothing tells.
+    """
 
     index: int
     cpus: tuple[int, ...]
@@ -29,13 +36,21 @@ class Node(msgspec.Struct, frozen=True):
 class Device(msgspec.Struct, frozen=True):
     """An accelerator as its backend describes it.
 
-    `memory` is its notation (`opencl:0`), `model` the hardware's name, `memory_bytes` the size of
-    its memory and `largest_buffer` the limit of one allocation. With `shares_host_memory`, its
-    memory is the host's DRAM; with `is_cpu`, it is the host's processor by another name (PoCL).
-    `near` is the host node closest to it. `pci` is its address as sysfs writes it (0000:1b:00.0),
-    `uuid` its vendor's name for it; null if unknown. One that stands for a network interface of a
-    cluster belongs to a `node` and to a `rail`: those of all nodes that are joined by the same
-    switches (null: the node has no other).
+    memory: Its memory, in the notation (`opencl:0`).
+    model: The hardware's name.
+    memory_bytes: Size of its memory in bytes.
+    largest_buffer: The largest allocation in bytes.
+    driver: The version of its driver; empty if unknown.
+    shares_host_memory: Whether its memory is the host's DRAM.
+    near: The host node closest to it.
+    pci: Its PCI address as sysfs writes it (0000:1b:00.0); null if unknown.
+    uuid: Its vendor's name for it; null if unknown.
+    notes: Remarks of its backend.
+    is_cpu: Whether it is the host's processor by another name (PoCL).
+    node: Of one that stands for a network interface of a cluster, the node that it belongs to; else
+        null.
+    rail: Of such a one, its rail: those of all nodes that are joined by the same switches; null if
+        the node has no other.
     """
 
     memory: str
@@ -58,7 +73,22 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class Host(msgspec.Struct, frozen=True):
-    """The host: names as the kernel reports them, sizes in bytes, null if unreadable."""
+    """The host: names as the kernel reports them.
+
+    hostname: Its name.
+    system: The operating system's name; empty if unreadable.
+    kernel: The kernel's release; empty if unreadable.
+    architecture: The architecture, as `uname -m` prints it; empty if unreadable.
+    cpu_model: The processor's name; null if unreadable.
+    cpus: How many CPUs this process may use.
+    nodes: The NUMA nodes that have memory.
+    memory_total: Size of its memory in bytes; null if unreadable.
+    memory_available: Bytes of memory that this process may still take; null if unreadable.
+    memlock_limit: Bytes that this process may lock in memory; null: no limit, or unreadable.
+    transparent_huge_pages: When the kernel uses transparent huge pages (`always`, `madvise`,
+        `never`); null if unreadable.
+    last_level_cache: Bytes of all last-level caches of these CPUs; null if unreadable.
+    """
 
     hostname: str
     system: str
@@ -75,11 +105,19 @@ class Host(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """A host, its accelerators by backend, and why a backend has none. `linkgauge` is its own
-    version and `commit` that of its checkout, if it runs from one; `simulated` names the
-    description if the machine is simulated; `inventory` is what else is known of it. `ranks` are
-    the processes that measure, if they are several: the host is rank 0's. The `crowd` is where
-    most of them share the fewest CPUs, if they are more than these."""
+    """A host, its accelerators by backend, and why a backend has none.
+
+    host: The host; of several processes, that of rank 0.
+    devices: The accelerators of each backend.
+    unavailable: Why a backend is not available, by its name.
+    linkgauge: The version of linkgauge.
+    commit: The commit of its checkout; null if it does not run from one.
+    python: The version of Python.
+    simulated: The name of its description, if it is simulated; else null.
+    inventory: What else is known of it; null in files of earlier versions.
+    ranks: The processes that measure, if they are several.
+    crowd: Where most of the ranks share the fewest CPUs, if they are more than these; else null.
+    """
 
     host: Host
     devices: dict[str, tuple[Device, ...]] = {}

@@ -23,8 +23,12 @@ apart, 30 : 70, are detected from 30 samples in 95 of 100 cases (docs/methodolog
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """One of two groups: the median of its samples in the result's unit, and its numbers of gates
-    and samples."""
+    """One of two groups of samples.
+
+    median: The median of its samples, in the result's unit.
+    gates: How many gates have most of their samples in it.
+    samples: How many samples are in it.
+    """
 
     median: float
     gates: int

@@ -7,17 +7,28 @@ import msgspec
 
 
 class _Note(msgspec.Struct, frozen=True, gc=False, tag_field="code"):
-    """A note's `code` in files is its tag."""
+    """A note on a cell.
+
+    code: Which note it is.
+    """
 
 
 class Beside(_Note, frozen=True, gc=False, tag="beside"):
-    """The number of other pairs that were measured at the same time."""
+    """Other pairs were measured at the same time.
+
+    others: The number of these pairs.
+    """
 
     others: int
 
 
 class Imprecise(_Note, frozen=True, gc=False, tag="imprecise"):
-    """The requested precision was not reached; both are relative, null without an interval."""
+    """The requested precision was not reached.
+
+    asked: The requested precision, relative.
+    reached: The precision that was reached, relative; null without an interval.
+    samples: The number of samples.
+    """
 
     asked: float
     reached: float | None
@@ -25,13 +36,21 @@ class Imprecise(_Note, frozen=True, gc=False, tag="imprecise"):
 
 
 class NotRevisited(_Note, frozen=True, gc=False, tag="not-revisited"):
-    """A later visit was skipped, for this reason."""
+    """A later visit was skipped.
+
+    reason: Why; null if that is unknown.
+    """
 
     reason: str | None
 
 
 class Unjudged(_Note, frozen=True, gc=False, tag="unjudged"):
-    """A limit, given at this place, could not be judged."""
+    """A limit could not be judged.
+
+    limit: The limit, as it was given.
+    where: Where it was given.
+    why: Why it could not be judged.
+    """
 
     limit: str
     where: str
@@ -39,7 +58,12 @@ class Unjudged(_Note, frozen=True, gc=False, tag="unjudged"):
 
 
 class NearCache(_Note, frozen=True, gc=False, tag="near-cache"):
-    """A buffer of `size` bytes is smaller than `times` the last-level cache of `cache` bytes."""
+    """A buffer is smaller than a multiple of the last-level cache.
+
+    size: Size of the buffer in bytes.
+    cache: Size of the cache in bytes.
+    times: How many times the cache a buffer should have.
+    """
 
     size: int
     cache: int
@@ -51,13 +75,19 @@ class NearCache(_Note, frozen=True, gc=False, tag="near-cache"):
 
 
 class Profiled(_Note, frozen=True, gc=False, tag="profiled"):
-    """The cell was measured under this profiler, whose work is in its figures."""
+    """The cell was measured under a profiler, whose work is in its figures.
+
+    by: The profiler.
+    """
 
     by: str
 
 
 class Remark(_Note, frozen=True, gc=False, tag="remark"):
-    """A remark by a backend or a buffer."""
+    """A remark by a backend or a buffer.
+
+    text: The remark.
+    """
 
     text: str
 

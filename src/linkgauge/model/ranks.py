@@ -9,9 +9,18 @@ from .inventory import Interface
 
 
 class Rank(msgspec.Struct, frozen=True):
-    """A process of a run: its number, where it is, and the memory it measures with (null until it
-    is known), with the network interfaces of its machine if these are measured. Its monotonic clock
-    is `ahead` seconds of rank 0's, give or take `unsure` seconds (null: not compared)."""
+    """A process of a run.
+
+    number: The rank's number, from 0.
+    host: The name of its host.
+    process: Its process id.
+    memory: The memory that it measures with, in the notation; null until it is known.
+    model: The model of its accelerator; null until it is known, or without one.
+    ahead: How far its monotonic clock is ahead of rank 0's, in seconds; null if it was not
+        compared.
+    unsure: By how much that may be off, in seconds; null if it was not compared.
+    nics: The network interfaces of its machine, if these are measured.
+    """
 
     number: int
     host: str
@@ -28,7 +37,12 @@ class Rank(msgspec.Struct, frozen=True):
 
 
 class Crowd(msgspec.Struct, frozen=True):
-    """More ranks on a machine than CPUs that they may use."""
+    """More ranks on a machine than CPUs that they may use.
+
+    host: The machine's name.
+    ranks: The number of ranks.
+    cpus: The number of CPUs.
+    """
 
     host: str
     ranks: int
@@ -36,8 +50,15 @@ class Crowd(msgspec.Struct, frozen=True):
 
 
 class LostRank(msgspec.Struct, frozen=True):
-    """The rank that ended a run by its own end, or by its silence: `how` says it in words,
-    `doing` is what the run was at."""
+    """The rank that ended a run by its own end, or by its silence.
+
+    number: The rank's number.
+    how: How it ended, in words.
+    doing: What the run was at, in words.
+    host: The name of its host; null if unknown.
+    process: Its process id; null if unknown.
+    memory: Its memory, in the notation; null if unknown.
+    """
 
     number: int
     how: str

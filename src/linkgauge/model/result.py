@@ -1,4 +1,4 @@
-"""The output of a run: `run.json`. docs/run.schema.json is generated from these types.
+"""The output of a run: `run.json`. tools/schemas makes docs/run.schema.json of these types.
 
 Absent is null, never 0; warnings are fields; figures are in the result's unit (SI base units).
 """
@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from .counters import Counters
+from .curves import Levels, SizeLine
 from .errors import OutcomeKind, Phase
 from .inventory import Inventory, Reading
 from .kernel_log import KernelLog
@@ -19,11 +20,12 @@ from .machine import Machine
 from .modes import Mode
 from .notes import Note, Profiled
 from .overlap import ALL
+from .pairs import Drawn
 from .ranks import LostRank
 from .settings import Settings
 from .soak import Soak
 from .statistics import Summary
-from .transfer import Cell, Drawn, Place, Report
+from .transfer import Cell, Place, Report
 from .units import Better
 from .workload import WorkDone
 
@@ -49,12 +51,15 @@ class CellKey(NamedTuple):
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """The separate figure of one concurrent transfer; `transfer` indexes the cell's transfers. Of a
-    cell that reports what is hidden, it is the time of a loop in seconds, without the kernel or
-    without the copies.
+    """The separate figure of one concurrent transfer. Of a cell that reports what is hidden, it is
+    the time of a loop in seconds, without the kernel or without the copies.
 
-    `bytes` is what one loop moves, counted as the headline does. `expected` is what it should
-    achieve, in bytes/s, where that is known and the others take nothing of it.
+    transfer: The place of the transfer among the cell's transfers, from 0.
+    bytes: Bytes that one loop moves, counted as the headline does.
+    samples: Its samples, in the order of measuring, in the result's unit; beside a latency in
+        bytes/s, where the cell reports what is hidden in seconds.
+    summary: What the samples come to; null without samples.
+    expected: What it should achieve, in bytes/s; null where that is unknown, or others take of it.
     """
 
     transfer: int
@@ -65,8 +70,13 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankTimes(msgspec.Struct, frozen=True, gc=False):
-    """The seconds that a rank's part of each of several collectives took, one after another: a rank
-    that comes late waits less for the others than they for it."""
+    """The times of a rank's part of each of several collectives, one after another: a rank that
+    comes late waits less for the others than they for it.
+
+    rank: The rank's number, from 0.
+    seconds: Seconds of its part of each collective.
+    summary: What these come to; null without any.
+    """
 
     rank: int
     seconds: tuple[float, ...]
@@ -74,10 +84,17 @@ class RankTimes(msgspec.Struct, frozen=True, gc=False):
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The actual placement of one buffer: the host node its pages lie on (null: unknown or a
-    device), whether they are locked, how many of its bytes lie in huge pages, and of memory placed
-    by a policy, how many of at most 1024 pages lie on each node. In files, null values are left
-    out: runs hold hundreds of thousands of these."""
+    """The actual placement of one buffer. In files, null values are left out: runs hold hundreds of
+    thousands of these.
+
+    memory: The memory, in the notation.
+    bytes: Size of the buffer in bytes.
+    node: The host node that its pages lie on; null if unknown, or on a device.
+    locked: Whether its pages are locked in memory; null if they need not be.
+    huge_bytes: Bytes of it that lie in huge pages; null if unknown.
+    nodes: Of memory placed by a policy, how many of at most 1024 of its pages lie on each node;
+        null of other memory.
+    """
 
     memory: str
     bytes: int
@@ -88,11 +105,17 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Expected(msgspec.Struct, frozen=True, gc=False):
-    """What the hardware should do, in the result's unit, and the arithmetic: `because`, or its
-    index (from 0) in the `texts` of the result, since many cells share it. `measured`: the
-    achievable figure comes from this run's own measurements. `nominal` is what would be expected if
-    every link of the path ran at its best: the achievable figure where one is known, else the
-    theoretical one; null where that is what is expected anyway."""
+    """What the hardware should do, in the result's unit.
+
+    theoretical: What cannot be exceeded; null if unknown.
+    achievable: What should be reached; null if unknown.
+    because: The arithmetic; empty where `text` stands for it.
+    text: The place of the arithmetic in the `texts` of the result, from 0; null where `because` has
+        it.
+    measured: Whether the achievable figure comes from this run's own measurements.
+    nominal: What would be expected if every link of the path ran at its best: the achievable figure
+        where one is known, else the theoretical one; null where that is what is expected anyway.
+    """
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -109,9 +132,16 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
     """How a cell's `ci95` was formed. From `visits`: from the variation of the medians of visits,
-    pooled over `alike` cells, with `degrees` degrees of freedom; another run's figure falls into it
-    with the `coverage` that was shown for such cells. From `samples` alone (their number was
-    fixed): it describes how well the samples determine their own median, and not other runs."""
+    pooled over cells that are alike; another run's figure falls into it with the coverage that was
+    shown for such cells. From `samples` alone (their number was fixed): it describes how well the
+    samples determine their own median, and not other runs.
+
+    basis: What it was formed from.
+    coverage: The share of other runs' figures that fall into it, as shown for such cells; null if
+        that was not shown.
+    degrees: Degrees of freedom; null of an interval from samples.
+    alike: How many cells were pooled; null of an interval from samples.
+    """
 
     basis: Literal["visits", "samples"]
     coverage: float | None = None
@@ -120,23 +150,49 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
 
 
 class CellResult(Cell, frozen=True, gc=False):
-    """One cell. `bytes` is what one loop of the headline figure moves; `locked` is false if a host
-    buffer that should be locked in memory is not (null: none should be). `readings` are of its
-    accelerators, taken while it was measured. `visits` are the numbers of samples behind each gate
-    of each visit, `seconds` the total sampling time; `modes` are the two groups that the samples
-    fall into, the larger first, if there are two. `definition` says how a total is computed (null:
-    the figure is not a total, or comes from an earlier version, which divided by the span). Why it
-    did not pass is in `reason` for people and in `kind`, with the `phase` that it was in, for
-    programs; other remarks are in `warnings` and `notes`. Warnings exist only in files: once read,
-    a cell has its notes. `counters` are of its host threads. `cpu_seconds` are the CPU time, of all
-    threads, that the measuring process used in its `seconds` (null: simulated, or unknown). `wrong`
-    is the number of wrong elements that a collective left (null: of anything else, or unchecked),
-    and `iterations` are the times of its ranks. `load` is what else the machine did meanwhile
-    (null: simulated, or unknown), `work` what an AI workload shows beside its samples. `lost` is
-    the number of the rank whose loss cost the cell its figures. `peers` is the median of the
-    figures that should be equal to the cell's, where that is far from them (null: it is not, or
-    there are none). Cells of a result with the same
-    `round` were measured at the same time (null: alone, or an earlier version)."""
+    """One cell. Warnings exist only in files: once read, a cell has its notes.
+
+    status: How it ended.
+    reason: Why it did not pass, for people; null if it passed.
+    warnings: The notes in words.
+    bytes: Bytes that one loop of the headline figure moves; null if it was not measured.
+    loops: Loops of a sample; null if it was not measured.
+    stopped: Why sampling ended: the precision was reached, the number of samples was fixed, the
+        time was over, or more samples would not have made it more precise; null without samples.
+    verified: Whether the bytes that arrived were compared, and right; null if they were not
+        compared.
+    locked: Whether all host buffers that should be locked in memory are; null if none should be.
+    placement: Where each buffer lies.
+    samples: Every sample, in the order of measuring, in the result's unit.
+    visits: Of each visit, the numbers of samples behind each of its gates.
+    seconds: Total time of sampling in seconds; null if it was not measured.
+    summary: What the samples come to; null without samples.
+    interval: How the interval of the summary was formed; null without samples.
+    modes: The two groups that the samples fall into, the larger first; empty if they form one.
+    parts: The separate figures of concurrent transfers; empty of a single one.
+    expected: What the hardware should do; null if nothing was expected, or not yet judged.
+    verdict: Whether it is as expected; `unknown` if nothing is.
+    readings: What the libraries of its accelerators reported while it was measured.
+    definition: How a total is computed: `sustained` is the sum of the rates while all transfers
+        run, `serial` the bytes over the span because they never all ran together, `span` the bytes
+        over the span as nvbandwidth times it; null if the figure is no total, or comes from an
+        earlier version, which divided by the span.
+    kind: Why it did not pass, for programs; null if it passed.
+    notes: Other remarks, as values.
+    phase: The phase in which it ended without passing; null if it passed, or the phase is unknown.
+    counters: What its host threads met with; null if they were not counted.
+    cpu_seconds: CPU time in seconds, of all threads, that the measuring process used in `seconds`;
+        null if it is simulated, or unknown.
+    wrong: The number of wrong elements that a collective left; null of anything else, or unchecked.
+    iterations: The times of each rank of a collective.
+    load: What else the machine did meanwhile; null if it is simulated, or unknown.
+    work: What an AI workload shows beside its samples; null of anything else.
+    lost: The number of the rank whose loss cost the cell its figures; null if none did.
+    round: Cells of a result with the same number were measured at the same time; null if alone, or
+        of an earlier version.
+    peers: The median of the figures that should be equal to the cell's, where that is far from
+        them; null if it is not, or there are none.
+    """
 
     status: Status
     reason: str | None = None
@@ -192,10 +248,18 @@ class CellResult(Cell, frozen=True, gc=False):
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark on one backend at one size: what its cells have in common.
 
-    `parts` names the matrices of single transfers; `reason` says why there are no cells. The
-    columns of a `sweep` are settings, not memories: their sum means nothing. Of a benchmark of
-    pairs, only those that were `drawn` have cells (null: all). `simulated` results are marked as
-    such wherever they are shown.
+    benchmark: The benchmark's name.
+    title: What it measures, for people.
+    backend: The backend that measured it.
+    size: Size in bytes that each transfer's bytes are a multiple of; 1 or 0 where cells have sizes
+        of their own, or none.
+    unit: The unit of all figures of its cells: `B/s`, `s` and so on.
+    better: Which figures are better.
+    parts: Names of the matrices of single transfers.
+    sweep: Whether its columns are settings, not memories: their sum then means nothing.
+    reason: Why there are no cells; null if there are.
+    simulated: Whether it was measured on a simulated machine.
+    drawn: Which of its pairs were drawn; null if all have cells.
     """
 
     benchmark: str
@@ -227,29 +291,16 @@ class PlannedSheet(Sheet, frozen=True, kw_only=True):
     cells: tuple[PlannedCell, ...] = ()
 
 
-class Level(msgspec.Struct, frozen=True):
-    """A plateau of a latency over sizes: its `number` from 1 on, the latency of an access in
-    `seconds`, and the sizes in bytes from which (`least`) and up to which (`most`) it was found;
-    `most` is null of the last level."""
-
-    number: int
-    seconds: float
-    least: int
-    most: int | None = None
-
-
-class Levels(msgspec.Struct, frozen=True):
-    """The levels that one `row` of a result shows, the fastest first."""
-
-    row: str
-    levels: tuple[Level, ...]
-
-
 class Result(Sheet, frozen=True, kw_only=True):
-    """A sheet with what was measured; its status is the worst of its cells. `texts` are those that
-    its cells share, only in files: once read, each cell has its own. `levels` are those of a memory
-    hierarchy that its curves of latency over size show. The `average` is that of the bus bandwidths
-    of its cells, in bytes/s (null: they are no collectives, or have no figures)."""
+    """A sheet with what was measured.
+
+    status: The worst of its cells, in the order error, timeout, fail, pass; `skip` if all are.
+    cells: The cells.
+    texts: Texts that its cells share, only in files: once read, each cell has its own.
+    levels: The levels of a memory hierarchy that its curves of latency over size show.
+    average: The mean of the bus bandwidths of its cells, in bytes/s; null if they are no
+        collectives, or have no figures.
+    """
 
     status: Status
     cells: tuple[CellResult, ...]
@@ -258,32 +309,30 @@ class Result(Sheet, frozen=True, kw_only=True):
     average: float | None = None
 
 
-class SizeLine(msgspec.Struct, frozen=True):
-    """Hockney's line through the times of one path (`row` and `column`; null where the columns are
-    sizes) of a benchmark at several `sizes`: `latency` in seconds + bytes ÷ `bandwidth` in bytes/s.
-    At `half_size` half of that bandwidth is reached. Null is what the sizes do not show. The line
-    is off by at most `error` of a time, which it is at the size `worst`; where none fits, all
-    three are null."""
-
-    benchmark: str
-    backend: str
-    row: str
-    column: str | None
-    sizes: tuple[int, ...]
-    error: float
-    worst: int
-    latency: float | None = None
-    bandwidth: float | None = None
-    half_size: float | None = None
-
-
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole run, as kept in `run.json`. `finished` is null if it was interrupted; `resumed` are
-    the times at which it was resumed. `lines` are of what was measured at several sizes.
-    `kernel_log` is null where nobody follows the log: of a simulated machine, and in files of
-    earlier versions. `profiler_files` are the names of what a profiler left in the run's folder.
-    `lost` is the rank whose loss ended the run, if it is of several. `soak` is how a run went that
-    repeated its benchmarks for a time: its cells have the samples of some of their visits."""
+    """A whole run, as kept in `run.json`.
+
+    schema: The kind of document, and its version.
+    id: The run's name: that of its folder, or its start if it is not kept.
+    label: The label that it was given.
+    simulated: Whether it was measured on a simulated machine.
+    command: The command line, argument by argument.
+    started: When it began (ISO 8601, UTC).
+    resumed: When it was resumed (ISO 8601, UTC).
+    finished: When it ended (ISO 8601, UTC); null if it was interrupted.
+    machine: The machine that was measured.
+    after: What could be read of the machine at its end; null if it did not get there, or of earlier
+        versions.
+    kernel_log: What the kernel logged meanwhile; null where nobody follows the log: of a simulated
+        machine, and in files of earlier versions.
+    settings: How it was measured.
+    results: What was measured.
+    lines: Hockney's lines of what was measured at several sizes.
+    profiler_files: Names of what a profiler left in the run's folder.
+    lost: The rank whose loss ended it; null of every other run.
+    soak: How it went over a time, if it repeated its benchmarks for that: its cells have the
+        samples of some of their visits; else null.
+    """
 
     schema: Literal["linkgauge.run/1"] = SCHEMA
     id: str

@@ -36,9 +36,18 @@ FEW = 2
 
 
 class RunChange(msgspec.Struct, frozen=True):
-    """second ÷ first, with its 95 % interval, and the probability of a difference at least as clear
-    if there is none: `p` of this cell alone, `holm` among all that were compared. `deviation` is
-    the relative standard deviation from run to run, known with so many `degrees` of freedom."""
+    """The second figure by the first.
+
+    ratio: The ratio.
+    low: The low end of its 95 % interval.
+    high: The high end of its 95 % interval.
+    p: The probability of a difference at least as clear if there is none, of this cell alone.
+    holm: The same among all that were compared.
+    basis: What it was judged by: the variation between runs, or the intervals of single ones
+        (`within`).
+    deviation: The relative standard deviation from run to run.
+    degrees: The degrees of freedom with which that is known.
+    """
 
     ratio: float
     low: float
@@ -205,9 +214,13 @@ def loss_of_log(log: float, better: Better) -> float:
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """What a comparison is to find: losses of at least `least`, with Holm's p below
-    `significance`; `detect` is the true loss that its runs should suffice for. Where a loss of
-    `exclude` may have happened unseen, nothing has been found out."""
+    """What a comparison is to find.
+
+    significance: What Holm's p has to be below.
+    least: The least loss that counts, as a fraction.
+    detect: The true loss that its runs should suffice for, as a fraction.
+    exclude: Where a loss of this fraction may have happened unseen, nothing has been found out.
+    """
 
     significance: float = 0.01
     least: float = 0.03
@@ -216,8 +229,12 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 class Needed(msgspec.Struct, frozen=True):
-    """The smallest true loss that these runs find with `POWER`, and how many more runs of either
-    side it takes to find the loss aimed at (null: more than `MOST_RUNS`)."""
+    """What the runs suffice for.
+
+    detectable: The smallest true loss that they find with 90 %, as a fraction.
+    more: How many more runs of the first and of the second side it takes to find the loss aimed at;
+        null: more than 100.
+    """
 
     detectable: float
     more: tuple[int, int] | None

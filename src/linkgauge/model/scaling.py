@@ -11,7 +11,8 @@ from typing import Literal
 import msgspec
 
 from .collective import Collective
-from .result import SizeLine, Verdict
+from .curves import SizeLine
+from .result import Verdict
 
 Member = Literal["GPU", "node"]
 """What takes part in a collective."""
@@ -19,8 +20,13 @@ SCHEMA: Literal["linkgauge.scale/1"] = "linkgauge.scale/1"
 
 
 class At(msgspec.Struct, frozen=True):
-    """One call of `size` bytes in `seconds`; `busbw` is null of one device, which no link joins to
-    another one."""
+    """One call of a collective at a size.
+
+    size: The size in bytes.
+    seconds: Seconds that it takes.
+    algbw: The size by the time, in bytes/s.
+    busbw: What a link carries, in bytes/s; null of one device, which no link joins to another one.
+    """
 
     size: int
     seconds: float
@@ -29,11 +35,15 @@ class At(msgspec.Struct, frozen=True):
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """The busbw that a machine's map gives, in bytes/s: `theoretical` by the rates of its links,
-    `achievable` with all that protocols take (null: something on the way is not known, as
-    `because` says); the `figure` is the one to reach, else the one not to exceed. `narrow` are the
-    pairs of devices that carry least, `over` is what limits them (null: of nothing that they cross
-    is the rate known)."""
+    """The busbw that a machine's map gives.
+
+    theoretical: By the rates of its links, in bytes/s; null if unknown.
+    achievable: With all that protocols take, in bytes/s; null if something on the way is not known,
+        as `because` says.
+    because: The arithmetic, or why there is none.
+    narrow: The pairs of devices that carry least.
+    over: What limits these; null if of nothing that they cross the rate is known.
+    """
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -47,11 +57,19 @@ class Bound(msgspec.Struct, frozen=True):
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """What so many devices do: `points` by size, the `floor` in seconds (the least time of any
-    size), the `plateau` (the most busbw of any size; of one device null), reached at the size
-    `at`, the `efficiency` (the plateau's share of what is expected: of what is achievable, else of
-    the theoretical bound; null: nothing is), the `verdict` on it, and the `line` through the times
-    (null: too few sizes)."""
+    """What so many devices do.
+
+    gpus: The number of devices.
+    points: Its points, by size.
+    expected: What the machine's map gives.
+    floor: The least time of any size, in seconds; null without points.
+    plateau: The most busbw of any size, in bytes/s; null of one device, and without points.
+    at: The size in bytes at which the plateau is reached; null without one.
+    efficiency: The plateau's share of what is achievable, else of the theoretical bound; null if
+        there is none.
+    verdict: Whether the plateau is as expected.
+    line: The line through the times; null of too few sizes.
+    """
 
     gpus: int
     points: tuple[At, ...]
@@ -65,9 +83,13 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Knee(msgspec.Struct, frozen=True):
-    """The first number of devices whose plateau is clearly below the best so far, that of `best`
-    devices: `left` is its share of that. `because` names what became the bottleneck, null if
-    nothing in the machine's map does."""
+    """The first number of devices whose plateau is clearly below the best so far.
+
+    gpus: That number of devices.
+    best: The number of devices of the best so far.
+    left: Its plateau's share of that one's, from 0 to 1.
+    because: What became the bottleneck; null if nothing in the machine's map does.
+    """
 
     gpus: int
     best: int
@@ -76,7 +98,13 @@ class Knee(msgspec.Struct, frozen=True):
 
 
 class PairRate(msgspec.Struct, frozen=True):
-    """A pair of devices of a collective, measured alone: bytes/s, and what is expected."""
+    """A pair of devices of a collective, measured alone.
+
+    pair: The pair, as `0 -> 1`.
+    rate: Its rate in bytes/s.
+    expected: The rate in bytes/s that it should achieve; null if unknown.
+    slow: Whether it is clearly below that, or else below the other pairs.
+    """
 
     pair: str
     rate: float
@@ -85,10 +113,25 @@ class PairRate(msgspec.Struct, frozen=True):
 
 
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
-    """A collective over the first N of the `devices`, for each of the `counts`. `below` are the
-    numbers of devices whose plateau is clearly below what is expected; `pairs` were then measured
-    alone. Each device is a `member`: where it stands for a node, that. `problems` are of what did
-    not pass, which is in none of the points."""
+    """A collective over more and more devices, as kept in `scale.json`.
+
+    schema: The kind of document, and its version.
+    id: The run's name: that of its folder, or its start if it is not kept.
+    label: The label that it was given.
+    simulated: Whether it was measured on a simulated machine.
+    command: The command line, argument by argument.
+    started: When it began (ISO 8601, UTC).
+    finished: When it ended (ISO 8601, UTC); null if it was interrupted.
+    collective: The collective, and how it is called.
+    backend: The backend that measured it.
+    devices: All devices, in the order in which they are added.
+    counts: What each number of devices does.
+    knee: Where the plateau falls; null if it does not.
+    below: The numbers of devices whose plateau is clearly below what is expected.
+    pairs: The pairs that were then measured alone.
+    problems: What did not pass, which is in none of the points.
+    member: What each device stands for.
+    """
 
     schema: Literal["linkgauge.scale/1"] = SCHEMA
     id: str

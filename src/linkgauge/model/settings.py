@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from .pairs import PairSample
 from .soak import Soaking
 from .transfer import Cell
 
@@ -15,9 +16,13 @@ Profiler = Literal["nsys", "ncu"]
 
 
 class Pieces(msgspec.Struct, frozen=True):
-    """Copies by accelerators are cut into pieces of `size` bytes, which `streams` streams (a
-    kernel's blocks, a copy engine's queues) carry out concurrently, each stream one after another;
-    `payload` is the bytes of one access of a kernel, if selectable."""
+    """Copies by accelerators are cut into pieces, which streams (a kernel's blocks, a copy engine's
+    queues) carry out concurrently, each stream one after another.
+
+    size: Bytes of a piece.
+    streams: The number of streams.
+    payload: Bytes of one access of a kernel, if selectable.
+    """
 
     size: int = 4096
     streams: int = 32
@@ -43,15 +48,22 @@ Streams = Annotated[int, Meta(ge=1, le=MOST_STREAMS, description=f"1 to {MOST_ST
 class EngineSettings(msgspec.Struct, frozen=True):
     """How engines work; null leaves it to the backend.
 
-    `kernel`, `blocks` and `threads` shape copies by sm, `streams` splits copies by ce. `tuned` uses
-    the settings remembered as best for the device's model. `affinity` keeps the controlling thread
-    on the node of the host memory, which is near the device or, if given, `numa_node`. With
-    `pieces`, copies are cut up, and the shape of the others does not count. Without `peer_access`,
-    devices do not reach each other's memory: copies between two are left to the driver. Host
-    threads use `host_kernel` for what it can do, else, if `host_tuned`, the fastest kernel found.
-    Without `searches`, nothing is searched: only what is remembered is used. With `calls_wait`, any
-    call may wait for the device, as under a profiler that replays kernels: no gate waits for the
-    host.
+    kernel: The kernel of copies by sm.
+    blocks: Its blocks, 1 to 2147483647.
+    threads: Threads of a block: a multiple of 64, at most 1024.
+    streams: Streams that a copy by ce is split over, 1 to 32.
+    tuned: Whether the settings remembered as best for the device's model are used.
+    affinity: Whether the controlling thread stays on the node of the host memory.
+    numa_node: The node of the host memory; null: the one near the device.
+    pieces: How copies are cut up, in which case the shape of the others does not count; null if
+        they are not.
+    peer_access: Whether devices reach each other's memory; without, copies between two are left to
+        the driver.
+    host_kernel: The kernel of host threads, for what it can do.
+    host_tuned: Whether host threads otherwise use the fastest kernel found.
+    searches: Whether the best settings are searched; without, only what is remembered is used.
+    calls_wait: Whether any call may wait for the device, as under a profiler that replays kernels:
+        no gate then waits for the host.
     """
 
     kernel: Literal["plain", "bulk"] | None = None
@@ -70,9 +82,14 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """What is measured instead of this machine: a description (its YAML text) with its name, and
-    the faults that strike it, each in the grammar of `--fault`. Runs of another `draw` have other
-    noise. Faults count cells from the `passed` ones of earlier runs on, and so does noise."""
+    """What is measured instead of this machine.
+
+    machine: The name of the description.
+    description: The description, as YAML.
+    faults: The faults that strike it, each in the grammar of `--fault`.
+    draw: Runs of another number have other noise.
+    passed: Cells of earlier runs, from which on faults and noise count cells.
+    """
 
     machine: str
     description: str
@@ -81,35 +98,39 @@ class Simulation(msgspec.Struct, frozen=True):
     passed: int = 0
 
 
-Seed = Annotated[int, Meta(ge=0, lt=1 << 32, description="0 to 4294967295")]
-
-
-class PairSample(msgspec.Struct, frozen=True):
-    """Of all pairs of devices, a random sample of `count` (all if there are no more), which the
-    `seed` determines."""
-
-    count: int
-    seed: Seed = 1
-
-
 class Surroundings(msgspec.Struct, frozen=True):
-    """What worker processes live in: they use these CPUs only (none: all that this process may
-    use; of a simulated machine, its own), and find these environment variables beside those of this
-    process (null: unset)."""
+    """What worker processes live in.
+
+    cpus: The CPUs that they use; none: all that this process may use; of a simulated machine, its
+        own.
+    environment: Environment variables that they find beside those of this process; null: unset.
+    """
 
     cpus: tuple[int, ...] = ()
     environment: dict[str, str | None] = {}
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How a run measures. `samples` and `loops` are fixed counts (null: adaptive); `precision` is
-    relative (0: sample for all of `max_time`); `max_time` is seconds per cell; `sizes` are bytes.
-    With `parallel_pairs`, disjoint pairs of devices are measured at the same time; with
-    `sample_pairs`, only a sample of them is. A cell that takes longer than `timeout` seconds is
-    abandoned (null: one that makes no progress). `pattern` is the 64-bit word that one-way copies
-    move (null: words that all differ). Cells that search primes take `rate_time` seconds each,
-    however precise they are by then. Cells are measured under the `profiler`, if any. With `soak`,
-    everything is repeated for a time, whatever the precision."""
+    """How a run measures.
+
+    sizes: The sizes in bytes.
+    profile: The name of the profile.
+    precision: The relative precision at which a cell ends; 0: sample for all of `max_time`.
+    max_time: The longest time of sampling of a cell, in seconds.
+    samples: The number of samples; null: adaptive.
+    loops: The number of loops of a sample; null: adaptive.
+    verify: Whether the bytes that arrive are compared.
+    parallel_pairs: Whether disjoint pairs of devices are measured at the same time.
+    engines: How engines work.
+    timeout: Seconds after which a cell is abandoned; null: one that makes no progress is.
+    pattern: The 64-bit word that one-way copies move; null: words that all differ.
+    simulation: What is measured instead of this machine; null: this machine.
+    rate_time: Seconds that each cell that searches primes takes, however precise it is by then.
+    surroundings: What worker processes live in.
+    profiler: The profiler that cells are measured under; null: none.
+    sample_pairs: The sample of pairs that is measured; null: all pairs are.
+    soak: For how long everything is repeated, whatever the precision; null: once.
+    """
 
     sizes: tuple[int, ...]
     profile: str = "standard"

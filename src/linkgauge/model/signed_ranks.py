@@ -23,9 +23,14 @@ MOST_ROUNDS = 200
 
 
 class Change(msgspec.Struct, frozen=True):
-    """By which `ratio` a figure changes, from so many `rounds`. Its interval reaches from `low` to
-    `high`, null if there are too few rounds for any; `p` is the probability of a change at least as
-    clear if there is none."""
+    """By how much a figure changes.
+
+    ratio: The second figure by the first.
+    low: The low end of its interval; null if there are too few rounds for any.
+    high: The high end of its interval; null if there are too few rounds for any.
+    p: The probability of a change at least as clear if there is none.
+    rounds: The number of rounds with both figures.
+    """
 
     ratio: float
     low: float | None

@@ -19,15 +19,25 @@ SoakEnd = Literal["time", "temperature", "nothing"]
 
 
 class Soaking(msgspec.Struct, frozen=True):
-    """Repeat everything for so many seconds, and stop if an accelerator reaches `max_temperature`
-    (°C; null: whatever it reaches)."""
+    """Repeat everything for a time.
+
+    seconds: For so many seconds.
+    max_temperature: Stop if an accelerator reaches this, in °C; null: whatever it reaches.
+    """
 
     seconds: float
     max_temperature: float | None = None
 
 
 class CellName(msgspec.Struct, frozen=True):
-    """A cell of a run."""
+    """A cell of a run.
+
+    benchmark: The benchmark's name.
+    backend: The backend that measured it.
+    size: Its result's size in bytes.
+    row: The label of its row.
+    column: The label of its column.
+    """
 
     benchmark: str
     backend: str
@@ -40,8 +50,12 @@ class CellName(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """When a visit ended: `at` in seconds, `time` of day (ISO 8601, UTC), in which `round`, from
-    1."""
+    """When a visit ended.
+
+    at: Seconds since the run's start, without those in which it was interrupted.
+    time: Time of day (ISO 8601, UTC).
+    round: The round, from 1.
+    """
 
     at: float
     time: str
@@ -49,7 +63,14 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class SlowMoment(msgspec.Struct, frozen=True):
-    """One of the slowest samples: its figure, and what share of the cell's median speed that is."""
+    """One of the slowest samples.
+
+    moment: When its visit ended.
+    cell: Its cell.
+    unit: The unit of its figure.
+    figure: The sample.
+    share: Its share of the cell's median speed.
+    """
 
     moment: Moment
     cell: CellName
@@ -59,7 +80,13 @@ class SlowMoment(msgspec.Struct, frozen=True):
 
 
 class Struck(msgspec.Struct, frozen=True):
-    """A visit that did not pass, and why."""
+    """A visit that did not pass.
+
+    moment: When it ended.
+    cell: Its cell.
+    status: How it ended.
+    reason: Why; null if that is unknown.
+    """
 
     moment: Moment
     cell: CellName
@@ -68,9 +95,22 @@ class Struck(msgspec.Struct, frozen=True):
 
 
 class CellCourse(msgspec.Struct, frozen=True):
-    """A cell over all rounds: of its `samples`, percentiles within 0.2 % (`slow_p99`: 99 % are at
-    least as good), and in each part of the time the mean of its visits' medians. `checked` visits
-    had every byte compared; `struck` ones did not pass."""
+    """A cell over all rounds: percentiles of its samples are within 0.2 %.
+
+    cell: Which cell it is.
+    unit: The unit of its figures.
+    better: Which figures are better.
+    visits: Visits that measured it.
+    samples: Samples of all visits.
+    checked: Visits that had every byte compared.
+    struck: Visits that did not pass.
+    median: Median of all samples; null without samples.
+    slow_p95: What 95 % of the samples are at least as good as; null without samples, or too few.
+    slow_p99: The same of 99 %.
+    slow_p999: The same of 99.9 %.
+    worst: The worst sample; null without samples.
+    means: The mean of its visits' medians in each part of the time; null of a part without a visit.
+    """
 
     cell: CellName
     unit: str
@@ -88,7 +128,12 @@ class CellCourse(msgspec.Struct, frozen=True):
 
 
 class Throttling(msgspec.Struct, frozen=True):
-    """What held a device's clocks down, in how many visits, and when first."""
+    """What held a device's clocks down.
+
+    reason: Why, in words.
+    visits: In how many visits.
+    first: When first.
+    """
 
     reason: str
     visits: int
@@ -96,8 +141,16 @@ class Throttling(msgspec.Struct, frozen=True):
 
 
 class DeviceCourse(msgspec.Struct, frozen=True):
-    """A device in each part of the time: its highest temperature (°C) and power (W), its lowest
-    clock (Hz). `replays` are of its PCIe link, within visits."""
+    """A device in each part of the time; null of a part in which it did not tell.
+
+    memory: The device, in the notation.
+    visits: Visits in which it was read.
+    temperature: Its highest temperature in °C in each part.
+    power: Its highest power in watts in each part.
+    clock: Its lowest clock in Hz in each part.
+    throttled: What held its clocks down.
+    replays: Replays of its PCIe link within visits; null if unknown.
+    """
 
     memory: str
     visits: int
@@ -113,10 +166,24 @@ class DeviceCourse(msgspec.Struct, frozen=True):
 
 
 class Soak(msgspec.Struct, frozen=True, kw_only=True):
-    """How it went. It `lasted` so long of what was `asked`, in whole `rounds` and a part of another
-    one; `stopped` is null if it was interrupted. `checked` visits had every byte compared,
-    `compared` bytes in all. The first of what was `struck` is listed, `more` counts the others. A
-    part of the time is `slice` seconds long."""
+    """How a run went that repeated its benchmarks for a time.
+
+    asked: What was asked for.
+    lasted: Seconds that it lasted, without those in which it was interrupted.
+    rounds: Whole rounds of these; a part of another one may follow.
+    visits: Visits that measured a cell.
+    checked: Visits that had every byte compared.
+    compared: Bytes that were compared in all.
+    stopped: Why it stopped: the time is over, a device is too hot, or every cell is skipped by now;
+        null if it was interrupted.
+    reason: More of why; null if there is no more to say.
+    slice: Length of one part of the time in seconds.
+    cells: Each cell over the time.
+    worst: The slowest samples.
+    struck: Visits that did not pass, the first of them.
+    more: How many others did not pass.
+    devices: Each device over the time.
+    """
 
     asked: Soaking
     lasted: float

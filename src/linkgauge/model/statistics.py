@@ -16,14 +16,25 @@ LEAST_SAMPLES = 6
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
-    """Of `n` samples, in the unit of the result. `median` is the headline figure: if the samples
-    fall into two groups, that of the larger one (`p50` is that of all). `ci95` is its interval,
-    null if there is none; the cell says how it was formed.
+    """Of samples, in the unit of the result. Percentiles are linear between the closest ranks (type
+    7 of Hyndman and Fan, numpy's default).
 
-    Percentiles are linear between the closest ranks (type 7 of Hyndman and Fan, numpy's default).
-    `p95` and `p99` are of the figures: for a bandwidth, its fastest samples. 95 % and 99 % of the
-    samples are at least as good as `slow_p95` and `slow_p99`: these are the 5th and 1st percentile
-    of a bandwidth, the 95th and 99th of a time; null in files of versions without them.
+    n: The number of samples.
+    min: The least sample.
+    median: The headline figure: the median; if the samples fall into two groups, that of the larger
+        one.
+    mean: The mean.
+    max: The largest sample.
+    p50: The median of all samples.
+    p95: The 95th percentile of the figures: of a bandwidth, its fastest samples.
+    p99: The 99th percentile of the figures.
+    stddev: The standard deviation (n - 1); null of a single sample.
+    ci95: The 95 % interval of the median, from its low to its high end; null if there is none. The
+        cell says how it was formed.
+    slow_p95: What 95 % of the samples are at least as good as: the 5th percentile of a bandwidth,
+        the 95th of a time; null in files of versions without it.
+    slow_p99: What 99 % of the samples are at least as good as; null in files of versions without
+        it.
     """
 
     n: int

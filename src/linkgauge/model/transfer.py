@@ -18,6 +18,7 @@ from .collective import Collective
 from .matmul import MATRICES, PRODUCTS, ProductOperation
 from .memory import NIC, NULL, Memory
 from .outside import OutsideOperation
+from .pairs import Drawn
 from .units import BANDWIDTH, Unit
 from .workload import WORK_SAMPLES, Workload
 
@@ -33,25 +34,12 @@ HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
 """What the host does to hand work over to a device, and to hear that it is done."""
 Operation = (
     Literal[
-        "copy",
-        "chase",
-        "enqueue",
-        "ping-pong",
-        "copy-ping-pong",
-        "flag-ping-pong",
-        "timed-copy",
-        HandOver,
-        "overlap",
-        "touch",
-        "primes",
-        "broadcast",
-        "workload",
-        OutsideOperation,
-        ArrayOperation,
-        ProductOperation,
+        "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
+        HandOver, "overlap", "touch", "primes", "broadcast", "workload", OutsideOperation,
+        ArrayOperation, ProductOperation,
     ]
     | Collective
-)
+)  # fmt: skip
 """What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
 line, copies there and back, bounces flags between memories, times single copies by the device's
 events, hands over work that is nothing, copies while a kernel computes, has fresh memory handed
@@ -270,7 +258,13 @@ class Place(NamedTuple):
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
-    """A position in a matrix: transfers that run at the same time, and what is reported of them."""
+    """A position in a matrix: transfers that run at the same time, and what is reported of them.
+
+    row: The label of its row.
+    column: The label of its column.
+    transfers: What is moved, in the notation.
+    report: What the headline figure is made of.
+    """
 
     row: str
     column: str
@@ -301,7 +295,11 @@ PRODUCT_SAMPLES, HOST_PRODUCT_SAMPLES = 50, 20
 
 
 class Cell(Placed, frozen=True, gc=False, kw_only=True):
-    """A position in a matrix, and what its transfers do; `workload` says what `workload` is."""
+    """A position in a matrix, and what its transfers do.
+
+    operation: What its transfers do, by name, or a collective.
+    workload: Which AI workload it is; null of any other operation.
+    """
 
     operation: Operation = "copy"
     workload: Workload | None = None
@@ -366,14 +364,6 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
             yield transfer.destination, received
             if sent:
                 yield transfer.source, sent
-
-
-class Drawn(msgspec.Struct, frozen=True):
-    """A random sample of pairs: `pairs` out of `all` that there are, drawn with this `seed`."""
-
-    pairs: int
-    all: int
-    seed: int
 
 
 class Benchmark(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The output of `linkgauge vary`: `vary.json`. docs/vary.schema.json is generated from these types.
+"""The output of `linkgauge vary`: `vary.json`. tools/schemas makes docs/vary.schema.json of these types.
 
 Absent is null, never 0; figures are in the cell's unit (SI base units).
 """
@@ -20,9 +20,12 @@ be told, for lack of rounds or figures."""
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One combination of the varied options. `name` is its letter in tables; `values` are the
-    options with their values as they were typed, environment variables as `NAME`; its runs are kept
-    under `label`."""
+    """One combination of the varied options.
+
+    name: Its letter in tables.
+    values: The options with their values as they were typed, environment variables as `NAME`.
+    label: The label that its runs are kept under.
+    """
 
     name: str
     values: dict[str, str]
@@ -36,9 +39,15 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class KeptRun(msgspec.Struct, frozen=True):
-    """The run of a setting in a round, both counted from 0, in the order of measuring. It is kept
-    in `folder`; `prepared` is what the command before it printed (null: there was none). `status`
-    is the worst of its results, `finished` is false if it was interrupted."""
+    """The run of a setting in a round, in the order of measuring.
+
+    round: The round, from 0.
+    setting: The place of the setting, from 0.
+    folder: The folder that it is kept in; null if it is not kept.
+    status: The worst of its results.
+    finished: Whether it got to its end; false if it was interrupted.
+    prepared: What the command before it printed; null if there was none.
+    """
 
     round: int
     setting: int
@@ -49,9 +58,16 @@ class KeptRun(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """What one setting makes of a cell: the `figures` of each round (null: none) and their
-    `median`. `change` is against the first setting, null of that itself and where no round has
-    both figures. Where figures are missing, `reason` says why, if it is known."""
+    """What one setting makes of a cell.
+
+    figures: Its figure in each round, in the cell's unit; null: none.
+    median: Their median; null without figures.
+    change: The change against the first setting; null of that itself, and where no round has both
+        figures.
+    direction: Whether the change is proven, and for the better or the worse by the unit; `same` if
+        it is not proven, `unknown` for lack of rounds or figures.
+    reason: Why figures are missing; null if none are, or it is unknown.
+    """
 
     figures: tuple[float | None, ...]
     median: float | None = None
@@ -61,8 +77,19 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class VariedCell(msgspec.Struct, frozen=True, kw_only=True):
-    """A cell under each setting, in their order. The column of sweeps over threads is `all
-    threads` where settings differ in how many there are."""
+    """A cell under each setting.
+
+    benchmark: The benchmark's name.
+    title: What it measures, for people.
+    backend: The backend that measured it.
+    size: Its result's size in bytes.
+    row: The label of its row.
+    column: The label of its column; of sweeps over threads `all threads`, where settings differ in
+        how many there are.
+    unit: The unit of its figures.
+    better: Which figures are better.
+    settings: What each setting makes of it, in their order.
+    """
 
     benchmark: str
     title: str
@@ -76,10 +103,22 @@ class VariedCell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Variation(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings compared with the first of them. A comparison calls settings different that do not
-    differ with at most the probability `significance`, each comparison by itself. `rounds` were
-    asked for; `finished` is null if it was interrupted. `prepare` is the command that ran before
-    each run."""
+    """Settings compared with the first of them, as kept in `vary.json`.
+
+    schema: The kind of document, and its version.
+    label: The label that it was given.
+    simulated: Whether it was measured on a simulated machine.
+    command: The command line, argument by argument.
+    started: When it began (ISO 8601, UTC).
+    finished: When it ended (ISO 8601, UTC); null if it was interrupted.
+    significance: A comparison calls settings different that do not differ with at most this
+        probability, each comparison by itself.
+    rounds: The number of rounds that was asked for.
+    prepare: The command that ran before each run; null: none.
+    settings: The settings.
+    runs: Their runs.
+    cells: The cells that were compared.
+    """
 
     schema: Literal["linkgauge.vary/1"] = SCHEMA
     label: str

@@ -16,12 +16,24 @@ Why = Literal["history", "expected", "fail", "error", "timeout"]
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
+    """What a watch reports.
+
+    event: What has happened.
+    time: When (ISO 8601, UTC).
+    """
+
     time: str
 
 
 class Begun(_Event, frozen=True, kw_only=True, tag="begun"):
-    """So many `cells` of a machine are watched: a probe every so many seconds, in which devices may
-    be kept busy for the share `budget` of the time."""
+    """Cells of a machine are watched.
+
+    machine: The machine's name.
+    simulated: Whether it is a simulated machine.
+    cells: How many cells are watched.
+    every: Seconds from one probe to the next.
+    budget: The share of the time in which devices may be kept busy, from 0 to 1.
+    """
 
     machine: str
     simulated: bool
@@ -31,9 +43,17 @@ class Begun(_Event, frozen=True, kw_only=True, tag="begun"):
 
 
 class Probed(_Event, frozen=True, kw_only=True, tag="probe"):
-    """A probe has ended, the `number`-th from 1. It measured so many of the cells, and kept devices
-    busy for `seconds`; `busy` and `duty` are those of the whole watch, per `elapsed` seconds of
-    whole intervals. `left_alone` says why devices were, `degraded` counts cells that are now."""
+    """A probe has ended.
+
+    number: Which probe it was, from 1.
+    cells: How many cells it measured.
+    seconds: Seconds in which it kept devices busy.
+    busy: Seconds in which the whole watch kept devices busy.
+    elapsed: Seconds of the whole intervals so far.
+    duty: The share of these in which devices were busy, from 0 to 1.
+    degraded: How many cells are degraded now.
+    left_alone: Why a device was left alone, by its memory.
+    """
 
     number: int
     cells: int
@@ -46,8 +66,19 @@ class Probed(_Event, frozen=True, kw_only=True, tag="probe"):
 
 
 class Noticed(_Event, frozen=True, kw_only=True):
-    """What was seen of a cell: its figure, the `usual` one of so many `earlier` probes and runs,
-    and the one that is `expected` of the hardware."""
+    """What was seen of a cell.
+
+    cell: Which cell it is.
+    why: What is wrong with it, or was: slower than it was (`history`), below what is `expected`,
+        wrong bytes (`fail`), an error, or no answer.
+    unit: The unit of its figures.
+    simulated: Whether it was measured on a simulated machine.
+    figure: Its figure; null without one.
+    usual: Its usual figure; null if that is not known.
+    earlier: How many earlier probes and runs say what is usual.
+    expected: The figure that is expected of the hardware; null if nothing is.
+    reason: Why it did not pass; null if it passed.
+    """
 
     cell: CellOf
     why: Why
@@ -65,33 +96,53 @@ class Degraded(Noticed, frozen=True, kw_only=True, tag="degraded"):
 
 
 class Recovered(Noticed, frozen=True, kw_only=True, tag="recovered"):
-    """A cell is as it should be again, after so many `seconds`."""
+    """A cell is as it should be again.
+
+    seconds: Seconds after which it is.
+    """
 
     seconds: float
 
 
 class LeftAlone(_Event, frozen=True, kw_only=True, tag="busy"):
-    """A device is at work for others: its cells wait."""
+    """A device is at work for others: its cells wait.
+
+    device: The device, in the notation; `host` is the host.
+    why: Why it was left alone.
+    """
 
     device: str
     why: str
 
 
 class Idle(_Event, frozen=True, kw_only=True, tag="idle"):
-    """A device that was left alone is measured again."""
+    """A device that was left alone is measured again.
+
+    device: The device, in the notation; `host` is the host.
+    """
 
     device: str
 
 
 class Problem(_Event, frozen=True, kw_only=True, tag="problem"):
-    """A probe could not be carried out, or not be kept: the watch goes on."""
+    """A probe could not be carried out, or not be kept: the watch goes on.
+
+    reason: What went wrong.
+    """
 
     reason: str
 
 
 class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
-    """So many probes were made, and cells measured in them. `degraded` names the cells that still
-    are."""
+    """The watch has ended.
+
+    probes: How many probes were made.
+    cells: How many cells were measured in them.
+    busy: Seconds in which they kept devices busy.
+    elapsed: Seconds of whole intervals.
+    duty: The share of these in which devices were busy, from 0 to 1.
+    degraded: The cells that are still degraded.
+    """
 
     probes: int
     cells: int
@@ -101,4 +152,6 @@ class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
     degraded: tuple[CellOf, ...] = ()
 
 
+SCHEMA = "linkgauge.watch/1"
+"""What its lines are, though none of them says so."""
 Event = Begun | Probed | Degraded | Recovered | LeftAlone | Idle | Problem | Ended

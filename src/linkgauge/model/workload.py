@@ -22,9 +22,14 @@ ServerKind = Literal["openai", "triton-http", "triton-grpc"]
 
 
 class Server(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A running server: its `url`, what it speaks, and the `model` that is asked for (null: its
-    first). With a `rate`, requests come at random moments, so many a second (an open loop);
-    without, so many are under way at any time (a closed loop)."""
+    """A running server.
+
+    url: Its URL.
+    kind: What it speaks.
+    model: The model that is asked for; null: its first.
+    rate: Requests per second, at random moments (an open loop); null: so many are under way at any
+        time (a closed loop).
+    """
 
     url: str
     kind: ServerKind = "openai"
@@ -33,16 +38,27 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an AI workload does on one device, or on `ranks` of them.
+    """What an AI workload does on one device, or on several ranks of them.
 
-    `prefill`: a forward pass over `batch` prompts of `prompt` tokens. `decode`: then, `tokens` more
-    of each, one after another. `streamed`: a forward pass whose weights come from host memory layer
-    by layer. `offload`, `restore`: the keys and values of the batch to host memory, and back.
-    `training`: a step of mixed precision over the batch. `pipeline`: `tokens` pieces of input that
-    are copied to the device, computed on and copied back; computing takes `balance` percent of the
-    time of copying. `serving`: requests to a `server`, `batch` of them at once, each of `prompt`
-    words for `tokens` tokens. Without `overlap`, copies and collectives wait for what computes.
-    Weights and prompts are drawn by `seed`. `trace` is the folder for a trace of one more loop."""
+    kind: What it is. `prefill`: a forward pass over `batch` prompts of `prompt` tokens. `decode`:
+        then, `tokens` more of each, one after another. `streamed`: a forward pass whose weights
+        come from host memory layer by layer. `offload`, `restore`: the keys and values of the batch
+        to host memory, and back. `training`: a step of mixed precision over the batch. `pipeline`:
+        pieces of input that are copied to the device, computed on and copied back. `serving`:
+        requests to a server.
+    model: The model's shape, by its name.
+    numbers: The type of its numbers.
+    batch: How many prompts there are, or requests at once.
+    prompt: Tokens of a prompt; of `serving`, words.
+    tokens: Tokens that are made of each; of `pipeline`, pieces of input.
+    overlap: Whether copies and collectives run beside what computes; else they wait for it.
+    ranks: How many devices work together.
+    balance: Of `pipeline`, the percentage of the time of copying that computing takes.
+    implementation: Whose code it is: linkgauge's own, or that of transformers.
+    seed: What weights and prompts are drawn by.
+    trace: The folder for a trace of one more loop; null: none.
+    server: The server that requests go to; null of anything but `serving`.
+    """
 
     kind: WorkKind
     model: ModelName = "10m"
@@ -80,9 +96,14 @@ class WorkloadChoice(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """A part of the work that is timed by itself, in seconds: of a training step `input`,
-    `forward`, `backward`, `synchronisation`, `optimiser`, which add up to the step; of inference
-    `first token` or `between tokens`, as the host sees them."""
+    """A part of the work that is timed by itself.
+
+    name: Which part: of a training step `input`, `forward`, `backward`, `synchronisation`,
+        `optimiser`, which add up to the step; of inference `first token` or `between tokens`, as
+        the host sees them; of a server also `request`.
+    seconds: Seconds that it took, each time.
+    summary: What these come to; null without any.
+    """
 
     name: str
     seconds: tuple[float, ...]
@@ -90,9 +111,16 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 class Demands(msgspec.Struct, frozen=True):
-    """What one loop of the work must do: floating-point operations, bytes of device memory, bytes
-    over the link to the host each way and over links between devices. `launching` is how long the
-    host takes to hand over all of it, in seconds; null where the host computes itself."""
+    """What one loop of the work must do.
+
+    operations: Floating-point operations.
+    memory_bytes: Bytes of device memory.
+    to_device: Bytes over the link from the host.
+    to_host: Bytes over the link to the host.
+    between_devices: Bytes over links between devices.
+    launching: Seconds that the host takes to hand over all of it; null where the host computes
+        itself.
+    """
 
     operations: float = 0.0
     memory_bytes: float = 0.0
@@ -103,9 +131,15 @@ class Demands(msgspec.Struct, frozen=True):
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """What the same device reaches in each, measured beforehand by the same process: operations/s
-    of a product of matrices of the same type, bytes/s of a read of device memory, of copies from
-    and to pinned host memory, and of an all-reduce. Null: not measured."""
+    """What the same device reaches in each, measured beforehand by the same process. Null: not
+    measured.
+
+    operations: Operations/s of a product of matrices of the same type.
+    memory: Bytes/s of a read of device memory.
+    to_device: Bytes/s of copies from pinned host memory.
+    to_host: Bytes/s of copies to pinned host memory.
+    between_devices: Bytes/s of an all-reduce.
+    """
 
     operations: float | None = None
     memory: float | None = None
@@ -115,19 +149,36 @@ class Rates(msgspec.Struct, frozen=True):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What part of a traced loop's device time operations of a kind take."""
+    """What operations of a kind take of a traced loop.
+
+    name: The kind.
+    fraction: Its part of the loop's device time, from 0 to 1.
+    """
 
     name: str
     fraction: float
 
 
 class WorkDone(msgspec.Struct, frozen=True):
-    """What a workload shows beside its samples. `seconds` is the median time of a loop, `how` says
-    what carried it out. `split_error` is how far the sum of a step's stages is from its time,
-    relative. `communication` are the seconds of a loop's collectives by themselves, `exposed` those
-    that computing did not hide. `link_use` and `device_use` are the shares of a loop in which the
-    link to the host, and the device, would be busy at the rates that each reaches alone. `shares`
-    are of the trace in the file `trace`. `tokens_rate` are a server's tokens/s."""
+    """What a workload shows beside its samples.
+
+    seconds: Median time of a loop in seconds.
+    parameters: Parameters of the model; 0 of a server's.
+    demands: What one loop must do.
+    rates: What the device reaches.
+    how: What carried it out.
+    stages: Parts that are timed by themselves.
+    split_error: How far the sum of a training step's stages is from its time, relative; null of
+        anything else.
+    communication: Seconds of a loop's collectives by themselves; null without collectives.
+    exposed: Seconds of a loop's collectives that computing did not hide; null without collectives.
+    link_use: Share of a loop in which the link to the host would be busy at the rate that it
+        reaches alone; null if unknown.
+    device_use: The same of the device.
+    shares: What a traced loop's device time went to, by kind of operation.
+    trace: The file of that trace; null without one.
+    tokens_rate: A server's tokens per second; null of anything else.
+    """
 
     seconds: float
     parameters: int

@@ -14,11 +14,9 @@ from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.runs import RUN_FILE
 from linkgauge.engine.texts import share_texts
 from linkgauge.model.errors import ResultsError, unwritable
-from linkgauge.model.notation import encode_hook, schema_hook
+from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.result import CellResult, Result, Run
-from linkgauge.model.scaling import Scaling
-from linkgauge.model.variation import Variation
 
 from .cell_sizes import size_of
 from .csv_text import csv_text
@@ -125,23 +123,3 @@ def _write(path: Path, data: bytes) -> None:
         with suppress(OSError):
             partial.unlink()
         raise
-
-
-def run_schema() -> dict[str, object]:
-    """The JSON Schema of run.json, from its types; docs/run.schema.json is this."""
-    return _schema(Run)
-
-
-def variation_schema() -> dict[str, object]:
-    """That of vary.json; docs/vary.schema.json is this."""
-    return _schema(Variation)
-
-
-def scaling_schema() -> dict[str, object]:
-    """That of scale.json; docs/scale.schema.json is this."""
-    return _schema(Scaling)
-
-
-def _schema(kind: type) -> dict[str, object]:
-    schema = msgspec.json.schema(kind, schema_hook=schema_hook)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import msgspec
+from msgspec.structs import asdict
 from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.judge.disturbance import Disturbance
 from linkgauge.judge.gate import FAILURES, Gate, GateCell, Verdict
+from linkgauge.judge.run_comparison import RunComparison
 from linkgauge.model.units import count_of, format_size, unit_of
 
 from .comparison_text import digits, percent
@@ -26,7 +29,7 @@ from .run_comparison_text import (
 from .run_text import simulated
 from .wrapping import Hanging
 
-SCHEMA = "linkgauge.gate/1"
+SCHEMA: Literal["linkgauge.gate/1"] = "linkgauge.gate/1"
 MOST = 20
 """Most cells of each kind that are shown; documents have all."""
 _STYLES: dict[Verdict, str] = {
@@ -152,10 +155,32 @@ def _outcome(gate: Gate) -> Text:
     return line.append(f"; {rule}{', forced' if gate.forced else ''}", "dim")
 
 
+class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether runs may pass.
+
+    schema: The kind of document, and its version.
+    code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
+    unseen: Which large losses may have happened unseen, and what to do; null if none.
+    comparison: The baseline and the current runs, compared.
+    cells: The cells of the baseline, judged.
+    forced: Whether they are judged although the machines, their settings or their load differ.
+    again: How many cells were measured again, and how often.
+    allows_blind: Whether it passes although large losses may have happened unseen.
+    """
+
+    schema: Literal["linkgauge.gate/1"] = SCHEMA
+    code: int
+    unseen: str | None
+    comparison: RunComparison
+    cells: tuple[GateCell, ...]
+    forced: bool
+    again: tuple[int, int]
+    allows_blind: bool
+
+
 def gate_document(gate: Gate) -> str:
     """The document, in the unit of data."""
-    head = {"schema": SCHEMA, "code": gate.code, "unseen": unseen(gate)}
-    return json_document({**head, **msgspec.to_builtins(gate)})
+    return json_document(GateDocument(code=gate.code, unseen=unseen(gate), **asdict(gate)))
 
 
 def gate_csv(gate: Gate) -> str:

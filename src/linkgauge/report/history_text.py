@@ -127,9 +127,19 @@ def _style(run: PastRun) -> str:
     return _STYLES.get(run.status, "red")
 
 
+class HistoryDocument(msgspec.Struct, frozen=True, tag_field="schema", tag=SCHEMA):
+    """The runs of a history.
+
+    schema: The kind of document, and its version.
+    runs: The runs, the oldest first.
+    """
+
+    runs: tuple[PastRun, ...]
+
+
 def history_document(runs: Sequence[PastRun]) -> str:
     """One JSON document of all."""
-    return json_document({"schema": SCHEMA, "runs": [msgspec.to_builtins(run) for run in runs]})
+    return json_document(HistoryDocument(tuple(runs)))
 
 
 def history_csv(runs: Sequence[PastRun]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from linkgauge.machine.tree import ranges
-from linkgauge.model.inventory import HostDetails, gaps_of
+from linkgauge.model.host_details import HostDetails
+from linkgauge.model.inventory import gaps_of
 from linkgauge.model.units import approximate_size
 
 _KINDS = {"data": "d", "instruction": "i"}

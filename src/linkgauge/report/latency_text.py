@@ -10,7 +10,8 @@ from itertools import pairwise
 from rich.console import RenderableType
 from rich.text import Text
 
-from linkgauge.model.result import CellResult, Level, Result
+from linkgauge.model.curves import Level
+from linkgauge.model.result import CellResult, Result
 from linkgauge.model.statistics import known_percentile
 from linkgauge.model.transfer import ITERATED, Place
 from linkgauge.model.units import BANDWIDTH, format_size, unit_of

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
+from msgspec.structs import asdict
 from rich.text import Text
 
 from linkgauge.judge.trends import Change, Trend
-from linkgauge.model.history import DESCRIPTION, CellOf, PastRun, Series
-from linkgauge.model.units import count_of, format_size, unit_of
+from linkgauge.model.history import DESCRIPTION, CellOf, PastRun, Point, Series
+from linkgauge.model.units import Better, count_of, format_size, unit_of
 
 from .comparison_text import digits
 from .csv_text import csv_text
@@ -20,7 +21,6 @@ from .files import json_document
 from .histogram import BARS
 from .run_text import simulated
 
-SCHEMA = "linkgauge.trend/1"
 MOST_BARS = 40
 MOST_CELLS = 16
 COLUMNS = (
@@ -92,10 +92,14 @@ def _name(cell: CellOf, series: Sequence[Series]) -> str:
         name += f" {format_size(cell.size)}"
     if len({one.cell.backend for one in series}) > 1:
         name += f" {cell.backend}"
-    same = [one.cell for one in series if one.cell[:5] == cell[:5]]
+    same = [one.cell for one in series if _place(one.cell) == _place(cell)]
     if len({one.transfers for one in same}) > 1:
         name += f" {cell.transfers}"
     return name
+
+
+def _place(cell: CellOf) -> tuple[object, ...]:
+    return (*cell.sheet, cell.row, cell.column)
 
 
 def bars(one: Series) -> str:
@@ -151,46 +155,67 @@ def _signed(ratio: float) -> str:
     return f"{(ratio - 1) * 100:+.1f}%"
 
 
+class Course(CellOf, frozen=True, gc=False, kw_only=True):
+    """A cell over the runs of one machine.
+
+    unit: The unit of its figures.
+    better: Which figures are better.
+    points: Its figures, in the order of time.
+    """
+
+    unit: str
+    better: Better
+    points: tuple[Point, ...]
+
+
+class MachineTrend(msgspec.Struct, frozen=True):
+    """The cells of a benchmark on one machine under one setup.
+
+    host: The name of the host, or of the description of a simulated machine.
+    accelerators: The models of its accelerators, with commas; `cpu` if it has none.
+    simulated: Whether it is a simulated machine.
+    settings: What of the setup differs from the defaults.
+    runs: The runs, in the order of time.
+    states: The facts of each state of the machine, by the history's number of it.
+    series: The cells over these runs.
+    changes: Where they changed, in the order of time.
+    """
+
+    host: str
+    accelerators: str
+    simulated: bool
+    settings: dict[str, str]
+    runs: tuple[PastRun, ...]
+    states: dict[int, dict[str, str]]
+    series: tuple[Course, ...]
+    changes: tuple[Change, ...]
+
+
+class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkgauge.trend/1"):
+    """How figures went over the runs of a history.
+
+    schema: The kind of document, and its version.
+    trends: The machines, each under each of its setups.
+    """
+
+    trends: tuple[MachineTrend, ...]
+
+
 def trend_document(trends: Trends) -> str:
     """One JSON document of all, with every point."""
-    found = [msgspec.to_builtins(_named(trend)) for trend in trends.found]
-    return json_document({"schema": SCHEMA, "trends": found})
+    return json_document(TrendDocument(tuple(map(_of_machine, trends.found))))
 
 
-def _named(trend: Trend) -> dict[str, object]:
-    """The trend with names in the places of tuples, and the facts of each state by its number."""
-    history = trend.history
-    return {
-        "host": history.host,
-        "accelerators": history.accelerators,
-        "simulated": history.simulated,
-        "settings": history.settings,
-        "runs": history.runs,
-        "states": {str(number): state for number, state in history.states.items()},
-        "series": [
-            {
-                **one.cell._asdict(),
-                "unit": one.unit,
-                "better": one.better,
-                "points": [point._asdict() for point in one.points],
-            }
-            for one in history.series
-        ],
-        "changes": [
-            {
-                "since": change.since,
-                "until": change.until,
-                "direction": change.direction,
-                "ratio": change.ratio,
-                "facts": change.facts,
-                "cells": [
-                    {**msgspec.structs.asdict(cell), "cell": cell.cell._asdict()}
-                    for cell in change.cells
-                ],
-            }
-            for change in trend.changes
-        ],
-    }
+def _of_machine(trend: Trend) -> MachineTrend:
+    of = trend.history
+    series = tuple(
+        Course(**asdict(one.cell), unit=one.unit, better=one.better, points=one.points)
+        for one in of.series
+    )
+    return MachineTrend(
+        of.host, of.accelerators, of.simulated, of.settings, of.runs, of.states, series,
+        trend.changes,
+    )  # fmt: skip
 
 
 def trend_csv(trends: Trends) -> str:
@@ -210,7 +235,7 @@ def _csv_rows(trend: Trend) -> Iterator[tuple[object, ...]]:
         for point in one.points:
             run = runs[point.run]
             yield (
-                history.host, history.accelerators, history.simulated, *one.cell[:6], run.id,
-                run.label, run.started, point.figure, point.low, point.high, one.unit,
-                changed.get((one.cell, point.run), ""),
+                history.host, history.accelerators, history.simulated, *_place(one.cell),
+                one.cell.transfers, run.id, run.label, run.started, point.figure, point.low,
+                point.high, one.unit, changed.get((one.cell, point.run), ""),
             )  # fmt: skip

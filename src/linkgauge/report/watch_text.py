@@ -6,7 +6,6 @@ import msgspec
 from rich.text import Text
 
 from linkgauge.model.durations import format_duration
-from linkgauge.model.history import CellOf
 from linkgauge.model.printable import escaped
 from linkgauge.model.units import count_of, format_size, unit_of
 from linkgauge.model.watch import (
@@ -27,19 +26,10 @@ from .matrix import brief
 from .run_text import simulated
 from .sentences import first_of
 
-_CELLS = ("cell", "degraded")
-
 
 def event_json(event: Event) -> str:
-    """One line; cells as objects."""
-    found = msgspec.to_builtins(event, builtin_types=())
-    for name in _CELLS:
-        value = getattr(event, name, None)
-        if isinstance(value, CellOf):
-            found[name] = value._asdict()
-        elif isinstance(value, tuple):
-            found[name] = [cell._asdict() for cell in value]
-    return escaped(msgspec.json.encode(found)).decode()
+    """One line."""
+    return escaped(msgspec.json.encode(event)).decode()
 
 
 def event_line(event: Event) -> Text | None:

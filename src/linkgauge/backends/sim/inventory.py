@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from linkgauge.machine.dimms import TABLE
 from linkgauge.machine.environment import GROUPS
-from linkgauge.model.inventory import UNREACHABLE, Cache, HostDetails
+from linkgauge.model.host_details import UNREACHABLE, Cache, HostDetails
 from linkgauge.model.machine import Host, Node
 
 from .description import Description, HostDescription

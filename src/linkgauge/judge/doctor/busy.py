@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from linkgauge.judge.cases import Case, cases_of, named
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import BUSIEST
-from linkgauge.model.inventory import HostDetails
+from linkgauge.model.host_details import HostDetails
 from linkgauge.model.load import Load
 from linkgauge.model.notes import Imprecise
 from linkgauge.model.units import count_of

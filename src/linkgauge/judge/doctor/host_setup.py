@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.remedies import HUGE_PAGES, IOMMU_PT, NEAR_NODE, kernel_log
-from linkgauge.model.inventory import HostDetails, gaps_of
+from linkgauge.model.host_details import HostDetails
+from linkgauge.model.inventory import gaps_of
 
 from .pcie_chains import shown
 

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.domain import Cell, Cpus, Domain
-from linkgauge.model.inventory import HostDetails, Inventory
+from linkgauge.model.host_details import HostDetails
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.virtual import BusFunction, RunningDomain, Virtual
 

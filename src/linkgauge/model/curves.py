@@ -1,0 +1,60 @@
+"""What curves over sizes show: the levels of a memory hierarchy, and Hockney's line."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Level(msgspec.Struct, frozen=True):
+    """A plateau of a latency over sizes.
+
+    number: The level's number, from 1.
+    seconds: Latency of an access in seconds.
+    least: The least size in bytes at which it was found.
+    most: The largest size in bytes at which it was found; null of the last level.
+    """
+
+    number: int
+    seconds: float
+    least: int
+    most: int | None = None
+
+
+class Levels(msgspec.Struct, frozen=True):
+    """The levels that one row of a result shows.
+
+    row: The row's label.
+    levels: The levels, the fastest first.
+    """
+
+    row: str
+    levels: tuple[Level, ...]
+
+
+class SizeLine(msgspec.Struct, frozen=True):
+    """Hockney's line through the times of one path of a benchmark at several sizes: `latency` +
+    bytes ÷ `bandwidth`. Null is what the sizes do not show; where no line fits, `latency`,
+    `bandwidth` and `half_size` are all null.
+
+    benchmark: The benchmark's name.
+    backend: The backend that measured it.
+    row: The label of the path's row.
+    column: The label of the path's column; null where the columns are sizes.
+    sizes: The sizes in bytes.
+    error: The largest relative distance of a time from the line.
+    worst: The size in bytes at which it is that far off.
+    latency: Seconds that any size takes.
+    bandwidth: Bytes/s that large sizes approach.
+    half_size: The size in bytes at which half of that bandwidth is reached.
+    """
+
+    benchmark: str
+    backend: str
+    row: str
+    column: str | None
+    sizes: tuple[int, ...]
+    error: float
+    worst: int
+    latency: float | None = None
+    bandwidth: float | None = None
+    half_size: float | None = None

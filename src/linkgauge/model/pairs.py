@@ -1,0 +1,34 @@
+"""A random sample of the pairs of devices: what is asked for, and what was drawn."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+Seed = Annotated[int, Meta(ge=0, lt=1 << 32, description="0 to 4294967295")]
+
+
+class PairSample(msgspec.Struct, frozen=True):
+    """A random sample of all pairs of devices.
+
+    count: The number of pairs; all if there are no more.
+    seed: What determines the sample, 0 to 4294967295.
+    """
+
+    count: int
+    seed: Seed = 1
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """A random sample of pairs.
+
+    pairs: How many pairs were drawn.
+    all: How many there are.
+    seed: What they were drawn with.
+    """
+
+    pairs: int
+    all: int
+    seed: int
