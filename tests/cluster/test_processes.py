@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from launch_kit import harmed, launch, mpich, openmpi
@@ -9,6 +11,16 @@ from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES
 
 NAMES = [row.name for row in BETWEEN_PROCESSES]
+OF_THE_PAGE = [
+    f"multinode_device_to_device_{name}"
+    for name in (
+        "memcpy_read_ce", "bidirectional_memcpy_read_ce",
+        "memcpy_write_ce", "bidirectional_memcpy_write_ce",
+        "memcpy_read_sm", "bidirectional_memcpy_read_sm",
+        "memcpy_write_sm", "bidirectional_memcpy_write_sm",
+        "all_to_one_write_sm", "all_from_one_read_sm",
+    )
+]  # fmt: skip
 QUICK = ("--size", "64K", "--samples", "1", "--loops", "2")
 
 
@@ -146,13 +158,19 @@ class TestMisfits:
 
 
 class TestTools:
-    def test_the_page_s_command_by_open_mpi(self, tmp_path):
-        """As printed, but for the hosts."""
+    def test_the_page_s_commands_by_open_mpi(self, tmp_path):
+        """As printed, but for the hosts, and all ten at once."""
         options = ["-npernode", "4", "--host", "localhost:4", "-mca", "btl_tcp_if_include", "lo"]
         ended = launch(
-            tmp_path, 4, "as", "--machine", "ppu-2x2", "sailbandwidth",
-            "-t", "multinode_device_to_device_memcpy_read_ce", launcher=[*openmpi(), *options],
+            tmp_path, 4, "as", "--machine", "ppu-2x2", "sailbandwidth", "-t", *OF_THE_PAGE,
+            launcher=[*openmpi(), *options],
         )  # fmt: skip
         assert ended.exits[0] == 0
-        assert ended.stdout.count("Running multinode_device_to_device_memcpy_read_ce.") == 1
-        assert ended.stdout.count("SUM multinode_device_to_device_memcpy_read_ce") == 1
+        assert re.findall(r"^Running (\w+)\.$", ended.stdout, re.MULTILINE) == OF_THE_PAGE
+        for name in OF_THE_PAGE:
+            sums = re.findall(rf"^SUM {name}(\w*) \d+\.\d\d$", ended.stdout, re.MULTILINE)
+            way = "read" if "read" in name else "write"
+            both = [f"_{way}1", f"_{way}2", "_total"]
+            assert sums == (both if "bidirectional" in name else [""])
+        for way in ("->", "<-"):
+            assert f"memcpy SM All Gpus {way} GPU(column) total bandwidth (GB/s)" in ended.stdout

@@ -105,14 +105,20 @@ def details(cell: CellResult, volume: Volume) -> Iterator[str]:
     """What `-v` adds: bytes, samples, and notes."""
     for side, moved, _ in _sides(volume):
         yield f"  {side.title()} data transferred: {round(moved)} bytes"
-    yield f"  {len(cell.samples)} samples of {cell.loops} passes over the buffer"
+    samples = _counted(len(cell.samples), "sample", "samples")
+    yield f"  {samples} of {_counted(cell.loops, 'pass', 'passes')} over the buffer"
     yield from (f"  Note: {sentence(note)}" for note in cell.notes)
 
 
 def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> str:
     """The first line of `-v`."""
     what = "Host threads in a device's stead" if device is None else f"{device.model}"
-    return f"Device: {what}; {tiles} tiles, {len(tests)} tests"
+    sizes = f"{_counted(tiles, 'tile', 'tiles')}, {_counted(len(tests), 'test', 'tests')}"
+    return f"Device: {what}; {sizes}"
+
+
+def _counted(count: int | None, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
 
 
 def document(

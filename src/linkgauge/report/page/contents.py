@@ -34,13 +34,14 @@ def page_of_runs(several: SeveralRuns) -> Page:
         if section.of_runs is not None
     )
     labels = sum(len(one.configurations) for one in several.comparisons)
-    count = f"{len(several.runs)} runs of {labels} configurations"
+    configurations = _counted(labels, "configuration")
+    count = f"{_counted(len(several.runs), 'run')} of {configurations}"
     lines: list[Line] = [
         plain(f"{count} on {', '.join(one.accelerator for one in several.comparisons)}")
     ]
     lines += [plain(f"left out: {why}", "warn") for why in several.left_out]
     return Page(
-        f"{labels} configurations",
+        configurations,
         lines,
         tuple(part for part in made if part.blocks),
         any(one.run.simulated for one in several.runs),
@@ -50,6 +51,10 @@ def page_of_runs(several: SeveralRuns) -> Page:
 def short(text: str, most: int = MOST_NAME) -> str:
     """A name on one line."""
     return cut(text, most)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _machine(run: Run) -> str:
