@@ -4,7 +4,6 @@ transcripts need to make files and to look at them."""
 from __future__ import annotations
 
 import csv
-import glob
 import gzip
 import io
 import json
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from command_kit import called
+from linkgauge.machine import pci_names
 from worker_threads import worker_threads
 
 ENDS_PROCESSES = re.compile(r"\b(?:crash|hang|lost)\b")
@@ -53,10 +53,10 @@ class Shell:
         """`NAME=VALUE linkgauge …`, piped into other commands, or into a file."""
         errors, code = "", 0
         for piece in _split(line, "|"):
-            words, _, target = piece.partition(">")
+            words, *targets = _split(piece, ">")
             code, given, more = self._one(_words(words, self._folder), given)
             errors += more
-            if target:
+            for target in targets:
                 (self._folder / target.strip()).write_text(given)
                 given = ""
         return Done(code, given, errors)
@@ -81,6 +81,7 @@ class Shell:
         with (
             patch.dict(os.environ, SURROUNDINGS | home | own, clear=True),
             patch.object(sys, "stdin", stdin),
+            patch.object(pci_names, "PLACES", ("usr/share/transcripts/pci.ids",)),
             nullcontext() if ends else worker_threads(),
         ):
             environment = {"COLUMNS": os.environ["COLUMNS"]}
@@ -107,8 +108,8 @@ def _words(text: str, folder: Path) -> list[str]:
     """A word that is a pattern of existing files stands for them."""
     found: list[str] = []
     for word in shlex.split(text):
-        names = glob.glob(word, root_dir=folder) if "*" in word else []
-        found += sorted(names) or [word]
+        names = folder.glob(word) if "*" in word and "/" in word else ()
+        found += sorted(str(one.relative_to(folder)) for one in names) or [word]
     return found
 
 
