@@ -4,7 +4,6 @@ them."""
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import time
@@ -22,9 +21,18 @@ _SLACK = 90.0
 _FIELDS = {
     "commit": r'"[^"]*"|null', "python": r'"[^"]*"', "hostname": r'"[^"]*"',
     "linkgauge": r'"[^"]*"', "kernel": r'"[^"]*"|null', "seconds": r"[-+.e\d]+",
-    "elapsed": r"[-+.e\d]+", "user": r'"[^"]*"', "duration": r"[-+.e\d]+",
+    "elapsed": r"[-+.e\d]+", "busy": r"[-+.e\d]+", "duty": r"[-+.e\d]+", "duration": r"[-+.e\d]+",
 }  # fmt: skip
 """Fields of documents that differ from machine to machine, or from moment to moment."""
+_SUBSTITUTES = (
+    (re.compile(r"(?m)^(\| (?:linkgauge|Python|commit) \| ).*$"), r"\1…"),
+    (re.compile(r"(?m)^((?:\S+ .*), )[\d.]+ [KM]iB$"), r"\1…"),
+    (re.compile(r"(devices busy for) .* of .* \([\d.]+%\)"), r"\1 …"),
+    (re.compile(r"(cells measured in) [\d.]+ s"), r"\1 … s"),
+    (re.compile(r"\bPid +\d+"), "Pid  …"),
+    (re.compile(r'"PATH=[^"]*"'), '"PATH=…"'),
+)
+"""Rows of a report's bill of materials, the sizes of the files that it holds; this process."""
 _FIELD = re.compile(
     r"(?P<shape>\.commit: \w+)|"
     + "|".join(rf'"(?P<{n}>{n})": ?(?:{value})' for n, value in _FIELDS.items())
@@ -43,9 +51,7 @@ class Filters:
             str(ROOT): "REPOSITORY",
             f"linkgauge {linkgauge.__version__}": "linkgauge VERSION",
             f"linkgauge/{linkgauge.__version__}": "linkgauge/VERSION",
-            platform.node(): "HOSTNAME",
             f"Python {platform.python_version()}": "Python VERSION",
-            str(os.getpid()): "PID",
         }
 
     def __call__(self, text: str) -> str:
@@ -55,6 +61,8 @@ class Filters:
         text = _MOMENT.sub(self._moment, text)
         text = _DAY.sub(self._day, text)
         text = _LONG.sub(lambda found: f"{float(found[0]):.10g}", text)
+        for pattern, stands in _SUBSTITUTES:
+            text = pattern.sub(stands, text)
         return _FIELD.sub(_field, text)
 
     def _is_now(self, moment: datetime) -> bool:

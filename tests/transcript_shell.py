@@ -4,7 +4,6 @@ transcripts need to make files and to look at them."""
 from __future__ import annotations
 
 import csv
-import glob
 import gzip
 import io
 import json
@@ -12,6 +11,7 @@ import os
 import re
 import shlex
 import sys
+import tarfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from html.parser import HTMLParser
@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from command_kit import called
+from linkgauge.backends import sim
+from linkgauge.machine import pci_names
 from worker_threads import worker_threads
 
 ENDS_PROCESSES = re.compile(r"\b(?:crash|hang|lost)\b")
@@ -48,15 +50,16 @@ class Shell:
         self._folder = folder
         (folder / "home").mkdir()
         (folder / "data").symlink_to(Path(__file__).parent / "data")
+        (folder / "machines").symlink_to(Path(sim.__file__).parent / "machines")
 
     def run(self, line: str, given: str = "") -> Done:
         """`NAME=VALUE linkgauge …`, piped into other commands, or into a file."""
         errors, code = "", 0
         for piece in _split(line, "|"):
-            words, _, target = piece.partition(">")
+            words, *targets = _split(piece, ">")
             code, given, more = self._one(_words(words, self._folder), given)
             errors += more
-            if target:
+            for target in targets:
                 (self._folder / target.strip()).write_text(given)
                 given = ""
         return Done(code, given, errors)
@@ -81,6 +84,7 @@ class Shell:
         with (
             patch.dict(os.environ, SURROUNDINGS | home | own, clear=True),
             patch.object(sys, "stdin", stdin),
+            patch.object(pci_names, "PLACES", ("usr/share/transcripts/pci.ids",)),
             nullcontext() if ends else worker_threads(),
         ):
             environment = {"COLUMNS": os.environ["COLUMNS"]}
@@ -107,8 +111,8 @@ def _words(text: str, folder: Path) -> list[str]:
     """A word that is a pattern of existing files stands for them."""
     found: list[str] = []
     for word in shlex.split(text):
-        names = glob.glob(word, root_dir=folder) if "*" in word else []
-        found += sorted(names) or [word]
+        names = folder.glob(word) if "*" in word and "/" in word else ()
+        found += sorted(str(one.relative_to(folder)) for one in names) or [word]
     return found
 
 
@@ -150,9 +154,11 @@ def _sed(folder: Path, words: list[str], given: str) -> str:
 
 
 def _cp(folder: Path, words: list[str], given: str) -> str:
+    """`cp`, which also unpacks what gzip has packed."""
     source, target = (folder / word for word in words)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(source.read_bytes())
+    data = source.read_bytes()
+    target.write_bytes(gzip.decompress(data) if source.suffix == ".gz" else data)
     return ""
 
 
@@ -231,6 +237,19 @@ def _page(folder: Path, names: list[str], given: str) -> str:
     return page.text()
 
 
+def _tar(folder: Path, words: list[str], given: str) -> str:
+    """`tar FILE DIR`: unpacks it there."""
+    with tarfile.open(folder / words[0]) as archive:
+        archive.extractall(folder / words[1], filter="tar")
+    return ""
+
+
+def _rm(folder: Path, names: list[str], given: str) -> str:
+    for name in names:
+        (folder / name).unlink()
+    return ""
+
+
 def _cut(folder: Path, words: list[str], given: str) -> str:
     """`cut NAME,…`: these columns of CSV."""
     names = words[0].split(",")
@@ -240,5 +259,5 @@ def _cut(folder: Path, words: list[str], given: str) -> str:
 
 BUILTINS: dict[str, Callable[[Path, list[str], str], str]] = {
     "cat": _cat, "cp": _cp, "cut": _cut, "grep": _grep, "head": _head, "jq": _jq, "ls": _ls,
-    "page": _page, "sed": _sed,
+    "page": _page, "rm": _rm, "sed": _sed, "tar": _tar,
 }  # fmt: skip
