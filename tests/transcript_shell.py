@@ -131,8 +131,8 @@ def _ls(folder: Path, names: list[str], given: str) -> str:
 
 
 def _head(folder: Path, words: list[str], given: str) -> str:
-    lines, most = given.splitlines(keepends=True), int(words[0].removeprefix("-"))
-    return "".join(lines[:most])
+    text, most = _cat(folder, words[1:], given), int(words[0].removeprefix("-"))
+    return "".join(text.splitlines(keepends=True)[:most])
 
 
 def _grep(folder: Path, words: list[str], given: str) -> str:

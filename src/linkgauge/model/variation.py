@@ -1,4 +1,4 @@
-"""The output of `linkgauge vary`: `vary.json`. tools/schemas makes docs/vary.schema.json of these types.
+"""The output of `linkgauge vary`: `vary.json`, of which tools/schemas makes docs/vary.schema.json.
 
 Absent is null, never 0; figures are in the cell's unit (SI base units).
 """
