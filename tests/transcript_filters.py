@@ -28,7 +28,7 @@ _FIELDS = {
 _SUBSTITUTES = (
     (re.compile(r"(?m)^(\| (?:linkgauge|Python|commit) \| ).*$"), r"\1…"),
     (re.compile(r"(?m)^((?:\S+ .*), )[\d.]+ [KM]iB$"), r"\1…"),
-    (re.compile(r"(devices busy for) .* of .* \([\d.]+%\)"), r"\1 …"),
+    (re.compile(r"(devices busy for) .* of .* \([^)]*%\)"), r"\1 …"),
     (re.compile(r"(cells measured in) [\d.]+ s"), r"\1 … s"),
     (re.compile(r"(still\s+running after) [\d.]+ s"), r"\1 … s"),
     (re.compile(r"\bPid +\d+"), "Pid  …"),

@@ -8,6 +8,7 @@ from transcript_shell import Shell
 RUN = "linkgauge run --machine riscv-2gpu --size 1M --samples 1"
 COPIES = f"{RUN} host_to_device_memcpy_ce"
 PAIRS = f"{COPIES} device_to_device_memcpy_read_ce"
+TRAFFIC = "linkgauge traffic --machine riscv-2gpu --samples 1 --buffer 1M"
 SLOW, WRONG = "--fault 'slow sim:0 rate=25%'", "--fault 'flip sim:0'"
 ERROR = "--fault 'nomem sim:1'"
 LARGE = "--size 256M"
@@ -29,8 +30,7 @@ CODES = [
     (FAILED, "below a limit", f"{COPIES} --limits high.yml"),
     (FAILED, "a fault that a look finds", "linkgauge doctor --machine vm-degraded"),
     (FAILED, "a node that is not fit", "linkgauge check --machine riscv-2gpu --devices 9"),
-    (FAILED, "too slow a device beside threads", "linkgauge traffic --machine riscv-2gpu "
-     "--samples 1 --buffer 1M --min-device-bandwidth 100000"),
+    (FAILED, "too slow a device beside threads", f"{TRAFFIC} --min-device-bandwidth 100000"),
     (FAILED, "wrong bytes of a collective", f"{RUN} all_reduce {WRONG}"),
     (REFUSED, "an unknown option", f"{COPIES} --swift"),
     (REFUSED, "an unknown benchmark", f"{RUN} memcpy"),
