@@ -22,13 +22,15 @@ _FIELDS = {
     "commit": r'"[^"]*"|null', "python": r'"[^"]*"', "hostname": r'"[^"]*"',
     "linkgauge": r'"[^"]*"', "kernel": r'"[^"]*"|null', "seconds": r"[-+.e\d]+",
     "elapsed": r"[-+.e\d]+", "busy": r"[-+.e\d]+", "duty": r"[-+.e\d]+", "duration": r"[-+.e\d]+",
+    "pid": r"\d+",
 }  # fmt: skip
 """Fields of documents that differ from machine to machine, or from moment to moment."""
 _SUBSTITUTES = (
     (re.compile(r"(?m)^(\| (?:linkgauge|Python|commit) \| ).*$"), r"\1…"),
     (re.compile(r"(?m)^((?:\S+ .*), )[\d.]+ [KM]iB$"), r"\1…"),
-    (re.compile(r"(devices busy for) .* of .* \([\d.]+%\)"), r"\1 …"),
+    (re.compile(r"(devices busy for) .* of .* \([^)]*%\)"), r"\1 …"),
     (re.compile(r"(cells measured in) [\d.]+ s"), r"\1 … s"),
+    (re.compile(r"(still\s+running after) [\d.]+ s"), r"\1 … s"),
     (re.compile(r"\bPid +\d+"), "Pid  …"),
     (re.compile(r'"PATH=[^"]*"'), '"PATH=…"'),
 )

@@ -6,7 +6,7 @@
     ! what it prints on stderr
     ? 2
 
-A line that begins with `> ` continues a command that ends in `\\`, or else is its input. The exit
+A line that begins with `>` continues a command that ends in `\\`, or else is its input. The exit
 code is there if it is not 0, and `\\` where the last line has no end. All commands of a file are
 executed in one folder, in order. `UPDATE_GOLDEN=1` writes what is printed now.
 """
@@ -26,7 +26,7 @@ from transcript_shell import Done, Shell
 
 HERE = Path(__file__).parent / "transcripts"
 UPDATES = bool(os.environ.get("UPDATE_GOLDEN"))
-_COMMAND, _INPUT, _REMARK = "$ ", "> ", "#"
+_COMMAND, _INPUT, _REMARK = "$ ", ">", "#"
 
 
 class Command(NamedTuple):

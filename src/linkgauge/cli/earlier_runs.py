@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from linkgauge.engine.again import AGAIN
+from linkgauge.engine.folder import label_name
 from linkgauge.engine.runs import RESULTS, read_run, run_folders
 from linkgauge.history.named import is_off
 from linkgauge.judge.earlier import as_figures, earlier
@@ -22,7 +23,7 @@ def history_of(
 ) -> list[RunFigures]:
     """Earlier runs of the first side's machine, in the same state and with the same settings, that
     are not compared themselves, the oldest first. A history that cannot be read is said."""
-    found = list(_of_folders(below, {run.id for run in used}))
+    found = list(_of_folders(below, {(label_name(run.label), run.id) for run in used}))
     try:
         found += _of_history(first)
     except LinkgaugeError as error:
@@ -30,8 +31,9 @@ def history_of(
     return earlier(first, used, found, MOST)
 
 
-def _of_folders(below: Path, known: set[str]) -> Iterator[RunFigures]:
-    folders = [path for path in run_folders(below) if path.name not in known]
+def _of_folders(below: Path, known: set[tuple[str, str]]) -> Iterator[RunFigures]:
+    """Of runs below `below` but for the `known` ones: their labels' folders, and their ids."""
+    folders = [p for p in run_folders(below) if (p.parent.name, p.name) not in known]
     for path in sorted(folders, key=lambda path: path.name)[-MOST:]:
         try:
             run = read_run(path)

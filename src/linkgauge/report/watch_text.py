@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 from rich.text import Text
 
@@ -107,4 +109,7 @@ def _ended(event: Ended) -> str:
 
 
 def _duty(share: float) -> str:
-    return percent(share) if share >= 0.0001 else f"{100 * share:.1g}%"
+    """Of a small share one digit counts: 0.00009%."""
+    if share >= 0.0001 or not share > 0:
+        return percent(share)
+    return f"{100 * share:.{-math.floor(math.log10(100 * share))}f}%"

@@ -79,7 +79,11 @@ def _compared(
         _comparison(name, runs, against if _has(runs, against) else None)
         for name, runs in groups.items()
     ]
-    return SeveralRuns([one for runs in groups.values() for one in runs], comparisons, left_out)
+    of_groups = [(name, one) for name, runs in groups.items() for one in runs]
+    # Runs that began in the same second have the same id.
+    in_order = sorted(of_groups, key=lambda pair: pair[1].run.started)
+    last = {(name, one.run.label): one for name, one in in_order}
+    return SeveralRuns([one for _, one in of_groups], comparisons, last, left_out)
 
 
 def _kept(paths: Sequence[Path]) -> Iterator[Path]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -27,11 +27,12 @@ class OneRun(msgspec.Struct, frozen=True):
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
-    """Runs, and the configurations that they are of, a comparison for each accelerator. `left_out`
-    says what could not be read."""
+    """Runs, and the configurations that they are of, a comparison for each accelerator; the last
+    run of each accelerator and label. `left_out` says what could not be read."""
 
     runs: Sequence[OneRun]
     comparisons: Sequence[Comparison]
+    last: Mapping[tuple[str, str], OneRun]
     left_out: Sequence[str] = ()
 
 

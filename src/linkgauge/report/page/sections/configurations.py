@@ -63,10 +63,9 @@ def _table(several: SeveralRuns) -> Iterator[Block]:
 def _rows(
     comparison: Comparison, names: Sequence[str], several: SeveralRuns
 ) -> Iterator[tuple[Entry, ...]]:
-    by_id = {one.run.id: one for one in several.runs}
     by_name = {one.name: one for one in comparison.compared}
     for at, configuration in enumerate(comparison.configurations):
-        last = by_id.get(configuration.runs[-1])
+        last = several.last[comparison.accelerator, configuration.label]
         yield (
             Entry(label(comparison.accelerator)),
             Entry(label(configuration.label), tone="strong"),
@@ -76,9 +75,7 @@ def _rows(
         )
 
 
-def _verdict(one: OneRun | None) -> Entry:
-    if one is None:
-        return Entry("")
+def _verdict(one: OneRun) -> Entry:
     code = one.outcome.code
     if code == 0 and not (one.outcome.verdict and judged_of(one.run).judged):
         return Entry("not judged", code, "dim")

@@ -191,11 +191,10 @@ def _lowest(one: OneRun) -> Iterator[Block]:
 
 def _of_runs(several: SeveralRuns) -> Iterator[Block]:
     """What is wrong with the last run of each configuration, and what to do first."""
-    by_id = {one.run.id: one for one in several.runs}
     rows = []
     for comparison in several.comparisons:
         for configuration in comparison.configurations:
-            one = by_id[configuration.runs[-1]]
+            one = several.last[comparison.accelerator, configuration.label]
             wrong = worst_of(one.run, one.outcome)
             if wrong is not None:
                 remedy = wrong.group.first.remedy if wrong.group is not None else ()
