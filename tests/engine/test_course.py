@@ -16,7 +16,6 @@ from linkgauge.model.transfer import Report
 
 COPY = parse_transfers("host:0 -> fake:0 by ce")
 CELL = PlannedCell("0", "0", COPY, Report.FIRST)
-SKIPPED = PlannedCell("0", "1", COPY, Report.FIRST, reason="does not fit", number=1)
 START = "2026-11-24T12:00:00.000Z"
 
 
@@ -80,13 +79,6 @@ def test_a_flood_of_failures_is_counted():
     assert (len(soak.struck), soak.more) == (MOST_STRUCK, 500 - MOST_STRUCK)
 
 
-def test_the_time_ends_it():
-    course = course_of([visit(0, 99.9, 1.0)])
-    assert not course.is_over
-    course.add(visit(1, 100.0, 1.0))
-    assert course.stopped == "time"
-
-
 def test_moments_after_a_break_are_those_of_the_clock():
     records = [
         visit(0, 10.0, 5.0),
@@ -95,21 +87,6 @@ def test_moments_after_a_break_are_those_of_the_clock():
     ]
     (struck,) = course_of(records).run().soak.struck
     assert (struck.moment.at, struck.moment.time) == (12.0, "2026-11-24T15:00:02.000Z")
-
-
-def test_it_ends_where_every_cell_is_skipped():
-    course = course_of([visit(0, 1.0, cell=CELL, status="skip", verified=None)])
-    assert (course.stopped, course.reason) == ("nothing", "every cell is skipped")
-
-
-def test_cells_that_the_plan_skips_are_visited_once():
-    course = course_of([], CELL, SKIPPED)
-    assert course.left() == ((CELL, SKIPPED),)
-    course.add(visit(0, 1.0, 5.0))
-    course.add(visit(0, 1.0, cell=SKIPPED, status="skip", verified=None))
-    assert course.round == 1
-    assert course.left() == ((CELL,),)
-    assert course.passed == 2
 
 
 def hot(celsius, *throttled):

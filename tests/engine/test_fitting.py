@@ -13,7 +13,6 @@ from linkgauge.engine.journal import (
     Journal,
     Measured,
     assemble,
-    read_records,
 )
 from linkgauge.engine.runs import read_run
 from linkgauge.engine.visits import CellAt
@@ -86,12 +85,6 @@ def test_visits_of_a_cell_have_the_same_figures_beside_their_samples(journal, la
     path = journal(Measured(0, WHOLE), Measured(0, later))
     with pytest.raises(InputError, match=r"line 3 .* an earlier visit of this cell has 0 and 0"):
         read_run(path)
-
-
-def test_visits_that_did_not_pass_have_no_figures_to_agree(journal):
-    skipped = replace(WHOLE, status="skip", samples=(), visits=())
-    path = journal(Measured(0, replace(WHOLE, parts=(PART,))), Measured(0, skipped))
-    assert len(read_records(path.read_bytes())) == 3
 
 
 @pytest.mark.parametrize(

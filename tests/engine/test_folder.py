@@ -30,25 +30,8 @@ def test_slugs_stay_readable():
     assert slug("NVIDIA H200 (NVL)", "x") == "nvidia-h200-nvl"
     assert slug("../../etc", "x") == "etc"
     assert slug("Übung 1", "x") == "ubung-1"
-
-
-def test_labels_in_any_script_have_folders_of_their_own(tmp_path):
-    labels = ["前", "後", "до", "после", "قبل", "بعد", "पहले", "पहला", "πριν", "🚀", "🔥", "..."]
-    folders = {create_run_folder(tmp_path, "cpu", label, STARTED).parent for label in labels}
-    assert len(folders) == len(labels)
-    assert slug("日本 1", "default") == "日本-1"
-    assert slug("/", "default") == "default"
-
-
-@pytest.mark.parametrize("label", ["Pinned_NUMA0", "guest-2.1", "HOST"])
-def test_a_label_that_is_a_plain_name_is_the_folder(tmp_path, label):
-    assert create_run_folder(tmp_path, "cpu", label, STARTED).parent.name == label
-
-
-@pytest.mark.parametrize("label", ["../x", ".hidden", "a/b", "-x", "x" * 65, "a b", "a\nb"])
-def test_any_other_label_has_a_safe_name(tmp_path, label):
-    name = create_run_folder(tmp_path, "cpu", label, STARTED).parent.name
-    assert name == slug(label, "default")
+    assert slug("日本 1", "x") == "日本-1"
+    assert slug("/", "x") == "x"
 
 
 def test_where_file_names_have_no_such_letters_a_label_has_the_common_folder(monkeypatch):

@@ -33,14 +33,6 @@ def test_every_signal_that_ends_a_run_counts_once_it_is_over(handlers, number):
     assert code() == 128 + number
 
 
-def test_the_exit_code_is_of_the_first_that_came(handlers):
-    code = end_like_ctrl_c()
-    for number in (signal.SIGHUP, signal.SIGTERM):
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(number)
-    assert code() == 129
-
-
 def test_a_signal_that_is_ignored_stays_so(handlers):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     end_like_ctrl_c()
@@ -57,21 +49,6 @@ def test_what_is_being_saved_is_not_disturbed(handlers, number):
     assert signal.getsignal(number) is before
 
 
-def test_ctrl_c_counts_once_it_is_over():
-    done = []
-    before = signal.getsignal(signal.SIGINT)
-
-    def work():
-        with Interrupts() as interrupts, interrupts.held():
-            os.kill(os.getpid(), signal.SIGINT)
-            done.append("all of it")
-
-    with pytest.raises(KeyboardInterrupt):
-        work()
-    assert done == ["all of it"]
-    assert signal.getsignal(signal.SIGINT) is before
-
-
 def test_at_any_other_time_it_counts_at_once():
     done = []
 
@@ -85,20 +62,3 @@ def test_at_any_other_time_it_counts_at_once():
     with pytest.raises(KeyboardInterrupt):
         work()
     assert done == ["all of it"]
-
-
-def test_an_error_meanwhile_is_told():
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(ValueError, match="inside"), Interrupts() as interrupts, interrupts.held():
-        raise ValueError("inside")
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_a_process_that_ignores_ctrl_c_goes_on_doing_so():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with Interrupts() as interrupts, interrupts.held():
-            os.kill(os.getpid(), signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)

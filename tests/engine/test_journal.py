@@ -73,10 +73,6 @@ def data(path):
     return path.read_bytes()
 
 
-def test_records_are_read_back_as_they_were_written(data):
-    assert read_records(data) == RECORDS
-
-
 def test_each_record_is_on_disk_before_the_next(path):
     journal = Journal.begin(path, OPENED)
     assert read_records(path.read_bytes()) == RECORDS[:1]
@@ -95,12 +91,6 @@ def test_cut_off_at_any_byte_it_reads_up_to_its_last_whole_line(data):
                 read_records(data[:length])
         else:
             assert read_records(data[:length]) == RECORDS[:whole]
-
-
-@given(st.binary(max_size=200))
-def test_no_bytes_raise_anything_but_an_input_error(data):
-    with pytest.raises(InputError):
-        read_records(data)
 
 
 @given(at=st.integers(0, 5000), junk=st.binary(min_size=1, max_size=6))
@@ -124,13 +114,6 @@ def test_a_run_is_its_journal_put_together():
     assert (skipped.status, skipped.reason, skipped.cells) == ("skip", "needs two devices", ())
 
 
-def test_an_unfinished_run_has_no_end_and_only_what_was_measured():
-    run = assemble(RECORDS[:2])
-    assert run.finished is None
-    assert [len(result.cells) for result in run.results] == [1, 0]
-    assert [result.benchmark for result in assemble(RECORDS[:1]).results] == ["skipped"]
-
-
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
@@ -142,28 +125,6 @@ def test_an_unfinished_run_has_no_end_and_only_what_was_measured():
 )
 def test_a_reason_that_all_share_is_the_results_own(cells, reason):
     assert result_of(sheet(), tuple(cells)).reason == reason
-
-
-def test_cells_are_in_the_plans_order_however_they_were_measured():
-    records = (
-        OPENED,
-        Measured(0, cell("1")),
-        Resumed("noon", ("linkgauge",)),
-        Measured(0, cell("0")),
-    )
-    run = assemble(records)
-    assert [one.column for one in run.results[0].cells] == ["0", "1"]
-    assert run.resumed == ("noon",)
-
-
-def test_a_run_that_was_resumed_ended_as_its_last_part_did():
-    gone = LostRank(1, "ended", "measuring")
-    ended = (OPENED, Measured(0, cell("0")), Lost(gone), Closed("noon"))
-    assert (assemble(ended).lost, assemble(ended).finished) == (gone, "noon")
-    resumed = (*ended, Resumed("one", ("linkgauge",)))
-    assert (assemble(resumed).lost, assemble(resumed).finished) == (None, None)
-    whole = assemble((*resumed, Measured(0, cell("1")), Closed("two")))
-    assert (whole.lost, whole.finished, whole.resumed) == (None, "two", ("one",))
 
 
 def test_what_a_lost_rank_cost_does_not_count_once_the_run_is_resumed():
@@ -244,15 +205,6 @@ def test_it_goes_on_after_its_last_whole_record(path, data, cut):
         journal.append(record)
     journal.close()
     assert path.read_bytes() == data
-
-
-def test_a_journal_without_a_whole_plan_cannot_be_gone_on_with_and_stays_as_it_is(path, data):
-    path.write_bytes(data[:100])
-    with pytest.raises(
-        InputError, match=r"journal\.jsonl: the journal does not start with a run's plan"
-    ):
-        Journal.reopen(path, tuple)
-    assert path.read_bytes() == data[:100]
 
 
 @pytest.mark.parametrize("begun", [True, False])

@@ -65,19 +65,12 @@ def test_who_holds_a_device_is_told(key, holder):
     assert refused.value.exit_code == 4
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_holder_that_dies_in_any_way_leaves_it_free(key, holder, number):
     process = holder(key)
     held(process)
     process.send_signal(number)
     process.wait()
-    with hold({key: "cuda:0"}):
-        pass
-
-
-def test_it_is_free_afterwards_also_after_an_error(key):
-    with pytest.raises(ZeroDivisionError), hold({key: "cuda:0"}):
-        raise ZeroDivisionError
     with hold({key: "cuda:0"}):
         pass
 
@@ -91,24 +84,9 @@ def test_where_one_is_held_none_is_kept(key, holder):
     held(other)
 
 
-def test_waiting_says_so_once_and_goes_on_when_the_holder_is_gone(key, holder):
-    first = holder(key)
-    held(first)
-    told = []
-
-    def end(message):
-        told.append(message)
-        first.kill()
-
-    with hold({key: "cuda:0"}, wait=True, tell=end):
-        assert first.wait() == -signal.SIGKILL
-    (message,) = told
-    assert message.startswith("waiting: cuda:0")
-
-
 def test_many_that_wait_come_one_after_the_other_and_none_deadlocks(key, holder):
     keys = [f"{key}-{n}" for n in range(3)]
-    processes = [holder(*(keys if n % 2 else reversed(keys))) for n in range(6)]
+    processes = [holder(*(keys if n % 2 else reversed(keys))) for n in range(4)]
     held_by = []
 
     def follow(process):
@@ -148,12 +126,6 @@ def test_a_child_of_the_holder_does_not_hold(key):
     finally:
         child.kill()
         child.wait()
-
-
-def test_no_file_is_made(key, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with hold({key: "cuda:0"}):
-        assert list(tmp_path.iterdir()) == []
 
 
 def test_held_are_the_devices_of_the_plan_by_address_else_uuid():

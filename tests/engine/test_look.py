@@ -4,16 +4,10 @@ import os
 import signal
 from contextlib import closing
 
-import pytest
-
 from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Closed, assemble
-from linkgauge.engine.supervisor import Supervisor, _merge
+from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
-from linkgauge.machine.accelerators import ACCELERATORS, accelerators_file, read_accelerators
-from linkgauge.machine.tree import Captured
-from linkgauge.model.inventory import Accelerator, FabricLink, HostDetails, Inventory
-from linkgauge.model.settings import Settings
 from sim_kit import Silent, opened, planned, settings
 
 SLOW = "slow sim:0-sim:1 rate=25%"
@@ -46,31 +40,9 @@ def test_a_worker_that_has_gone_is_replaced_to_look():
         assert supervisor.look(["sim"]) == before
 
 
-def test_without_accelerators_the_host_is_looked_at():
-    with closing(Supervisor(Settings(sizes=()))) as supervisor:
-        before = supervisor.survey([]).inventory
-        after = supervisor.look([])
-    assert before.host.sockets == after.host.sockets
-    assert before.accelerators == after.accelerators == ()
-
-
 def test_a_backend_that_is_not_there_is_no_error():
     seen = LocalWorker().look(["cuda", "nonsense"])
     assert any("accelerators of nonsense: unknown backend" in why for why in seen.unknown)
-
-
-def test_what_workers_saw_is_joined():
-    one, other = (Accelerator(memory=f"x:{n}", model="X") for n in range(2))
-    host = HostDetails(sockets=2)
-    seen = [
-        Inventory(unknown=("accelerators of a: gone", "no root")),
-        Inventory(host=host, accelerators=(one,), unknown=("no root",)),
-        Inventory(host=HostDetails(sockets=3), accelerators=(other,)),
-    ]
-    joined = _merge(seen)
-    assert joined.host == host
-    assert joined.accelerators == (one, other)
-    assert joined.unknown == ("accelerators of a: gone", "no root")
 
 
 def test_a_run_keeps_the_machine_before_and_after_it():
@@ -83,22 +55,3 @@ def test_a_run_keeps_the_machine_before_and_after_it():
     assert errors(run.after) > errors(run.machine.inventory)
     assert assemble(records) == run
     assert assemble(records[:-1]).after is None
-
-
-class TestCapturedAccelerators:
-    FOUND = (Accelerator(memory="cuda:0", model="X", links=(FabricLink(0, "nvlink", None),)),)
-
-    def test_read_back_as_they_were_written(self):
-        tree = Captured({ACCELERATORS: accelerators_file(self.FOUND)})
-        assert read_accelerators(tree) == (self.FOUND, ())
-
-    def test_are_none_in_a_tree_without(self):
-        assert read_accelerators(Captured({})) == ((), ())
-
-    @pytest.mark.parametrize(
-        "content", [b"", b"{", b"[1]", b'[{"memory": 3}]', b"\xff\xfe", b"[" * 100_000]
-    )
-    def test_that_are_garbled_say_so(self, content):
-        found, unknown = read_accelerators(Captured({ACCELERATORS: content}))
-        assert found == ()
-        assert f"{ACCELERATORS} cannot be read" in unknown[0]

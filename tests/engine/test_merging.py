@@ -25,23 +25,12 @@ def merged(*visits, settings=SETTINGS):
     return merge([visits], settings)[0].cell
 
 
-def test_samples_stand_in_the_order_of_their_visits():
-    cell = merged(visit(1.0, 2.0), visit(3.0, gates=[1]))
-    assert (cell.samples, cell.visits, cell.seconds) == ((1.0, 2.0, 3.0), ((1, 1), (1,)), 0.12)
-    assert cell.summary.median == 2.0
-
-
 def test_cpu_time_and_seconds_add_up_so_that_longer_visits_weigh_more():
     cell = merged(
         visit(1.0, seconds=0.1, cpu_seconds=0.2), visit(2.0, seconds=0.3, cpu_seconds=0.2)
     )
     assert (cell.seconds, cell.cpu_seconds) == pytest.approx((0.4, 0.4))
     assert cell.cpus == pytest.approx(1.0)
-
-
-def test_cpu_time_that_a_visit_lacks_is_unknown():
-    cell = merged(visit(1.0, cpu_seconds=0.2), visit(2.0))
-    assert (cell.cpu_seconds, cell.cpus) == (None, None)
 
 
 def test_the_interval_is_of_visits_and_says_so():
@@ -107,13 +96,6 @@ def test_parts_have_intervals_of_their_own_visits():
     assert first.samples == (1.0, 1.01, 0.99)
     assert first.summary.ci95[0] < 0.99
     assert second.summary.ci95 == pytest.approx((2.0, 2.0))
-
-
-def test_a_journal_without_visits_counts_each_sample_as_a_gate():
-    old = visit(*[1.0 + n / 100 for n in range(9)])
-    cell = merged(CellResult(**{name: getattr(old, name) for name in old.__struct_fields__
-                                if name not in ("visits", "seconds")}))  # fmt: skip
-    assert cell.visits == ((1,) * 9,)
 
 
 def test_of_what_is_hidden_more_is_better_and_of_its_times_less():

@@ -39,10 +39,6 @@ def test_what_failed_had_wrong_bytes_or_missed_a_limit():
     assert current(cell("fail", "below the limit", verified=True)).kind == "limit"
 
 
-def test_a_kind_that_is_there_stays():
-    assert current(cell("error", "device lost", kind="call")).kind == "call"
-
-
 @pytest.mark.parametrize(
     ("warning", "note"),
     [
@@ -69,8 +65,3 @@ def test_warnings_become_notes_that_say_the_same(warning, note):
     read = current(cell("pass", None, warnings=(warning,)))
     assert (read.notes, read.warnings) == ((note,), ())
     assert sentence(note) == warning
-
-
-def test_notes_that_are_there_stay():
-    read = current(cell("pass", None, warnings=("in words",), notes=(Beside(1),)))
-    assert (read.notes, read.warnings) == ((Beside(1),), ())

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 
 from command_kit import called
-from engine.test_supervisor import SIZE, settings, write
+from engine.test_supervisor import settings
 from linkgauge.engine import process
 from linkgauge.engine.output import OUTPUT_FILE
 from linkgauge.engine.supervisor import Supervisor
@@ -26,16 +26,6 @@ def _chatty(monkeypatch):
     program = process._PROGRAM.replace("import os\nimport sys\n", CHATTY, 1)
     assert program != process._PROGRAM
     monkeypatch.setattr(process, "_PROGRAM", program)
-
-
-def test_with_a_folder_nothing_of_it_is_seen(tmp_path, capfd):
-    with closing(Supervisor(settings())) as worker:
-        worker.survey(["sim"])
-        worker.keep_output(tmp_path)
-        worker.measure([write(0, 1)], SIZE)
-    assert capfd.readouterr() == ("", "")
-    kept = (tmp_path / OUTPUT_FILE).read_text()
-    assert all(words in kept for words in SAID)
 
 
 def test_without_one_it_does_not_mix_with_a_document(capfd):

@@ -5,7 +5,6 @@ import pytest
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.plan import (
-    check_exists,
     fabrics,
     lay_out,
     make_plan,
@@ -13,7 +12,6 @@ from linkgauge.engine.plan import (
     peak_memory,
 )
 from linkgauge.model.errors import InputError
-from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings, Simulation
 
 GI = 1 << 30
@@ -33,19 +31,6 @@ def test_a_device_is_chosen_by_name_or_index_on_every_backend():
         ("y", ["y:1"]),
     ]
     assert [d.memory for f in fabrics(here, ["x:0"]) for d in f.devices] == ["x:0"]
-
-
-@pytest.mark.parametrize("name", ["x:9", "9", "z:0", "", "x"])
-def test_an_unknown_device_is_refused(name):
-    with pytest.raises(InputError, match="unknown device"):
-        fabrics(machine([device(0, "x")]), [name])
-
-
-def test_without_accelerators_device_benchmarks_are_skipped_with_the_reason():
-    here = machine(unavailable={"opencl": "no platform"})
-    (sheet,) = plan_for(["host_to_device_memcpy_ce"], here)
-    assert (sheet.cells, sheet.backend) == ((), "none")
-    assert "opencl: no platform" in sheet.reason
 
 
 def test_a_size_larger_than_every_memory_is_refused_before_anything_starts():
@@ -92,12 +77,6 @@ def test_too_few_bytes_to_go_both_ways_are_skipped():
     here = machine([device(0, "x")])
     with pytest.raises(InputError, match="both ways"):
         plan_for(["host_to_device_bidirectional_memcpy_sm"], here, [512])
-
-
-def test_a_benchmark_with_a_size_of_its_own_is_planned_once():
-    here = machine([device(0, "x")])
-    plan = plan_for(["host_device_latency_sm", "device_local_copy"], here, [4096, 8192])
-    assert [sheet.size for sheet in plan] == [2 << 20, 4096, 8192]
 
 
 def test_devices_of_different_spaces_are_told_apart():
@@ -150,11 +129,6 @@ def test_host_memory_may_be_put_on_another_node():
         fabrics(here, (), 7)
 
 
-def test_every_size_has_its_sheets():
-    plan = plan_for(["host_to_host_memcpy_copy_cpu"], machine(), [4096, 8192])
-    assert [sheet.size for sheet in plan] == [4096, 8192]
-
-
 def test_a_dry_run_knows_memory_and_time():
     here = machine([device(0, "x", 8 * GI)])
     plan = plan_for(["host_to_device_bidirectional_memcpy_ce"], here)
@@ -167,31 +141,6 @@ def test_a_dry_run_of_a_simulated_machine_counts_the_wall_clocks_time():
     plan = plan_for(["host_to_device_bidirectional_memcpy_ce"], machine([device(0, "x", 8 * GI)]))
     simulated = Settings((GI,), max_time=3600.0, simulation=Simulation("x", ""))
     assert 0 < most_seconds(plan, simulated) < 0.1
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("host:3 -> host:0 by cpu", "'host:3'"),
-        ("host:0 -> x:5 by ce", "'x:5'"),
-        ("host:0 -> x:0 by x:7.ce", "'x:7'"),
-        ("host:0 -> gone:0 by ce", "no driver"),
-    ],
-)
-def test_a_memory_that_is_not_there_is_named(text, what):
-    here = machine([device(0, "x")], unavailable={"gone": "no driver"})
-    with pytest.raises(InputError, match=what):
-        check_exists(parse_transfers(text), here)
-
-
-def test_only_rows_of_the_backends_asked_for_are_laid_out():
-    here = machine([device(0, "x")])
-    names = ["host_to_device_memcpy_ce", "host_to_host_memcpy_copy_cpu"]
-    rows = select(names, ())
-    assert [b.name for b in lay_out(rows, fabrics(here, ()), ())] == names[:1]
-    assert [b.name for b in lay_out(rows, (), here.host.nodes)] == names[1:]
-    with pytest.raises(InputError, match="nothing to measure"):
-        lay_out(rows[:1], (), here.host.nodes)
 
 
 def test_cache_lines_need_no_memory_and_few_cpus_only_in_quick():

@@ -17,7 +17,6 @@ from linkgauge.engine.supervisor import Supervisor
 from linkgauge.machine.tree import Captured
 from linkgauge.model.machine import Machine
 from linkgauge.model.settings import Settings, Surroundings
-from sim_kit import settings
 
 
 @pytest.fixture
@@ -33,12 +32,6 @@ def blocked():
 
 
 def test_signals_that_were_blocked_before_it_starts_are_afterwards(masked):
-    before = blocked()
-    with closing(WorkerProcess()):
-        assert blocked() == before
-
-
-def test_none_is_blocked_that_was_not():
     before = blocked()
     with closing(WorkerProcess()):
         assert blocked() == before
@@ -89,18 +82,6 @@ class TestSurroundings:
         assert [node.cpus for node in machine.host.nodes if node.cpus] == [(cpu,)]
         assert b"COLOUR=red, green" in environment
         assert not any(one.startswith(b"GONE=") for one in environment)
-
-    def test_of_a_simulated_machine_are_its_own_cpus(self):
-        simulated = settings(surroundings=Surroundings((1, 3, 9)))
-        with closing(Supervisor(simulated)) as worker:
-            machine = worker.survey(())
-        assert [node.cpus for node in machine.host.nodes] == [(1, 3), (9,)]
-
-    def test_leave_the_controller_as_it_was(self):
-        before = os.sched_getaffinity(0)
-        with closing(WorkerProcess(Surroundings((max(before),), {"COLOUR": "red"}))):
-            assert os.sched_getaffinity(0) == before
-            assert "COLOUR" not in os.environ
 
 
 def test_nothing_that_a_worker_opens_is_left_open():

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +16,8 @@ from linkgauge.engine.messages import Measure
 from linkgauge.engine.process import WorkerLost
 from linkgauge.engine.profiled import ProfiledProcess
 from linkgauge.engine.profilers import Reports
-from linkgauge.engine.standing import Standing
-from linkgauge.engine.supervisor import TIMES_PROFILED, Supervisor, _Watch
-from linkgauge.model.errors import BackendError, InputError
+from linkgauge.engine.supervisor import Supervisor
+from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Profiled
 from linkgauge.model.result import PlannedCell
@@ -52,10 +50,6 @@ def has(bin_, monkeypatch):
         monkeypatch.setenv("PATH", install(bin_, name, script))
 
     return profiler
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 def measured(folder, cells=(COPY,), settings=UNDER):
@@ -96,25 +90,6 @@ def test_the_survey_and_what_follows_are_not_profiled(has, folder):
         assert not any(isinstance(one, ProfiledProcess) for one in worker._workers.values())
 
 
-def test_nothing_is_searched_nor_remembered(has, folder, tmp_path, monkeypatch):
-    has()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    measured(folder)
-    assert not list((tmp_path / "cache").rglob("tuned/*"))
-
-
-def test_a_worker_has_its_surroundings(has, folder):
-    has()
-    cpu = max(os.sched_getaffinity(0))
-    around = Surroundings((cpu,), {"COLOUR": "red"})
-    with closing(ProfiledProcess(Reports("nsys", folder), around)) as worker:
-        worker.begin(None, UNDER)
-        assert worker._pid != worker.process.pid
-        environment = Path(f"/proc/{worker._pid}/environ").read_bytes().split(b"\0")
-        assert b"COLOUR=red" in environment
-        assert os.sched_getaffinity(worker._pid) == {cpu}
-
-
 class TestAProfilerThatDoesNotWork:
     def test_is_told_before_anything_is_measured(self, has, folder):
         has(REFUSES)
@@ -140,11 +115,6 @@ class TestAProfilerThatDoesNotWork:
         assert "the worker ended, and nsys with exit code 137" in first.reason
         assert "nsys started no worker (exit code 7)" in second.reason
 
-    def test_cannot_be_executed(self, has, folder):
-        has("#!/nonexistent/interpreter\n")
-        with pytest.raises(WorkerLost, match="cannot start nsys: No such file"):
-            ProfiledProcess(Reports("nsys", folder), Surroundings())
-
     def test_starts_nothing_for_too_long(self, has, folder, monkeypatch):
         has(HANGS)
         monkeypatch.setattr(profiled, "START_SECONDS", 0.3)
@@ -165,15 +135,6 @@ class TestAProfilerThatDoesNotWork:
         assert (cell.status, files) == ("pass", ("nsys-1.log",))
         assert said[1] == f"nsys left no report: the importer failed ({folder / 'nsys-1.log'})"
 
-    def test_is_not_installed(self, folder, monkeypatch, bin_):
-        monkeypatch.setenv("PATH", str(bin_))
-        with (
-            closing(Supervisor(UNDER)) as worker,
-            pytest.raises(InputError, match="nsys is not on the PATH"),
-        ):
-            worker.profile("nsys", folder)
-        assert names(folder) == []
-
 
 def begun(folder):
     """A worker that has work to do for long, and the process that does it."""
@@ -192,15 +153,6 @@ class TestAnEnd:
             worker.answer(list)
         assert (folder / "nsys-1.nsys-rep").read_text() == "ended with 139\n"
 
-    def test_at_a_deadline_leaves_the_report(self, has, folder):
-        has()
-        worker, pid = begun(folder)
-        with closing(worker), pytest.raises(WorkerLost, match="no answer") as lost:
-            worker.answer(list, lambda _: -1.0)
-        assert lost.value.kind == "timeout"
-        assert not alive(pid)
-        assert (folder / "nsys-1.nsys-rep").exists()
-
     def test_of_a_worker_at_work_lets_it_end_by_itself(self, has, folder):
         """Killed, its exit code would be 137."""
         has()
@@ -208,18 +160,6 @@ class TestAnEnd:
         worker.close()
         assert not alive(pid)
         assert (folder / "nsys-1.nsys-rep").read_text() == "ended with 0\n"
-
-    def test_of_a_profiler_that_never_writes_is_not_awaited_for_ever(
-        self, has, folder, monkeypatch
-    ):
-        has('#!/bin/bash\nwhile [ "${1#-}" != "$1" ] || [ "$1" = profile ]; do shift; done\n'
-            '"$@"\nsleep 600\n')  # fmt: skip
-        monkeypatch.setattr(profiled, "WRITING_SECONDS", 0.5)
-        worker, pid = begun(folder)
-        worker.kill()
-        assert not alive(pid)
-        assert worker.process.returncode == -signal.SIGKILL
-        worker.close()
 
     def test_by_ctrl_c_while_it_writes_ends_all(self, has, folder, monkeypatch):
         has('#!/bin/bash\nwhile [ "${1#-}" != "$1" ] || [ "$1" = profile ]; do shift; done\n'
@@ -275,22 +215,3 @@ def test_a_worker_that_hangs_does_not_outlive_its_controller():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"still here\n")
     assert time.monotonic() - begin < 60
-
-
-@pytest.mark.parametrize("phase", ["plan", "allocate", "fill", "measure"])
-def test_deadlines_are_longer_under_a_profiler(phase):
-    at = Standing(phase, 100.0, 100.0, 1.0)
-    plain, under = (
-        _Watch((COPY,), SIZE, Settings((SIZE,), max_time=0.0, profiler=profiler))
-        for profiler in (None, "nsys")
-    )
-    begin = plain._asked if phase == "plan" else 100.0
-    under._asked = plain._asked
-    assert under._deadline(at) - begin == pytest.approx(
-        TIMES_PROFILED * (plain._deadline(at) - begin)
-    )
-
-
-def test_a_deadline_that_was_asked_for_is_kept():
-    given = Settings((SIZE,), timeout=3.0, profiler="nsys")
-    assert _Watch((COPY,), SIZE, given)._deadline(Standing("measure", 7.0, 8.0)) == 10.0

@@ -1,14 +1,12 @@
 """How profilers are called, and the files that they leave."""
 
-import os
 import re
 from pathlib import Path
 
 import pytest
 
 import linkgauge.kernels
-from linkgauge.engine.profilers import ASIDE, WAITING, Reports, command_of, find
-from linkgauge.model.errors import InputError
+from linkgauge.engine.profilers import ASIDE, WAITING, Reports, command_of
 from profiler_kit import install
 
 KERNELS = Path(linkgauge.kernels.__file__).parent
@@ -22,35 +20,6 @@ def kernels():
         text = re.sub(r"#if PROGRESS.*?#endif", "", file.read_text(), flags=re.DOTALL)
         found |= dict(_KERNEL.findall(text))
     return found
-
-
-class TestAProgram:
-    def test_is_found_on_the_path(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("PATH", install(tmp_path, "nsys"))
-        assert find("nsys") == str(tmp_path / "nsys")
-
-    @pytest.mark.parametrize("name", ["nsys", "ncu"])
-    def test_that_is_not_there_is_refused_with_the_remedy(self, name, tmp_path, monkeypatch):
-        monkeypatch.setenv("PATH", str(tmp_path))
-        with pytest.raises(InputError, match=f"^--{name}: .*install NVIDIA Nsight .*PATH") as no:
-            find(name)
-        assert len(str(no.value).splitlines()) == 1
-
-
-class TestACommand:
-    def test_of_nsys_traces_cuda_ranges_and_the_system(self):
-        command = command_of("nsys", "/bin/nsys", Path("/runs/100%/nsys-1"))
-        assert command == (
-            "/bin/nsys", "profile", "--trace=cuda,nvtx,osrt", "--output=/runs/100%%/nsys-1",
-        )  # fmt: skip
-
-    def test_of_ncu_follows_children_and_reads_ranges(self):
-        program, *options = command_of("ncu", "/bin/ncu", Path("/runs/1/ncu-2"))
-        assert program == "/bin/ncu"
-        pairs = dict(zip(options[3::2], options[4::2], strict=True))
-        assert options[:3] == ["--target-processes", "all", "--nvtx"]
-        assert pairs.keys() == {"--kernel-name", "--export"}
-        assert pairs["--export"] == "/runs/1/ncu-2"
 
 
 class TestKernelsThatNcuLeavesOut:
@@ -82,9 +51,6 @@ class TestReports:
         (tmp_path / "run").mkdir()
         return Reports("nsys", tmp_path / "run")
 
-    def test_are_numbered(self, reports, tmp_path):
-        assert [reports.begin().path.name for _ in range(2)] == ["nsys-1", "nsys-2"]
-
     def test_go_on_behind_those_of_a_run_that_broke_off(self, tmp_path, reports):
         for name in ("nsys-2.nsys-rep", "nsys-10.log", "ncu-77.log", "nsys-odd"):
             (tmp_path / "run" / name).touch()
@@ -101,9 +67,3 @@ class TestReports:
             f"nsys left no report: Importer error status: 1 ({lost.log})",
             f"nsys left no report: no output ({silent.log})",
         ]
-
-
-def test_a_path_without_any_folder_finds_nothing(monkeypatch):
-    monkeypatch.setenv("PATH", os.devnull)
-    with pytest.raises(InputError):
-        find("ncu")

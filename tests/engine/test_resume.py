@@ -2,8 +2,6 @@
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fakes import device, machine
 from linkgauge.engine.controller import Observer
@@ -12,7 +10,6 @@ from linkgauge.engine.resume import (
     _seconds,
     check_same_machine,
     check_same_options,
-    fingerprint,
     go_on,
 )
 from linkgauge.model.errors import InputError
@@ -135,18 +132,6 @@ def test_as_many_processes_take_part_as_before(tmp_path, opened, size, says):
     ).close()  # fmt: skip
     with pytest.raises(InputError, match=says):
         go_on(tmp_path, {}, Observer(), size=size)
-
-
-def test_the_fingerprint_has_every_device():
-    assert fingerprint(HERE).keys() >= {"fake:0", "driver of fake:0", "UUID of fake:0"}
-
-
-OPTIONS = st.dictionaries(st.sampled_from(["--size", "--label", "--no-verify", "names"]), st.text())
-
-
-@given(OPTIONS)
-def test_options_that_are_the_runs_own_may_be_given_again(options):
-    check_same_options(options, options)
 
 
 @pytest.mark.parametrize(

@@ -34,12 +34,6 @@ def test_pinned_memory_becomes_another(text, becomes):
     assert in_memory([benchmark(text)], "") == (benchmark(text),)
 
 
-@pytest.mark.parametrize("text", ["cuda:0 -> cuda:1 by ce", "host:0/base -> host:0/staging by cpu"])
-def test_where_there_is_none_it_is_refused(text):
-    with pytest.raises(InputError, match="thp memory has no effect"):
-        in_memory([benchmark(text)], "thp")
-
-
 def test_where_there_is_no_device_the_reason_is_that():
     none = Benchmark("x", "x", "none", reason="no accelerator (cuda: no driver)")
     for rewrite in (lambda b: in_memory(b, "thp"), lambda b: by_engine(b, "sm"), as_graphs):
@@ -76,13 +70,6 @@ class TestEngines:
         assert str(found.cells[0]) == becomes
         (back,) = by_engine([found], "ce")
         assert str(back.cells[0]) == text
-
-    @pytest.mark.parametrize(
-        "text", ["host:0 -> host:1 by cpu", "cuda:0 -> null by sm", "null -> null by cuda:0.sm"]
-    )
-    def test_where_no_device_copies_it_is_refused(self, text):
-        with pytest.raises(InputError, match="--engine has no effect: no device copies"):
-            by_engine([benchmark(text)], "sm")
 
     def test_of_other_operations_are_left_as_they_are(self):
         chased = replace(benchmark("cuda:0 -> cuda:1 by sm").cells[0], operation="peak-copy")
@@ -121,7 +108,3 @@ class TestGraphs:
         found, same = as_graphs([launch, sync])
         assert {cell.operation for cell in found.cells} == {"graph-launch"}
         assert (found.name, same) == (launch.name, sync)
-
-    def test_change_nothing_where_no_kernel_is_launched(self):
-        with pytest.raises(InputError, match="--graph has no effect: only latency_launch"):
-            as_graphs(laid_out("latency_sync"))

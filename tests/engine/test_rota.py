@@ -32,11 +32,6 @@ def probe(rota, took, is_free=lambda cell: True):
     return numbers
 
 
-def test_all_of_them_where_they_fit_once_it_is_known_what_one_takes():
-    rota = Rota(plan(4), 0.5, 10.0)
-    assert [sorted(probe(rota, 0.1)) for _ in range(3)] == [[0], [0, 1, 2, 3], [0, 1, 2, 3]]
-
-
 def test_in_turn_where_they_do_not():
     rota = Rota(plan(5), 0.1, 10.0)  # 1 s
     found = [probe(rota, 0.4) for _ in range(10)]
@@ -65,15 +60,6 @@ def test_what_is_in_doubt_comes_next():
     rota.begin()
     rota.measured([0, 1, 2, 3], again=[2])
     assert rota.choose(lambda cell: True)[0].number == 2
-
-
-def test_a_probe_has_sheets_of_its_own_numbered_from_0():
-    rota = Rota(plan(4), 0.5, 10.0)
-    probe(rota, 0.1)
-    rota.begin()
-    chosen = [cell for cell in rota.choose(lambda cell: True) if cell.number in (1, 3)]
-    (sheet,) = rota.plan_of(chosen)
-    assert [(cell.row, cell.number) for cell in sheet.cells] == [("1", 0), ("3", 1)]
 
 
 @given(st.integers(1, 30), st.floats(0.001, 0.5), st.lists(st.floats(0.001, 2.0), min_size=30))

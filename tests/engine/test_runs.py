@@ -42,16 +42,6 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
     )
 
 
-def test_it_need_not_be_anything_else_that_is_known(tmp_path):
-    assert "later" in refusal(written(tmp_path, b'{"cells": [[]], "schema": "linkgauge.run/2"}'))
-
-
-@pytest.mark.parametrize("schema", ["linkgauge.run/0", "linkgauge.vary/2", "other/9", "", "x" * 99])
-def test_other_documents_are_no_runs(schema, tmp_path):
-    path = written(tmp_path, json.dumps({"schema": schema}).encode())
-    assert "is not a run of linkgauge" in refusal(path)
-
-
 @pytest.mark.parametrize(
     ("content", "what"),
     [
@@ -77,11 +67,6 @@ def test_what_is_no_run_is_named_with_what_reads_it(content, what, tmp_path):
     path = written(tmp_path, content, "some.json")
     assert refusal(path).startswith(f"{path} is not a run of linkgauge: ")
     assert what in refusal(path)
-
-
-def test_a_journal_that_is_none_is_named(tmp_path):
-    path = written(tmp_path, b"not json\n", "journal.jsonl")
-    assert refusal(path).startswith(f"{path}: the journal does not start with")
 
 
 @pytest.mark.parametrize("end", [1, 2, 100, len(WHOLE) // 2, len(WHOLE) - 3])

@@ -11,7 +11,7 @@ from linkgauge.engine.controller import Observer
 from linkgauge.engine.journal import JOURNAL_FILE, assemble, read_records
 from linkgauge.engine.request import RunRequest, Selection, StagedTraffic, Written
 from linkgauge.engine.resume import go_on
-from linkgauge.engine.session import check_shape, opened, survey, unasked
+from linkgauge.engine.session import check_shape, opened, unasked
 from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import Inventory, PciFunction
 from linkgauge.model.notation import parse_transfer
@@ -88,10 +88,6 @@ def measured(request):
     ],
 )  # fmt: skip
 class TestARequest:
-    def test_is_plain_data(self, what, names):
-        request = RunRequest(what=what, settings=SETTINGS, devices=("sim:0",), out="somewhere")
-        assert msgspec.json.decode(msgspec.json.encode(request), type=RunRequest) == request
-
     def test_is_measured_as_asked_and_kept_nowhere_unless_asked(
         self, what, names, tmp_path, monkeypatch
     ):
@@ -134,19 +130,6 @@ def test_what_is_known_to_be_wrong_is_refused_before_a_worker_is_started(
         pass
 
 
-def test_a_machine_can_be_surveyed_alone():
-    assert survey(RunRequest(settings=SETTINGS)).simulated == "one"
-
-
-def test_a_device_that_is_not_there_is_refused():
-    request = RunRequest(settings=SETTINGS, devices=("sim:7",))
-    with (
-        opened(request) as session,
-        pytest.raises(InputError, match="unknown device 'sim:7'"),
-    ):
-        session.plan(Observer())
-
-
 def test_what_has_nothing_to_search_is_not_tuned():
     request = RunRequest(what=Written(COPY), settings=SETTINGS, tune=True)
     with opened(request) as session:
@@ -174,10 +157,6 @@ class TestTorchIsAsked:
         assert unasked(self.here(device(0, "opencl"))) == []
         assert unasked(self.here(class_code=0x020000)) == []
         assert unasked(machine()) == []
-
-    def test_nor_where_it_is_not_installed(self, monkeypatch):
-        monkeypatch.setattr("linkgauge.engine.session.find_spec", lambda name: None)
-        assert unasked(self.here()) == []
 
     @pytest.mark.parametrize(("is_cpu", "listed"), [(True, ()), (False, ("torch:xpu:0",))])
     def test_and_its_cpu_is_left_out(self, monkeypatch, is_cpu, listed):
@@ -214,9 +193,3 @@ class TestTorchIsAsked:
 )
 def test_ranks_open_what_their_transfers_need(what, backends):
     assert what.accelerators(RunRequest(what=what)) == backends
-
-
-def test_ucx_moves_nothing_within_one_process():
-    request = RunRequest(what=Written("host:0 -> host:0 by ucx"), settings=SETTINGS)
-    with pytest.raises(InputError, match="ucx moves bytes between two ranks"):
-        measured(request)

@@ -3,8 +3,6 @@ them of a simulated machine, since nothing else fails when asked to."""
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import closing
 from operator import sub
@@ -14,12 +12,10 @@ import pytest
 
 from linkgauge.backends.sim.description import load
 from linkgauge.engine import process, supervisor
-from linkgauge.engine.process import WorkerLost
 from linkgauge.engine.standing import SIGN_SECONDS, Signs, Standing
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import BackendError, LinkgaugeError
-from linkgauge.model.inventory import Inventory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Beside
 from linkgauge.model.result import PlannedCell
@@ -66,14 +62,6 @@ def test_a_process_measures_what_one_in_this_process_does():
             assert there.measure([one], SIZE) == here.measure([one], SIZE)
 
 
-def test_the_host_has_a_worker_of_its_own():
-    with closing(Supervisor(Settings((SIZE,), samples=6))) as worker:
-        machine = worker.survey([])
-        assert machine.host.nodes
-        (result,) = worker.measure([cell("host:0 -> host:0 by cpu*1")], SIZE)
-        assert (result.status, result.verified) == ("pass", True)
-
-
 @pytest.mark.parametrize("name", ["SEGV", "KILL"])
 def test_a_crash_costs_one_cell_and_is_explained(name):
     with closing(Supervisor(settings(f"crash sim:1 cells=1 signal={name}"))) as worker:
@@ -84,27 +72,6 @@ def test_a_crash_costs_one_cell_and_is_explained(name):
     assert struck.kind == "crash"
     assert ("memory runs out" in struck.reason) == (name == "KILL")
     assert struck.summary is None
-
-
-def test_a_hang_ends_at_its_deadline():
-    with closing(Supervisor(settings("hang sim:1 cells=0", timeout=0.5))) as worker:
-        (result,) = worker.measure([write(0, 1)], SIZE)
-        assert result.status == result.kind == "timeout"
-        assert result.reason.startswith("while measuring (sim:0, sim:1): still running after ")
-        (after,) = worker.measure([write(0, 1, 1)], SIZE)
-        assert after.status == "pass"
-
-
-def test_an_error_costs_the_worker_too_since_nobody_knows_what_it_left_behind():
-    with closing(Supervisor(settings("nomem sim:1 cells=0"))) as worker:
-        worker.survey(["sim"])
-        before = worker._workers["sim"].process.pid
-        (result,) = worker.measure([write(0, 1)], SIZE)
-        assert (result.status, result.kind) == ("error", "memory")
-        assert "while allocating" in result.reason
-        assert gone(before)
-        (after,) = worker.measure([write(0, 1, 1)], SIZE)
-        assert after.status == "pass"
 
 
 def test_wrong_bytes_are_no_reason_for_a_new_worker():
@@ -137,13 +104,6 @@ class TestSettingAside:
                 results += worker.measure([write(2, 3, number)], SIZE)
         assert [r.status for r in results] == ["error", "error", "pass", "error", "pass"]
 
-    def test_the_host_never_is(self):
-        with closing(Supervisor(settings("nomem host:0 cells=0..3"))) as worker:
-            results = []
-            for number in range(5):
-                results += worker.measure([cell("host:0 -> host:0 by cpu", number)], SIZE)
-        assert [r.status for r in results] == ["error"] * 4 + ["pass"]
-
 
 def test_one_of_a_round_does_not_cost_the_others():
     with closing(Supervisor(settings("crash sim:1 cells=0"))) as worker:
@@ -153,30 +113,7 @@ def test_one_of_a_round_does_not_cost_the_others():
         assert first.notes == second.notes == (Beside(1),)
 
 
-def test_a_planned_reason_is_a_skip_and_starts_no_worker():
-    with closing(Supervisor(settings())) as worker:
-        planned = PlannedCell(
-            "0", "1", parse_transfers("sim:0 -> sim:1 by ce"), Report.FIRST, "too large"
-        )
-        (result,) = worker.measure([planned], SIZE)
-        assert (result.status, result.reason) == ("skip", "too large")
-        assert result.kind == "size"
-        assert not worker._workers
-
-
 class TestSurvey:
-    def test_a_worker_that_cannot_start_is_why_a_backend_has_no_devices(self, monkeypatch):
-        monkeypatch.setattr(
-            process,
-            "_PROGRAM",
-            process._PROGRAM.replace("main(", "sys.exit(sys.argv[2] and 7);main("),
-        )
-        with (
-            closing(Supervisor()) as worker,
-            pytest.raises(LinkgaugeError, match="the worker ended with exit code 7"),
-        ):
-            worker.survey(["opencl"])
-
     def test_a_driver_that_hangs_is_given_up(self, monkeypatch):
         monkeypatch.setattr(process, "_PROGRAM", "import time; time.sleep(600)")
         monkeypatch.setattr(supervisor, "SURVEY_SECONDS", 0.3)
@@ -186,31 +123,10 @@ class TestSurvey:
         ):
             worker.survey([])
 
-    def test_one_backend_that_is_missing_leaves_the_others(self):
-        with closing(Supervisor()) as worker:
-            machine = worker.survey(["cuda", "opencl"])
-        assert set(machine.devices) | set(machine.unavailable) == {"cuda", "opencl"}
-        assert machine.host.cpus > 0
-
     def test_a_description_that_is_wrong_is_told(self):
         wrong = Settings((SIZE,), simulation=Simulation("mine", "devices: 3"))
         with closing(Supervisor(wrong)) as worker, pytest.raises(LinkgaugeError, match="devices"):
             worker.survey(["sim"])
-
-
-class TestStartedAhead:
-    def test_it_is_the_first_that_is_asked(self):
-        with closing(process.WorkerProcess()) as first:
-            with closing(Supervisor(settings(), first)) as worker:
-                worker.survey(["sim"])
-                assert worker._worker("sim") is first
-            assert gone(first.process.pid)
-
-    def test_one_that_nobody_asks_is_not_left_behind(self):
-        first = process.WorkerProcess()
-        assert alive(first.process.pid)
-        first.close()
-        assert gone(first.process.pid)
 
 
 class TestNobodyIsLeftBehind:
@@ -238,21 +154,6 @@ class TestNobodyIsLeftBehind:
             worker._worker("sim")
         worker.close()
         assert gone(begun[0].process.pid)
-
-    def test_workers_end_with_a_controller_that_was_killed(self):
-        program = (
-            "import sys, time\n"
-            "from linkgauge.engine.supervisor import Supervisor\n"
-            "worker = Supervisor()\n"
-            "worker.survey([])\n"
-            "print(worker._workers[None].process.pid, flush=True)\n"
-            "time.sleep(600)\n"
-        )
-        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
-            pid = int(parent.stdout.readline())
-            assert alive(pid)
-            parent.kill()
-        assert gone(pid)
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_what_ends_a_run_is_the_controllers_alone(self, number):
@@ -347,27 +248,6 @@ class TestStanding:
         since = [at.since for at in said[1:]]
         assert max(map(sub, since[1:], since)) < SIGN_SECONDS + 1.5 * step
 
-    def test_the_controller_knows_where_its_worker_was_lost(self):
-        for phase in self.PHASES:
-            named = phase.replace(" ", "-")
-            with closing(Supervisor(settings(f"crash sim:1 phase={named}"))) as worker:
-                asked = worker._ask("sim", supervisor.Measure((write(0, 1),), SIZE))
-                with pytest.raises(WorkerLost):
-                    asked.answer(tuple)
-                at = asked.standing
-                assert at.phase == phase
-                assert 0 < at.begun <= at.since <= time.monotonic()
-                assert (at.warm_up > 0) == (phase not in ("allocate", "warm up"))
-
-    def test_it_forgets_that_when_it_is_asked_again(self):
-        with closing(Supervisor(settings())) as worker:
-            worker.measure([write(0, 1)], SIZE)
-            process = worker._workers["sim"]
-            assert process.standing.phase == "verify"
-            process.ask(supervisor.Look())
-            assert process.standing == Standing()
-            assert process.answer(Inventory).pci
-
 
 def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):
     broken = process._PROGRAM.replace(
@@ -381,8 +261,3 @@ def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):
     with closing(Supervisor(settings())) as worker:
         (result,) = worker.measure([write(0, 1)], SIZE)
     assert (result.status, "ZeroDivisionError: a bug" in result.reason) == ("error", True)
-
-
-def test_a_lost_worker_knows_whether_it_was_given_up():
-    assert WorkerLost("x", "timeout").kind == "timeout"
-    assert WorkerLost("x").kind == "exit"

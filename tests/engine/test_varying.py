@@ -30,16 +30,6 @@ def test_each_round_has_every_setting_and_each_second_one_goes_backwards(setting
     assert all(there[::-1] == back for there, back in zip(found[::2], found[1::2], strict=False))
 
 
-def test_orders_are_random():
-    assert len({next(orders(5, 1, Random(seed))) for seed in range(50)}) > 20
-
-
-def test_every_round_measures_every_setting_once():
-    found = [(one.kept.round, one.kept.setting) for one in runs_of(experiment(ONE, ONE, rounds=4))]
-    assert sorted(found) == [(number, place) for number in range(4) for place in range(2)]
-    assert [number for number, _ in found] == sorted(number for number, _ in found)
-
-
 def test_each_run_of_a_simulated_machine_has_noise_of_its_own():
     noisy = variant("noisy", MACHINE.replace("noise: 0%", "noise: 5%"), COPY)
     runs = runs_of(experiment(noisy, noisy, rounds=4))
@@ -80,13 +70,6 @@ class TestTheCommandBeforeARun:
         with pytest.raises(LinkgaugeError, match=says):
             next(runs_of(experiment(ONE, rounds=2, prepare=command)))
 
-    def test_keeps_what_was_measured_before_it_failed(self):
-        made = experiment(ONE, rounds=3, prepare="test $LINKGAUGE_ROUND != 2")
-        runs = runs_of(made)
-        assert next(runs).kept.round == 0
-        with pytest.raises(LinkgaugeError, match="round 2"):
-            next(runs)
-
 
 class EndsAt(Observer):
     """Ctrl-C at the visit of this number."""
@@ -111,12 +94,6 @@ def test_a_run_that_ctrl_c_ends_is_the_last_one_and_not_whole():
 
 
 class TestWhatDoesNotVary:
-    def test_memory_of_no_transfer(self):
-        paged = variant("paged", MACHINE, Written("host:0/base -> host:0/base by cpu"))
-        paged = replace(paged, request=replace(paged.request, memory="thp"))
-        with pytest.raises(InputError, match="thp memory has no effect"):
-            experiment(paged)
-
     @pytest.mark.parametrize(
         ("engines", "says"),
         [

@@ -69,27 +69,12 @@ def test_of_many_alike_cells_some_tell_how_all_of_them_vary():
     assert all(cell.stopped == "precision" and cell.interval.degrees == 25 for cell in whole)
 
 
-def test_those_are_visited_again_too_where_once_is_not_precise_enough():
-    cells = [planned(str(n)) for n in range(100)]
-    visits = Visits((sheet(*cells),), SETTINGS)
-    scatter = [1.0, 1.012, 1.006, 1.0, 1.012]
-    go(visits, None, lambda column, visit: (scatter[visit % 5],) * 2)
-    assert min(len(cell.visits) for cell in visits.cells(0)) > 1
-    assert {cell.stopped for cell in visits.cells(0)} == {"precision"}
-
-
 def test_a_pass_goes_over_the_whole_plan_before_the_next():
     cells = [planned(str(n)) for n in range(4)]
     order = go(Visits((sheet(*cells[:2]), sheet(*cells[2:])), SETTINGS), None,
                lambda column, visit: (1.0,))  # fmt: skip
     assert order[:4] == [(0, "0"), (0, "1"), (1, "2"), (1, "3")]
     assert order[4:8] == order[:4]
-
-
-def test_cells_of_other_transfers_are_not_alike():
-    cells = [planned("0"), planned("1", "host:0 -> fake:1 by ce")]
-    order = go(Visits((sheet(*cells),), SETTINGS), None, lambda column, visit: (1.0,))
-    assert len(order) == 2 * least_visits(1)
 
 
 def test_either_way_is_alike():
@@ -139,17 +124,6 @@ def test_short_visits_count_as_long_as_a_visit_may_last():
     assert not any(visits.left())
 
 
-def test_a_fixed_number_of_samples_is_one_visit():
-    cell = planned("0")
-    visits = Visits((sheet(cell),), Settings((64,), samples=7))
-    visits.add(0, visited(cell, *range(1, 8)))
-    assert not any(visits.left())
-    (whole,) = visits.cells(0)
-    assert (whole.stopped, whole.interval.basis, whole.interval.coverage) == (
-        "samples", "samples", None,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("status", ["error", "timeout", "fail", "skip"])
 def test_one_that_does_not_pass_is_not_visited_again(status):
     cells = [planned("0"), planned("1")]
@@ -157,20 +131,6 @@ def test_one_that_does_not_pass_is_not_visited_again(status):
     visits.add(0, visited(cells[0], status=status))
     visits.add(0, visited(cells[1], 1.0))
     assert [[cell.column for cell in cells] for cells in visits.left()] == [["1"]]
-
-
-def test_a_sheet_is_whole_when_all_that_are_alike_are_done():
-    cells = [planned(str(n)) for n in range(6)]
-    plan = (sheet(*cells[:2]), sheet(*cells[2:]), sheet(planned("x", "host:0 -> fake:1 by ce")))
-    visits = Visits(plan, SETTINGS)
-    for turn in range(2):
-        for number, some in enumerate(visits.left()):
-            for cell in some:
-                assert visits.is_whole(0) is (turn == 1 and number == 2)
-                visits.add(number, visited(cell, 1.0))
-    assert visits.is_whole(0)
-    assert visits.is_whole(1)
-    assert not visits.is_whole(2)
 
 
 def test_cells_of_a_round_end_together():
@@ -323,10 +283,3 @@ class TestWhatALostRankCost:
         assert [cell.column for cell in visits.left()[0]] == ["0", "2", "3"]
         assert visits.turn == turn
         assert not visits.lost()
-
-    def test_is_nothing_of_a_run_that_lost_none(self):
-        plan, visits = at_an_end("0", "1")
-        visits.add(0, visited(plan[0].cells[0], status="error"))
-        turn = visits.turn
-        visits.restore()
-        assert (visits.turn, any(visits.left())) == (turn, False)
