@@ -11,10 +11,9 @@ from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Again, Closed, Logged, Measured, Opened, Resumed, assemble
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.visits import CellAt
-from linkgauge.engine.worker import LocalWorker, backends_of
-from linkgauge.model.errors import BackendError, ResultsError, Unsupported
+from linkgauge.engine.worker import LocalWorker
+from linkgauge.model.errors import BackendError
 from linkgauge.model.kernel_log import KernelLog, LogLine
-from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import exit_code
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
@@ -129,15 +128,6 @@ def test_ctrl_c_loses_nothing_that_the_kernel_logged():
     assert (run.finished, run.kernel_log.lines[0].text) == (None, "just before")
 
 
-def test_a_resumed_run_has_the_lines_of_both_parts():
-    plan, records, rest = begun("device_to_device_memcpy_read_ce"), [], []
-    execute(plan, worker_with(FakeBackend()), records.append, Silent(), log=Log("before"))
-    known = (*plan, *records[:2])
-    run = execute(known, worker_with(FakeBackend()), rest.append, Silent(), log=Log("after"))
-    assert [line.text for line in run.kernel_log.lines] == ["before", "after"]
-    assert assemble((*known, *rest)) == run
-
-
 def test_ctrl_c_while_a_cell_is_kept_keeps_it():
     kept = []
 
@@ -233,19 +223,3 @@ def test_of_a_round_that_was_kept_in_part_the_rest_is_measured():
     run = execute((*plan, records[1]), worker_with(FakeBackend()), rest.append, Silent())
     assert [record.cell.row for record in rest[:-1]] == ["0"]
     assert [cell.row for cell in run.results[0].cells] == ["0", "1"]
-
-
-def test_a_journal_that_cannot_be_written_ends_the_run():
-    backend = FakeBackend()
-
-    def full(record):
-        raise ResultsError("cannot write journal.jsonl: No space left on device")
-
-    with pytest.raises(ResultsError):
-        execute(begun("device_local_copy"), worker_with(backend), full, Silent())
-    assert backend.groups == 1
-
-
-def test_transfers_of_two_accelerators_do_not_share_a_cell():
-    with pytest.raises(Unsupported, match="cuda and opencl"):
-        backends_of(parse_transfers("host:0 -> cuda:0 by ce & host:0 -> opencl:0 by ce"))

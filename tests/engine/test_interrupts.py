@@ -33,13 +33,6 @@ def test_every_signal_that_ends_a_run_counts_once_it_is_over(handlers, number):
     assert code() == 128 + number
 
 
-def test_a_signal_that_is_ignored_stays_so(handlers):
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    end_like_ctrl_c()
-    signal.raise_signal(signal.SIGHUP)
-    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-
-
 @pytest.mark.parametrize("number", ENDING)
 def test_what_is_being_saved_is_not_disturbed(handlers, number):
     end_like_ctrl_c()

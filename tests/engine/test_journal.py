@@ -1,8 +1,6 @@
 """What was written before a crash is read back and gone on with, whatever the crash cut off."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,12 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fakes import machine
-from linkgauge.engine.books import book_of
 from linkgauge.engine.journal import (
     Closed,
     Journal,
     Logged,
-    Lost,
     Measured,
     Opened,
     Resumed,
@@ -28,7 +24,6 @@ from linkgauge.engine.journal import (
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notation import encode_hook, parse_transfers
-from linkgauge.model.ranks import LostRank
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
@@ -137,25 +132,6 @@ def test_what_a_lost_rank_cost_does_not_count_once_the_run_is_resumed():
     assert [one.column for one in assemble(resumed).results[0].cells] == ["0"]
 
 
-@pytest.mark.parametrize(
-    ("records", "complete"),
-    [
-        ((), False),
-        ((Closed("noon"),), True),
-        ((Lost(LostRank(1, "ended", "measuring")), Closed("noon")), False),
-        ((Lost(LostRank(1, "ended", "measuring")), Closed("noon"), Resumed("one", ())), False),
-        ((Lost(LostRank(1, "ended", "measuring")), Closed("noon"), Resumed("one", ()),
-          Closed("two")), True),
-        ((Measured(0, CellResult("0", "0", TRANSFER, Report.FIRST, "error", "rank 1 ended",
-                                 lost=1)), Closed("noon")), False),
-        ((Measured(0, CellResult("0", "0", TRANSFER, Report.FIRST, "error", "so")),
-          Closed("noon")), True),
-    ],
-)  # fmt: skip
-def test_a_run_is_complete_at_its_end_if_no_lost_rank_cost_a_part_of_it(records, complete):
-    assert book_of((OPENED, *records)).is_complete is complete
-
-
 def test_left_is_what_has_no_record():
     def columns(*records):
         return [[one.column for one in cells] for cells in visits_of((OPENED, *records)).left()]
@@ -172,27 +148,6 @@ def test_a_journal_never_overwrites(path):
     with pytest.raises(ResultsError, match=r"journal\.jsonl"):
         Journal.begin(path, OPENED)
     assert path.read_text() == "precious"
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-sys.path.insert(0, "tests")
-import linkgauge.engine.journal as journal
-from engine.test_journal import OPENED
-name = sys.argv[2]
-setattr(journal.os, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-journal.Journal.begin(Path(sys.argv[1]), OPENED)
-"""
-
-
-def test_killed_before_its_first_record_is_on_disk_it_leaves_no_journal(path):
-    root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", KILLED, path, "fsync"], cwd=root, check=False)
-    assert done.returncode < 0
-    assert not path.exists()
-    with pytest.raises(InputError, match="give a run's folder"):
-        Journal.reopen(path, tuple)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40])

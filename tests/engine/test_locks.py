@@ -53,18 +53,6 @@ def held(process):
     assert process.stdout.readline() == b"held\n"
 
 
-def test_who_holds_a_device_is_told(key, holder):
-    process = holder(key)
-    held(process)
-    with pytest.raises(DeviceBusy) as refused, hold({key: "cuda:3"}):
-        pass
-    said = str(refused.value)
-    assert said.startswith(f"cuda:3 ({key}) is being measured by process {process.pid} (")
-    assert "python" in said
-    assert "--wait" in said
-    assert refused.value.exit_code == 4
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_holder_that_dies_in_any_way_leaves_it_free(key, holder, number):
     process = holder(key)
@@ -102,19 +90,6 @@ def test_many_that_wait_come_one_after_the_other_and_none_deadlocks(key, holder)
     for thread in threads:
         thread.join(60)
     assert sorted(held_by) == sorted(process.pid for process in processes)
-
-
-def test_ctrl_c_ends_waiting(key, holder):
-    first, second = holder(key), None
-    held(first)
-    command = HOLDER.replace("wait=True", "wait=True, tell=lambda text: print(text, flush=True)")
-    second = subprocess.Popen(
-        [sys.executable, "-c", command, key], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert second.stdout.readline().startswith(b"waiting")
-    second.send_signal(signal.SIGINT)
-    _, errors = second.communicate(timeout=60)
-    assert b"KeyboardInterrupt" in errors
 
 
 def test_a_child_of_the_holder_does_not_hold(key):

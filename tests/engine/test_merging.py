@@ -1,13 +1,14 @@
 """A cell from its visits: all samples, one figure, one interval, the worst of what happened."""
 
 import pytest
+from msgspec.structs import replace
 
-from linkgauge.engine.merging import merge
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import NotRevisited
 from linkgauge.model.result import CellResult, Part
-from linkgauge.model.settings import Settings
+from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
+from visit_kit import whole
 
 SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
 
@@ -22,7 +23,7 @@ def visit(*samples, status="pass", reason=None, gates=None, **more):
 
 
 def merged(*visits, settings=SETTINGS):
-    return merge([visits], settings)[0].cell
+    return whole(*visits, settings=settings)
 
 
 def test_cpu_time_and_seconds_add_up_so_that_longer_visits_weigh_more():
@@ -108,3 +109,26 @@ def test_of_what_is_hidden_more_is_better_and_of_its_times_less():
     found = merged(cell, settings=Settings((64,), samples=11))
     assert found.summary.slow_p95 < found.summary.median
     assert all(part.summary.slow_p95 > part.summary.median for part in found.parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "report", "proven"),
+    [
+        ("cuda:0 -> cuda:0 by ce", Report.FIRST, True),
+        ("cuda:0 -> cuda:1 by sm", Report.FIRST, True),
+        ("host:0 -> host:0 by cpu", Report.FIRST, False),
+        ("host:0 -> opencl:0 by ce", Report.FIRST, False),
+        ("cuda:0 -> host:0 by sm", Report.FIRST, False),
+        ("host:0 -> cuda:0 by ce", Report.FIRST, False),
+        ("host:0 -> null by cuda:0.sm", Report.LATENCY, False),
+        ("cuda:0 -> cuda:1 by ce & host:0 -> host:0 by cpu", Report.TOTAL, False),
+    ],
+)
+def test_an_interval_claims_what_fresh_processes_have_shown_and_no_more(text, report, proven):
+    def of(figure):
+        return replace(visit(figure), transfers=parse_transfers(text), report=report)
+
+    visits = [of(1.0), of(1.02), of(0.98)]
+    assert (merged(*visits).interval.coverage == 0.95) is proven
+    simulated = replace(SETTINGS, simulation=Simulation("x", ""))
+    assert merged(*visits, settings=simulated).interval.coverage == 0.95

@@ -7,7 +7,6 @@ import pytest
 from command_kit import called
 from engine.test_supervisor import settings
 from linkgauge.engine import process
-from linkgauge.engine.output import OUTPUT_FILE
 from linkgauge.engine.supervisor import Supervisor
 
 CHATTY = """import atexit
@@ -41,7 +40,7 @@ def test_a_run_keeps_it_beside_its_results(tmp_path):
     done = called("run", "host_to_device_memcpy_ce", "--machine", "ppu-8", "--samples", "1",
                   "--no-report", "--out", tmp_path)  # fmt: skip
     assert done.returncode == 0
-    (kept,) = tmp_path.rglob(OUTPUT_FILE)
+    (kept,) = tmp_path.rglob("output.log")
     assert (kept.parent / "run.json").exists()
     assert "leaked" in kept.read_text()
     assert "leaked" not in done.stdout + done.stderr

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import linkgauge.kernels
-from linkgauge.engine.profilers import ASIDE, WAITING, Reports, command_of
-from profiler_kit import install
+from linkgauge.engine.profilers import ASIDE, WAITING, command_of
 
 KERNELS = Path(linkgauge.kernels.__file__).parent
 _KERNEL = re.compile(r"__global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(([^)]*)\)")
@@ -42,28 +41,3 @@ class TestKernelsThatNcuLeavesOut:
         profiled = {name for name in kernels() if wanted.search(name)}
         assert profiled == {"arrays", "copy", "chase", "multiply_add", "read", "write"}
         assert wanted.search("filler_of_a_library")
-
-
-class TestReports:
-    @pytest.fixture
-    def reports(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("PATH", install(tmp_path / "bin", "nsys"))
-        (tmp_path / "run").mkdir()
-        return Reports("nsys", tmp_path / "run")
-
-    def test_go_on_behind_those_of_a_run_that_broke_off(self, tmp_path, reports):
-        for name in ("nsys-2.nsys-rep", "nsys-10.log", "ncu-77.log", "nsys-odd"):
-            (tmp_path / "run" / name).touch()
-        assert Reports("nsys", tmp_path / "run").begin().path.name == "nsys-11"
-
-    def test_name_all_that_was_left_and_what_was_not(self, reports, tmp_path):
-        there, lost, silent = (reports.begin() for _ in range(3))
-        there.path.with_name("nsys-1.nsys-rep").touch()
-        there.log.write_text("Generated\n")
-        lost.log.write_text("Collecting\nImporter error status: 1\n\n")
-        (tmp_path / "run" / "run.json").touch()
-        assert reports.files() == ("nsys-1.log", "nsys-1.nsys-rep", "nsys-2.log")
-        assert reports.missing() == [
-            f"nsys left no report: Importer error status: 1 ({lost.log})",
-            f"nsys left no report: no output ({silent.log})",
-        ]

@@ -42,14 +42,6 @@ def test_one_that_lasts_a_sample_is_warmed_up_once():
     assert taken == [1]
 
 
-def test_a_slow_first_loop_does_not_pass_for_a_sample_where_they_are_rehearsed():
-    seconds, backend = iter([0.5]), FakeBackend()
-    prepared = group(backend)
-    wait = prepared.wait
-    prepared.wait = lambda: (wait(), Timing((next(seconds, 1e-3),), 1e-3))[1]
-    assert warm_up(prepared, Settings((1000,), loops=4), Pace(rehearsed=True)).rehearsed
-
-
 @pytest.mark.parametrize(("seconds", "expected"), [(1e-6, [16, 16, 16]), (0.03, [16, 16])])
 def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected):
     settings = Settings((1000,), loops=16, samples=2)
@@ -147,10 +139,6 @@ class TestLaps:
         )
         beside = [timing.seconds[1] for timing in taken.timings]
         assert beside == pytest.approx([2 * (0.01 + 2e-5)] * 5)
-
-    def test_short_copies_share_a_lap(self):
-        taken, gates = Lapping(lambda n: 0.001).sample()
-        assert (taken.loops, gates) == (8, [7])
 
     def test_no_gate_holds_more_than_the_pace_and_the_queues_allow(self):
         many = Settings((1000,), samples=40)

@@ -69,20 +69,6 @@ def test_of_many_alike_cells_some_tell_how_all_of_them_vary():
     assert all(cell.stopped == "precision" and cell.interval.degrees == 25 for cell in whole)
 
 
-def test_a_pass_goes_over_the_whole_plan_before_the_next():
-    cells = [planned(str(n)) for n in range(4)]
-    order = go(Visits((sheet(*cells[:2]), sheet(*cells[2:])), SETTINGS), None,
-               lambda column, visit: (1.0,))  # fmt: skip
-    assert order[:4] == [(0, "0"), (0, "1"), (1, "2"), (1, "3")]
-    assert order[4:8] == order[:4]
-
-
-def test_either_way_is_alike():
-    cells = [planned("0", "host:0 -> fake:1 by ce"), planned("1", "fake:0 -> host:0 by ce")]
-    order = go(Visits((sheet(*cells),), SETTINGS), None, lambda column, visit: (1.0,))
-    assert len(order) == 2 * least_visits(2)
-
-
 def test_one_that_scatters_is_visited_until_its_interval_is_narrow():
     cells = [planned(str(n)) for n in range(4)]
     scatter = [1.0, 1.009, 0.991, 1.0]
@@ -122,15 +108,6 @@ def test_short_visits_count_as_long_as_a_visit_may_last():
         level = generator.gauss(1.0, 0.02)
         visits.add(0, visited(only, *[level] * 8, seconds=1e-6))
     assert not any(visits.left())
-
-
-@pytest.mark.parametrize("status", ["error", "timeout", "fail", "skip"])
-def test_one_that_does_not_pass_is_not_visited_again(status):
-    cells = [planned("0"), planned("1")]
-    visits = Visits((sheet(*cells),), SETTINGS)
-    visits.add(0, visited(cells[0], status=status))
-    visits.add(0, visited(cells[1], 1.0))
-    assert [[cell.column for cell in cells] for cells in visits.left()] == [["1"]]
 
 
 def test_cells_of_a_round_end_together():
@@ -270,16 +247,3 @@ class TestWhatALostRankCost:
         assert visits.cells(0)[0].samples == (1.0,)
         order = go(visits, None, lambda column, visit: (1.0,))
         assert len(order) == 2 * (least_visits(2) - 1)
-
-    def test_joins_what_the_pass_has_left(self):
-        cells = [planned(str(n)) for n in range(4)]
-        visits = Visits((sheet(*cells),), SETTINGS)
-        visits.add(0, lost(cells[0], 1))
-        visits.add(0, visited(cells[1], 1.0))
-        visits.add(0, lost(cells[2], 3))
-        turn = visits.turn
-        assert set(visits.lost().values()) == {1, 3}
-        visits.restore()
-        assert [cell.column for cell in visits.left()[0]] == ["0", "2", "3"]
-        assert visits.turn == turn
-        assert not visits.lost()
