@@ -15,7 +15,6 @@ from linkgauge.cluster.gathering import (
     serve_as_rank,
 )
 from linkgauge.cluster.messages import (
-    PROTOCOL,
     Card,
     Clock,
     End,
@@ -146,26 +145,6 @@ class TestAll:
             close(gathered, LONG)
         assert lefts == {1: None}
 
-    def test_may_be_one(self):
-        gathered = Gathering(launch(0, 1, name=job()), LONG)
-        assert gathered.links.all == (0,)
-        assert gathered.links.one(0, Clock(), float) > 0
-        close(gathered)
-
-    def test_meet_once(self, door):
-        """Afterwards rank 0's name is free for the next run of the same launch."""
-        door.visit(card(1))
-        gathered = door.gather(2)
-        listen_here(launch(name=door.name)).close()
-        gathered.links.close()
-        close(gathered)
-
-    def test_may_have_as_many_cpus_as_a_kernel_counts(self, door):
-        door.visit(card(1, cpus=tuple(range(8192))))
-        gathered = door.gather(2)
-        assert gathered.links.all == (0, 1)
-        close(gathered)
-
     @pytest.mark.parametrize(
         ("others", "crowd"),
         [
@@ -199,17 +178,6 @@ class TestMissing:
         assert str(caught.value) == said
         for visitor in here:
             assert visitor.hears() == [Told(Rank(0, HERE, os.getpid())), End(lost=True)]
-
-    def test_who_comes_too_late_hears_that_it_comes_to_nothing(self, door, monkeypatch):
-        monkeypatch.setattr(module, "LATE_SECONDS", LONG)
-        door.visit(card(2, version="0.0"))
-        heard = []
-        late = threading.Thread(target=lambda: heard.append(door.visit(card(1)).hears()))
-        late.start()
-        with pytest.raises(InputError):
-            door.gather(3)
-        late.join()
-        assert heard[0][-1] == End(lost=True)
 
     def test_who_ends_before_all_are_there_is_named(self, door):
         door.visit(card(1)).channel.close(0.0)
@@ -256,12 +224,6 @@ class TestMissing:
         thread.join()
         assert heard == [Told(Rank(0, HERE, os.getpid())), Pong()]
 
-    def test_a_rank_0_that_is_never_there_is_named(self):
-        with pytest.raises(RankLost) as caught:
-            serve_as_rank(launch(1, 2, name=job()), SOON, lambda *_: None)
-        said = f"rank 0 ({HERE}) did not appear within 0.05 s while joining"
-        assert (str(caught.value), caught.value.kind) == (said, "timeout")
-
 
 class TestMisfits:
     def refused(self, door, size=3):
@@ -279,20 +241,12 @@ class TestMisfits:
             "install the same version everywhere"
         )
 
-    def test_another_protocol(self, door):
-        door.visit(card(1, protocol=PROTOCOL + 1))
-        assert self.refused(door).startswith(f"rank 1 ({HERE}, process 101) has linkgauge ")
-
     def test_the_same_rank_twice(self, door):
         door.visit(card(1))
         door.visit(card(1, process=7))
         assert self.refused(door) == (
             f"rank 1 ({HERE}, process 7) appears twice: rank 1 ({HERE}, process 101) came first"
         )
-
-    def test_another_rank_0(self, door):
-        door.visit(card(0, process=7))
-        assert self.refused(door).startswith(f"rank 0 ({HERE}, process 7) appears twice")
 
     @pytest.mark.parametrize("number", [3, -1])
     def test_a_rank_beyond_the_last(self, door, number):
@@ -322,18 +276,6 @@ class TestStrangers:
         stranger.channel.close(0.0)
         close(gathered)
 
-    def test_that_leave_at_once_are_no_ranks_that_end(self, door):
-        for sent in ((), (b"\x10",)):
-            door.visit(*sent).channel.close(0.0)
-        door.visit(card(1))
-        close(door.gather(2))
-
-    def test_that_say_half_a_card_are_waited_for_a_while(self, door, monkeypatch):
-        monkeypatch.setattr(module, "CARD_SECONDS", SOON)
-        door.visit(b"\x40\x00\x00\x00half a card")
-        door.visit(card(1))
-        close(door.gather(2))
-
     def test_of_other_users_are_no_ranks(self, door, monkeypatch):
         own = iter((False, True))
         monkeypatch.setattr(module, "is_ours", lambda end: next(own))
@@ -343,9 +285,3 @@ class TestStrangers:
         assert gathered.links.ranks[1].process == 101
         assert intruder.hears() == []
         close(gathered)
-
-    def test_alone_do_not_make_a_launch(self, door):
-        for sent in GARBAGE:
-            door.visit(*sent)
-        with pytest.raises(RankLost, match=r"rank 1 .* did not appear"):
-            door.gather(2, SOON)

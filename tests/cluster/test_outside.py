@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.cluster.outside import Call, Outside, is_heard
+from linkgauge.cluster.outside import Call, Outside
 from linkgauge.cluster.outside_tools import tool_of
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
@@ -126,10 +126,3 @@ def test_what_is_missing_is_named_with_its_package(ends, stand_in, tmp_path, mon
         ends("ib_send_lat")
     with pytest.raises(Unsupported, match="iperf3 is missing: apt install iperf3"):
         ends("iperf3")
-
-
-def test_who_listens_is_seen_without_a_connection():
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = door.getsockname()[1]
-        assert is_heard(port)
-    assert not is_heard(port)

@@ -53,12 +53,6 @@ def test_ranks_that_share_no_machine_meet_over_tcp(tmp_path):
     assert len(ended.run.results[0].cells) == 3
 
 
-def test_one_process_alone_is_told_how_to_launch(tmp_path):
-    ended = launch(tmp_path, 1, "run", "multinode_bisect_write_ce", "--machine", "ppu-2x2")
-    assert ended.exits == {0: 4}, ended.stderr
-    assert "mpiexec -n 2 linkgauge run multinode_bisect_write_ce" in ended.stdout
-
-
 def test_two_launches_at_once_do_not_meet(tmp_path):
     """The first is in the middle of its run while the second begins and ends."""
     run = ("run", "multinode_bisect_write_ce", "--backend", "mpi", *QUICK)
@@ -84,16 +78,6 @@ main()
     ended = launch(tmp_path / "outer", 2, *run, program=program)
     assert ended.exits == {0: 0, 1: 0}, ended.stderr
     assert (inner / "exit-1").exists()
-
-
-def test_ranks_measure_a_sample_of_their_pairs(tmp_path):
-    ended = launch(
-        tmp_path, 4, "run", "multinode_device_to_device_memcpy_read_ce", "--machine", "ppu-2x2",
-        "--sample-pairs", "5",
-    )  # fmt: skip
-    assert set(ended.exits.values()) == {0}, ended.stderr
-    assert "5 of 12 pairs, drawn with seed 1" in ended.stdout
-    assert len(ended.run.results[0].cells) == 5
 
 
 def test_ranks_are_the_nodes_of_a_ring_and_of_bisections(tmp_path):
@@ -130,19 +114,6 @@ class TestMisfits:
         assert len(said) == 1
         assert "rank 1 (" in said[0]
         assert "has linkgauge 0.0.1, rank 0 has" in said[0]
-
-    def test_a_rank_without_a_device_is_named(self, tmp_path):
-        ended = launch(
-            tmp_path, 5, "run", "multinode_bisect_write_ce", "--machine", "ppu-2x2"
-        )  # fmt: skip
-        assert ended.exits[0] == 2
-        assert "rank 4 (" in ended.stderr
-        assert "ppu-2x2 has 4 devices: rank 4 has none" in ended.stderr
-
-    def test_wrong_input_is_said_once(self, tmp_path):
-        ended = launch(tmp_path, 3, "run", "multinode_no_such_test")
-        assert set(ended.exits.values()) == {2}
-        assert ended.stderr.count("unknown benchmark") == 1
 
 
 class TestTools:

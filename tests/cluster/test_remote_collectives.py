@@ -12,7 +12,6 @@ from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfer
 from ranks_kit import Ranks, copies, done, linked, measured, refused
 
-PUSH = parse_transfer("host:0@0 -> host:0@1 by msg")
 REDUCE = Collective("all_reduce", reduction="sum")
 PARTS = [parse_transfer(f"host:0@{n} -> host:0@{n} by ccl") for n in range(4)]
 
@@ -55,17 +54,6 @@ class TestCollectives:
             backend.name == "mpi"
         }
 
-    def test_have_memory_of_their_rank_alone(self, backend, ranks):
-        one = copies(backend, *PARTS)[2]
-        assert set(ranks.of(messages.Allocate)) == {0, 1, 2, 3}
-        assert [len(asked) for asked in ranks.of(messages.Allocate).values()] == [2] * 4
-        one.source.free()
-        assert set(ranks.of(messages.Free)) == {2}
-
-    def test_are_not_opened_by_others(self, backend, ranks):
-        self.prepared(backend, ranks)
-        assert all(len(users) == 1 for users in backend._users.values())
-
     def test_found_each_group_by_a_token_of_its_first_rank_once(self, backend, ranks):
         for _ in range(2):
             self.prepared(backend, ranks, Collective("all_gather", split="MOD 2"))
@@ -106,6 +94,3 @@ class TestCollectives:
         for number, own in enumerate(found):
             ranks.special[number, messages.Check] = done(own)
         assert group.check() == wrong
-
-    def test_copies_are_none(self, backend):
-        assert not follows(backend.prepare(copies(backend, PUSH)), Collecting)
