@@ -150,12 +150,6 @@ def first(member):
 
 
 class TestCommands:
-    def test_open_says_which_device_it_has(self, member):
-        with serving() as first:
-            present = first.result(OPEN, messages.Present)
-        assert present == messages.Present(member.device())
-        assert member.closed == 1
-
     @pytest.mark.parametrize("problem", [Unsupported("no GPU"), InputError("no MPI")])
     def test_open_says_why_it_has_none(self, monkeypatch, problem):
         def fails(*_, **__):
@@ -241,14 +235,6 @@ class TestErrors:
 
 
 class TestSigns:
-    def test_are_given_while_it_is_at_work(self, first, member):
-        member.stuck.clear()
-        first.channel.send(encode(messages.Checksum(4, 8)))
-        assert first.ask(messages.Ping()) == Pong()
-        assert first.ask(messages.Ping()) == Pong()
-        member.stuck.set()
-        assert _decoded(first.hear(), int) == 99
-
     def test_an_idle_member_makes_progress_if_others_depend_on_it(self, monkeypatch, member):
         member.others_wait = True
         enough = threading.Event()

@@ -67,11 +67,6 @@ def test_the_fastest_answer_counts(network):
 
 
 class TestClocks:
-    def test_of_one_machine_are_one(self, network):
-        links = network({1: 5.0}, hosts=("here", "here", "there"))
-        assert Clocks(links).ahead((0, 1)) == {0: 0.0, 1: 0.0}
-        assert links.asked == []
-
     def test_of_two_ranks_on_another_machine_are_rank_0s_never(self, network):
         links = network({1: 5.0, 2: 5.0}, hosts=("here", "there", "there"))
         assert Clocks(links).ahead((1, 2)) == pytest.approx({1: 5.0, 2: 5.0})

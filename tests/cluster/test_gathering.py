@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from linkgauge import __version__
 from linkgauge.cluster import gathering as module
 from linkgauge.cluster.gathering import (
     CARD_BYTES,
@@ -18,7 +17,6 @@ from linkgauge.cluster.messages import (
     Card,
     Clock,
     End,
-    Ping,
     Pong,
     Told,
     decode_command,
@@ -95,7 +93,9 @@ def door(monkeypatch):
 
 
 def card(number, **more):
-    return Card(number, **{"host": HERE, "process": 100 + number, "version": __version__, **more})
+    return Card(
+        number, **{"host": HERE, "process": 100 + number, "version": module.__version__, **more}
+    )
 
 
 @contextmanager
@@ -208,22 +208,6 @@ class TestMissing:
             serve_as_rank(own, LONG, lambda *_: None)
         assert caught.value.lost == lost
 
-    def test_one_that_asks_for_a_sign_of_life_meanwhile_gets_it(self, door):
-        asking = door.visit(card(1)).channel
-        heard = []
-
-        def ask():
-            heard.append(decode_command(asking.receive()))
-            asking.send(encode(Ping()))
-            heard.append(decode_command(asking.receive()))
-            door.visit(card(2))
-
-        thread = threading.Thread(target=ask)
-        thread.start()
-        close(door.gather(3))
-        thread.join()
-        assert heard == [Told(Rank(0, HERE, os.getpid())), Pong()]
-
 
 class TestMisfits:
     def refused(self, door, size=3):
@@ -237,7 +221,7 @@ class TestMisfits:
         door.visit(card(1))
         door.visit(card(2, version="0.0.7"))
         assert self.refused(door) == (
-            f"rank 2 ({HERE}, process 102) has linkgauge 0.0.7, rank 0 has {__version__}: "
+            f"rank 2 ({HERE}, process 102) has linkgauge 0.0.7, rank 0 has {module.__version__}: "
             "install the same version everywhere"
         )
 

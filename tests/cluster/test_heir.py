@@ -9,7 +9,6 @@ import pytest
 
 from linkgauge.cluster import heir as module
 from linkgauge.cluster.heir import add_loss, keep_loss, stopped
-from linkgauge.engine.folder import NO_DEVICE
 from linkgauge.engine.journal import (
     JOURNAL_FILE,
     Journal,
@@ -22,9 +21,8 @@ from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import DeviceBusy
 from linkgauge.model.ranks import LostRank
 from linkgauge.model.result import exit_code
-from linkgauge.model.settings import Settings, Simulation
+from linkgauge.model.settings import Settings
 from ranks_kit import SOON
-from sim_kit import MACHINE
 
 LOST = LostRank(2, "ended", "measuring", "node7", 4711, "cuda:0@2")
 SETTINGS = Settings((1 << 20,))
@@ -44,18 +42,11 @@ def records(folder):
 class TestKept:
     def test_is_a_run_that_names_the_culprit(self, tmp_path):
         folder = keep_loss(request(tmp_path), LOST)
-        assert folder.parent == tmp_path / NO_DEVICE / "mine"
+        assert folder.parent == tmp_path / "cpu" / "mine"
         run = read_run(folder)
         assert run.lost == LOST
         assert (run.results, exit_code(run)) == ((), 3)
         assert run.finished is not None
-
-    def test_of_a_simulated_machine_is_simulated(self, tmp_path):
-        settings = Settings((1 << 20,), simulation=Simulation("mine", MACHINE))
-        asked = RunRequest(settings=settings, out=str(tmp_path))
-        opened = records(keep_loss(asked, LOST))[0]
-        assert opened.simulated
-        assert opened.machine.simulated == "mine"
 
     def test_is_nothing_if_runs_are_not_kept(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

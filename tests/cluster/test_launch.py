@@ -90,11 +90,6 @@ class TestNesting:
         step = {**SLURM, "SLURM_LOCALID": "1", "PMI_RANK": "2", "PMI_SIZE": "6", "PMI_JOBID": "77"}
         assert launched(step) == Launch(2, 6, 1, None, "77.1")
 
-    def test_a_pmi_that_says_nothing_of_machines_is_one_on_several(self):
-        found = launched({"PMI_RANK": "1", "PMI_SIZE": "2"})
-        assert (found.rank, found.size, found.local_rank, found.local_size) == (1, 2, 0, None)
-        assert not found.on_one_machine
-
 
 class TestBadValues:
     @pytest.mark.parametrize("name", [n for n in (*OPEN_MPI, *HYDRA, *SLURM) if "JOB" not in n])
@@ -111,11 +106,6 @@ class TestBadValues:
 
 
 class TestJob:
-    def test_is_of_the_step(self):
-        assert launched({**SLURM, "SLURM_PROCID": "5"}).job == launched(SLURM).job
-        assert launched({**SLURM, "SLURM_STEP_ID": "2"}).job != launched(SLURM).job
-        assert launched({**SLURM, "SLURM_JOB_ID": "78"}).job != launched(SLURM).job
-
     @pytest.mark.parametrize("starter", ["mpirun", "prterun", "orted", "slurmstepd"])
     def test_knows_what_starts_ranks(self, starter):
         job, above = job_below("sh", starter, "bash")

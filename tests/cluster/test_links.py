@@ -107,25 +107,6 @@ class TestRefusals:
             assert type(caught.value) is error
             assert links.lost is None
 
-    def test_are_raised_when_all_have_answered(self):
-        """Else the answers of the others would be taken for those to the next question."""
-        said = iter((refused("call"), done(10)))
-        may = threading.Event()
-
-        def late(command):
-            may.wait(LONG)
-            return done(0)
-
-        def early(command):
-            may.set()
-            return next(said)
-
-        with linked(Fake(late), Fake(early)) as links:
-            with pytest.raises(BackendError):
-                links.ask(links.all, Clock(), int)
-            assert links.one(1, Clock(), int) == 10
-            assert links.one(0, Clock(), int) == 0
-
 
 class TestLoss:
     """Whichever rank it is, and whatever the run is at, it is named."""

@@ -171,14 +171,6 @@ class TestMessages:
         part = Part(Net(3).comm(2), 2, 1, memory)
         assert message_stream(part, 0, copy(PUSH)) is None
 
-    def test_of_several_copies_are_not_mistaken_for_each_other(self):
-        net = Net(2)
-        back = parse_transfer("host:0@1 -> host:0@0 by msg")
-        ends = net.run(parts(net, WINDOW + 1, copy(PUSH), copy(back), copy(PULL), copy(PUT)))
-        assert {rank: sorted(timed) for rank, timed in ends.items()} == {0: [0], 1: [1, 2]}
-        tags = {(entry[1:3], entry[3]) for entry in net.log}
-        assert len({tag for _, tag in tags}) == len(tags), "each tag is of one copy and one way"
-
 
 def to_all(roots, size, first=100):
     numbers = itertools.count(first)

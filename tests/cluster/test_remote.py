@@ -20,7 +20,6 @@ THIRD = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:2@2.ce")
 SHARED = parse_transfer("cuda:0@0 -> cuda:2@2 by ce")
 SIM = parse_transfer("sim:0@0 -> sim:1@1 by ce")
 SIM_BACK = parse_transfer("sim:1@1 -> sim:0@0 by ce")
-PUT = parse_transfer("host:0@0 -> host:0@1 by rma")
 
 
 @pytest.fixture
@@ -90,13 +89,6 @@ class TestMemory:
             1: [messages.Allocate(1, PUSH.destination, SIZE, PUSH.engine)],
         }
         assert source.lent.number != destination.lent.number
-
-    def test_of_a_window_is_allocated_by_all(self, backend, ranks):
-        _, window = allocated(backend, PUT)
-        assert window.placement() == Placement("of rank 1", SIZE), "who has it says where it is"
-        assert set(ranks.of(messages.Allocate)) == {0, 1, 2}
-        window.free()
-        assert set(ranks.of(messages.Free)) == {0, 1, 2}
 
     def test_that_cannot_be_had_is_an_error_of_its_owner(self, backend, ranks):
         ranks.special[1, messages.Allocate] = refused("memory", "none left")
@@ -170,13 +162,6 @@ class TestSeveralEngines:
         ranks.ended[0] = lambda at: Ended(at, {0: seconds[0]})
         ranks.ended[1] = lambda at: Ended(at + late, {1: seconds[1]})
         return backend.prepare(copies(backend, PUSH, PULL))
-
-    def test_that_start_later_end_later(self, backend, ranks):
-        timing = measured(self.group(backend, ranks, late=0.5))
-        assert timing.seconds == (0.25, 0.125)
-        assert timing.progress[0] == pytest.approx((0.0, 0.25), abs=1e-6)
-        assert timing.progress[1] == pytest.approx((0.5, 0.625), abs=1e-6)
-        assert timing.span == pytest.approx(0.625, abs=1e-6)
 
     @pytest.mark.parametrize(
         ("share", "said"),

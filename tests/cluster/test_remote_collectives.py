@@ -48,12 +48,6 @@ class TestCollectives:
         assert timing.span == 3.5
         assert set(ranks.of(messages.Arm)) == {0, 1, 2, 3}
 
-    def test_are_started_by_mpi_and_else_by_the_clocks(self, backend, ranks):
-        measured(self.prepared(backend, ranks))
-        assert {begin.at is None for (begin,) in ranks.of(messages.Begin).values()} == {
-            backend.name == "mpi"
-        }
-
     def test_found_each_group_by_a_token_of_its_first_rank_once(self, backend, ranks):
         for _ in range(2):
             self.prepared(backend, ranks, Collective("all_gather", split="MOD 2"))

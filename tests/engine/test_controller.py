@@ -86,18 +86,6 @@ def test_an_error_costs_its_cell_and_the_run_goes_on():
     assert exit_code(run) == 3
 
 
-def interrupted_once_it_has_measured(records):
-    """A backend that Ctrl-C strikes as soon as there is one record."""
-    backend = FakeBackend()
-
-    def interrupt(group):
-        if len(records) == 1:
-            raise KeyboardInterrupt
-
-    backend.on_sample = interrupt
-    return backend
-
-
 class Log:
     """A kernel's log that has these lines to tell, one each time it is asked."""
 
@@ -115,6 +103,18 @@ def test_what_the_kernel_logs_is_kept_with_the_cell_that_it_came_with():
     assert [type(record) for record in records] == [Logged, Measured, Measured, Logged, Closed]
     assert [line.text for line in run.kernel_log.lines] == ["one", "at the end"]
     assert assemble((*plan, *records)) == run
+
+
+def interrupted_once_it_has_measured(records):
+    """A backend that Ctrl-C strikes as soon as there is one record."""
+    backend = FakeBackend()
+
+    def interrupt(group):
+        if len(records) == 1:
+            raise KeyboardInterrupt
+
+    backend.on_sample = interrupt
+    return backend
 
 
 def test_ctrl_c_loses_nothing_that_the_kernel_logged():
@@ -210,16 +210,3 @@ def test_what_a_lost_rank_cost_may_be_in_doubt_and_what_was_before_is_not_again(
     assert [record.cells for record in rest if isinstance(record, Again)] == [tuple(both[:1])]
     assert [len(cell.samples) for cell in run.results[0].cells] == [10, 10]
     assert assemble((*known, *rest)) == run
-
-
-def test_of_a_round_that_was_kept_in_part_the_rest_is_measured():
-    plan = begun("device_to_device_memcpy_read_ce")
-    cells = tuple(msgspec.structs.replace(cell, round=0) for cell in plan[0].plan[0].cells)
-    sheet = msgspec.structs.replace(plan[0].plan[0], cells=cells)
-    plan = (msgspec.structs.replace(plan[0], plan=(sheet,)),)
-    records = []
-    execute(plan, worker_with(FakeBackend()), records.append, Silent())
-    rest = []
-    run = execute((*plan, records[1]), worker_with(FakeBackend()), rest.append, Silent())
-    assert [record.cell.row for record in rest[:-1]] == ["0"]
-    assert [cell.row for cell in run.results[0].cells] == ["0", "1"]

@@ -70,21 +70,6 @@ def test_a_record_that_does_not_fit_the_plan_is_named_with_its_file(journal, rec
     path = journal(Measured(0, WHOLE), record, Closed("later"))
     with pytest.raises(InputError, match=f"{path}.*line 3 of the journal does not fit: .*{said}"):
         read_run(path)
-    for words in (("show", path.parent), ("run", "--resume", path.parent)):
-        done = called(*words)
-        assert done.returncode == 2
-        (line,) = done.stderr.splitlines()
-        assert f"{path}" in line
-        assert "line 3" in line
-
-
-@pytest.mark.parametrize(
-    "later", [replace(WHOLE, parts=(PART,)), replace(WHOLE, iterations=(RankTimes(0, (1.5,)),))]
-)
-def test_visits_of_a_cell_have_the_same_figures_beside_their_samples(journal, later):
-    path = journal(Measured(0, WHOLE), Measured(0, later))
-    with pytest.raises(InputError, match=r"line 3 .* an earlier visit of this cell has 0 and 0"):
-        read_run(path)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from linkgauge.engine.journal import (
     Resumed,
     assemble,
     read_records,
-    result_of,
     visits_of,
 )
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
@@ -107,19 +106,6 @@ def test_a_run_is_its_journal_put_together():
     measured, skipped = run.results
     assert (measured.status, [c.column for c in measured.cells]) == ("pass", ["0", "1"])
     assert (skipped.status, skipped.reason, skipped.cells) == ("skip", "needs two devices", ())
-
-
-@pytest.mark.parametrize(
-    ("cells", "reason"),
-    [
-        ([cell(status="skip", reason="a"), cell(status="skip", reason="a")], "a"),
-        ([cell(status="skip", reason="a"), cell(status="skip", reason="b")], None),
-        ([cell(), cell(status="skip", reason="a")], None),
-        ([cell(), cell(status="fail", reason="bad byte")], "bad byte"),
-    ],
-)
-def test_a_reason_that_all_share_is_the_results_own(cells, reason):
-    assert result_of(sheet(), tuple(cells)).reason == reason
 
 
 def test_what_a_lost_rank_cost_does_not_count_once_the_run_is_resumed():

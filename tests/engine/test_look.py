@@ -4,11 +4,9 @@ import os
 import signal
 from contextlib import closing
 
-from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Closed, assemble
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
-from sim_kit import Silent, opened, planned, settings
+from sim_kit import planned, settings
 
 SLOW = "slow sim:0-sim:1 rate=25%"
 
@@ -43,15 +41,3 @@ def test_a_worker_that_has_gone_is_replaced_to_look():
 def test_a_backend_that_is_not_there_is_no_error():
     seen = LocalWorker().look(["cuda", "nonsense"])
     assert any("accelerators of nonsense: unknown backend" in why for why in seen.unknown)
-
-
-def test_a_run_keeps_the_machine_before_and_after_it():
-    cells = [planned("sim:0 -> sim:1 by ce"), planned("sim:1 -> sim:0 by ce", number=1)]
-    with closing(LocalWorker(settings(SLOW))) as worker:
-        first = opened(cells, settings(SLOW), worker.survey(["sim"]))
-        records = [first]
-        run = execute([first], worker, records.append, Silent())
-    assert isinstance(records[-1], Closed)
-    assert errors(run.after) > errors(run.machine.inventory)
-    assert assemble(records) == run
-    assert assemble(records[:-1]).after is None

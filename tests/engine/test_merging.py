@@ -63,12 +63,6 @@ def test_wrong_bytes_in_any_visit_fail_the_cell():
     assert cell.samples == (1.0, 1.0)
 
 
-@pytest.mark.parametrize("status", ["error", "timeout"])
-def test_an_error_in_any_visit_is_the_cells(status):
-    cell = merged(visit(1.0), visit(status=status, reason="device lost"))
-    assert (cell.status, cell.reason, cell.samples) == (status, "device lost", ())
-
-
 def test_what_is_skipped_later_keeps_its_figures_and_says_why():
     cell = merged(visit(1.0), visit(status="skip", reason="set aside"))
     assert (cell.status, cell.samples) == ("pass", (1.0,))

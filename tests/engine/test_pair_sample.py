@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.pair_sample import draw
-from linkgauge.engine.plan import make_plan
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.model.errors import InputError
 from linkgauge.model.settings import PairSample
 from linkgauge.model.transfer import Drawn, Place
@@ -21,9 +20,8 @@ PAIRWISE = (
 
 
 def laid_out(devices, *names):
-    some = tuple(device(n, "x") for n in range(devices))
-    over = DeviceSet("x", machine(some).host.nodes, some)
-    return [CATALOG[name].lay_out(over) for name in names]
+    here = machine([device(n, "x") for n in range(devices)])
+    return list(lay_out([CATALOG[name] for name in names], fabrics(here, ()), here.host.nodes))
 
 
 def places(benchmark):
@@ -59,14 +57,6 @@ def test_a_larger_sample_has_the_pairs_of_a_smaller_one(devices, count, seed):
     (small,) = draw(benchmarks, PairSample(count, seed))
     (large,) = draw(benchmarks, PairSample(count + 1, seed))
     assert set(places(small)) <= set(places(large))
-
-
-def test_other_benchmarks_are_as_they_were():
-    names = ("host_to_device_memcpy_ce", "all_to_all_write_ce", PAIRWISE[0])
-    before = laid_out(4, *names)
-    after = draw(before, PairSample(2))
-    assert list(after[:2]) == before[:2]
-    assert len(after[2].cells) == 2
 
 
 def test_where_no_benchmark_is_of_pairs_it_is_refused():

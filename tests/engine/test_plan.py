@@ -12,7 +12,7 @@ from linkgauge.engine.plan import (
     peak_memory,
 )
 from linkgauge.model.errors import InputError
-from linkgauge.model.settings import Settings, Simulation
+from linkgauge.model.settings import Settings
 
 GI = 1 << 30
 
@@ -56,15 +56,6 @@ def test_interference_of_twice_the_size_counts():
     assert "host:0 has 5.0 GiB" in both.cells[0].reason
 
 
-def test_the_largest_single_buffer_counts():
-    here = machine([device(0, "x", 8 * GI, one=GI)], available=64 * GI)
-    plain, both = plan_for(
-        ["host_to_device_memcpy_ce", "host_to_device_bidirectional_memcpy_ce"], here
-    )
-    assert plain.cells[0].reason is None
-    assert "allocates at once" in both.cells[0].reason
-
-
 def test_a_device_that_shares_the_hosts_memory_counts_there():
     here = machine([device(0, "x", 8 * GI, shares_host_memory=True)], available=3 * GI)
     (local,) = plan_for(["device_local_copy"], here)
@@ -77,20 +68,6 @@ def test_too_few_bytes_to_go_both_ways_are_skipped():
     here = machine([device(0, "x")])
     with pytest.raises(InputError, match="both ways"):
         plan_for(["host_to_device_bidirectional_memcpy_sm"], here, [512])
-
-
-def test_devices_of_different_spaces_are_told_apart():
-    here = machine([device(0, "torch:cuda"), device(0, "torch:xpu"), device(1, "torch:xpu")])
-
-    def chosen(name):
-        return [d.memory for fabric in fabrics(here, [name]) for d in fabric.devices]
-
-    assert chosen("torch:xpu:0") == chosen("xpu:0") == ["torch:xpu:0"]
-    assert chosen("cuda:0") == ["torch:cuda:0"]
-    assert chosen("0") == ["torch:cuda:0", "torch:xpu:0"]
-    (sheet,) = plan_for(["device_to_device_memcpy_read_ce"], here)
-    cells = sheet.cells
-    assert len({(cell.row, cell.column) for cell in cells}) == len(cells) == 6
 
 
 def test_the_cpu_that_torch_brings_along_is_measured_if_named_or_alone():
@@ -135,12 +112,6 @@ def test_a_dry_run_knows_memory_and_time():
     assert peak_memory(plan) == {"host:0": 3 * GI, "x:0": 3 * GI}
     assert 5 < most_seconds(plan, Settings((GI,), max_time=5.0)) < 10
     assert most_seconds(plan, Settings((GI,), samples=3)) is None
-
-
-def test_a_dry_run_of_a_simulated_machine_counts_the_wall_clocks_time():
-    plan = plan_for(["host_to_device_bidirectional_memcpy_ce"], machine([device(0, "x", 8 * GI)]))
-    simulated = Settings((GI,), max_time=3600.0, simulation=Simulation("x", ""))
-    assert 0 < most_seconds(plan, simulated) < 0.1
 
 
 def test_cache_lines_need_no_memory_and_few_cpus_only_in_quick():

@@ -33,12 +33,6 @@ def changed(host=None, **fields):
     return msgspec.structs.replace(HERE, host=there, devices={"fake": (gpu,)})
 
 
-def test_readings_do_not_matter():
-    nodes = machine(nodes=2, available=77).host.nodes
-    readings = {"memory_available": 1, "memlock_limit": 5, "kernel": "6.2", "nodes": nodes}
-    check_same_machine(HERE, changed(readings, notes=("warm",), largest_buffer=1))
-
-
 @pytest.mark.parametrize(
     ("now", "says"),
     [

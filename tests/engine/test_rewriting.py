@@ -4,7 +4,7 @@ import pytest
 
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.benchmarks.table import DeviceSet
+from linkgauge.engine.plan import fabrics, lay_out
 from linkgauge.engine.rewriting import by_engine, in_memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Benchmark, Cell, Report
@@ -75,5 +75,4 @@ class TestEngines:
 
 def laid_out(*names):
     here = machine([device(n, "x") for n in range(2)])
-    fabric = DeviceSet("x", here.host.nodes, here.devices["x"])
-    return [CATALOG[name].lay_out(fabric) for name in names]
+    return list(lay_out([CATALOG[name] for name in names], fabrics(here, ()), here.host.nodes))

@@ -79,10 +79,6 @@ def test_beside_its_journal_it_says_where_the_figures_are(tmp_path):
     assert str(journal) in refusal(written(tmp_path, WHOLE[:1000]))
 
 
-def test_what_is_nested_too_deeply_is_refused(tmp_path):
-    assert "is damaged" in refusal(written(tmp_path, HEAD + b"[" * 100_000))
-
-
 def test_values_are_counted_before_they_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "MOST_VALUES", WHOLE.count(b",") - 1)
     assert "it is not a run" in refusal(written(tmp_path, WHOLE))

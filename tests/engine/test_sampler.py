@@ -32,16 +32,6 @@ def test_a_sample_lasts_at_least_20_ms_and_two_copies(seconds_a_copy):
     assert loops * seconds_a_copy >= 0.02 * 0.999 or loops == backend.prepare([]).most_loops
 
 
-def test_one_that_lasts_a_sample_is_warmed_up_once():
-    taken = []
-    warmed = group(FakeBackend())
-    warmed.arm = taken.append
-    warmed.wait = lambda: Timing((0.03,), 0.03)
-    warmed.open = lambda: None
-    warm_up(warmed, SETTINGS, Pace())
-    assert taken == [1]
-
-
 @pytest.mark.parametrize(("seconds", "expected"), [(1e-6, [16, 16, 16]), (0.03, [16, 16])])
 def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected):
     settings = Settings((1000,), loops=16, samples=2)
@@ -83,13 +73,6 @@ def test_a_fixed_count_is_taken_exactly(count):
     settings = Settings((1000,), samples=count, max_time=1e-9)
     taken = take_samples(group(FakeBackend()), Sample(2), settings, ticking(1.0))
     assert len(taken.timings) == count
-
-
-def test_what_an_earlier_visit_found_is_taken_as_it_is():
-    backend = FakeBackend()
-    known = Sample(7, 0.02, 3)
-    assert warm_up(group(backend), SETTINGS, Pace(), known=known) == known
-    assert backend.samples == 1
 
 
 class Lapping:
@@ -148,8 +131,3 @@ class TestLaps:
         few.most_loops = 9
         _, gates = few.sample(many)
         assert gates == [9, 9, 9, 9, 4]
-
-    def test_loops_asked_for_have_a_gate_of_their_own(self):
-        settings = Settings((1000,), loops=16, samples=3)
-        taken, gates = Lapping().sample(settings)
-        assert (taken.loops, gates) == (16, [1, 1, 1])

@@ -5,16 +5,14 @@ import os
 import signal
 import time
 from contextlib import closing
-from operator import sub
 from pathlib import Path
 
 import pytest
 
 from linkgauge.backends.sim.description import load
 from linkgauge.engine import process, supervisor
-from linkgauge.engine.standing import SIGN_SECONDS, Signs, Standing
 from linkgauge.engine.supervisor import Supervisor
-from linkgauge.model.errors import BackendError, LinkgaugeError
+from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings, Simulation
@@ -99,15 +97,6 @@ class TestSettingAside:
 
 
 class TestSurvey:
-    def test_a_driver_that_hangs_is_given_up(self, monkeypatch):
-        monkeypatch.setattr(process, "_PROGRAM", "import time; time.sleep(600)")
-        monkeypatch.setattr(supervisor, "SURVEY_SECONDS", 0.3)
-        with (
-            closing(Supervisor()) as worker,
-            pytest.raises(BackendError, match="no answer within"),
-        ):
-            worker.survey([])
-
     def test_a_description_that_is_wrong_is_told(self):
         wrong = Settings((SIZE,), simulation=Simulation("mine", "devices: 3"))
         with closing(Supervisor(wrong)) as worker, pytest.raises(LinkgaugeError, match="devices"):
@@ -175,48 +164,7 @@ def test_a_deadline_grows_with_what_there_is_to_do(monkeypatch, standing, asked,
     monkeypatch.setattr(supervisor.time, "monotonic", iter([0.0, 100.0]).__next__)
     copy = [cell("host:0 -> host:0 by cpu")]
     watch = supervisor._Watch(copy, 10**9, Settings((1,), **{"max_time": 2.0, **asked}))
-    assert watch.left(Standing(*standing)) == pytest.approx(left)
-
-
-class TestStanding:
-    PHASES = ("allocate", "warm up", "fill", "measure", "verify")
-
-    def said(self, monkeypatch, *steps):
-        """What is said of these phases, each begun at its second."""
-        said = []
-        signs = Signs(said.append)
-        times = iter([at for _, at in steps])
-        monkeypatch.setattr("linkgauge.engine.standing.time.monotonic", times.__next__)
-        for phase, _ in steps:
-            signs.enter(phase)
-        return said
-
-    def test_each_phase_is_said_as_it_begins(self, monkeypatch):
-        steps = [(phase, 10 + number) for number, phase in enumerate(self.PHASES)]
-        said = self.said(monkeypatch, *steps)
-        assert [(at.phase, at.begun, at.since) for at in said] == [
-            (phase, 10, since) for phase, since in steps
-        ]
-        assert [at.warm_up for at in said] == [0, 0, 1, 1, 1]
-
-    def test_a_cell_begins_with_nothing_of_the_one_before(self, monkeypatch):
-        cell = [("allocate", 1), ("warm up", 2), ("measure", 5), ("measure", 7), ("verify", 8)]
-        again = self.said(monkeypatch, *cell, ("allocate", 9))[-1]
-        assert again == Standing("allocate", begun=9, since=9)
-
-    def test_samples_are_signs_of_life_and_the_longest_is_known(self, monkeypatch):
-        samples = [("measure", at) for at in (6, 8, 9)]
-        said = self.said(monkeypatch, ("allocate", 3), ("warm up", 5), *samples)
-        assert said[-1] == Standing("measure", begun=3, since=9, warm_up=1, longest=2)
-        assert len(said) == 5
-
-    def test_short_samples_do_not_wake_the_controller_each_time(self, monkeypatch):
-        step = SIGN_SECONDS / 10
-        samples = [("measure", 2 + step * number) for number in range(101)]
-        said = self.said(monkeypatch, ("allocate", 1), *samples)
-        assert 9 <= len(said) - 2 <= 10
-        since = [at.since for at in said[1:]]
-        assert max(map(sub, since[1:], since)) < SIGN_SECONDS + 1.5 * step
+    assert watch.left(supervisor.Standing(*standing)) == pytest.approx(left)
 
 
 def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from linkgauge.backends.protocol import MOST_LAPS, Pace
-from linkgauge.engine.sustained import TrackedGroup, marks_of, sustained
+from linkgauge.backends.protocol import MOST_LAPS
+from linkgauge.engine.sustained import marks_of, sustained
 
 
 def laps(start, *seconds):
@@ -69,10 +69,6 @@ def test_copies_that_never_all_run_together_have_none(progress):
     assert sustained(progress, [1] * len(progress)) is None
 
 
-def test_short_copies_beside_a_long_one_run_together_if_they_do_so_for_long():
-    assert sustained([(0.0, 100.0), (50.0, 51.0)], [100, 3]) == pytest.approx((1, 3))
-
-
 class TestMarks:
     @pytest.mark.parametrize(
         ("loops", "marks"),
@@ -82,21 +78,3 @@ class TestMarks:
         assert marks_of(loops) == marks
         assert loops % marks == 0
         assert marks <= MOST_LAPS
-
-    def test_a_group_is_armed_with_all_loops_in_laps(self):
-        armed = []
-
-        class Inner:
-            most_loops = 479
-            pace = Pace(laps=3)
-            open = wait = close = None
-
-            def arm(self, loops, laps=1):
-                armed.append((loops, laps))
-
-        group = TrackedGroup(Inner())
-        for loops in (1, 16, 192):
-            group.arm(loops)
-        assert armed == [(1, 1), (1, 16), (3, 64)]
-        assert group.most_loops == 448
-        assert (group.pace.laps, group.pace.sustained) == (1, True)
