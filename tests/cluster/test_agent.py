@@ -251,15 +251,6 @@ class TestSigns:
 
 
 class TestEnd:
-    def test_after_another_rank_is_lost_is_at_once(self, first, member):
-        """Whatever the member is at: it may wait for the one that is gone."""
-        member.stuck.clear()
-        first.channel.send(encode(messages.Checksum(4, 8)))
-        first.channel.send(encode(messages.End(lost=True)))
-        assert first.gone.wait(LONG)
-        assert first.left == [None]
-        member.stuck.set()
-
     @pytest.mark.parametrize("last_words", [b"", b"\x04\x00", b"\x01\x00\x00\x00\xc1"])
     def test_of_rank_0_without_a_word_is_at_once(self, first, member, last_words):
         member.stuck.clear()

@@ -65,15 +65,6 @@ class TestCopies:
         assert second.first_mismatch(1, SIZE, Pattern.WORDS, 7) is None
         assert second.checksum(1, SIZE) == first.checksum(0, SIZE)
 
-    def test_are_let_go_of_by_who_opened_them_and_freed_by_who_has_them(self, ranks):
-        copy = ranks.allocated(WRITE)
-        ranks.members[0].prepare([copy], "copy")
-        ranks.members[0].close_group()
-        for member in ranks.members:
-            member.free(1)
-        assert [len(one.of("cuIpcCloseMemHandle")) for one in ranks.bindings] == [1, 0]
-        assert [len(one.of("cuMemFree")) for one in ranks.bindings] == [0, 1]
-
     def test_to_all_others_at_once_take_other_memory(self, ranks):
         copy = ranks.allocated(KERNEL)
         for member in ranks.members:

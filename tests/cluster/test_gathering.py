@@ -188,17 +188,6 @@ class TestMissing:
         assert caught.value.kind == "crash"
         assert stays.hears()[-1] == End(lost=True)
 
-    def test_one_whose_process_has_ended_is_not_waited_for(self, door, monkeypatch):
-        lost = LostRank(2, "ended", "joining", HERE, 102)
-        monkeypatch.setattr(module.Processes, "ended", lambda self, missing: lost)
-        monkeypatch.setattr(module, "LOOK_SECONDS", SOON)
-        monkeypatch.setattr(module, "LATE_SECONDS", LONG)
-        here = door.visit(card(1))
-        with pytest.raises(RankLost) as caught:
-            door.gather(3)
-        assert (caught.value.lost, caught.value.kind) == (lost, "crash")
-        assert here.hears()[-1] == End(lost=True)
-
     @pytest.mark.parametrize("first", [None, "127.0.0.1:1"])
     def test_nor_a_rank_0_whose_process_has_ended(self, monkeypatch, first):
         lost = LostRank(0, "ended", "joining", HERE, 100)

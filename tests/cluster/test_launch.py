@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.cluster.launch import Launch, is_heard, launched
+from linkgauge.cluster.launch import is_heard, launched
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
 
@@ -83,12 +83,6 @@ class TestNesting:
         found = launched({**SLURM, **HYDRA}, tree("hydra_pmi_proxy")[0])
         assert (found.rank, found.size, found.local_rank) == (3, 4, 3)
         assert launched({**SLURM, **OPEN_MPI}).rank == 5
-
-    def test_slurm_that_speaks_pmi_is_the_launcher(self):
-        """srun --mpi=pmi2 says in PMI_RANK what it says in its own variables, but not where on its
-        machine the process is."""
-        step = {**SLURM, "SLURM_LOCALID": "1", "PMI_RANK": "2", "PMI_SIZE": "6", "PMI_JOBID": "77"}
-        assert launched(step) == Launch(2, 6, 1, None, "77.1")
 
 
 class TestBadValues:

@@ -8,8 +8,6 @@ from linkgauge.cluster import patience as module
 from linkgauge.cluster.messages import (
     Broke,
     Clock,
-    End,
-    Free,
     Pong,
     Told,
     encode,
@@ -62,12 +60,6 @@ class TestAnswers:
             assert list(links.ask((2, 0, 1), Clock(), float).items()) == [
                 (0, 0.0), (1, 1.0), (2, 2.0)
             ]  # fmt: skip
-
-    def test_each_may_be_asked_something_else(self):
-        fakes = [Fake(lambda command: done(command.number)) for _ in range(3)]
-        with linked(*fakes) as links:
-            assert links.ask_each({0: Free(7), 2: Free(9)}, int) == {0: 7, 2: 9}
-        assert [len(fake.of(Free)) for fake in fakes] == [1, 0, 1]
 
     def test_who_is_gone_is_told_nothing_and_noticed_next(self):
         gone = says(1)
@@ -154,13 +146,6 @@ class TestLoss:
         assert (ended.lost.number, ended.kind) == (1, "call")
         assert ended.lost.how.startswith("sent an unreadable message (")
 
-    @pytest.mark.parametrize("part", [b"\x10", b"\x10\x00\x00\x00half", b"\xff\xff\xff\xff..."])
-    def test_of_a_rank_that_stops_in_the_middle_of_an_answer(self, part):
-        with linked(says(0), has_said(part), limit=SOON) as links:
-            ended = self.lost(links, (0, 1))
-        assert (ended.lost.number, ended.kind) == (1, "timeout")
-        assert ended.lost.how == "stopped in the middle of an answer"
-
 
 class TestSilence:
     def lost(self, *fakes, asked=(0, 1)):
@@ -233,13 +218,6 @@ class TestGoingOn:
 
 
 class TestLeaving:
-    def test_all_may_leave_in_peace(self):
-        fakes = [says(n) for n in range(3)]
-        with linked(*fakes) as links:
-            links.close()
-            links.await_ends(LONG)
-        assert [fake.of(End) for fake in fakes] == [[End(lost=False)]] * 3
-
     @pytest.mark.parametrize("last_words", [(), (done(1), done(2)), (b"\x10\x00\x00\x00half",)])
     def test_who_does_not_end_is_not_waited_for(self, last_words):
         stays = has_said(*last_words)

@@ -8,7 +8,7 @@ from fakes import FakeBackend, content, device
 from linkgauge.backends.protocol import Pace, Pattern, Wrong
 from linkgauge.cluster.member import BackendMember, await_time
 from linkgauge.cluster.members import SimMember, open_member
-from linkgauge.cluster.messages import Allocate, Begin, Ended, Enter, Lent, Prepared, SharedCopy
+from linkgauge.cluster.messages import Allocate, Begin, Lent, SharedCopy
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, InputError, Unsupported
 from linkgauge.model.memory import Memory
@@ -47,9 +47,6 @@ def shared(transfer, source=0, destination=0, size=SIZE, **more):
 
 
 class TestNames:
-    def test_its_device_is_of_its_rank(self, member):
-        assert member.device().memory == "fake:1@1"
-
     def test_its_own_memory_has_no_rank_to_its_backend(self, member, backend):
         seen = []
         backend.refuse = lambda transfer: seen.append(str(transfer)) or "cannot"
@@ -95,13 +92,6 @@ class TestCopies:
         assert list(ended.seconds) == [1], "by its place in the cell"
         assert ended.checksums == {1: None}
         assert [len(times) for times in ended.progress.values()] == [2]
-
-    def test_that_are_all_others_are_none(self, member, backend):
-        assert member.prepare([shared(OTHERS)], "copy") == Prepared()
-        member.arm(2, 1)
-        ended = member.begin(Begin())
-        assert ended == Ended(ended.opened, {})
-        assert backend.groups == 0
 
     def test_prepared_anew_close_what_was_before(self, member, backend):
         for _ in range(3):
@@ -178,20 +168,6 @@ class TestSimulated:
         for member in made:
             member.close()
 
-    def test_counts_what_is_wrong_once(self, members):
-        """Each simulates all ranks: it times and counts what is of its own one."""
-        parts = [parse_transfer(f"sim:{n}@{n} -> sim:{n}@{n} by ccl") for n in range(3)]
-        for member in members:
-            for number, part in enumerate(parts):
-                member.allocate(Allocate(number, part.source, SIZE, part.engine))
-            member.backend.prepare = lambda copies, operation: Collects(copies)
-            member.prepare(
-                [shared(part, n, n) for n, part in enumerate(parts)], Collective("all_gather")
-            )
-            member._group.found = Wrong(2, 1, 5)
-        assert [member.check().count for member in members] == [0, 2, 0]
-        assert [member.iterate(1) for member in members] == [(0.0,), (1.0,), (2.0,)]
-
     def test_a_rank_beyond_the_last_device_has_none(self):
         with pytest.raises(Unsupported, match="test has 4 devices: rank 4 has none"):
             SimMember(4, settings())
@@ -235,12 +211,6 @@ class TestSimulated:
             _, ended = self.measured(made, *map(parse_transfer, transfers), size=64 << 20)
             rates.append(ended[1].seconds[0])
         assert rates[1] > 1.5 * rates[0]
-
-    def test_phases_are_entered_by_all(self, members):
-        for member in members:
-            member.enter(Enter({0: (SIM,)}, "measure", 0, 0))
-        _, ended = self.measured(members, SIM)
-        assert ended[0].seconds[0] > 0
 
 
 def test_other_backends_share_no_memory_between_processes():

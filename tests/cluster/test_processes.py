@@ -83,17 +83,6 @@ main()
     assert (inner / "exit-1").exists()
 
 
-def test_ranks_are_the_nodes_of_a_ring_and_of_bisections(tmp_path):
-    names = ("nodes_rails", "nodes_bisection", "nodes_pairs")
-    ended = launch(tmp_path, 3, "run", *names, "--backend", "mpi", *QUICK)
-    assert set(ended.exits.values()) == {0}, ended.stderr
-    ring, half, pairs = ended.run.results
-    assert [cell.row for cell in ring.cells] == ["0->1", "1->2", "2->0"]
-    assert {cell.round for cell in ring.cells} == {0}
-    assert [cell.row for cell in half.cells] == ["0->1"]
-    assert {cell.status for cell in (*ring.cells, *pairs.cells)} == {"pass"}
-
-
 def test_interfaces_carry_bytes_between_the_ranks_of_an_mpi_launch(tmp_path):
     names = [name for name in CATALOG if name.startswith("nic_tcp") and "iperf3" not in name]
     ended = launch(tmp_path, 2, "run", *names, "--size", "64K", "--samples", "1",

@@ -11,7 +11,6 @@ from linkgauge.cluster.remote import RankBackend, SimRankBackend
 from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.ranks import LostRank, RankLost
-from linkgauge.model.result import Placement
 from ranks_kit import SIZE, Ranks, allocated, copies, done, linked, measured, refused
 
 PUSH = parse_transfer("cuda:0@0 -> cuda:1@1 by ce")
@@ -39,11 +38,6 @@ def backend(links):
 
 
 class TestQuestions:
-    def test_of_refusal_are_asked_once(self, backend, ranks):
-        ranks.special[1, messages.Refuses] = done(Reason("unsupported", "cannot"))
-        assert [backend.refusal(PULL) for _ in range(3)] == ["cannot"] * 3
-        assert len(ranks.of(messages.Refuses)[1]) == 1
-
     def test_say_of_which_kind_a_refusal_is(self, backend, ranks):
         ranks.special[0, messages.Refuses] = done(Reason("peer", "does not reach"))
         refusal = backend.refusal(PUSH)
@@ -78,18 +72,6 @@ class TestQuestions:
 
 
 class TestMemory:
-    def test_is_allocated_by_its_owner(self, backend, ranks):
-        source, destination = allocated(backend, PUSH)
-        assert (destination.memory, destination.size) == (PUSH.destination, SIZE)
-        assert destination.placement() == Placement("of rank 1", SIZE)
-        assert destination.warnings == ("warned by 1",)
-        asked = ranks.of(messages.Allocate)
-        assert asked == {
-            0: [messages.Allocate(0, PUSH.source, SIZE, PUSH.engine)],
-            1: [messages.Allocate(1, PUSH.destination, SIZE, PUSH.engine)],
-        }
-        assert source.lent.number != destination.lent.number
-
     def test_that_cannot_be_had_is_an_error_of_its_owner(self, backend, ranks):
         ranks.special[1, messages.Allocate] = refused("memory", "none left")
         with pytest.raises(AllocationError, match="rank 1: none left"):
@@ -121,14 +103,6 @@ class TestMemory:
 
 
 class TestGroups:
-    def test_name_buffers_with_what_opens_them(self, backend, ranks):
-        backend.prepare(copies(backend, PULL))
-        ((prepare,),) = (ranks.of(messages.Prepare)[1],)
-        assert prepare.operation == "copy"
-        (shared,) = prepare.copies
-        assert (shared.transfer, shared.size, shared.seed) == (PULL, SIZE, 7)
-        assert shared.source == messages.Lent(0, PULL.source, SIZE, b"handle 0")
-
     def test_take_the_pace_that_suits_all_who_time(self, backend, ranks):
         paces = {0: Pace(0.1, 2, most=32, steps=2), 1: None, 2: Pace(0.2, 1, most=8, steps=2)}
         for number, pace in paces.items():

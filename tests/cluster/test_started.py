@@ -75,15 +75,6 @@ def ended(rank, process=None):
 
 
 class TestWhoLives:
-    def test_is_known_by_the_launcher_s_variables(self):
-        assert Machine().processes().living() == {0: os.getpid(), 1: 101, 2: 102, 3: 103}
-
-    def test_is_known_by_the_token_where_each_was_started_by_itself(self):
-        machine = Machine(OWN)
-        machine.files["proc/60/status"] = status("sh", 1)
-        machine.add(103, 3, parent=60)
-        assert machine.processes().living() == {0: os.getpid(), 1: 101, 2: 102, 3: 103}
-
     def test_are_no_ranks_of_another_launch(self):
         machine = Machine()
         machine.end(103)

@@ -96,15 +96,6 @@ class Log:
         return self._news.pop(0) if self._news else None
 
 
-def test_what_the_kernel_logs_is_kept_with_the_cell_that_it_came_with():
-    plan, records = begun("device_to_device_memcpy_read_ce"), []
-    log = Log("one", None, "at the end")
-    run = execute(plan, worker_with(FakeBackend()), records.append, Silent(), log=log)
-    assert [type(record) for record in records] == [Logged, Measured, Measured, Logged, Closed]
-    assert [line.text for line in run.kernel_log.lines] == ["one", "at the end"]
-    assert assemble((*plan, *records)) == run
-
-
 def interrupted_once_it_has_measured(records):
     """A backend that Ctrl-C strikes as soon as there is one record."""
     backend = FakeBackend()

@@ -63,15 +63,6 @@ def test_a_holder_that_dies_in_any_way_leaves_it_free(key, holder, number):
         pass
 
 
-def test_where_one_is_held_none_is_kept(key, holder):
-    process = holder(key + "-b")
-    held(process)
-    with pytest.raises(DeviceBusy), hold({key + "-a": "cuda:0", key + "-b": "cuda:1"}):
-        pass
-    other = holder(key + "-a")
-    held(other)
-
-
 def test_many_that_wait_come_one_after_the_other_and_none_deadlocks(key, holder):
     keys = [f"{key}-{n}" for n in range(3)]
     processes = [holder(*(keys if n % 2 else reversed(keys))) for n in range(4)]

@@ -114,11 +114,6 @@ def test_a_transfer_that_moves_nothing_fails_although_the_warm_up_moved():
     assert measure("fake:0 -> fake:1 by ce", backend).status == "fail"
 
 
-def test_without_verification_nothing_is_claimed():
-    cell = measure("fake:0 -> fake:1 by ce", settings=Settings((1,), samples=1, verify=False))
-    assert (cell.status, cell.verified) == ("pass", None)
-
-
 PAIR = "fake:0 -> fake:1 by ce & fake:1 -> fake:0 by ce x2"
 BOTH = "fake:0 <-> fake:1 by sm"
 
@@ -272,29 +267,6 @@ def test_a_latency_is_seconds_a_step(operation, steps, seconds, verified):
     cell = measure(text, FakeBackend(), Report.LATENCY, operation=operation)
     assert (cell.status, cell.operation) == ("skip", operation)
     assert "does not " in cell.reason
-
-
-@pytest.mark.parametrize(
-    ("report", "laps"),
-    [
-        (Report.FIRST, [3, 3]), (Report.LATENCY, [3, 3]), (Report.RATE, [3, 3]),
-        (Report.SUM, [1] * 6),
-    ],
-)  # fmt: skip
-def test_only_a_cell_of_its_first_transfer_is_sampled_lap_by_lap(report, laps):
-    """Other copies may be a lap ahead of the first one."""
-    backend = FakeBackend()
-    gates = []
-
-    def prepare(copies, operation="copy"):
-        group = FakeBackend.prepare(backend, copies)
-        group.pace = Pace(4096e-9, 1, 3)
-        return group
-
-    backend.prepare = prepare
-    backend.on_sample = lambda group: gates.append(group.laps)
-    measure("fake:0 -> fake:1 by ce", backend, report, operation="chase")
-    assert gates[-len(laps) :] == laps
 
 
 @pytest.mark.parametrize(

@@ -70,19 +70,6 @@ def test_too_few_bytes_to_go_both_ways_are_skipped():
         plan_for(["host_to_device_bidirectional_memcpy_sm"], here, [512])
 
 
-def test_the_cpu_that_torch_brings_along_is_measured_if_named_or_alone():
-    cpu = device(0, "torch:cpu", is_cpu=True)
-    beside = machine([device(0, "torch:xpu"), cpu])
-
-    def chosen(here, *names):
-        return [d.memory for fabric in fabrics(here, names) for d in fabric.devices]
-
-    assert chosen(beside) == ["torch:xpu:0"]
-    assert chosen(beside, "torch:cpu:0") == chosen(machine([cpu])) == ["torch:cpu:0"]
-    pocl = [device(0, "opencl"), device(1, "opencl", is_cpu=True)]
-    assert chosen(machine(pocl)) == ["opencl:0", "opencl:1"]
-
-
 def test_a_device_is_named_by_uuid_or_address_too():
     one = device(0, "x", pci="0000:1b:00.0", uuid="GPU-1234abcd-0000")
     here = machine([one, device(1, "x", pci="0000:3c:00.0", uuid="GPU-9999abcd-0000")])
@@ -92,11 +79,6 @@ def test_a_device_is_named_by_uuid_or_address_too():
     for name in ("GPU", "0000", "GPU-5", ""):
         with pytest.raises(InputError):
             fabrics(here, [name])
-
-
-def test_a_device_near_a_node_without_memory_uses_another():
-    here = machine([device(0, "x", near=5)], nodes=2)
-    assert fabrics(here, ())[0].devices[0].near == 0
 
 
 def test_host_memory_may_be_put_on_another_node():
@@ -112,15 +94,3 @@ def test_a_dry_run_knows_memory_and_time():
     assert peak_memory(plan) == {"host:0": 3 * GI, "x:0": 3 * GI}
     assert 5 < most_seconds(plan, Settings((GI,), max_time=5.0)) < 10
     assert most_seconds(plan, Settings((GI,), samples=3)) is None
-
-
-def test_cache_lines_need_no_memory_and_few_cpus_only_in_quick():
-    here = machine(nodes=6)
-    rows = select(["core_to_core_latency"], ())
-    (some,), (all_of_them,) = (
-        make_plan(lay_out(rows, (), here.host.nodes, profile), here, (1 << 50, GI))
-        for profile in ("quick", "standard")
-    )
-    assert (len(some.cells), len(all_of_them.cells)) == (8 * 7, 12 * 11)
-    assert {(cell.reason, cell.operation) for cell in some.cells} == {(None, "ping-pong")}
-    assert (some.size, peak_memory([some])) == (64, {})

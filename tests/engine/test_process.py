@@ -11,9 +11,8 @@ import pytest
 
 from linkgauge.engine import process
 from linkgauge.engine.messages import Survey
-from linkgauge.engine.process import WorkerLost, WorkerProcess, waits_for_cpu
+from linkgauge.engine.process import WorkerLost, WorkerProcess
 from linkgauge.engine.supervisor import Supervisor
-from linkgauge.machine.tree import Captured
 from linkgauge.model.machine import Machine
 from linkgauge.model.settings import Settings, Surroundings
 
@@ -55,16 +54,6 @@ class TestADeadlineThatHasPassed:
         waits = itertools.count()
         monkeypatch.setattr(process, "waits_for_cpu", lambda _: {"1": 5.0, "2": float(next(waits))})
         assert self.answer().host.cpus > 0
-
-
-def test_the_kernel_accounts_for_what_waits_for_a_cpu():
-    files = {
-        "proc/7/task/7/schedstat": b"52000 1500000000 12\n",
-        "proc/7/task/8/schedstat": b"0 0 0\n",
-        "proc/7/task/9/schedstat": b"",
-    }
-    assert waits_for_cpu(7, Captured(files)) == {"7": 1.5, "8": 0.0}
-    assert waits_for_cpu(8, Captured(files)) == {}
 
 
 class TestSurroundings:

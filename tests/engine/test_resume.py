@@ -7,9 +7,7 @@ from fakes import device, machine
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.journal import JOURNAL_FILE, Journal, Opened
 from linkgauge.engine.resume import (
-    _seconds,
     check_same_machine,
-    check_same_options,
     go_on,
 )
 from linkgauge.model.errors import InputError
@@ -126,30 +124,3 @@ def test_as_many_processes_take_part_as_before(tmp_path, opened, size, says):
     ).close()  # fmt: skip
     with pytest.raises(InputError, match=says):
         go_on(tmp_path, {}, Observer(), size=size)
-
-
-@pytest.mark.parametrize(
-    ("given_now", "says"),
-    [
-        ({"--size": "1M"}, "--size 1M disagrees with the run's own (--size 512M)"),
-        ({"--no-verify": ""}, "--no-verify disagrees with the run's own (no --no-verify)"),
-        ({"--label": "a", "--size": "2M"}, "--size 2M disagrees"),
-    ],
-)
-def test_an_option_that_is_not_the_runs_own_is_refused(given_now, says):
-    with pytest.raises(InputError) as refused:
-        check_same_options({"--size": "512M", "--label": "a"}, given_now)
-    assert says in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("now", "seconds"),
-    [
-        ("2026-11-21T20:16:01.500Z", 61.5),
-        ("2026-11-21T20:14:00.000Z", 0.0),
-        ("2026-11-21T20:16:01", 0.0),
-        ("noon", 0.0),
-    ],
-)
-def test_the_kernels_lines_of_a_later_part_count_from_the_runs_start(now, seconds):
-    assert _seconds("2026-11-21T20:15:00.000Z", now) == seconds

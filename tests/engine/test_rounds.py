@@ -60,15 +60,6 @@ def test_pairs_of_a_round_are_measured_at_once_and_say_so():
     assert (backend.groups, backend.open_groups) == (6, 0)
 
 
-def test_a_refused_pair_leaves_the_others_of_its_round():
-    run, _ = run_of_four("device_to_device_memcpy_write_ce", faulty="fake:2")
-    statuses = {(cell.row, cell.column): cell.status for cell in run.results[0].cells}
-    assert {place for place, status in statuses.items() if status == "skip"} == {
-        ("2", "0"), ("2", "1"), ("2", "3"),
-    }  # fmt: skip
-    assert sum(status == "pass" for status in statuses.values()) == 9
-
-
 def test_a_pair_that_fails_does_not_cost_the_others_of_its_round():
     run, _ = run_of_four("device_to_device_memcpy_write_ce", full="fake:3")
     for cell in run.results[0].cells:

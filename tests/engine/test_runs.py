@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.engine import runs
-from linkgauge.engine.runs import MOST_BYTES, read_run
+from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import InputError
 
 GOLDEN = Path(__file__).parents[1] / "report" / "golden" / "run.json"
@@ -123,10 +123,3 @@ resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + int(roo
 sys.argv = ["linkgauge", "show", path]
 main()
 """
-
-
-def test_the_largest_file_is_a_gibibyte_as_docs_say():
-    docs = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
-    assert (MOST_BYTES, runs.MOST_VALUES) == (1 << 30, 1 << 25)
-    assert "1 GiB" in docs
-    assert "33,554,432" in docs

@@ -104,26 +104,6 @@ def test_a_request_is_measured_as_asked_and_kept_where_asked(what, names, tmp_pa
     assert again.begun_on == []
 
 
-@pytest.mark.parametrize(
-    ("request_", "says"),
-    [
-        (RunRequest(what=Selection(("no_such",))), "unknown benchmark"),
-        (RunRequest(what=Written("host:0 -> ")), "expected a memory"),
-        (RunRequest(backends=("abacus",)), "unknown backend 'abacus'"),
-        (RunRequest(what=StagedTraffic(), backends=("abacus",)), "unknown backend 'abacus'"),
-    ],
-)
-def test_what_is_known_to_be_wrong_is_refused_before_a_worker_is_started(
-    request_, says, monkeypatch
-):
-    def no_process():
-        raise AssertionError("a worker was started")
-
-    monkeypatch.setattr("linkgauge.engine.supervisor.WorkerProcess", no_process)
-    with pytest.raises(InputError, match=says), opened(request_):
-        pass
-
-
 def test_what_has_nothing_to_search_is_not_tuned():
     request = RunRequest(what=Written(COPY), settings=SETTINGS, tune=True)
     with opened(request) as session:

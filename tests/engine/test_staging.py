@@ -36,16 +36,6 @@ def test_one_buffer_serves_all_and_every_byte_is_verified(both, text, size):
     assert len([one for one in buffers if one.memory.is_staging]) == 1
 
 
-@pytest.mark.parametrize("text", TOGETHER)
-def test_an_accelerator_allocates_what_host_threads_use_too(text):
-    for order in (text, " & ".join(reversed(text.split(" & ")))):
-        both = {"fake": FakeBackend("fake"), "host": FakeBackend("host")}
-        measure(order, **both)
-        assert both["host"].buffers == []
-        memories = sorted(str(one.memory) for one in both["fake"].buffers)
-        assert memories == ["fake:0", "host:0/staging"]
-
-
 @pytest.mark.parametrize(
     ("text", "written"),
     [

@@ -104,17 +104,6 @@ class TestSurvey:
 
 
 class TestNobodyIsLeftBehind:
-    def test_closing_ends_idle_workers_and_kills_busy_ones(self):
-        worker = Supervisor(settings("hang sim:1"))
-        worker.survey(["sim"])
-        busy = worker._workers["sim"]
-        busy.ask(supervisor.Measure((write(0, 1),), SIZE))
-        worker._worker(None)
-        pids = [one.process.pid for one in worker._workers.values()]
-        worker.close()
-        assert all(map(gone, pids))
-        worker.close()
-
     def test_ctrl_c_while_one_is_set_to_work_leaves_it_to_be_closed(self, monkeypatch):
         begun = []
 

@@ -67,16 +67,6 @@ def test_of_many_alike_cells_some_tell_how_all_of_them_vary():
     assert all(cell.stopped == "precision" and cell.interval.degrees == 25 for cell in whole)
 
 
-def test_one_that_scatters_is_visited_until_its_interval_is_narrow():
-    cells = [planned(str(n)) for n in range(4)]
-    scatter = [1.0, 1.009, 0.991, 1.0]
-    visits = Visits((sheet(*cells),), SETTINGS)
-    order = go(visits, None, lambda column, visit: (scatter[visit % 4],) * 2)
-    assert len(order) > 4 * least_visits(4)
-    assert {cell.stopped for cell in visits.cells(0)} == {"precision"}
-    assert all(cell.interval.basis == "visits" for cell in visits.cells(0))
-
-
 def test_one_that_scatters_too_much_is_given_up_and_says_so():
     cells = [planned(str(n)) for n in range(4)]
     visits = Visits((sheet(*cells),), SETTINGS)
