@@ -18,6 +18,7 @@ NAMES = list(COLLECTIVE_NAMES)
 QUICK = ("--backend", "mpi", "--samples", "1", "--loops", "2", "--size")
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
+campaign = pytest.mark.skipif(not FULL, reason="takes long: LINKGAUGE_CAMPAIGN=full")
 ALTERING = """
 import ctypes, os, sys
 from linkgauge.__main__ import main
@@ -74,7 +75,7 @@ def test_four_ranks_carry_out_every_collective_and_check_every_element(tmp_path,
         assert min(min(one.seconds) for one in cell.iterations) > 0
 
 
-@pytest.mark.skipif(not FULL, reason="some seconds: LINKGAUGE_CAMPAIGN=full")
+@campaign
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_three_ranks_do_all_but_what_takes_a_power_of_two(tmp_path, launcher):
     ended = carried_out(tmp_path, 3, *NAMES, launcher=launcher())
@@ -85,6 +86,7 @@ def test_three_ranks_do_all_but_what_takes_a_power_of_two(tmp_path, launcher):
     assert {(cell.status, cell.wrong) for cell in cells_of(ended)} == {("pass", 0)}
 
 
+@campaign
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_every_type_and_reduction_is_carried_out_or_skipped_with_the_reason(tmp_path, launcher):
     how = "--types", "all", "--reductions", "all"
@@ -99,6 +101,7 @@ def test_every_type_and_reduction_is_carried_out_or_skipped_with_the_reason(tmp_
             assert cell.reason.startswith("MPI has no ")
 
 
+@campaign
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_groups_work_at_the_same_time_each_by_itself(tmp_path, launcher):
     """Ranks 0 and 2, and 1 and 3; each of a group is the root once."""

@@ -83,6 +83,7 @@ main()
     assert (inner / "exit-1").exists()
 
 
+@pytest.mark.skipif(not FULL, reason="takes long: LINKGAUGE_CAMPAIGN=full")
 def test_interfaces_carry_bytes_between_the_ranks_of_an_mpi_launch(tmp_path):
     names = [name for name in CATALOG if name.startswith("nic_tcp") and "iperf3" not in name]
     ended = launch(tmp_path, 2, "run", *names, "--size", "64K", "--samples", "1",
