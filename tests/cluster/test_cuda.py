@@ -6,7 +6,6 @@ import pytest
 
 from cuda_emulator import emulated
 from linkgauge.backends.cuda import flags
-from linkgauge.backends.protocol import Pattern
 from linkgauge.cluster.cuda import open_cuda
 from linkgauge.cluster.messages import Allocate, Begin, Lent, Prepared, SharedCopy
 from linkgauge.model.errors import Unsupported
@@ -14,9 +13,6 @@ from linkgauge.model.notation import parse_transfer
 from ranks_kit import launch
 
 SIZE = 1 << 16
-WRITE = parse_transfer("cuda:0@0 -> cuda:1@1 by ce")
-READ = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:1@1.ce")
-KERNEL = parse_transfer("cuda:0@0 -> cuda:1@1 by sm")
 
 
 class Ranks:
@@ -46,30 +42,6 @@ def ranks():
     made = Ranks()
     yield made
     made.close()
-
-
-class TestCopies:
-    @pytest.mark.parametrize("transfer", [WRITE, READ, KERNEL], ids=str)
-    def test_arrive_in_the_other_process(self, ranks, transfer):
-        copy = ranks.allocated(transfer)
-        first, second = ranks.members
-        first.fill(0, SIZE, Pattern.WORDS, 7, inverted=False)
-        second.fill(1, SIZE, Pattern.WORDS, 7, inverted=True)
-        prepared = [member.prepare([copy], "copy") for member in ranks.members]
-        owner = transfer.engine.owner.rank
-        assert [one.pace is not None for one in prepared] == [owner == 0, owner == 1]
-        for member in ranks.members:
-            member.arm(2, 1)
-        ended = [member.begin(Begin()) for member in ranks.members]
-        assert [list(one.seconds) for one in ended] == [[0] if owner == n else [] for n in (0, 1)]
-        assert second.first_mismatch(1, SIZE, Pattern.WORDS, 7) is None
-        assert second.checksum(1, SIZE) == first.checksum(0, SIZE)
-
-    def test_to_all_others_at_once_take_other_memory(self, ranks):
-        copy = ranks.allocated(KERNEL)
-        for member in ranks.members:
-            with pytest.raises(Unsupported, match="multicast memory"):
-                member.prepare([copy], "broadcast")
 
 
 class TestFlags:

@@ -13,9 +13,6 @@ from linkgauge.cluster.gathering import (
     join_seconds,
 )
 from linkgauge.cluster.launch import Launch, crowd_of
-from linkgauge.cluster.messages import (
-    Clock,
-)
 from linkgauge.model.errors import InputError
 from ranks_kit import LONG, launch
 
@@ -39,14 +36,6 @@ class TestSeveralMachines:
 
         monkeypatch.setattr(module, "_exchanged", exchanged)
         return exchanged
-
-    def test_appear_with_the_token(self, mpi):
-        away = [launch(n, 3, on_one_machine=False) for n in range(3)]
-        with served(*away[1:]) as (_, lefts):
-            gathered = Gathering(away[0], LONG)
-            assert list(gathered.links.ask((0, 1, 2), Clock(), float)) == [0, 1, 2]
-            close(gathered, LONG)
-        assert lefts == {}
 
     @pytest.mark.parametrize("token", [b"", b"guessed-by-one-else"])
     def test_a_wrong_token_is_not_admitted(self, mpi, token):

@@ -8,9 +8,8 @@ from linkgauge.cluster import messages
 from linkgauge.cluster.messages import Ended
 from linkgauge.cluster.remote import RankBackend
 from linkgauge.model.collective import Collective
-from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfer
-from ranks_kit import Ranks, copies, done, linked, measured, refused
+from ranks_kit import Ranks, copies, done, linked, measured
 
 REDUCE = Collective("all_reduce", reduction="sum")
 PARTS = [parse_transfer(f"host:0@{n} -> host:0@{n} by ccl") for n in range(4)]
@@ -59,22 +58,6 @@ class TestCollectives:
             tokens = [one.tokens for one in prepare]
             expected = [(b"token 0", b"token 1")] * 2 + [(b"token 0",)]
             assert tokens == (expected if needed else [()] * 3)
-
-    @pytest.mark.parametrize(("kind", "asked"), [("unsupported", 1), ("call", 2)])
-    def test_that_break_are_founded_anew(self, links, ranks, kind, asked):
-        backend = RankBackend("cuda", links, ())
-        ranks.special[1, messages.Prepare] = refused(kind)
-        for _ in range(2):
-            with pytest.raises(LinkgaugeError):
-                self.prepared(backend, ranks)
-        assert len(ranks.of(messages.Token)[0]) == asked
-
-    def test_have_times_of_each_rank(self, backend, ranks):
-        group = self.prepared(backend, ranks)
-        for number in range(4):
-            ranks.special[number, messages.Iterate] = done((float(number), 0.5))
-        assert group.iterations(2) == ((0.0, 0.5), (1.0, 0.5), (2.0, 0.5), (3.0, 0.5))
-        assert ranks.of(messages.Iterate)[3] == [messages.Iterate(2)]
 
     @pytest.mark.parametrize(
         ("found", "wrong"),
