@@ -16,14 +16,18 @@ RUN = ("run", "multinode_device_to_device_memcpy_write_ce", "--size", "64K", "--
 LIMIT = ("--timeout", "5")
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 campaign = pytest.mark.skipif(not FULL, reason="takes long: LINKGAUGE_CAMPAIGN=full")
-HANGS = 240
+HANGS = 120
 """Seconds that nobody may wait."""
 DIES_EARLY = """
 import os, signal, sys, time
 names = "LINKGAUGE_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"
-if {rank} == next((int(os.environ[name]) for name in names if name in os.environ), -1):
-    time.sleep(2.0)
+number = next((int(os.environ[name]) for name in names if name in os.environ), -1)
+if {rank} == number:  # once the others have begun, and have had the time to see it
+    while len([name for name in os.listdir() if name.startswith("begun-")]) < 2:
+        time.sleep(0.1)
+    time.sleep(6.0)
     os.kill(os.getpid(), signal.SIGKILL)
+open(f"begun-{{number}}", "w").close()
 from linkgauge.__main__ import main
 sys.argv[0] = "linkgauge"
 main()
