@@ -28,14 +28,12 @@ from linkgauge.model.errors import (
     Unsupported,
 )
 from linkgauge.model.inventory import Inventory
-from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import Placement
 from linkgauge.model.settings import Settings
-from ranks_kit import LONG, SOON, launch, rank
+from ranks_kit import LONG, SOON, launch
 
 WRITE = parse_transfer("fake:0@0 -> fake:0@1 by ce")
-MEMORY = Memory("fake", 0, rank=1)
 REDUCE = Collective("reduce", reduction="sum", root=0)
 OPEN = messages.Open("fake", Settings((1,)))
 
@@ -152,12 +150,6 @@ def first(member):
 
 
 class TestCommands:
-    def test_open_says_which_device_it_has(self, member):
-        with serving() as first:
-            present = first.result(OPEN, messages.Present)
-        assert present == messages.Present(member.device())
-        assert member.closed == 1
-
     @pytest.mark.parametrize("problem", [Unsupported("no GPU"), InputError("no MPI")])
     def test_open_says_why_it_has_none(self, monkeypatch, problem):
         def fails(*_, **__):
@@ -168,10 +160,6 @@ class TestCommands:
             assert first.result(OPEN, messages.Present) == messages.Present(None, str(problem))
             refused = first.ask(messages.Remarks(WRITE))
         assert refused == Refused(Reason("call", "member: nothing is open"))
-
-    def test_clock_is_its_own(self, first):
-        before = time.monotonic()
-        assert before <= first.result(messages.Clock(), float) <= time.monotonic()
 
     @pytest.mark.parametrize(
         ("command", "kind", "answer", "call"),
@@ -200,23 +188,6 @@ class TestCommands:
         assert first.result(command, kind) == answer
         assert member.asked == [call]
 
-    def test_allocate_is_the_members(self, first, member):
-        command = messages.Allocate(4, MEMORY, 8, WRITE.engine)
-        assert first.result(command, messages.Allocated).handle == b"h"
-        assert member.asked == [("allocate", command)]
-
-    @pytest.mark.parametrize(
-        ("refusal", "reason"),
-        [
-            (None, None),
-            ("cannot", Reason("unsupported", "cannot")),
-            (NoPeerAccess("does not reach"), Reason("peer", "does not reach")),
-        ],
-    )
-    def test_refusals_say_of_which_kind_they_are(self, first, member, refusal, reason):
-        member.refusal = lambda transfer: refusal
-        assert first.result(messages.Refuses(WRITE), Reason | None) == reason
-
     def test_the_clock_of_a_simulated_machine_is_no_other_members(self, first):
         for command in (messages.Virtual(), messages.Enter({}, "measure", 0, 0)):
             refused = first.ask(command)
@@ -232,18 +203,6 @@ class TestCommands:
             first.channel.send(encode(messages.End()))
             first.thread.join()
             assert another.result(messages.Hold(), type(None)) is None
-
-    def test_what_rank_0_says_of_itself_is_known(self, first):
-        told = messages.Told(rank(0), "/runs/journal.jsonl")
-        first.channel.send(encode(told))
-        first.result(messages.Clock(), float)
-        assert first.agent.introduction == told
-
-    def test_what_the_run_is_at_is_known(self, first):
-        assert first.agent.doing == "joining"
-        first.channel.send(encode(messages.Doing("measuring")))
-        first.ask(messages.Clock())
-        assert first.agent.doing == "measuring"
 
 
 class TestErrors:
@@ -276,14 +235,6 @@ class TestErrors:
 
 
 class TestSigns:
-    def test_are_given_while_it_is_at_work(self, first, member):
-        member.stuck.clear()
-        first.channel.send(encode(messages.Checksum(4, 8)))
-        assert first.ask(messages.Ping()) == Pong()
-        assert first.ask(messages.Ping()) == Pong()
-        member.stuck.set()
-        assert _decoded(first.hear(), int) == 99
-
     def test_an_idle_member_makes_progress_if_others_depend_on_it(self, monkeypatch, member):
         member.others_wait = True
         enough = threading.Event()
@@ -300,20 +251,6 @@ class TestSigns:
 
 
 class TestEnd:
-    def test_in_peace_closes_the_member_and_calls_nobody(self, first, member):
-        first.channel.send(encode(messages.End()))
-        first.thread.join()
-        assert (member.closed, first.left) == (1, [])
-
-    def test_after_another_rank_is_lost_is_at_once(self, first, member):
-        """Whatever the member is at: it may wait for the one that is gone."""
-        member.stuck.clear()
-        first.channel.send(encode(messages.Checksum(4, 8)))
-        first.channel.send(encode(messages.End(lost=True)))
-        assert first.gone.wait(LONG)
-        assert first.left == [None]
-        member.stuck.set()
-
     @pytest.mark.parametrize("last_words", [b"", b"\x04\x00", b"\x01\x00\x00\x00\xc1"])
     def test_of_rank_0_without_a_word_is_at_once(self, first, member, last_words):
         member.stuck.clear()
@@ -345,11 +282,6 @@ class TestSilenceOfRank0:
             assert first.left == ["gives no sign of life after 0.05 s"]
             member.stuck.set()
 
-    def test_before_the_run_s_settings_are_known_is_as_long_as_ranks_may_take_to_appear(self):
-        with serving(Patience(limit=SOON)) as first:
-            assert first.hear() == messages.Ping()
-            assert first.gone.wait(LONG)
-
     def test_that_a_sign_ends_does_not(self, monkeypatch):
         monkeypatch.setattr(patience_module, "SIGN_SECONDS", LONG)
         with serving(Patience(limit=SOON)) as first:
@@ -357,27 +289,3 @@ class TestSilenceOfRank0:
                 assert first.hear() == messages.Ping()
                 first.channel.send(encode(Pong()))
             assert first.left == []
-
-    def test_is_asked_about_once(self, monkeypatch):
-        with serving(Patience(limit=SOON)) as first:
-            assert first.gone.wait(LONG)
-            assert first.hear() == messages.Ping()
-            with pytest.raises(TimeoutError):
-                first.channel.receive(time.monotonic() + SOON)
-
-    def test_in_the_middle_of_a_command_is_noticed(self):
-        with serving(Patience(limit=SOON)) as first:
-            first.channel.socket.sendall(b"\x10\x00\x00\x00half")
-            assert first.gone.wait(LONG)
-            assert first.left == ["gives no sign of life after 0.05 s"]
-
-    def test_is_noticed_though_rank_0_reads_nothing(self, member):
-        """The member is stuck in a long answer that nobody takes."""
-        member.look = lambda: "x" * (1 << 22)
-        with serving(Patience(limit=LONG)) as first:
-            first.ask(messages.Open("fake", Settings((1,), timeout=SOON)))
-            first.channel.send(encode(messages.Look()))
-            assert first.gone.wait(LONG)
-
-    def test_is_never_that_of_its_own_process(self, first):
-        assert not first.gone.wait(SOON)

@@ -1,27 +1,18 @@
 """Ranks of one machine with a GPU each open each other's memory, and carry out their own part."""
 
-import socket
 import threading
 
 import pytest
-from msgspec import msgpack
 
 from cuda_emulator import emulated
-from cuda_kit import Status
-from fakes import FakeBackend
 from linkgauge.backends.cuda import flags
-from linkgauge.backends.cuda.ipc import Handle
-from linkgauge.backends.protocol import Pattern
 from linkgauge.cluster.cuda import open_cuda
 from linkgauge.cluster.messages import Allocate, Begin, Lent, Prepared, SharedCopy
-from linkgauge.model.errors import NoPeerAccess, Unsupported
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
 from ranks_kit import launch
 
 SIZE = 1 << 16
-WRITE = parse_transfer("cuda:0@0 -> cuda:1@1 by ce")
-READ = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:1@1.ce")
-KERNEL = parse_transfer("cuda:0@0 -> cuda:1@1 by sm")
 
 
 class Ranks:
@@ -51,78 +42,6 @@ def ranks():
     made = Ranks()
     yield made
     made.close()
-
-
-class TestDevice:
-    def test_is_the_one_of_the_ranks_number_on_its_machine(self, ranks):
-        assert [one.device().memory for one in ranks.members] == ["cuda:0@0", "cuda:1@1"]
-
-    def test_is_shared_where_gpus_are_fewer(self):
-        shared = Ranks(gpus=1)
-        assert [one.device().memory for one in shared.members] == ["cuda:0@0", "cuda:0@1"]
-        shared.close()
-
-    def test_how_it_reaches_others_is_said(self, ranks):
-        assert ranks.members[0].remarks(WRITE)[-1] == "memory of another process, by CUDA IPC"
-
-    def test_of_another_backend_is_a_mistake(self):
-        with pytest.raises(TypeError, match="not the cuda backend"):
-            open_cuda(launch(), FakeBackend())
-
-
-class TestCopies:
-    @pytest.mark.parametrize("transfer", [WRITE, READ, KERNEL], ids=str)
-    def test_arrive_in_the_other_process(self, ranks, transfer):
-        copy = ranks.allocated(transfer)
-        first, second = ranks.members
-        first.fill(0, SIZE, Pattern.WORDS, 7, inverted=False)
-        second.fill(1, SIZE, Pattern.WORDS, 7, inverted=True)
-        prepared = [member.prepare([copy], "copy") for member in ranks.members]
-        owner = transfer.engine.owner.rank
-        assert [one.pace is not None for one in prepared] == [owner == 0, owner == 1]
-        for member in ranks.members:
-            member.arm(2, 1)
-        ended = [member.begin(Begin()) for member in ranks.members]
-        assert [list(one.seconds) for one in ended] == [[0] if owner == n else [] for n in (0, 1)]
-        assert second.first_mismatch(1, SIZE, Pattern.WORDS, 7) is None
-        assert second.checksum(1, SIZE) == first.checksum(0, SIZE)
-
-    def test_open_a_buffer_once(self, ranks):
-        copy = ranks.allocated(WRITE)
-        for _ in range(3):
-            ranks.members[0].prepare([copy, copy], "copy")
-        opened = [len(one.of("cuIpcOpenMemHandle")) for one in ranks.bindings]
-        assert opened == [1, 0], "by whoever carries the copy out"
-
-    def test_are_let_go_of_by_who_opened_them_and_freed_by_who_has_them(self, ranks):
-        copy = ranks.allocated(WRITE)
-        ranks.members[0].prepare([copy], "copy")
-        ranks.members[0].close_group()
-        for member in ranks.members:
-            member.free(1)
-        assert [len(one.of("cuIpcCloseMemHandle")) for one in ranks.bindings] == [1, 0]
-        assert [len(one.of("cuMemFree")) for one in ranks.bindings] == [0, 1]
-
-    def test_to_another_machine_are_not_possible(self, ranks, monkeypatch):
-        copy = ranks.allocated(WRITE)
-        monkeypatch.setattr(ranks.members[0], "_machine", "node8")
-        with pytest.raises(Unsupported, match=r"on node8: CUDA IPC does not leave a machine"):
-            ranks.members[0].prepare([copy], "copy")
-
-    def test_know_their_machine_by_its_name(self, ranks):
-        handle = msgpack.decode(ranks.allocated(WRITE).source.handle, type=Handle)
-        assert handle.machine == socket.gethostname()
-
-    def test_to_a_device_that_is_not_reached_are_not_possible(self, ranks):
-        ranks.bindings[0].failing["cuIpcOpenMemHandle"] = Status.CUDA_ERROR_MAP_FAILED
-        with pytest.raises(NoPeerAccess, match="cuda:0 does not open cuda:1@1"):
-            ranks.members[0].prepare([ranks.allocated(WRITE)], "copy")
-
-    def test_to_all_others_at_once_take_other_memory(self, ranks):
-        copy = ranks.allocated(KERNEL)
-        for member in ranks.members:
-            with pytest.raises(Unsupported, match="multicast memory"):
-                member.prepare([copy], "broadcast")
 
 
 class TestFlags:
@@ -161,25 +80,7 @@ class TestFlags:
             thread.join()
         return ended
 
-    def test_begin_at_nothing_each_time(self, ranks):
-        """Whatever an earlier sample, or a cell that had the memory before, has left there."""
-        copy = ranks.allocated(KERNEL, flags.BYTES)
-        for number, member in enumerate(ranks.members):
-            member.fill(number, flags.BYTES, Pattern.WORDS, 3, inverted=True)
-            member.prepare([copy], "flag-ping-pong")
-        for number, member in enumerate(ranks.members):
-            member.arm(1, 1)
-            assert member.checksum(number, 8) == 0
-
     def test_between_no_two_memories_are_refused(self, ranks):
         copy = SharedCopy(parse_transfer("cuda:0@0 -> null by sm"), None, None, flags.BYTES, 7)
         with pytest.raises(Unsupported, match="flags bounce by a kernel"):
             ranks.members[0].prepare([copy], "flag-ping-pong")
-
-    def test_closed_they_are_forgotten(self, ranks):
-        copy = ranks.allocated(KERNEL, flags.BYTES)
-        for member in ranks.members:
-            member.prepare([copy], "flag-ping-pong")
-            member.close_group()
-            member.arm(1, 1)
-            assert member.begin(Begin()).seconds == {}

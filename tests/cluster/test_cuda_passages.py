@@ -15,11 +15,11 @@ from linkgauge.backends.protocol import Pattern
 from linkgauge.cluster.agent import Agent
 from linkgauge.cluster.cuda import BY_FABRIC, BY_IPC, BY_NCCL, open_cuda
 from linkgauge.cluster.links import Links
-from linkgauge.cluster.messages import Prepare, Prepared, Reach, Token
+from linkgauge.cluster.messages import Prepare, Reach, Token
 from linkgauge.cluster.patience import Patience
 from linkgauge.cluster.remote import RankBackend
 from linkgauge.engine.channel import Channel
-from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from nccl_kit import library_in, nccl_of
 from ranks_kit import LONG, SIZE, copies, launch, measured, rank
@@ -29,8 +29,6 @@ READ = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:1@1.ce")
 KERNEL = parse_transfer("cuda:0@0 -> cuda:1@1 by sm")
 BACK = parse_transfer("cuda:1@1 -> cuda:0@0 by ce")
 TO_THIRD = parse_transfer("cuda:0@0 -> cuda:2@2 by ce")
-BY_THIRD = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:2@2.ce")
-BOTH_WAYS = parse_transfer("cuda:0@0 <-> cuda:1@1 by sm")
 
 
 @pytest.fixture(scope="session")
@@ -142,25 +140,6 @@ class TestWay:
         assert first == BY_NCCL
         assert library.startswith("NCCL 2.28.9 (")
 
-    def test_where_the_handle_is_not_opened_is_nccl(self, launched):
-        machines = launched("node7", "node8")
-        machines.fail("cuMemImportFromShareableHandle")
-        assert self.way(machines)[0] == BY_NCCL
-
-    def test_in_another_domain_is_nccl(self, launched, monkeypatch):
-        machines = launched("node7", "node8")
-        for number, member in enumerate(machines.members):
-            domain = f"clique {number}"
-            monkeypatch.setattr(member.backend.sensors, "domain", lambda index, own=domain: own)
-        assert self.way(machines)[0] == BY_NCCL
-        assert machines.bindings[0].of("cuMemImportFromShareableHandle") == []
-
-    def test_within_a_machine_is_never_nccl(self, launched):
-        machines = launched("node7", "node7")
-        machines.fail("cuIpcOpenMemHandle", Status.CUDA_ERROR_MAP_FAILED)
-        with pytest.raises(NoPeerAccess):
-            self.way(machines)
-
     def test_without_nccl_is_none_and_the_remedy_is_said(self, apart, monkeypatch):
         def absent():
             raise Unsupported("no NCCL for Python: pip install '.[nccl13]'")
@@ -179,25 +158,6 @@ class TestWay:
         with pytest.raises(Unsupported, match="ranks share a GPU: NCCL needs one for each"):
             self.way(apart)
 
-    @pytest.mark.parametrize("transfer", [BY_THIRD, BOTH_WAYS], ids=str)
-    def test_of_what_nccl_does_not_do_is_none(self, launched, transfer):
-        machines = launched("node7", "node8", "node9")
-        machines.fail("cuMemCreate")
-        with pytest.raises(Unsupported, match="CUDA IPC does not leave a machine"):
-            self.way(machines, transfer)
-
-    def test_of_flags_is_none_as_they_take_loads_and_stores(self, apart):
-        with pytest.raises(Unsupported, match="CUDA IPC does not leave a machine"):
-            apart.backend.prepare(apart.filled(KERNEL), "flag-ping-pong")
-
-    def test_is_found_once_for_all_copies_between_two_ranks(self, apart):
-        for _ in range(3):
-            self.way(apart)
-        assert apart.of(Reach) == [1, 0]
-        assert apart.of(Token) == [1, 0]
-        joined = [len(one.backend.collectives._joined) for one in apart.members]
-        assert joined == [1, 1]
-
 
 class TestPassed:
     """What NCCL sends and receives."""
@@ -210,36 +170,6 @@ class TestPassed:
         assert apart.wrong(copy) is None
         assert len(timing.seconds) == 1
         assert timing.seconds[0] > 0
-
-    def test_is_sent_as_often_as_received(self, apart, library):
-        group = apart.backend.prepare(apart.filled(WRITE))
-        before = len(library.lines())
-        group.arm(5, 4)
-        made = library.lines()[before:].decode().split()
-        assert sorted(made) == ["recv"] * 21 + ["send"] * 21, "a warm-up, and all loops of all laps"
-
-    def test_fits_behind_the_gates_of_both(self, apart):
-        group = apart.backend.prepare(apart.filled(WRITE))
-        assert group.most_loops < Prepared().most_loops
-        assert group.pace.seconds > 0
-
-    def test_starts_at_a_time_that_both_ranks_know(self, apart):
-        measured(apart.backend.prepare(apart.filled(WRITE)))
-        begun = [heard[-1].at for heard in apart.heard]
-        assert begun[0] == begun[1] is not None
-
-    def test_is_not_said_to_start_apart_because_the_sender_warms_up(self, apart):
-        group = apart.backend.prepare(apart.filled(WRITE))
-        measured(group)
-        assert group.remarks() == ()
-
-    def test_goes_both_ways_at_once(self, apart):
-        both = apart.filled(WRITE, BACK)
-        timing = measured(apart.backend.prepare(both), 2)
-        assert [apart.wrong(copy) for copy in both] == [None, None]
-        assert len(timing.seconds) == 2
-        tokens = apart.heard[0][-1], [one for one in apart.heard[0] if isinstance(one, Prepare)]
-        assert len(set(tokens[1][-1].tokens)) == 2, "so that neither waits for the other"
 
     def test_runs_beside_what_engines_reach(self, launched):
         machines = launched("node7", "node8", "node7")
@@ -259,15 +189,6 @@ class TestPassed:
         measured(group)
         assert apart.wrong(copy) == 5
 
-    def test_bytes_that_do_not_arrive_are_found(self, apart, library, monkeypatch):
-        (copy,) = apart.filled(WRITE, warm_ups=0)
-        group = apart.backend.prepare([copy])
-        apart.backend.fill(copy.destination, SIZE, Pattern.WORDS, 7, inverted=True)
-        for member in apart.members:
-            monkeypatch.setattr(member.backend.collectives.nccl, "call", lambda *words: None)
-        measured(group)
-        assert apart.wrong(copy) == 0
-
     def test_what_breaks_is_founded_anew(self, apart, monkeypatch):
         copy = apart.filled(WRITE)
 
@@ -286,8 +207,3 @@ class TestPassed:
 
     def library_of(self, member):
         return member.backend.collectives.nccl._core.library
-
-    def test_shares_no_communicator_with_the_other_direction(self, apart):
-        apart.backend.prepare(apart.filled(WRITE))
-        apart.backend.prepare(apart.filled(BACK))
-        assert apart.of(Token) == [1, 1]

@@ -10,16 +10,11 @@ from cluster.test_gathering import Visitor, _ends, card, close, served
 from linkgauge.cluster import gathering as module
 from linkgauge.cluster.gathering import (
     Gathering,
-    card_of,
     join_seconds,
 )
 from linkgauge.cluster.launch import Launch, crowd_of
-from linkgauge.cluster.messages import (
-    Clock,
-)
 from linkgauge.model.errors import InputError
-from linkgauge.model.ranks import RankLost
-from ranks_kit import LONG, SOON, launch
+from ranks_kit import LONG, launch
 
 __all__ = ["_ends"]
 
@@ -42,14 +37,6 @@ class TestSeveralMachines:
         monkeypatch.setattr(module, "_exchanged", exchanged)
         return exchanged
 
-    def test_appear_with_the_token(self, mpi):
-        away = [launch(n, 3, on_one_machine=False) for n in range(3)]
-        with served(*away[1:]) as (_, lefts):
-            gathered = Gathering(away[0], LONG)
-            assert list(gathered.links.ask((0, 1, 2), Clock(), float)) == [0, 1, 2]
-            close(gathered, LONG)
-        assert lefts == {}
-
     @pytest.mark.parametrize("token", [b"", b"guessed-by-one-else"])
     def test_a_wrong_token_is_not_admitted(self, mpi, token):
         away = [launch(n, 2, on_one_machine=False) for n in range(2)]
@@ -70,10 +57,6 @@ class TestSeveralMachines:
         close(gathered)
         visiting.join()
 
-    def test_a_rank_that_never_appears_is_on_an_unknown_host(self, mpi):
-        with pytest.raises(RankLost, match=r"^rank 1 did not appear within 0\.05 s"):
-            Gathering(launch(0, 2, on_one_machine=False), SOON)
-
     def test_without_mpi_it_is_said_at_once(self, monkeypatch):
         def exchanged(own, told):
             raise InputError("no MPI for Python")
@@ -81,10 +64,6 @@ class TestSeveralMachines:
         monkeypatch.setattr(module, "_exchanged", exchanged)
         with pytest.raises(InputError, match=r"^no MPI for Python$"):
             Gathering(launch(0, 2, on_one_machine=False), LONG)
-
-    def test_a_token_is_shown_there_alone(self):
-        assert card_of(launch(1, 2)).token == b""
-        assert card_of(launch(1, 2), b"t").token == b"t"
 
 
 class TestCrowd:
@@ -100,7 +79,3 @@ class TestCrowd:
         assert crowd_of(crowded) == ranks / cpus
         assert join_seconds(crowded, None) == seconds
         assert join_seconds(crowded, 3.5) == seconds, "that limits answers"
-
-    def test_an_unknown_number_of_neighbours_is_one(self, monkeypatch):
-        monkeypatch.setattr(os, "cpu_count", lambda: 2)
-        assert crowd_of(Launch(0, 64, 0, None)) == 0.5

@@ -1,13 +1,12 @@
 """Each launcher says in its own variables which process this is, of how many."""
 
 import os
-import socket
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.cluster.launch import Launch, host_name, is_heard, launched
+from linkgauge.cluster.launch import is_heard, launched
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
 
@@ -27,8 +26,6 @@ SLURM = {
     "SLURM_JOB_ID": "77",
     "SLURM_STEP_ID": "1",
 }
-BATCH = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "6", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
-"""What a batch script finds, of which there is one process."""
 
 
 def tree(*ancestors):
@@ -45,15 +42,6 @@ def tree(*ancestors):
 def job_below(*ancestors):
     root, numbers = tree(*ancestors)
     return launched(HYDRA, root).job, [f"p{number}" for number in numbers]
-
-
-def test_without_a_launcher_it_is_one_process():
-    assert launched({}) == Launch(0, 1, 0, 1, "")
-    assert Launch().on_one_machine
-
-
-def test_open_mpi():
-    assert launched(OPEN_MPI) == Launch(5, 8, 1, 4, "prterun-node7-1234@1", "openmpi")
 
 
 OWN = {"LINKGAUGE_RANK": "1", "LINKGAUGE_RANKS": "4", "LINKGAUGE_FIRST": "node0:7711",
@@ -83,20 +71,6 @@ class TestWithoutMpi:
         with pytest.raises(InputError, match=words):
             launched({**OWN, **changed})
 
-    def test_a_single_rank_needs_neither(self):
-        assert launched({"LINKGAUGE_RANK": "0", "LINKGAUGE_RANKS": "1"}).size == 1
-
-
-def test_mpich_and_its_relatives():
-    found = launched(HYDRA, tree("hydra_pmi_proxy")[0])
-    assert (found.rank, found.size, found.local_rank, found.local_size) == (3, 4, 3, 4)
-    assert found.on_one_machine
-
-
-def test_slurm():
-    assert launched(SLURM) == Launch(2, 6, 0, None, "77.1")
-    assert not launched(SLURM).on_one_machine, "three nodes"
-
 
 def test_a_step_on_one_node_is_on_one_machine():
     found = launched({**SLURM, "SLURM_STEP_NUM_NODES": "1"})
@@ -104,31 +78,11 @@ def test_a_step_on_one_node_is_on_one_machine():
     assert found.on_one_machine
 
 
-def test_several_machines():
-    assert not launched(OPEN_MPI).on_one_machine
-    assert launched({**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "8"}).on_one_machine
-
-
-def test_a_batch_script_is_one_process_whatever_its_steps_will_have():
-    assert launched(BATCH) == Launch()
-
-
 class TestNesting:
     def test_mpiexec_inside_a_step_is_the_launcher(self):
         found = launched({**SLURM, **HYDRA}, tree("hydra_pmi_proxy")[0])
         assert (found.rank, found.size, found.local_rank) == (3, 4, 3)
         assert launched({**SLURM, **OPEN_MPI}).rank == 5
-
-    def test_slurm_that_speaks_pmi_is_the_launcher(self):
-        """srun --mpi=pmi2 says in PMI_RANK what it says in its own variables, but not where on its
-        machine the process is."""
-        step = {**SLURM, "SLURM_LOCALID": "1", "PMI_RANK": "2", "PMI_SIZE": "6", "PMI_JOBID": "77"}
-        assert launched(step) == Launch(2, 6, 1, None, "77.1")
-
-    def test_a_pmi_that_says_nothing_of_machines_is_one_on_several(self):
-        found = launched({"PMI_RANK": "1", "PMI_SIZE": "2"})
-        assert (found.rank, found.size, found.local_rank, found.local_size) == (1, 2, 0, None)
-        assert not found.on_one_machine
 
 
 class TestBadValues:
@@ -144,37 +98,12 @@ class TestBadValues:
         with pytest.raises(InputError, match="PMI_RANK"):
             launched({**HYDRA, "PMI_RANK": written})
 
-    def test_a_rank_beyond_the_last_is_one(self):
-        with pytest.raises(InputError, match="PMI_RANK is 4 of 4"):
-            launched({**HYDRA, "PMI_RANK": "4"})
-
 
 class TestJob:
-    def test_is_of_the_step(self):
-        assert launched({**SLURM, "SLURM_PROCID": "5"}).job == launched(SLURM).job
-        assert launched({**SLURM, "SLURM_STEP_ID": "2"}).job != launched(SLURM).job
-        assert launched({**SLURM, "SLURM_JOB_ID": "78"}).job != launched(SLURM).job
-
-    def test_is_of_the_namespace_of_open_mpi(self):
-        other = {**OPEN_MPI, "PMIX_NAMESPACE": "prterun-node7-1234@2"}
-        assert launched(other).job != launched(OPEN_MPI).job
-
-    def test_without_a_name_is_of_the_process_that_starts_ranks(self):
-        job, above = job_below("hydra_pmi_proxy", "mpiexec")
-        assert job == above[0]
-
-    def test_is_the_same_below_shells_that_each_rank_has_for_itself(self):
-        job, above = job_below("bash", "env", "hydra_pmi_proxy", "mpiexec")
-        assert job == above[2]
-
     @pytest.mark.parametrize("starter", ["mpirun", "prterun", "orted", "slurmstepd"])
     def test_knows_what_starts_ranks(self, starter):
         job, above = job_below("sh", starter, "bash")
         assert job == above[1]
-
-    def test_is_of_the_parent_if_nobody_known_starts_ranks(self):
-        job, above = job_below("bash", "sshd", "init")
-        assert job == above[0]
 
     @pytest.mark.parametrize(
         "status", [b"", b"\xff\xfe", b"Name:\tbash\n", b"Name:\tbash\nPPid:\tnone\n"]
@@ -183,9 +112,6 @@ class TestJob:
         parent = os.getppid()
         root = Captured({f"proc/{parent}/status": status})
         assert launched(HYDRA, root).job == f"p{parent}"
-
-    def test_a_tree_of_this_machine_can_be_read(self):
-        assert launched(HYDRA).job == launched(HYDRA).job != ""
 
 
 numbers = st.integers(0, 10_000)
@@ -228,11 +154,3 @@ def test_of_the_ranks_of_one_run_the_first_says_what_is_wrong_with_its_arguments
     assert is_heard(["run", "host_to_host_memcpy_read_cpu", "--no-such"])
     monkeypatch.setenv("LINKGAUGE_RANK", "0")
     assert is_heard(["run", "--resume", "results/x"])
-
-
-class TestHostName:
-    def test_is_the_kernel_s(self):
-        assert host_name({}) == socket.gethostname()
-
-    def test_is_another_where_a_rank_is_to_count_as_one_of_another_machine(self):
-        assert host_name({"LINKGAUGE_HOST": "node8"}) == "node8"

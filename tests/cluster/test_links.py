@@ -2,19 +2,12 @@
 
 import threading
 
-import msgspec
 import pytest
 
 from linkgauge.cluster import patience as module
-from linkgauge.cluster.links import lost_rank
 from linkgauge.cluster.messages import (
     Broke,
-    Card,
     Clock,
-    Doing,
-    End,
-    Free,
-    Ping,
     Pong,
     Told,
     encode,
@@ -68,45 +61,6 @@ class TestAnswers:
                 (0, 0.0), (1, 1.0), (2, 2.0)
             ]  # fmt: skip
 
-    def test_of_one_rank(self):
-        with linked(says(0.0), says(1.0)) as links:
-            assert links.one(1, Clock(), float) == 1.0
-            assert links.all == (0, 1)
-
-    def test_each_may_be_asked_something_else(self):
-        fakes = [Fake(lambda command: done(command.number)) for _ in range(3)]
-        with linked(*fakes) as links:
-            assert links.ask_each({0: Free(7), 2: Free(9)}, int) == {0: 7, 2: 9}
-        assert [len(fake.of(Free)) for fake in fakes] == [1, 0, 1]
-
-    def test_many_at_once_are_all_read(self):
-        """Several answers of one rank may arrive together."""
-        double = Fake(lambda command: _framed(done(1)) + _framed(done(2)))
-        with linked(double) as links:
-            assert links.one(0, Clock(), int) == 1
-
-    def test_of_another_kind_are_an_error(self):
-        with linked(says("text")) as links, pytest.raises(msgspec.ValidationError):
-            links.one(0, Clock(), float)
-
-    def test_something_is_told_to_all_and_not_answered(self):
-        fakes = [says(n) for n in range(3)]
-        with linked(*fakes) as links:
-            links.tell(Told(rank(0), "/journal"))
-            assert links.ask(links.all, Clock(), int) == {0: 0, 1: 1, 2: 2}
-        assert all(fake.of(Told) == [Told(rank(0), "/journal")] for fake in fakes[1:])
-
-    def test_all_know_what_the_run_is_at(self):
-        """Should rank 0 end, one of them writes it down."""
-        fakes = [says(n) for n in range(2)]
-        with linked(*fakes) as links:
-            for words in ("planning", "measuring", "measuring", "planning"):
-                links.doing = words
-                assert links.doing == words
-            links.ask(links.all, Clock(), int)
-        told = [Doing("planning"), Doing("measuring"), Doing("planning")]
-        assert [fake.of(Doing) for fake in fakes] == [told] * 2
-
     def test_who_is_gone_is_told_nothing_and_noticed_next(self):
         gone = says(1)
         with linked(says(0), gone) as links:
@@ -144,30 +98,6 @@ class TestRefusals:
                 links.ask(links.all, Clock(), int)
             assert type(caught.value) is error
             assert links.lost is None
-
-    def test_are_raised_when_all_have_answered(self):
-        """Else the answers of the others would be taken for those to the next question."""
-        said = iter((refused("call"), done(10)))
-        may = threading.Event()
-
-        def late(command):
-            may.wait(LONG)
-            return done(0)
-
-        def early(command):
-            may.set()
-            return next(said)
-
-        with linked(Fake(late), Fake(early)) as links:
-            with pytest.raises(BackendError):
-                links.ask(links.all, Clock(), int)
-            assert links.one(1, Clock(), int) == 10
-            assert links.one(0, Clock(), int) == 0
-
-    def test_of_several_the_first_rank_counts(self):
-        fakes = [Fake(lambda command, n=n: refused("call", f"no {n}")) for n in range(3)]
-        with linked(*fakes) as links, pytest.raises(BackendError, match="rank 0: no 0"):
-            links.ask((2, 1, 0), Clock(), int)
 
 
 class TestLoss:
@@ -216,31 +146,6 @@ class TestLoss:
         assert (ended.lost.number, ended.kind) == (1, "call")
         assert ended.lost.how.startswith("sent an unreadable message (")
 
-    def test_of_a_rank_that_introduces_itself_again(self):
-        card = Card(1, "box", 101, "1.0")
-        with linked(says(0), Fake(lambda command: card)) as links:
-            ended = self.lost(links, (0, 1))
-        assert (ended.lost.how, ended.kind) == ("connected again", "call")
-
-    @pytest.mark.parametrize("part", [b"\x10", b"\x10\x00\x00\x00half", b"\xff\xff\xff\xff..."])
-    def test_of_a_rank_that_stops_in_the_middle_of_an_answer(self, part):
-        with linked(says(0), has_said(part), limit=SOON) as links:
-            ended = self.lost(links, (0, 1))
-        assert (ended.lost.number, ended.kind) == (1, "timeout")
-        assert ended.lost.how == "stopped in the middle of an answer"
-
-    def test_is_what_every_later_question_ends_with(self):
-        other = says(1)
-        with linked(Fake(lambda command: GONE), other) as links:
-            first = self.lost(links, (0,))
-            assert self.lost(links, (1,)) is first
-        assert other.of(Clock) == []
-
-    def test_is_not_of_a_known_rank_always(self):
-        assert lost_rank(None, 3, "ended", "joining") == LostRank(3, "ended", "joining")
-        known = lost_rank(rank(3, memory="cuda:0@3"), 3, "ended", "joining")
-        assert known == LostRank(3, "ended", "joining", "box", 103, "cuda:0@3")
-
 
 class TestSilence:
     def lost(self, *fakes, asked=(0, 1)):
@@ -261,26 +166,12 @@ class TestSilence:
         lost = self.lost(has_said(done(0)), *alive, asked=(0, 1, 2))
         assert (lost.number, lost.how) == (1, "is stuck after 0.05 s")
 
-    def test_asks_those_alone_that_have_not_answered(self):
-        fakes = has_said(done(0)), silent()
-        self.lost(*fakes)
-        assert [len(fake.of(Ping)) for fake in fakes] == [0, 1]
-
     @pytest.mark.parametrize("signs", [(Pong(), done(1)), (done(1), Pong()), (done(1),)])
     def test_ends_with_an_answer_that_is_late(self, monkeypatch, signs):
         monkeypatch.setattr(module, "SIGN_SECONDS", LONG)
         with linked(says(0), silent(on_ping=signs), limit=SOON) as links:
             assert links.ask((0, 1), Clock(), int) == {0: 0, 1: 1}
             assert links.lost is None
-
-    def test_that_ends_with_the_rank_is_its_end(self, monkeypatch):
-        """A rank may be gone while it is asked for a sign of life."""
-        monkeypatch.setattr(module, "SIGN_SECONDS", LONG)
-        with (
-            linked(says(0), silent(on_ping=(Pong(), GONE)), limit=SOON) as links,
-            pytest.raises(RankLost, match=r"rank 1 .* ended"),
-        ):
-            links.ask((0, 1), Clock(), int)
 
 
 class TestGoingOn:
@@ -325,37 +216,11 @@ class TestGoingOn:
             assert caught.value.kind == "timeout"
             assert self.ask(links, (0, 2)) == {0: 0, 2: 2}
 
-    def test_it_does_not_without_rank_0(self):
-        with linked(Fake(lambda command: GONE), says(1)) as links:
-            with pytest.raises(RankLost, match="rank 0 "):
-                self.ask(links, (0, 1))
-            assert links.is_over
-
 
 class TestLeaving:
-    def test_all_may_leave_in_peace(self):
-        fakes = [says(n) for n in range(3)]
-        with linked(*fakes) as links:
-            links.close()
-            links.await_ends(LONG)
-        assert [fake.of(End) for fake in fakes] == [[End(lost=False)]] * 3
-
-    def test_after_a_loss_all_hear_that(self):
-        left = says(1)
-        with linked(Fake(lambda command: GONE), left) as links:
-            with pytest.raises(RankLost):
-                links.one(0, Clock(), int)
-            links.close()
-            left.thread.join()
-        assert left.of(End) == [End(lost=True)]
-
     @pytest.mark.parametrize("last_words", [(), (done(1), done(2)), (b"\x10\x00\x00\x00half",)])
     def test_who_does_not_end_is_not_waited_for(self, last_words):
         stays = has_said(*last_words)
         with linked(says(0), stays) as links:
             links.await_ends(SOON)
             links.await_ends(0.0)
-
-    def test_nobody_but_other_ranks_is_waited_for(self):
-        with linked(silent()) as links:
-            links.await_ends(LONG)

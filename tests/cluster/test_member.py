@@ -5,13 +5,12 @@ import time
 import pytest
 
 from fakes import FakeBackend, content, device
-from linkgauge.backends.protocol import Pace, Pattern, Timing, Wrong
+from linkgauge.backends.protocol import Pace, Pattern, Wrong
 from linkgauge.cluster.member import BackendMember, await_time
 from linkgauge.cluster.members import SimMember, open_member
-from linkgauge.cluster.messages import Allocate, Begin, Ended, Enter, Lent, Prepared, SharedCopy
+from linkgauge.cluster.messages import Allocate, Begin, Lent, SharedCopy
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, InputError, Unsupported
-from linkgauge.model.inventory import Inventory
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory, parse_transfer
 from linkgauge.model.settings import Settings
@@ -48,9 +47,6 @@ def shared(transfer, source=0, destination=0, size=SIZE, **more):
 
 
 class TestNames:
-    def test_its_device_is_of_its_rank(self, member):
-        assert member.device().memory == "fake:1@1"
-
     def test_its_own_memory_has_no_rank_to_its_backend(self, member, backend):
         seen = []
         backend.refuse = lambda transfer: seen.append(str(transfer)) or "cannot"
@@ -58,12 +54,6 @@ class TestNames:
         assert seen == ["fake:1 -> fake:0@0 by ce"]
         mine = member.transfer(parse_transfer("fake:0@0 -> fake:1@1 by ce"))
         assert str(mine) == "fake:0@0 -> fake:1 by ce", "a write by the other rank"
-
-    def test_accelerators_are_what_its_backend_knows_of_them(self, member):
-        assert member.look() == Inventory()
-
-    def test_a_memory_keeps_its_kind(self):
-        assert parse_memory("host:1/huge@3").unranked == Memory("host", 1, "huge")
 
 
 class TestBuffers:
@@ -77,23 +67,6 @@ class TestBuffers:
         assert member.first_mismatch(4, SIZE, Pattern.WORDS, 7) is None
         assert member.first_mismatch(4, SIZE, Pattern.WORDS, 8) == 0
         assert member.checksum(4, SIZE) == backend.checksum(backend.buffers[0], SIZE)
-
-    def test_for_another_ranks_engine_are_its_own_devices(self, member, backend):
-        engines = []
-        backend.allocate = lambda memory, size, engine: (
-            engines.append(str(engine)) or FakeBackend.allocate(backend, memory, size, engine)
-        )
-        allocate(member, 4, "fake:1@1", OTHERS)
-        allocate(member, 5, "fake:1@1", MINE)
-        assert engines == ["fake:1.ce", "fake:1.ce"]
-
-    def test_are_freed_once(self, member, backend):
-        allocate(member, 4, "fake:1@1")
-        member.free(4)
-        assert backend.buffers[0].freed
-        member.free(4)
-        with pytest.raises(BackendError, match="number 4 is not allocated here"):
-            member.checksum(4, SIZE)
 
     def test_are_freed_when_the_run_is_over(self, member, backend):
         for number in range(3):
@@ -119,47 +92,6 @@ class TestCopies:
         assert list(ended.seconds) == [1], "by its place in the cell"
         assert ended.checksums == {1: None}
         assert [len(times) for times in ended.progress.values()] == [2]
-
-    def test_that_are_all_others_are_none(self, member, backend):
-        assert member.prepare([shared(OTHERS)], "copy") == Prepared()
-        member.arm(2, 1)
-        ended = member.begin(Begin())
-        assert ended == Ended(ended.opened, {})
-        assert backend.groups == 0
-
-    def test_are_made_as_they_were_asked_for(self, member, backend):
-        groups = []
-        backend.prepare = lambda copies, operation: (
-            groups.append(copies) or FakeBackend.prepare(backend, copies, operation)
-        )
-        asked = shared(LOCAL, 0, 1, interference=True, endless=True, tracked=True, warm_ups=3)
-        member.prepare([asked], "copy")
-        ((copy,),) = groups
-        assert (copy.source, copy.destination) == tuple(backend.buffers)
-        assert str(copy.transfer) == "fake:1 -> fake:1 by ce"
-        assert (copy.size, copy.seed, copy.warm_ups) == (SIZE, 7, 3)
-        assert copy.interference
-        assert copy.endless
-        assert copy.tracked
-
-    def test_need_buffers_that_are_here(self, member):
-        with pytest.raises(BackendError, match="number 9 is not allocated here"):
-            member.prepare([shared(LOCAL, 0, 9)], "copy")
-
-    def test_of_one_side_have_one_buffer(self, member, backend):
-        """A pure write."""
-        write = parse_transfer("null -> fake:1@1 by sm")
-        lent = Lent(0, parse_memory("fake:1@1"), SIZE, b"")
-        member.prepare([SharedCopy(write, None, lent, SIZE, 7)], "copy")
-        member.arm(1, 1)
-        member.begin(Begin())
-        assert member.first_mismatch(0, SIZE, Pattern.CONSTANT, 7) is None
-
-    def test_that_say_less_than_others_leave_it_out(self, member, backend):
-        member.prepare([shared(LOCAL, 0, 1)], "copy")
-        member._group.wait = lambda: Timing((0.5,), 0.5)
-        ended = member.begin(Begin())
-        assert (ended.seconds, ended.checksums, ended.progress) == ({0: 0.5}, {}, {})
 
     def test_prepared_anew_close_what_was_before(self, member, backend):
         for _ in range(3):
@@ -213,17 +145,8 @@ class TestCollectives:
         with pytest.raises(BackendError, match="none is prepared"):
             member.check()
 
-    def test_found_no_groups_by_tokens(self, member):
-        with pytest.raises(Unsupported, match="founds no groups"):
-            member.token()
-
 
 class TestGate:
-    def test_opens_when_the_clock_reads_so(self):
-        for ahead in (0.0, 1e-4, 0.01):
-            at = time.monotonic() + ahead
-            assert await_time(at) >= at
-
     def test_opens_at_once_if_that_has_passed(self, monkeypatch):
         slept = []
         monkeypatch.setattr(time, "sleep", slept.append)
@@ -245,30 +168,9 @@ class TestSimulated:
         for member in made:
             member.close()
 
-    def test_counts_what_is_wrong_once(self, members):
-        """Each simulates all ranks: it times and counts what is of its own one."""
-        parts = [parse_transfer(f"sim:{n}@{n} -> sim:{n}@{n} by ccl") for n in range(3)]
-        for member in members:
-            for number, part in enumerate(parts):
-                member.allocate(Allocate(number, part.source, SIZE, part.engine))
-            member.backend.prepare = lambda copies, operation: Collects(copies)
-            member.prepare(
-                [shared(part, n, n) for n, part in enumerate(parts)], Collective("all_gather")
-            )
-            member._group.found = Wrong(2, 1, 5)
-        assert [member.check().count for member in members] == [0, 2, 0]
-        assert [member.iterate(1) for member in members] == [(0.0,), (1.0,), (2.0,)]
-
-    def test_rank_r_has_device_r(self, members):
-        assert [one.device().memory for one in members] == ["sim:0@0", "sim:1@1", "sim:2@2"]
-
     def test_a_rank_beyond_the_last_device_has_none(self):
         with pytest.raises(Unsupported, match="test has 4 devices: rank 4 has none"):
             SimMember(4, settings())
-
-    def test_without_a_simulation_there_is_none(self):
-        with pytest.raises(InputError, match="no machine to simulate"):
-            SimMember(0, Settings((SIZE,)))
 
     def measured(self, members, *transfers, size=SIZE):
         """What each member answers; all do the same as they would by rank 0's commands."""
@@ -298,10 +200,6 @@ class TestSimulated:
         assert len({member.clock() for member in members}) == 1
         assert members[0].clock() > 0
 
-    def test_bytes_arrive_at_all(self, members):
-        self.measured(members, SIM)
-        assert [one.first_mismatch(1, SIZE, Pattern.WORDS, 7) for one in members] == [None] * 3
-
     def test_copies_of_other_ranks_are_in_the_way(self):
         """Two ranks read one device: each member knows of both, although it times one."""
         rates = []
@@ -313,21 +211,6 @@ class TestSimulated:
             _, ended = self.measured(made, *map(parse_transfer, transfers), size=64 << 20)
             rates.append(ended[1].seconds[0])
         assert rates[1] > 1.5 * rates[0]
-
-    def test_phases_are_entered_by_all(self, members):
-        for member in members:
-            member.enter(Enter({0: (SIM,)}, "measure", 0, 0))
-        _, ended = self.measured(members, SIM)
-        assert ended[0].seconds[0] > 0
-
-    def test_see_all_of_the_machine(self, members):
-        seen = {str(member.look().accelerators) for member in members}
-        assert len(seen) == 1
-        assert len(members[1].look().accelerators) == 4
-
-    def test_refuses_what_the_machine_does(self, members):
-        assert members[0].refusal(SIM) is None
-        assert "has no rma" in members[0].refusal(parse_transfer("host:0@0 -> host:0@1 by rma"))
 
 
 def test_other_backends_share_no_memory_between_processes():

@@ -5,14 +5,11 @@ import threading
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from linkgauge.cluster.messages import Lent, SharedCopy
 from linkgauge.cluster.mpi_streams import (
     WINDOW,
     Part,
-    Stream,
     broadcast_streams,
     message_stream,
     run,
@@ -33,76 +30,6 @@ def copy(transfer, source=10, destination=20):
         for number, memory in zip((source, destination), transfer.memories, strict=True)
     ]
     return SharedCopy(transfer, *lent, SIZE, 7)
-
-
-class OneByOne:
-    """MPI of a rank whose requests end one at a time, the one that `chosen` picks; what was begun
-    and ended, and the most that were under way."""
-
-    def __init__(self, chosen=lambda requests: 0):
-        self.Request = self
-        self.log = []
-        self.most = 0
-        self._chosen = chosen
-
-    def begin(self, name):
-        self.log.append(f"+{name}")
-        return name
-
-    def Waitsome(self, requests):  # noqa: N802  # mpi4py's name
-        self.most = max(self.most, len(requests))
-        at = self._chosen(requests)
-        self.log.append(f"-{requests[at]}")
-        return [at]
-
-    def step(self, count, name):
-        return count, lambda: self.begin(name)
-
-
-class TestRun:
-    def test_a_step_begins_when_all_of_the_one_before_has_ended(self):
-        mpi = OneByOne()
-        streams = [Stream((0,), (mpi.step(2, "data"), mpi.step(1, "word")))]
-        assert list(run(mpi, streams)) == [0]
-        assert mpi.log == ["+data", "+data", "-data", "-data", "+word", "-word"]
-
-    def test_streams_do_not_wait_for_each_other(self):
-        mpi = OneByOne(lambda requests: max(range(len(requests)), key=requests.__getitem__))
-        streams = [
-            Stream((0,), (mpi.step(1, "a1"), mpi.step(1, "a2"))),
-            Stream((1,), (mpi.step(1, "b1"), mpi.step(1, "b2"))),
-        ]
-        assert sorted(run(mpi, streams)) == [0, 1]
-        assert " ".join(mpi.log) == "+a1 +b1 -b1 +b2 -b2 -a1 +a2 -a2"
-
-    @given(st.integers(1, 5 * WINDOW), st.randoms(use_true_random=False))
-    def test_only_a_few_messages_are_under_way(self, count, chance):
-        mpi = OneByOne(lambda requests: chance.randrange(len(requests)))
-        run(mpi, [Stream((0,), (mpi.step(count, "m"),))])
-        assert mpi.most == min(count, WINDOW)
-        assert Counter(mpi.log) == {"+m": count, "-m": count}
-
-    def test_a_message_follows_each_that_ends(self):
-        mpi = OneByOne()
-        run(mpi, [Stream((0,), (mpi.step(WINDOW + 2, "m"),))])
-        assert "".join(entry[0] for entry in mpi.log) == ("+" * WINDOW + "-+" * 2 + "-" * WINDOW)
-
-    def test_the_end_of_a_stream_is_that_of_all_its_copies(self):
-        mpi = OneByOne()
-        streams = [Stream((4, 2), (mpi.step(1, "m"),)), Stream((), (mpi.step(1, "m"),))]
-        ends = run(mpi, streams)
-        assert set(ends) == {2, 4}
-        assert ends[2] == ends[4] > 0
-
-    def test_nothing_to_do_is_done(self):
-        assert run(OneByOne(), []) == {}
-
-    def test_requests_that_are_all_null_end_the_wait(self):
-        """MPI then says that it waits for nothing."""
-        mpi = OneByOne()
-        answers = iter((None, [0]))
-        mpi.Waitsome = lambda requests: next(answers)
-        assert list(run(mpi, [Stream((0,), (mpi.step(1, "m"),))])) == [0]
 
 
 class Net:
@@ -240,29 +167,9 @@ class TestMessages:
         seen = [one[:3] for one in net.log if (one[0], one[1]) in own]
         assert seen == log
 
-    @pytest.mark.parametrize("transfer", [PUT, GET])
-    def test_of_one_sided_copies_time_nothing(self, transfer):
-        net = Net(2)
-        assert net.run(parts(net, 5, copy(transfer))) == {0: {}, 1: {}}
-
     def test_are_none_of_a_rank_at_neither_end(self):
         part = Part(Net(3).comm(2), 2, 1, memory)
         assert message_stream(part, 0, copy(PUSH)) is None
-
-    def test_of_several_copies_are_not_mistaken_for_each_other(self):
-        net = Net(2)
-        back = parse_transfer("host:0@1 -> host:0@0 by msg")
-        ends = net.run(parts(net, WINDOW + 1, copy(PUSH), copy(back), copy(PULL), copy(PUT)))
-        assert {rank: sorted(timed) for rank, timed in ends.items()} == {0: [0], 1: [1, 2]}
-        tags = {(entry[1:3], entry[3]) for entry in net.log}
-        assert len({tag for _, tag in tags}) == len(tags), "each tag is of one copy and one way"
-
-    @pytest.mark.parametrize(("rank", "number"), [(0, 10), (1, 20)])
-    def test_move_the_buffer_of_their_end(self, rank, number):
-        asked = []
-        part = Part(Net(2).comm(rank), rank, 1, lambda *those: asked.append(those) or list(those))
-        message_stream(part, 0, copy(PUSH))
-        assert asked == [(number, SIZE)]
 
 
 def to_all(roots, size, first=100):
@@ -294,17 +201,6 @@ class TestBroadcast:
         assert calls == {(n, "bcast", 1): 4 for n in range(3)} | {
             (n, "barrier"): 1 for n in range(3)
         }
-
-    def test_comes_to_the_memory_of_each_rank(self):
-        net, _ = self.broadcast(3, 1, to_all([1], 3))
-        into = {entry[1]: entry[4] for entry in net.log if "bcast" in entry}
-        assert into == {0: 100, 1: "root", 2: 101}
-
-    def test_ends_when_all_ranks_have_everything(self):
-        net, _ = self.broadcast(3, 2, to_all([0], 3))
-        for rank in range(3):
-            own = [entry[2] for entry in net.log if len(entry) > 2 and entry[1] == rank]
-            assert own == ["bcast", "bcast", "barrier"]
 
     def test_of_all_ranks_at_once_has_a_communicator_for_each_root(self):
         copies = to_all(range(4), 4)

@@ -2,7 +2,6 @@
 
 import shutil
 import socket
-import threading
 
 import pytest
 
@@ -47,14 +46,6 @@ def test_every_byte_arrives_and_the_engines_rank_times(pair, engine):
     assert not ended[1 - timing].seconds
 
 
-def test_copies_both_ways_at_once(pair):
-    there = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp*2", seed=3)
-    back = pair.copy("host:0@1 -> host:0@0 by nic:0.tcp", seed=4)
-    _, ended = run(pair, [there, back])
-    assert (pair.mismatch(there), pair.mismatch(back)) == (None, None)
-    assert [set(one.seconds) for one in ended] == [{0}, {1}]
-
-
 @needs_ucx
 class TestUcx:
     def test_beside_tcp_at_once(self, pair):
@@ -65,11 +56,6 @@ class TestUcx:
         assert [pair.mismatch(copy) for copy in (there, back, beside)] == [None] * 3
         assert [set(one.seconds) for one in ended] == [{0, 2}, {1}]
 
-    def test_its_call_is_named(self, pair):
-        (put,) = pair.members[0].remarks(parse_transfer("host:0@0 -> host:0@1 by host:0@0.ucx"))
-        (get,) = pair.members[0].remarks(parse_transfer("host:0@0 -> host:0@1 by host:0@1.ucx"))
-        assert (put.split(": ")[1], get.split(": ")[1]) == ("ucp_put_nbx", "ucp_get_nbx")
-
     @impatient
     def test_one_that_falls_silent_is_named(self, pair):
         copy = pair.copy("host:0@0 -> host:0@1 by nic:0.ucx")
@@ -77,11 +63,6 @@ class TestUcx:
         pair.members[1].arm(1, 1)
         with pytest.raises(TookTooLong, match=r"UCX: .* silent for 0.3 s"):
             pair.by(1, pair.members[1].begin, Begin())
-
-    def test_flags_are_refused(self, pair):
-        copy = pair.copy("host:0@0 -> host:0@1 by nic:0.ucx")
-        with pytest.raises(Unsupported, match="flags bounce over networks by tcp"):
-            pair.by(0, pair.members[0].prepare, [copy], "flag-ping-pong")
 
     def test_a_call_that_fails_is_named_with_ucx_s_words(self):
         with pytest.raises(BackendError, match="ucp_config_modify: Invalid parameter"):
@@ -115,14 +96,6 @@ def test_a_flag_goes_there_and_back_and_each_time_is_kept(pair):
     assert times[1] == ended[0].seconds[0] > 0
 
 
-def test_they_can_be_prepared_again(pair):
-    copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
-    for _ in range(2):
-        run(pair, [copy])
-        pair.both(lambda member: member.close_group())
-    assert pair.mismatch(copy) is None
-
-
 def test_a_stranger_is_not_taken_for_a_rank(pair):
     """It connects first, and shows another secret."""
     copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
@@ -150,15 +123,6 @@ def test_one_that_falls_silent_is_named(pair):
     pair.members[0].arm(1, 1)
     with pytest.raises(TookTooLong, match="no byte went from nic:0 of rank 0 to nic:0 of rank 1"):
         pair.members[0].begin(Begin())
-
-
-def test_one_that_hangs_up_is_named(pair):
-    copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
-    pair.both(lambda member: member.prepare([copy], "copy"))
-    pair.members[1].arm(1, 1)
-    threading.Timer(0.05, pair.members[0].close_group).start()
-    with pytest.raises(BackendError, match=r"recv: from nic:0 of rank 0 .* other end closed"):
-        pair.members[1].begin(Begin())
 
 
 @pytest.mark.parametrize(

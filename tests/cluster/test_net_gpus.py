@@ -7,21 +7,13 @@ from cuda_emulator import emulated
 from linkgauge.cluster import net_memory, ucx, ucx_copies
 from linkgauge.cluster.net import open_net
 from linkgauge.cluster.net_memory import NetGpu
-from linkgauge.cluster.ucx_copies import Workers
-from linkgauge.machine.interfaces import read_interfaces
-from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.inventory import Interface
-from linkgauge.model.notation import parse_transfer
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.settings import Settings
 from net_ranks import Pair, run, without_ucx
 from ranks_kit import launch
 
 needs_ucx = pytest.mark.skipif(bool(without_ucx()), reason=without_ucx())
 GPU, FAR = "cuda:0@0", "cuda:1@1"
-NICS = (
-    Interface(name="eth0", rdma=None),
-    Interface(name="ib0", rdma="mlx5_0"),
-)
 
 
 @pytest.fixture
@@ -69,34 +61,6 @@ def net_begin():
     return Begin()
 
 
-@needs_ucx
-def test_its_memory_is_freed_with_the_buffer(pair):
-    copy = pair.copy(f"{GPU} -> {FAR} by ucx")
-    pair.by(1, pair.members[1].free, copy.destination.number)
-    assert "cuMemFree" in pair.bindings[1].names()
-    with pytest.raises(BackendError, match="not allocated here"):
-        pair.mismatch(copy)
-
-
-def test_tcp_does_not_reach_them(pair):
-    refused = pair.members[0].refusal(parse_transfer(f"{GPU} -> {FAR} by nic:0.tcp"))
-    assert "tcp joins pinned host memory" in refused
-
-
-def test_of_other_ranks_gpus_only_their_own_is_there(pair):
-    with pytest.raises(BackendError, match="cuda:1@0 is not here"):
-        pair.copy(f"cuda:1@0 -> {FAR} by ucx")
-
-
-def test_ucx_reaches_them_by_a_transport_of_its_own():
-    engine = parse_transfer(f"{GPU} -> {FAR} by nic:0.ucx").engine
-    by_rdma = parse_transfer(f"{GPU} -> {FAR} by nic:1.rdma").engine
-    workers, plain = Workers(NICS, with_gpu=True), Workers(NICS)
-    assert workers._settings(0, engine) == {"NET_DEVICES": "eth0", "TLS": "tcp,cuda_copy"}
-    assert workers._settings(1, by_rdma) == {"NET_DEVICES": "mlx5_0:1", "TLS": "ib,cuda_copy"}
-    assert plain._settings(1, by_rdma) == {"NET_DEVICES": "mlx5_0:1", "TLS": "ib"}
-
-
 class TestARankWithoutGpu:
     def test_says_why_if_it_is_asked_for_one(self, monkeypatch):
         def nothing(name, *others):
@@ -105,11 +69,4 @@ class TestARankWithoutGpu:
         monkeypatch.setattr(net_memory, "open_backend", nothing)
         member = open_net(launch(0, 2), Settings(sizes=()), with_gpu=True)
         assert (member.gpu, member.lacks_gpu) == (None, "no NVIDIA driver")
-        assert member.nics == read_interfaces()
-        member.close()
-
-    def test_is_not_asked_otherwise(self, monkeypatch):
-        monkeypatch.setattr(net_memory, "open_backend", None)
-        member = open_net(launch(0, 2), Settings(sizes=()))
-        assert (member.gpu, member.lacks_gpu) == (None, None)
         member.close()

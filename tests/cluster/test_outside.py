@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.cluster.outside import Call, Outside, is_heard
+from linkgauge.cluster.outside import Call, Outside
 from linkgauge.cluster.outside_tools import tool_of
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
@@ -103,14 +103,6 @@ def test_a_tool_that_fails_says_why_in_its_own_words(ends, stand_in):
         server.arm(5)
 
 
-def test_a_client_that_nobody_answers_is_an_error(ends):
-    needs_iperf3()
-    _, client = ends("iperf3")
-    client.arm(2)
-    with pytest.raises(BackendError, match=r"iperf3: .*[Cc]onnection refused"):
-        client.run(None)
-
-
 def test_a_server_to_which_nobody_comes_is_ended_at_its_deadline(ends, stand_in):
     server, _ = ends("ib_write_bw", "mlx5_0", silent=2.0)
     server.arm(5)
@@ -126,10 +118,3 @@ def test_what_is_missing_is_named_with_its_package(ends, stand_in, tmp_path, mon
         ends("ib_send_lat")
     with pytest.raises(Unsupported, match="iperf3 is missing: apt install iperf3"):
         ends("iperf3")
-
-
-def test_who_listens_is_seen_without_a_connection():
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = door.getsockname()[1]
-        assert is_heard(port)
-    assert not is_heard(port)

@@ -14,10 +14,8 @@ from linkgauge.cluster.outside_tools import (
     iperf_seconds,
     perftest_command,
     perftest_seconds,
-    tool_of,
 )
 from linkgauge.model.errors import BackendError
-from linkgauge.model.outside import OUTSIDE
 
 RECORDED = Path(__file__).parents[1] / "data" / "perftest"
 VERSIONS = ("4.5-0.17", "24.01.0-0.38", "26.04.17")
@@ -31,31 +29,6 @@ def call(file="ib_write_bw-quoted.json", **more):
         "port": 7001, "file": RECORDED / file,
     }  # fmt: skip
     return Call(**settings | more)
-
-
-def test_a_recorded_bandwidth_is_read_in_mebibytes():
-    told = call(size=65536, loops=5000)
-    seconds = perftest_seconds("ib_write_bw", told)
-    assert 65536 * 5000 / seconds == pytest.approx(2229.27 * MIB)
-
-
-def test_a_recorded_latency_is_read_although_its_words_are_not_quoted():
-    told = call("ib_write_lat-2023-06.json", size=128, loops=5000)
-    assert perftest_seconds("ib_write_lat", told) / 5000 == pytest.approx(2.42e-6)
-
-
-@pytest.mark.parametrize(
-    ("program", "file", "problem"),
-    [
-        ("ib_write_bw", "ib_write_lat-2023-06.json", "ib_write_bw: .* no BW_average"),
-        ("ib_send_lat", "ib_write_bw-quoted.json", "ib_send_lat: .* no t_avg"),
-        ("ib_read_bw", "README.md", "ib_read_bw: its answer is not understood"),
-        ("ib_read_bw", "absent", "ib_read_bw: its answer is not understood: .*No such file"),
-    ],
-)
-def test_an_answer_that_lacks_the_figure_is_an_error_of_the_tool(program, file, problem):
-    with pytest.raises(BackendError, match=problem):
-        perftest_seconds(program, call(file))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -84,7 +57,7 @@ def test_each_version_accepts_what_it_is_told(version, program):
     assert {word for word in told if word.startswith("--")} <= {*known}
 
 
-@pytest.mark.parametrize("content", [b"[" * 5000, b"\xff", b"\0", b"x" * (2 << 20)])
+@pytest.mark.parametrize("content", [b"[" * 5000, b"\xff", b"x" * (1 << 10)])
 def test_what_is_no_answer_of_perftest_is_an_error(content, tmp_path):
     file = tmp_path / "said.json"
     file.write_bytes(content)
@@ -120,14 +93,6 @@ def test_memory_of_a_gpu_is_reached_by_the_drivers_module_or_as_a_dma_buffer():
     dmabuf = perftest_command("ib_send_lat", "--use_cuda_dmabuf", call())
     assert [word for word in peermem if "cuda" in word] == ["--use_cuda=0"]
     assert [word for word in dmabuf if "cuda" in word] == ["--use_cuda=0", "--use_cuda_dmabuf"]
-
-
-def test_each_operation_names_its_tool_and_its_package():
-    tools = {operation: tool_of(operation) for operation in OUTSIDE}
-    assert {tool.package for tool in tools.values()} == {"iperf3", "perftest"}
-    assert tools["ib_read_bw --use_cuda_dmabuf"].needs == "--use_cuda_dmabuf"
-    assert tools["ib_read_bw"].needs is None
-    assert tools["ib_read_bw"].program == "ib_read_bw"
 
 
 def test_iperf3_sends_for_a_time_over_so_many_streams():

@@ -5,14 +5,12 @@ import pytest
 from fakes import device
 from linkgauge.backends.protocol import Pace, Pattern
 from linkgauge.cluster import messages
-from linkgauge.cluster import remote as module
 from linkgauge.cluster.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS
 from linkgauge.cluster.messages import Ended, Prepared, Reason
 from linkgauge.cluster.remote import RankBackend, SimRankBackend
 from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported
-from linkgauge.model.notation import parse_memory, parse_transfer
+from linkgauge.model.notation import parse_transfer
 from linkgauge.model.ranks import LostRank, RankLost
-from linkgauge.model.result import Placement
 from ranks_kit import SIZE, Ranks, allocated, copies, done, linked, measured, refused
 
 PUSH = parse_transfer("cuda:0@0 -> cuda:1@1 by ce")
@@ -21,7 +19,6 @@ THIRD = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:2@2.ce")
 SHARED = parse_transfer("cuda:0@0 -> cuda:2@2 by ce")
 SIM = parse_transfer("sim:0@0 -> sim:1@1 by ce")
 SIM_BACK = parse_transfer("sim:1@1 -> sim:0@0 by ce")
-PUT = parse_transfer("host:0@0 -> host:0@1 by rma")
 
 
 @pytest.fixture
@@ -41,25 +38,11 @@ def backend(links):
 
 
 class TestQuestions:
-    def test_go_to_who_carries_the_transfer_out(self, backend, ranks):
-        assert backend.refusal(THIRD) is None
-        assert backend.remarks(THIRD) == ("by it",)
-        assert ranks.of(messages.Refuses) == {2: [messages.Refuses(THIRD)]}
-        assert ranks.of(messages.Remarks) == {2: [messages.Remarks(THIRD)]}
-
-    def test_of_refusal_are_asked_once(self, backend, ranks):
-        ranks.special[1, messages.Refuses] = done(Reason("unsupported", "cannot"))
-        assert [backend.refusal(PULL) for _ in range(3)] == ["cannot"] * 3
-        assert len(ranks.of(messages.Refuses)[1]) == 1
-
     def test_say_of_which_kind_a_refusal_is(self, backend, ranks):
         ranks.special[0, messages.Refuses] = done(Reason("peer", "does not reach"))
         refusal = backend.refusal(PUSH)
         assert isinstance(refusal, Unsupported)
         assert (refusal.kind, str(refusal)) == ("peer", "does not reach")
-
-    def test_devices_are_all_ranks(self, backend):
-        assert [one.memory for one in backend.devices()] == ["cuda:0", "cuda:1", "cuda:2"]
 
     @pytest.mark.parametrize(
         ("transfer", "shared"), [(PUSH, False), (PULL, False), (SHARED, True)], ids=str
@@ -87,40 +70,8 @@ class TestQuestions:
             backend.refusal(PUSH)
         assert backend.refusal(SHARED) is None
 
-    def test_memory_for_ucx_is_mapped_for_its_interface(self, backend):
-        memory = parse_memory("host:0@0")
-        engines = [
-            parse_transfer(f"host:0@0 -> host:0@1 by {engine}").engine
-            for engine in ("nic:0.ucx", "nic:1.ucx", "host:0@0.ucx", "nic:0.tcp")
-        ]
-        assert len({backend.reach(memory, engine) for engine in engines}) == 4
-
-    def test_memory_for_one_sided_accesses_is_another(self, backend):
-        memory = parse_memory("host:0@0")
-        message = parse_transfer("host:0@0 -> host:0@1 by msg").engine
-        assert backend.reach(memory, PUT.engine) != backend.reach(memory, message)
-
 
 class TestMemory:
-    def test_is_allocated_by_its_owner(self, backend, ranks):
-        source, destination = allocated(backend, PUSH)
-        assert (destination.memory, destination.size) == (PUSH.destination, SIZE)
-        assert destination.placement() == Placement("of rank 1", SIZE)
-        assert destination.warnings == ("warned by 1",)
-        asked = ranks.of(messages.Allocate)
-        assert asked == {
-            0: [messages.Allocate(0, PUSH.source, SIZE, PUSH.engine)],
-            1: [messages.Allocate(1, PUSH.destination, SIZE, PUSH.engine)],
-        }
-        assert source.lent.number != destination.lent.number
-
-    def test_of_a_window_is_allocated_by_all(self, backend, ranks):
-        _, window = allocated(backend, PUT)
-        assert window.placement() == Placement("of rank 1", SIZE), "who has it says where it is"
-        assert set(ranks.of(messages.Allocate)) == {0, 1, 2}
-        window.free()
-        assert set(ranks.of(messages.Free)) == {0, 1, 2}
-
     def test_that_cannot_be_had_is_an_error_of_its_owner(self, backend, ranks):
         ranks.special[1, messages.Allocate] = refused("memory", "none left")
         with pytest.raises(AllocationError, match="rank 1: none left"):
@@ -150,30 +101,8 @@ class TestMemory:
         copy.destination.free()
         assert len(order) == 3, "freed once"
 
-    def test_of_another_backend_is_a_mistake(self, backend):
-        with pytest.raises(TypeError, match="not a buffer of a rank"):
-            backend.checksum(object(), SIZE)
-
 
 class TestGroups:
-    def test_are_of_the_ranks_that_they_concern(self, backend, ranks):
-        backend.prepare(copies(backend, PUSH))
-        assert set(ranks.of(messages.Prepare)) == {0, 1}
-        backend.prepare(copies(backend, THIRD))
-        assert set(ranks.of(messages.Prepare)) == {0, 1, 2}
-
-    def test_of_a_broadcast_are_of_all(self, backend, ranks):
-        backend.prepare(copies(backend, PUSH), "broadcast")
-        assert set(ranks.of(messages.Prepare)) == {0, 1, 2}
-
-    def test_name_buffers_with_what_opens_them(self, backend, ranks):
-        backend.prepare(copies(backend, PULL))
-        ((prepare,),) = (ranks.of(messages.Prepare)[1],)
-        assert prepare.operation == "copy"
-        (shared,) = prepare.copies
-        assert (shared.transfer, shared.size, shared.seed) == (PULL, SIZE, 7)
-        assert shared.source == messages.Lent(0, PULL.source, SIZE, b"handle 0")
-
     def test_take_the_pace_that_suits_all_who_time(self, backend, ranks):
         paces = {0: Pace(0.1, 2, most=32, steps=2), 1: None, 2: Pace(0.2, 1, most=8, steps=2)}
         for number, pace in paces.items():
@@ -181,13 +110,6 @@ class TestGroups:
         group = backend.prepare(copies(backend, THIRD))
         assert group.pace == Pace(0.2, 2, most=8, steps=2)
         assert group.most_loops == 10
-
-    def test_are_armed_and_closed_by_all(self, backend, ranks):
-        group = backend.prepare(copies(backend, PUSH))
-        group.arm(3, 2)
-        assert ranks.of(messages.Arm) == {n: [messages.Arm(3, 2)] for n in (0, 1)}
-        group.close()
-        assert set(ranks.of(messages.Close)) == {0, 1}
 
     @pytest.mark.parametrize(
         ("kind", "error"), [("peer", NoPeerAccess), ("memory", AllocationError)]
@@ -198,29 +120,6 @@ class TestGroups:
         with pytest.raises(error):
             backend.prepare(copies(backend, PUSH))
         assert set(ranks.of(messages.Close)) == {0, 1}
-
-    def test_after_a_loss_ask_nobody(self, backend, links, ranks):
-        group = backend.prepare(copies(backend, PUSH))
-        links.lost = RankLost(LostRank(1, "ended", "measuring"))
-        group.close()
-        assert ranks.of(messages.Close) == {}
-
-
-class TestOneEngine:
-    def test_starts_at_once(self, backend, ranks):
-        ranks.ended[0] = lambda at: Ended(5.0, {0: 0.25}, {0: 77}, {0: (0.05, 0.3)})
-        timing = measured(backend.prepare(copies(backend, PUSH)))
-        assert ranks.of(messages.Begin) == {n: [messages.Begin(None)] for n in (0, 1)}
-        assert timing.seconds == (0.25,)
-        assert timing.checksums == (77,)
-        assert timing.progress == ((0.05, 0.3),)
-        assert timing.span == pytest.approx(0.25)
-
-    def test_that_reports_no_progress_takes_its_time_from_the_gate_on(self, backend, ranks):
-        ranks.ended[0] = lambda at: Ended(5.0, {0: 0.25})
-        timing = measured(backend.prepare(copies(backend, PUSH)))
-        assert (timing.progress, timing.checksums) == (((0.0, 0.25),), (None,))
-        assert timing.span == 0.25
 
 
 AHEAD = {0: 0.0, 1: 5000.0, 2: -300.0}
@@ -237,21 +136,6 @@ class TestSeveralEngines:
         ranks.ended[0] = lambda at: Ended(at, {0: seconds[0]})
         ranks.ended[1] = lambda at: Ended(at + late, {1: seconds[1]})
         return backend.prepare(copies(backend, PUSH, PULL))
-
-    def test_start_at_the_same_time(self, backend, ranks):
-        timing = measured(self.group(backend, ranks, late=0.0))
-        (first,), (second,) = ranks.of(messages.Begin).values()
-        assert second.at - first.at == pytest.approx(5000.0, abs=1e-6)
-        assert timing.seconds == (0.25, 0.125)
-        assert timing.span == pytest.approx(0.25, abs=1e-6)
-        assert timing.progress[1] == pytest.approx((0.0, 0.125), abs=1e-6)
-
-    def test_that_start_later_end_later(self, backend, ranks):
-        timing = measured(self.group(backend, ranks, late=0.5))
-        assert timing.seconds == (0.25, 0.125)
-        assert timing.progress[0] == pytest.approx((0.0, 0.25), abs=1e-6)
-        assert timing.progress[1] == pytest.approx((0.5, 0.625), abs=1e-6)
-        assert timing.span == pytest.approx(0.625, abs=1e-6)
 
     @pytest.mark.parametrize(
         ("share", "said"),
@@ -307,11 +191,6 @@ class TestSeveralEngines:
         assert ahead[:3] == [LEAD_SECONDS, 2 * LEAD_SECONDS, 4 * LEAD_SECONDS]
         assert ahead[-1] == MOST_LEAD_SECONDS
 
-    def test_are_told_no_earlier_if_none_is(self, backend, ranks):
-        group = self.group(backend, ranks, late=0.0)
-        measured(group)
-        assert group._clocks.lead == LEAD_SECONDS
-
 
 class TestSimulated:
     """Each member simulates the whole machine, whose clock starts all copies together."""
@@ -327,25 +206,7 @@ class TestSimulated:
         for kind in (messages.Allocate, messages.Free, messages.Prepare, messages.Fill):
             assert set(ranks.of(kind)) == {0, 1, 2}
 
-    def test_start_at_once_and_never_apart(self, backend, ranks):
-        ranks.ended[0] = lambda at: Ended(5.0, {0: 0.25}, {}, {0: (0.0, 0.25)})
-        ranks.ended[1] = lambda at: Ended(7.0, {1: 0.125}, {}, {1: (0.0, 0.125)})
-        group = backend.prepare(copies(backend, SIM, SIM_BACK))
-        timing = measured(group)
-        assert all(begin == messages.Begin() for (begin,) in ranks.of(messages.Begin).values())
-        assert (timing.seconds, timing.span) == ((0.25, 0.125), 0.25)
-        assert timing.progress == ((0.0, 0.25), (0.0, 0.125))
-        assert group.remarks() == ()
-
-    def test_has_the_clock_of_rank_0(self, backend, ranks):
-        ranks.special[0, messages.Virtual] = done(12.5)
-        assert backend.clock() == 12.5
-
     def test_enters_a_phase_with_all(self, backend, ranks):
         backend.enter({3: [SIM]}, "measure", 1, 2)
         entered = messages.Enter({3: (SIM,)}, "measure", 1, 2)
         assert ranks.of(messages.Enter) == {n: [entered] for n in range(3)}
-
-
-def test_thresholds_are_from_the_greatest_on():
-    assert list(module.APART) == sorted(module.APART, reverse=True)

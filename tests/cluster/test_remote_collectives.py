@@ -8,11 +8,9 @@ from linkgauge.cluster import messages
 from linkgauge.cluster.messages import Ended
 from linkgauge.cluster.remote import RankBackend
 from linkgauge.model.collective import Collective
-from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfer
-from ranks_kit import Ranks, copies, done, linked, measured, refused
+from ranks_kit import Ranks, copies, done, linked, measured
 
-PUSH = parse_transfer("host:0@0 -> host:0@1 by msg")
 REDUCE = Collective("all_reduce", reduction="sum")
 PARTS = [parse_transfer(f"host:0@{n} -> host:0@{n} by ccl") for n in range(4)]
 
@@ -49,23 +47,6 @@ class TestCollectives:
         assert timing.span == 3.5
         assert set(ranks.of(messages.Arm)) == {0, 1, 2, 3}
 
-    def test_are_started_by_mpi_and_else_by_the_clocks(self, backend, ranks):
-        measured(self.prepared(backend, ranks))
-        assert {begin.at is None for (begin,) in ranks.of(messages.Begin).values()} == {
-            backend.name == "mpi"
-        }
-
-    def test_have_memory_of_their_rank_alone(self, backend, ranks):
-        one = copies(backend, *PARTS)[2]
-        assert set(ranks.of(messages.Allocate)) == {0, 1, 2, 3}
-        assert [len(asked) for asked in ranks.of(messages.Allocate).values()] == [2] * 4
-        one.source.free()
-        assert set(ranks.of(messages.Free)) == {2}
-
-    def test_are_not_opened_by_others(self, backend, ranks):
-        self.prepared(backend, ranks)
-        assert all(len(users) == 1 for users in backend._users.values())
-
     def test_found_each_group_by_a_token_of_its_first_rank_once(self, backend, ranks):
         for _ in range(2):
             self.prepared(backend, ranks, Collective("all_gather", split="MOD 2"))
@@ -77,22 +58,6 @@ class TestCollectives:
             tokens = [one.tokens for one in prepare]
             expected = [(b"token 0", b"token 1")] * 2 + [(b"token 0",)]
             assert tokens == (expected if needed else [()] * 3)
-
-    @pytest.mark.parametrize(("kind", "asked"), [("unsupported", 1), ("call", 2)])
-    def test_that_break_are_founded_anew(self, links, ranks, kind, asked):
-        backend = RankBackend("cuda", links, ())
-        ranks.special[1, messages.Prepare] = refused(kind)
-        for _ in range(2):
-            with pytest.raises(LinkgaugeError):
-                self.prepared(backend, ranks)
-        assert len(ranks.of(messages.Token)[0]) == asked
-
-    def test_have_times_of_each_rank(self, backend, ranks):
-        group = self.prepared(backend, ranks)
-        for number in range(4):
-            ranks.special[number, messages.Iterate] = done((float(number), 0.5))
-        assert group.iterations(2) == ((0.0, 0.5), (1.0, 0.5), (2.0, 0.5), (3.0, 0.5))
-        assert ranks.of(messages.Iterate)[3] == [messages.Iterate(2)]
 
     @pytest.mark.parametrize(
         ("found", "wrong"),
@@ -106,6 +71,3 @@ class TestCollectives:
         for number, own in enumerate(found):
             ranks.special[number, messages.Check] = done(own)
         assert group.check() == wrong
-
-    def test_copies_are_none(self, backend):
-        assert not follows(backend.prepare(copies(backend, PUSH)), Collecting)

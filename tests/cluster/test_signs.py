@@ -2,15 +2,14 @@
 who asks."""
 
 import socket
-import threading
 import time
 
 import pytest
 
 from linkgauge.cluster import links as module
-from linkgauge.cluster.messages import Clock, End, Ping, Pong
+from linkgauge.cluster.messages import Clock, Pong
 from linkgauge.engine.channel import Channel
-from ranks_kit import LONG, SOON, Fake, done, linked
+from ranks_kit import SOON, Fake, done, linked
 
 
 @pytest.fixture
@@ -25,38 +24,6 @@ def says(value):
 
 def silent():
     return Fake(lambda command: None)
-
-
-def test_signs_are_given_to_who_asks_while_others_are_waited_for():
-    answered = threading.Event()
-
-    class Asking(Fake):
-        """Rank 1 asks for a sign of life, and ends the wait for rank 2 once it has one."""
-
-        def hears(self, command):
-            if isinstance(command, Pong):
-                answered.set()
-
-    def late(command):
-        assert answered.wait(LONG)
-        return done(2)
-
-    asking = Asking(lambda command: None, ready=(Ping(),))
-    with linked(says(0), asking, Fake(late)) as links:
-        assert links.one(2, Clock(), int) == 2
-
-
-def test_signs_are_no_answers():
-    with linked(says(0), Fake(lambda command: done(1), ready=(Ping(),))) as links:
-        assert links.ask((0, 1), Clock(), int) == {0: 0, 1: 1}
-
-
-def test_signs_are_given_while_it_has_other_work(beats):
-    other = silent()
-    with linked(says(0), other) as links:
-        links.show_life()
-        other.await_some(Pong)
-        links.close()
 
 
 def test_signs_are_not_given_unasked_while_it_waits_for_an_answer(beats):
@@ -75,13 +42,6 @@ def test_signs_are_not_given_unasked_while_it_waits_for_an_answer(beats):
         links.close()
 
 
-def test_signs_are_given_between_questions_to_ranks_that_are_not_asked():
-    other = silent()
-    with linked(says(0), says(1), other) as links:
-        links.one(1, Clock(), int)
-        other.await_some(Pong)
-
-
 def test_signs_wait_for_no_rank_that_reads_nothing(beats):
     ours, theirs = socket.socketpair()
     with theirs, linked(says(0), says(1)) as links:
@@ -92,13 +52,3 @@ def test_signs_wait_for_no_rank_that_reads_nothing(beats):
         links._give_signs()
         assert links.one(1, Clock(), int) == 1
         full.close(0.0)
-
-
-def test_signs_end_with_the_run(beats):
-    other = silent()
-    with linked(says(0), other) as links:
-        links.show_life()
-        other.await_some(Pong)
-        links.close()
-        other.thread.join()
-    assert other.of(End)

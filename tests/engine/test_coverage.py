@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from campaigns import trials
+from campaigns import FULL, trials
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Opened
@@ -14,6 +14,8 @@ from linkgauge.model.settings import Settings, Simulation
 from sim_kit import Silent
 
 RIGHT = "intervals: the true figure falls within"
+MIXED = [("0.2%", "0.3%", "0.3%")]
+OTHERS = [("0.5%", "0", "0"), ("0.1%", "0.5%", "0"), ("1%", "0.5%", "0.7%")]
 MACHINE = """
 source: a test
 seed: {seed}
@@ -52,10 +54,7 @@ def figures(**variances):
     }
 
 
-@pytest.mark.parametrize(
-    ("noise", "buffers", "moments"),
-    [("0.5%", "0", "0"), ("0.1%", "0.5%", "0"), ("0.2%", "0.3%", "0.3%"), ("1%", "0.5%", "0.7%")],
-)
+@pytest.mark.parametrize(("noise", "buffers", "moments"), MIXED + OTHERS * FULL)
 def test_another_runs_figure_falls_within_as_often_as_the_interval_says(
     noise, buffers, moments, holds
 ):

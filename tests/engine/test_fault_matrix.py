@@ -1,7 +1,9 @@
 """Each fault in each phase that it can strike: the run ends, the cells that are struck say so and
 why, all others are measured, and the journal is the run."""
 
+import os
 from contextlib import closing
+from itertools import product
 
 import pytest
 from msgspec.structs import replace
@@ -30,13 +32,15 @@ SHAPES = {
 }
 """Cells that touch sim:0."""
 ELSEWHERE = ("sim:3 -> sim:3 by sm",)
+PATIENT = 60.0
+"""Seconds for a cell that does not hang: a loaded machine is slow, not wrong."""
 STRUCK = 1
 """The fault's cell; the first and the last touch the same devices, the third does not."""
 
 
 def run_with(folder, fault, shape, **more):
     """Runs four cells with a fault of the second. Checks what holds whatever the fault."""
-    how = settings(fault, **more)
+    how = settings(fault, **{"timeout": PATIENT, **more})
     cells = [
         planned(*transfers, number=number)
         for number, transfers in enumerate([SHAPES[shape], SHAPES[shape], ELSEWHERE, SHAPES[shape]])
@@ -66,29 +70,26 @@ def check_lost(cell, status, *words):
         assert word in cell.reason
 
 
-TWO = ("one device", "a group")
+FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
+EACH = [*zip(PHASES, SHAPES, strict=True)]
+"""Each phase and each shape once; all of them together in the campaign."""
+if FULL:
+    EACH = [*product(PHASES, SHAPES)]
 
 
-@pytest.mark.parametrize(
-    ("signal", "shape"), [("SEGV", "one device"), ("KILL", "a pair"), ("SEGV", "a group")]
-)
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("signal", ["SEGV", "KILL"] if FULL else ["KILL"])
+@pytest.mark.parametrize(("phase", "shape"), EACH)
 def test_a_crash_costs_its_cell(tmp_path, signal, phase, shape):
     fault = f"crash sim:0 signal={signal} phase={phase} cells={STRUCK}"
     run, (before, struck, *after) = run_with(tmp_path, fault, shape)
     check_lost(struck, "error", PHASES[phase], "sim:0", f"SIG{signal}")
+    assert ("memory runs out" in struck.reason) == (signal == "KILL")
+    assert struck.kind == "crash"
     check_measured(before, *after)
     assert exit_code(run) == 3
 
 
-@pytest.mark.parametrize(
-    ("phase", "shape"),
-    [
-        *zip(
-            PHASES, ("one device", "a pair", "a group", "both ways", "host and device"), strict=True
-        )
-    ],
-)
+@pytest.mark.parametrize(("phase", "shape"), EACH if FULL else EACH[::3])
 def test_a_hang_costs_its_cell_and_its_deadline(tmp_path, phase, shape):
     fault = f"hang sim:0 phase={phase} cells={STRUCK}"
     run, (before, struck, *after) = run_with(tmp_path, fault, shape, timeout=2.0)
@@ -97,8 +98,7 @@ def test_a_hang_costs_its_cell_and_its_deadline(tmp_path, phase, shape):
     assert exit_code(run) == 3
 
 
-@pytest.mark.parametrize("shape", TWO)
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(("phase", "shape"), EACH)
 def test_a_failed_allocation_costs_its_cell(tmp_path, phase, shape):
     fault = f"nomem sim:0 phase={phase} cells={STRUCK}"
     run, (before, struck, *after) = run_with(tmp_path, fault, shape)
@@ -107,8 +107,7 @@ def test_a_failed_allocation_costs_its_cell(tmp_path, phase, shape):
     assert exit_code(run) == 3
 
 
-@pytest.mark.parametrize("shape", TWO)
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(("phase", "shape"), EACH)
 def test_a_lost_device_costs_its_cell_and_those_after_it(tmp_path, phase, shape):
     fault = f"lost sim:0 phase={phase} cells={STRUCK}"
     run, (before, struck, elsewhere, after) = run_with(tmp_path, fault, shape)
@@ -118,7 +117,7 @@ def test_a_lost_device_costs_its_cell_and_those_after_it(tmp_path, phase, shape)
     assert exit_code(run) == 3
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", SHAPES if FULL else ["both ways", "a group"])
 def test_a_flipped_bit_fails_its_cell(tmp_path, shape):
     fault = f"flip sim:0 offset=54321 bit=3 cells={STRUCK}"
     run, (before, struck, *after) = run_with(tmp_path, fault, shape)
@@ -128,7 +127,7 @@ def test_a_flipped_bit_fails_its_cell(tmp_path, shape):
     assert exit_code(run) == 1
 
 
-@pytest.mark.parametrize("shape", ["host and device", "a group"])
+@pytest.mark.parametrize("shape", ["host and device", "a group"] if FULL else ["a group"])
 @pytest.mark.parametrize("fault", ["slow", "jitter", "stall", "drift"])
 def test_what_only_takes_longer_passes_and_shows(tmp_path, fault, shape):
     own = {
@@ -150,7 +149,7 @@ def test_what_only_takes_longer_passes_and_shows(tmp_path, fault, shape):
 
 
 def test_a_device_that_was_lost_is_set_aside_and_the_others_go_on(tmp_path):
-    how = settings("lost sim:0 cells=1")
+    how = settings("lost sim:0 cells=1", timeout=PATIENT)
     touching, elsewhere = SHAPES["a pair"], ELSEWHERE
     cells = [
         planned(*(elsewhere if number % 2 else touching), number=number) for number in range(12)
@@ -165,7 +164,7 @@ def test_a_device_that_was_lost_is_set_aside_and_the_others_go_on(tmp_path):
 
 
 def test_every_cell_of_a_round_but_the_struck_one_is_measured(tmp_path):
-    how = settings("crash sim:0 cells=0", "nomem sim:3 cells=3")
+    how = settings("crash sim:0 cells=0", "nomem sim:3 cells=3", timeout=PATIENT)
     pairs = [("sim:0 -> sim:1 by sm",), ("sim:2 -> sim:3 by sm",)]
     cells = [
         replace(planned(*pairs[number % 2], number=number), round=number // 2)

@@ -1,24 +1,19 @@
 """A journal whose records do not fit its plan is refused in a line that names the file and the
 record, wherever it is read."""
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
-from command_kit import called
 from engine.test_journal import OPENED, TRANSFER, cell
 from linkgauge.engine.journal import (
     Again,
     Closed,
     Journal,
     Measured,
-    assemble,
-    read_records,
 )
 from linkgauge.engine.runs import read_run
 from linkgauge.engine.visits import CellAt
 from linkgauge.model.errors import InputError
-from linkgauge.model.notation import encode_hook
 from linkgauge.model.result import Part, RankTimes
 from linkgauge.model.transfer import Place
 
@@ -71,50 +66,3 @@ def test_a_record_that_does_not_fit_the_plan_is_named_with_its_file(journal, rec
     path = journal(Measured(0, WHOLE), record, Closed("later"))
     with pytest.raises(InputError, match=f"{path}.*line 3 of the journal does not fit: .*{said}"):
         read_run(path)
-    for words in (("show", path.parent), ("run", "--resume", path.parent)):
-        done = called(*words)
-        assert done.returncode == 2
-        (line,) = done.stderr.splitlines()
-        assert f"{path}" in line
-        assert "line 3" in line
-
-
-@pytest.mark.parametrize(
-    "later", [replace(WHOLE, parts=(PART,)), replace(WHOLE, iterations=(RankTimes(0, (1.5,)),))]
-)
-def test_visits_of_a_cell_have_the_same_figures_beside_their_samples(journal, later):
-    path = journal(Measured(0, WHOLE), Measured(0, later))
-    with pytest.raises(InputError, match=r"line 3 .* an earlier visit of this cell has 0 and 0"):
-        read_run(path)
-
-
-def test_visits_that_did_not_pass_have_no_figures_to_agree(journal):
-    skipped = replace(WHOLE, status="skip", samples=(), visits=())
-    path = journal(Measured(0, replace(WHOLE, parts=(PART,))), Measured(0, skipped))
-    assert len(read_records(path.read_bytes())) == 3
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"visits": ((3,),)}, "its visits have 3 samples, and it has 1"),
-        ({"parts": (replace(PART, transfer=9),)}, "a part of it is of transfer 9, and it has 1"),
-        ({"parts": (replace(PART, samples=()),)}, "a part of it has 0 samples, and it has 1"),
-        (
-            {"iterations": (RankTimes(0, (1.5,)), RankTimes(1, ()))},
-            "its ranks have different numbers of iterations",
-        ),
-    ],
-)
-def test_a_run_whose_figures_disagree_is_refused_in_one_line(tmp_path, change, said):
-    run = assemble((OPENED, Measured(0, WHOLE)))
-    (result, *others) = run.results
-    wrong = replace(result, cells=(replace(WHOLE, **change),))
-    path = tmp_path / "run.json"
-    path.write_bytes(
-        msgspec.json.encode(replace(run, results=(wrong, *others)), enc_hook=encode_hook)
-    )
-    done = called("show", path)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line == f"linkgauge: {path} is damaged: of b [0, 0], {said}"

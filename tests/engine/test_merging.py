@@ -1,13 +1,14 @@
 """A cell from its visits: all samples, one figure, one interval, the worst of what happened."""
 
 import pytest
+from msgspec.structs import replace
 
-from linkgauge.engine.merging import merge
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import NotRevisited
 from linkgauge.model.result import CellResult, Part
-from linkgauge.model.settings import Settings
+from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
+from visit_kit import whole
 
 SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
 
@@ -22,13 +23,7 @@ def visit(*samples, status="pass", reason=None, gates=None, **more):
 
 
 def merged(*visits, settings=SETTINGS):
-    return merge([visits], settings)[0].cell
-
-
-def test_samples_stand_in_the_order_of_their_visits():
-    cell = merged(visit(1.0, 2.0), visit(3.0, gates=[1]))
-    assert (cell.samples, cell.visits, cell.seconds) == ((1.0, 2.0, 3.0), ((1, 1), (1,)), 0.12)
-    assert cell.summary.median == 2.0
+    return whole(*visits, settings=settings)
 
 
 def test_cpu_time_and_seconds_add_up_so_that_longer_visits_weigh_more():
@@ -37,11 +32,6 @@ def test_cpu_time_and_seconds_add_up_so_that_longer_visits_weigh_more():
     )
     assert (cell.seconds, cell.cpu_seconds) == pytest.approx((0.4, 0.4))
     assert cell.cpus == pytest.approx(1.0)
-
-
-def test_cpu_time_that_a_visit_lacks_is_unknown():
-    cell = merged(visit(1.0, cpu_seconds=0.2), visit(2.0))
-    assert (cell.cpu_seconds, cell.cpus) == (None, None)
 
 
 def test_the_interval_is_of_visits_and_says_so():
@@ -71,12 +61,6 @@ def test_wrong_bytes_in_any_visit_fail_the_cell():
     cell = merged(visit(1.0, verified=True), bad)
     assert (cell.status, cell.reason, cell.verified) == ("fail", "wrong at byte 7", False)
     assert cell.samples == (1.0, 1.0)
-
-
-@pytest.mark.parametrize("status", ["error", "timeout"])
-def test_an_error_in_any_visit_is_the_cells(status):
-    cell = merged(visit(1.0), visit(status=status, reason="device lost"))
-    assert (cell.status, cell.reason, cell.samples) == (status, "device lost", ())
 
 
 def test_what_is_skipped_later_keeps_its_figures_and_says_why():
@@ -109,13 +93,6 @@ def test_parts_have_intervals_of_their_own_visits():
     assert second.summary.ci95 == pytest.approx((2.0, 2.0))
 
 
-def test_a_journal_without_visits_counts_each_sample_as_a_gate():
-    old = visit(*[1.0 + n / 100 for n in range(9)])
-    cell = merged(CellResult(**{name: getattr(old, name) for name in old.__struct_fields__
-                                if name not in ("visits", "seconds")}))  # fmt: skip
-    assert cell.visits == ((1,) * 9,)
-
-
 def test_of_what_is_hidden_more_is_better_and_of_its_times_less():
     transfers = parse_transfers("null -> null by fake:0.sm & host:0 -> fake:0 by ce")
     shares, times = tuple(0.5 + n / 100 for n in range(11)), tuple(1.0 + n for n in range(11))
@@ -126,3 +103,26 @@ def test_of_what_is_hidden_more_is_better_and_of_its_times_less():
     found = merged(cell, settings=Settings((64,), samples=11))
     assert found.summary.slow_p95 < found.summary.median
     assert all(part.summary.slow_p95 > part.summary.median for part in found.parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "report", "proven"),
+    [
+        ("cuda:0 -> cuda:0 by ce", Report.FIRST, True),
+        ("cuda:0 -> cuda:1 by sm", Report.FIRST, True),
+        ("host:0 -> host:0 by cpu", Report.FIRST, False),
+        ("host:0 -> opencl:0 by ce", Report.FIRST, False),
+        ("cuda:0 -> host:0 by sm", Report.FIRST, False),
+        ("host:0 -> cuda:0 by ce", Report.FIRST, False),
+        ("host:0 -> null by cuda:0.sm", Report.LATENCY, False),
+        ("cuda:0 -> cuda:1 by ce & host:0 -> host:0 by cpu", Report.TOTAL, False),
+    ],
+)
+def test_an_interval_claims_what_fresh_processes_have_shown_and_no_more(text, report, proven):
+    def of(figure):
+        return replace(visit(figure), transfers=parse_transfers(text), report=report)
+
+    visits = [of(1.0), of(1.02), of(0.98)]
+    assert (merged(*visits).interval.coverage == 0.95) is proven
+    simulated = replace(SETTINGS, simulation=Simulation("x", ""))
+    assert merged(*visits, settings=simulated).interval.coverage == 0.95

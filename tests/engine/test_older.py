@@ -2,75 +2,58 @@
 know of it."""
 
 import pytest
+from msgspec.structs import replace
 
-from linkgauge.engine.older import current
-from linkgauge.model.notation import parse_transfers
+from linkgauge.engine.runs import read_run
 from linkgauge.model.notes import Beside, Imprecise, Remark
-from linkgauge.model.result import CellResult
-from linkgauge.model.transfer import Report
-from linkgauge.report.sentences import sentence
+from linkgauge.report.files import write_run
+from report.samples import RUN
+
+QUIET = "; raise --max-time or quiet the machine"
 
 
-def cell(status, reason, **more):
-    transfers = parse_transfers("host:0 -> cuda:0 by ce")
-    return CellResult("0", "0", transfers, Report.FIRST, status, reason, **more)
+def read(folder, **changed):
+    """The first cell of a run, read from a file that says this of it."""
+    (result, *others) = RUN.results
+    values = {"kind": None, "notes": (), "warnings": (), **changed}
+    cells = (replace(result.cells[0], **values), *result.cells[1:])
+    write_run(folder, replace(RUN, results=(replace(result, cells=cells), *others)))
+    return read_run(folder).results[0].cells[0]
 
 
 @pytest.mark.parametrize(
-    ("kind", "status", "reason"),
+    ("kind", "status", "reason", "verified"),
     [
-        ("peer", "skip", "no peer access from cuda:0 to cuda:1 (cuDeviceCanAccessPeer)"),
-        ("imex", "error", "cuMemCreate: fabric handles need an IMEX channel"),
-        ("timeout", "timeout", "while measuring (cuda:0): no end after 10 s"),
-        ("crash", "error", "while measuring (cuda:0): the worker was ended by SIGSEGV"),
-        ("lost", "error", "while measuring (cuda:0): copy: device lost"),
-        ("memory", "error", "while allocating (cuda:0): cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"),
-        (None, "error", "while measuring (cuda:0): cuMemcpyAsync: CUDA_ERROR_UNKNOWN"),
-        (None, "skip", "a copy engine cannot read or write alone: use sm"),
-        (None, "pass", None),
+        ("peer", "skip", "no peer access from cuda:0 to cuda:1 (cuDeviceCanAccessPeer)", None),
+        ("imex", "error", "cuMemCreate: fabric handles need an IMEX channel", None),
+        ("timeout", "timeout", "while measuring (cuda:0): no end after 10 s", None),
+        ("crash", "error", "while measuring (cuda:0): the worker was ended by SIGSEGV", None),
+        ("lost", "error", "while measuring (cuda:0): copy: device lost", None),
+        ("memory", "error", "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY", None),
+        (None, "error", "while measuring (cuda:0): cuMemcpyAsync: CUDA_ERROR_UNKNOWN", None),
+        (None, "skip", "a copy engine cannot read or write alone: use sm", None),
+        (None, "pass", None, True),
+        ("wrong-bytes", "fail", "wrong at byte 0", False),
+        ("limit", "fail", "below the limit", True),
     ],
 )
-def test_the_words_tell_the_kind(kind, status, reason):
-    assert current(cell(status, reason)).kind == kind
-
-
-def test_what_failed_had_wrong_bytes_or_missed_a_limit():
-    assert current(cell("fail", "wrong at byte 0", verified=False)).kind == "wrong-bytes"
-    assert current(cell("fail", "below the limit", verified=True)).kind == "limit"
-
-
-def test_a_kind_that_is_there_stays():
-    assert current(cell("error", "device lost", kind="call")).kind == "call"
+def test_the_words_tell_the_kind(tmp_path, kind, status, reason, verified):
+    assert read(tmp_path, status=status, reason=reason, verified=verified).kind == kind
 
 
 @pytest.mark.parametrize(
     ("warning", "note"),
     [
         ("measured at the same time as 3 other pairs", Beside(3)),
-        (
-            (
-                "precision of ±1.00% missed: ±4.26% after 24 samples; raise --max-time or "
-                "quiet the machine"
-            ),
-            Imprecise(0.01, 0.0426, 24),
-        ),
-        (
-            (
-                "precision of ±0.50% missed: no interval after 2 samples; raise --max-time or "
-                "quiet the machine"
-            ),
-            Imprecise(0.005, None, 2),
-        ),
-        ("host:0 is not locked in memory", Remark("host:0 is not locked in memory")),
+        ("precision of ±1.00% missed: ±4.26% after 24 samples" + QUIET,
+         Imprecise(0.01, 0.0426, 24)),
+        ("precision of ±0.50% missed: no interval after 2 samples" + QUIET,
+         Imprecise(0.005, None, 2)),
         ("not visited again: set aside", Remark("not visited again: set aside")),
     ],
-)
-def test_warnings_become_notes_that_say_the_same(warning, note):
-    read = current(cell("pass", None, warnings=(warning,)))
-    assert (read.notes, read.warnings) == ((note,), ())
-    assert sentence(note) == warning
-
-
-def test_notes_that_are_there_stay():
-    read = current(cell("pass", None, warnings=("in words",), notes=(Beside(1),)))
-    assert (read.notes, read.warnings) == ((Beside(1),), ())
+)  # fmt: skip
+def test_warnings_become_notes(tmp_path, warning, note):
+    cell = read(tmp_path, warnings=(warning,))
+    assert (cell.notes, cell.warnings) == ((note,), ())
+    kept = read(tmp_path, warnings=("in words",), notes=(note,))
+    assert (kept.notes, kept.warnings) == ((note,), ())

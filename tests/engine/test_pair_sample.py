@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.pair_sample import draw
-from linkgauge.engine.plan import make_plan
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.model.errors import InputError
 from linkgauge.model.settings import PairSample
 from linkgauge.model.transfer import Drawn, Place
@@ -21,9 +20,8 @@ PAIRWISE = (
 
 
 def laid_out(devices, *names):
-    some = tuple(device(n, "x") for n in range(devices))
-    over = DeviceSet("x", machine(some).host.nodes, some)
-    return [CATALOG[name].lay_out(over) for name in names]
+    here = machine([device(n, "x") for n in range(devices)])
+    return list(lay_out([CATALOG[name] for name in names], fabrics(here, ()), here.host.nodes))
 
 
 def places(benchmark):
@@ -61,32 +59,9 @@ def test_a_larger_sample_has_the_pairs_of_a_smaller_one(devices, count, seed):
     assert set(places(small)) <= set(places(large))
 
 
-def test_every_pair_is_drawn_as_often_as_any_other():
-    """5 of 20 pairs by 400 seeds: each is expected 100 times, with a standard deviation of 8.7."""
-    benchmarks = laid_out(5, PAIRWISE[0])
-    drawn = [places(draw(benchmarks, PairSample(5, seed))[0]) for seed in range(400)]
-    counts = {place: sum(place in one for one in drawn) for place in places(benchmarks[0])}
-    assert sum(counts.values()) == 2000
-    assert all(60 < count < 140 for count in counts.values())
-
-
-def test_other_benchmarks_are_as_they_were():
-    names = ("host_to_device_memcpy_ce", "all_to_all_write_ce", PAIRWISE[0])
-    before = laid_out(4, *names)
-    after = draw(before, PairSample(2))
-    assert list(after[:2]) == before[:2]
-    assert len(after[2].cells) == 2
-
-
 def test_where_no_benchmark_is_of_pairs_it_is_refused():
     with pytest.raises(InputError, match=r"^--sample-pairs has no effect: no benchmark"):
         draw(laid_out(4, "host_to_device_memcpy_ce"), PairSample(2))
-
-
-def test_without_two_devices_the_reason_is_that():
-    (alone,) = draw(laid_out(1, PAIRWISE[0]), PairSample(2))
-    assert (alone.cells, alone.drawn) == ((), None)
-    assert alone.reason == "needs two devices, x has 1 selected"
 
 
 @given(st.integers(2, 10), st.integers(1, 60), st.integers(0, 1000))
@@ -99,9 +74,3 @@ def test_pairs_that_are_measured_at_once_share_no_device(devices, count, seed):
         ends = [end for cell in sheet.cells if cell.round == number for end in cell.place]
         assert number is not None
         assert len(ends) == len(set(ends))
-
-
-def test_the_plan_says_what_was_drawn():
-    here = machine([device(n, "x") for n in range(4)])
-    (sheet,) = make_plan(draw(laid_out(4, PAIRWISE[0]), PairSample(3, 9)), here, (4096,))
-    assert sheet.drawn == Drawn(3, 12, 9)

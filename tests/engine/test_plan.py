@@ -5,7 +5,6 @@ import pytest
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.plan import (
-    check_exists,
     fabrics,
     lay_out,
     make_plan,
@@ -13,8 +12,7 @@ from linkgauge.engine.plan import (
     peak_memory,
 )
 from linkgauge.model.errors import InputError
-from linkgauge.model.notation import parse_transfers
-from linkgauge.model.settings import Settings, Simulation
+from linkgauge.model.settings import Settings
 
 GI = 1 << 30
 
@@ -33,19 +31,6 @@ def test_a_device_is_chosen_by_name_or_index_on_every_backend():
         ("y", ["y:1"]),
     ]
     assert [d.memory for f in fabrics(here, ["x:0"]) for d in f.devices] == ["x:0"]
-
-
-@pytest.mark.parametrize("name", ["x:9", "9", "z:0", "", "x"])
-def test_an_unknown_device_is_refused(name):
-    with pytest.raises(InputError, match="unknown device"):
-        fabrics(machine([device(0, "x")]), [name])
-
-
-def test_without_accelerators_device_benchmarks_are_skipped_with_the_reason():
-    here = machine(unavailable={"opencl": "no platform"})
-    (sheet,) = plan_for(["host_to_device_memcpy_ce"], here)
-    assert (sheet.cells, sheet.backend) == ((), "none")
-    assert "opencl: no platform" in sheet.reason
 
 
 def test_a_size_larger_than_every_memory_is_refused_before_anything_starts():
@@ -71,15 +56,6 @@ def test_interference_of_twice_the_size_counts():
     assert "host:0 has 5.0 GiB" in both.cells[0].reason
 
 
-def test_the_largest_single_buffer_counts():
-    here = machine([device(0, "x", 8 * GI, one=GI)], available=64 * GI)
-    plain, both = plan_for(
-        ["host_to_device_memcpy_ce", "host_to_device_bidirectional_memcpy_ce"], here
-    )
-    assert plain.cells[0].reason is None
-    assert "allocates at once" in both.cells[0].reason
-
-
 def test_a_device_that_shares_the_hosts_memory_counts_there():
     here = machine([device(0, "x", 8 * GI, shares_host_memory=True)], available=3 * GI)
     (local,) = plan_for(["device_local_copy"], here)
@@ -94,39 +70,6 @@ def test_too_few_bytes_to_go_both_ways_are_skipped():
         plan_for(["host_to_device_bidirectional_memcpy_sm"], here, [512])
 
 
-def test_a_benchmark_with_a_size_of_its_own_is_planned_once():
-    here = machine([device(0, "x")])
-    plan = plan_for(["host_device_latency_sm", "device_local_copy"], here, [4096, 8192])
-    assert [sheet.size for sheet in plan] == [2 << 20, 4096, 8192]
-
-
-def test_devices_of_different_spaces_are_told_apart():
-    here = machine([device(0, "torch:cuda"), device(0, "torch:xpu"), device(1, "torch:xpu")])
-
-    def chosen(name):
-        return [d.memory for fabric in fabrics(here, [name]) for d in fabric.devices]
-
-    assert chosen("torch:xpu:0") == chosen("xpu:0") == ["torch:xpu:0"]
-    assert chosen("cuda:0") == ["torch:cuda:0"]
-    assert chosen("0") == ["torch:cuda:0", "torch:xpu:0"]
-    (sheet,) = plan_for(["device_to_device_memcpy_read_ce"], here)
-    cells = sheet.cells
-    assert len({(cell.row, cell.column) for cell in cells}) == len(cells) == 6
-
-
-def test_the_cpu_that_torch_brings_along_is_measured_if_named_or_alone():
-    cpu = device(0, "torch:cpu", is_cpu=True)
-    beside = machine([device(0, "torch:xpu"), cpu])
-
-    def chosen(here, *names):
-        return [d.memory for fabric in fabrics(here, names) for d in fabric.devices]
-
-    assert chosen(beside) == ["torch:xpu:0"]
-    assert chosen(beside, "torch:cpu:0") == chosen(machine([cpu])) == ["torch:cpu:0"]
-    pocl = [device(0, "opencl"), device(1, "opencl", is_cpu=True)]
-    assert chosen(machine(pocl)) == ["opencl:0", "opencl:1"]
-
-
 def test_a_device_is_named_by_uuid_or_address_too():
     one = device(0, "x", pci="0000:1b:00.0", uuid="GPU-1234abcd-0000")
     here = machine([one, device(1, "x", pci="0000:3c:00.0", uuid="GPU-9999abcd-0000")])
@@ -138,21 +81,11 @@ def test_a_device_is_named_by_uuid_or_address_too():
             fabrics(here, [name])
 
 
-def test_a_device_near_a_node_without_memory_uses_another():
-    here = machine([device(0, "x", near=5)], nodes=2)
-    assert fabrics(here, ())[0].devices[0].near == 0
-
-
 def test_host_memory_may_be_put_on_another_node():
     here = machine([device(0, "x", near=0)], nodes=2)
     assert fabrics(here, (), 1)[0].devices[0].near == 1
     with pytest.raises(InputError, match="no NUMA node 7"):
         fabrics(here, (), 7)
-
-
-def test_every_size_has_its_sheets():
-    plan = plan_for(["host_to_host_memcpy_copy_cpu"], machine(), [4096, 8192])
-    assert [sheet.size for sheet in plan] == [4096, 8192]
 
 
 def test_a_dry_run_knows_memory_and_time():
@@ -161,46 +94,3 @@ def test_a_dry_run_knows_memory_and_time():
     assert peak_memory(plan) == {"host:0": 3 * GI, "x:0": 3 * GI}
     assert 5 < most_seconds(plan, Settings((GI,), max_time=5.0)) < 10
     assert most_seconds(plan, Settings((GI,), samples=3)) is None
-
-
-def test_a_dry_run_of_a_simulated_machine_counts_the_wall_clocks_time():
-    plan = plan_for(["host_to_device_bidirectional_memcpy_ce"], machine([device(0, "x", 8 * GI)]))
-    simulated = Settings((GI,), max_time=3600.0, simulation=Simulation("x", ""))
-    assert 0 < most_seconds(plan, simulated) < 0.1
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("host:3 -> host:0 by cpu", "'host:3'"),
-        ("host:0 -> x:5 by ce", "'x:5'"),
-        ("host:0 -> x:0 by x:7.ce", "'x:7'"),
-        ("host:0 -> gone:0 by ce", "no driver"),
-    ],
-)
-def test_a_memory_that_is_not_there_is_named(text, what):
-    here = machine([device(0, "x")], unavailable={"gone": "no driver"})
-    with pytest.raises(InputError, match=what):
-        check_exists(parse_transfers(text), here)
-
-
-def test_only_rows_of_the_backends_asked_for_are_laid_out():
-    here = machine([device(0, "x")])
-    names = ["host_to_device_memcpy_ce", "host_to_host_memcpy_copy_cpu"]
-    rows = select(names, ())
-    assert [b.name for b in lay_out(rows, fabrics(here, ()), ())] == names[:1]
-    assert [b.name for b in lay_out(rows, (), here.host.nodes)] == names[1:]
-    with pytest.raises(InputError, match="nothing to measure"):
-        lay_out(rows[:1], (), here.host.nodes)
-
-
-def test_cache_lines_need_no_memory_and_few_cpus_only_in_quick():
-    here = machine(nodes=6)
-    rows = select(["core_to_core_latency"], ())
-    (some,), (all_of_them,) = (
-        make_plan(lay_out(rows, (), here.host.nodes, profile), here, (1 << 50, GI))
-        for profile in ("quick", "standard")
-    )
-    assert (len(some.cells), len(all_of_them.cells)) == (8 * 7, 12 * 11)
-    assert {(cell.reason, cell.operation) for cell in some.cells} == {(None, "ping-pong")}
-    assert (some.size, peak_memory([some])) == (64, {})

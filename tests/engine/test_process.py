@@ -9,15 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from command_kit import linkgauge
 from linkgauge.engine import process
 from linkgauge.engine.messages import Survey
-from linkgauge.engine.process import WorkerLost, WorkerProcess, waits_for_cpu
+from linkgauge.engine.process import WorkerLost, WorkerProcess
 from linkgauge.engine.supervisor import Supervisor
-from linkgauge.machine.tree import Captured
 from linkgauge.model.machine import Machine
 from linkgauge.model.settings import Settings, Surroundings
-from sim_kit import settings
 
 
 @pytest.fixture
@@ -33,12 +30,6 @@ def blocked():
 
 
 def test_signals_that_were_blocked_before_it_starts_are_afterwards(masked):
-    before = blocked()
-    with closing(WorkerProcess()):
-        assert blocked() == before
-
-
-def test_none_is_blocked_that_was_not():
     before = blocked()
     with closing(WorkerProcess()):
         assert blocked() == before
@@ -65,16 +56,6 @@ class TestADeadlineThatHasPassed:
         assert self.answer().host.cpus > 0
 
 
-def test_the_kernel_accounts_for_what_waits_for_a_cpu():
-    files = {
-        "proc/7/task/7/schedstat": b"52000 1500000000 12\n",
-        "proc/7/task/8/schedstat": b"0 0 0\n",
-        "proc/7/task/9/schedstat": b"",
-    }
-    assert waits_for_cpu(7, Captured(files)) == {"7": 1.5, "8": 0.0}
-    assert waits_for_cpu(8, Captured(files)) == {}
-
-
 class TestSurroundings:
     """A worker has its CPUs and its environment from its start."""
 
@@ -89,23 +70,3 @@ class TestSurroundings:
         assert [node.cpus for node in machine.host.nodes if node.cpus] == [(cpu,)]
         assert b"COLOUR=red, green" in environment
         assert not any(one.startswith(b"GONE=") for one in environment)
-
-    def test_of_a_simulated_machine_are_its_own_cpus(self):
-        simulated = settings(surroundings=Surroundings((1, 3, 9)))
-        with closing(Supervisor(simulated)) as worker:
-            machine = worker.survey(())
-        assert [node.cpus for node in machine.host.nodes] == [(1, 3), (9,)]
-
-    def test_leave_the_controller_as_it_was(self):
-        before = os.sched_getaffinity(0)
-        with closing(WorkerProcess(Surroundings((max(before),), {"COLOUR": "red"}))):
-            assert os.sched_getaffinity(0) == before
-            assert "COLOUR" not in os.environ
-
-
-def test_nothing_that_a_worker_opens_is_left_open():
-    """Python says so of each on stderr, if it is asked to, when it forgets what is still open."""
-    asked = {"PYTHONWARNINGS": "error", "PYTHONDEVMODE": "1"}
-    done = linkgauge("doctor", **asked)
-    assert done.returncode in (0, 1)
-    assert done.stderr == ""

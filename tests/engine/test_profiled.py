@@ -2,35 +2,31 @@
 it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from engine.test_supervisor import alive, gone
-from linkgauge.engine import profiled
-from linkgauge.engine.messages import Measure
+from linkgauge.engine import profiled, supervisor
 from linkgauge.engine.process import WorkerLost
-from linkgauge.engine.profiled import ProfiledProcess
-from linkgauge.engine.profilers import Reports
-from linkgauge.engine.standing import Standing
-from linkgauge.engine.supervisor import TIMES_PROFILED, Supervisor, _Watch
-from linkgauge.model.errors import BackendError, InputError
+from linkgauge.engine.supervisor import Supervisor
+from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Profiled
 from linkgauge.model.result import PlannedCell
-from linkgauge.model.settings import Settings, Surroundings
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from profiler_kit import LEAVES_NOTHING, REFUSES, WRITES, arguments_of, install
 
 COPY = PlannedCell("0", "0", parse_transfers("host:0 -> host:0 by cpu*1"), Report.FIRST)
 SIZE = 1 << 16
+KERNEL = re.compile(r"__global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(([^)]*)\)")
 UNDER = Settings((SIZE,), samples=2, loops=1, profiler="nsys")
-HANGS = "#!/bin/bash\nsleep 600\n"
 
 
 @pytest.fixture
@@ -52,10 +48,6 @@ def has(bin_, monkeypatch):
         monkeypatch.setenv("PATH", install(bin_, name, script))
 
     return profiler
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 def measured(folder, cells=(COPY,), settings=UNDER):
@@ -80,52 +72,27 @@ def test_a_cell_is_measured_and_the_report_is_there(has, folder, bin_, capfd, na
     assert said == [f"waiting for {name} to write its files"]
     assert "".join(capfd.readouterr()) == ""
     assert (folder / f"{name}-1.log").read_text() == f"{name} prints this\n"
-    assert str(folder / f"{name}-1") in " ".join(arguments_of(bin_, name))
+    given = arguments_of(bin_, name)
+    assert str(folder / f"{name}-1") in " ".join(given)
+    if name == "ncu":
+        check_kernels(re.compile(given[given.index("--kernel-name") + 1].removeprefix("regex:")))
 
 
-def test_the_survey_and_what_follows_are_not_profiled(has, folder):
-    has()
-    with closing(Supervisor(UNDER)) as worker:
-        worker.survey([])
-        assert not any(isinstance(one, ProfiledProcess) for one in worker._workers.values())
-        worker.profile("nsys", folder)
-        worker.measure([COPY], SIZE)
-        assert all(isinstance(one, ProfiledProcess) for one in worker._workers.values())
-        worker.end_profile(lambda line: None)
-        assert worker.look([]).host is not None
-        assert not any(isinstance(one, ProfiledProcess) for one in worker._workers.values())
-
-
-def test_nothing_is_searched_nor_remembered(has, folder, tmp_path, monkeypatch):
-    has()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    measured(folder)
-    assert not list((tmp_path / "cache").rglob("tuned/*"))
-
-
-def test_a_worker_has_its_surroundings(has, folder):
-    has()
-    cpu = max(os.sched_getaffinity(0))
-    around = Surroundings((cpu,), {"COLOUR": "red"})
-    with closing(ProfiledProcess(Reports("nsys", folder), around)) as worker:
-        worker.begin(None, UNDER)
-        assert worker._pid != worker.process.pid
-        environment = Path(f"/proc/{worker._pid}/environ").read_bytes().split(b"\0")
-        assert b"COLOUR=red" in environment
-        assert os.sched_getaffinity(worker._pid) == {cpu}
+def check_kernels(profiled):
+    """ncu runs a kernel alone: those that wait for somebody, or are watched at work, are left out.
+    What a kernel shares with somebody who watches it is volatile."""
+    found = {}
+    for file in (Path(__file__).parents[2] / "src/linkgauge/kernels").glob("*.cu"):
+        text = re.sub(r"#if PROGRESS.*?#endif", "", file.read_text(), flags=re.DOTALL)
+        found |= dict(KERNEL.findall(text))
+    measured = {name for name in found if profiled.search(name)}
+    assert measured == {"arrays", "copy", "chase", "multiply_add", "read", "write"}
+    assert not any("volatile" in found[name] for name in measured)
+    assert any("volatile" in parameters for parameters in found.values())
+    assert profiled.search("filler_of_a_library")
 
 
 class TestAProfilerThatDoesNotWork:
-    def test_is_told_before_anything_is_measured(self, has, folder):
-        has(REFUSES)
-        with (
-            closing(Supervisor(UNDER)) as worker,
-            pytest.raises(BackendError, match=r"^--nsys: nsys started no worker") as error,
-        ):
-            worker.profile("nsys", folder)
-        log = folder / "nsys-1.log"
-        assert str(error.value).endswith(f"(exit code 7): unsupported kernel version ({log})")
-
     def test_costs_a_cell_where_it_worked_before(self, has, folder, monkeypatch):
         has()
         with closing(Supervisor(UNDER)) as worker:
@@ -140,24 +107,16 @@ class TestAProfilerThatDoesNotWork:
         assert "the worker ended, and nsys with exit code 137" in first.reason
         assert "nsys started no worker (exit code 7)" in second.reason
 
-    def test_cannot_be_executed(self, has, folder):
-        has("#!/nonexistent/interpreter\n")
-        with pytest.raises(WorkerLost, match="cannot start nsys: No such file"):
-            ProfiledProcess(Reports("nsys", folder), Surroundings())
-
-    def test_starts_nothing_for_too_long(self, has, folder, monkeypatch):
-        has(HANGS)
-        monkeypatch.setattr(profiled, "START_SECONDS", 0.3)
-        with pytest.raises(WorkerLost, match=r"nothing for 0\.3 s"):
-            ProfiledProcess(Reports("nsys", folder), Surroundings())
-
     def test_lets_nobody_else_in(self, has, folder, monkeypatch):
         """An abstract socket has no owner: whoever connects is asked."""
         has()
         monkeypatch.setattr(profiled, "START_SECONDS", 2.0)
         monkeypatch.setattr(os, "geteuid", lambda: -2)
-        with pytest.raises(WorkerLost, match="nsys started no worker"):
-            ProfiledProcess(Reports("nsys", folder), Surroundings())
+        with (
+            closing(Supervisor(UNDER)) as worker,
+            pytest.raises(BackendError, match="nsys started no worker"),
+        ):
+            worker.profile("nsys", folder)
 
     def test_left_no_report(self, has, folder):
         has(LEAVES_NOTHING)
@@ -165,21 +124,15 @@ class TestAProfilerThatDoesNotWork:
         assert (cell.status, files) == ("pass", ("nsys-1.log",))
         assert said[1] == f"nsys left no report: the importer failed ({folder / 'nsys-1.log'})"
 
-    def test_is_not_installed(self, folder, monkeypatch, bin_):
-        monkeypatch.setenv("PATH", str(bin_))
-        with (
-            closing(Supervisor(UNDER)) as worker,
-            pytest.raises(InputError, match="nsys is not on the PATH"),
-        ):
-            worker.profile("nsys", folder)
-        assert names(folder) == []
-
 
 def begun(folder):
     """A worker that has work to do for long, and the process that does it."""
-    worker = ProfiledProcess(Reports("nsys", folder), Surroundings())
-    worker.begin(None, Settings((SIZE,), samples=10**9, profiler="nsys"))
-    worker.ask(Measure((COPY,), SIZE))
+    settings = Settings((SIZE,), samples=10**9, profiler="nsys")
+    of = Supervisor(settings)
+    of.profile("nsys", folder)
+    worker = of._first
+    worker.begin(None, settings)
+    worker.ask(supervisor.Measure((COPY,), SIZE))
     return worker, worker._pid
 
 
@@ -192,15 +145,6 @@ class TestAnEnd:
             worker.answer(list)
         assert (folder / "nsys-1.nsys-rep").read_text() == "ended with 139\n"
 
-    def test_at_a_deadline_leaves_the_report(self, has, folder):
-        has()
-        worker, pid = begun(folder)
-        with closing(worker), pytest.raises(WorkerLost, match="no answer") as lost:
-            worker.answer(list, lambda _: -1.0)
-        assert lost.value.kind == "timeout"
-        assert not alive(pid)
-        assert (folder / "nsys-1.nsys-rep").exists()
-
     def test_of_a_worker_at_work_lets_it_end_by_itself(self, has, folder):
         """Killed, its exit code would be 137."""
         has()
@@ -208,18 +152,6 @@ class TestAnEnd:
         worker.close()
         assert not alive(pid)
         assert (folder / "nsys-1.nsys-rep").read_text() == "ended with 0\n"
-
-    def test_of_a_profiler_that_never_writes_is_not_awaited_for_ever(
-        self, has, folder, monkeypatch
-    ):
-        has('#!/bin/bash\nwhile [ "${1#-}" != "$1" ] || [ "$1" = profile ]; do shift; done\n'
-            '"$@"\nsleep 600\n')  # fmt: skip
-        monkeypatch.setattr(profiled, "WRITING_SECONDS", 0.5)
-        worker, pid = begun(folder)
-        worker.kill()
-        assert not alive(pid)
-        assert worker.process.returncode == -signal.SIGKILL
-        worker.close()
 
     def test_by_ctrl_c_while_it_writes_ends_all(self, has, folder, monkeypatch):
         has('#!/bin/bash\nwhile [ "${1#-}" != "$1" ] || [ "$1" = profile ]; do shift; done\n'
@@ -258,39 +190,3 @@ class TestAnEnd:
         controller.stdout.close()
         assert all(map(gone, both))
         assert (folder / "nsys-1.nsys-rep").exists()
-
-
-def test_a_worker_that_hangs_does_not_outlive_its_controller():
-    """It has some seconds to end by itself."""
-    code = (
-        "import socket, time\n"
-        "from linkgauge.engine import child\n"
-        "child.GRACE_SECONDS = 0.2\n"
-        "ours, theirs = socket.socketpair()\n"
-        "child._die_soon_after(theirs)\n"
-        "time.sleep(0.5); print('still here', flush=True)\n"
-        "ours.close(); time.sleep(600)\n"
-    )
-    begin = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"still here\n")
-    assert time.monotonic() - begin < 60
-
-
-@pytest.mark.parametrize("phase", ["plan", "allocate", "fill", "measure"])
-def test_deadlines_are_longer_under_a_profiler(phase):
-    at = Standing(phase, 100.0, 100.0, 1.0)
-    plain, under = (
-        _Watch((COPY,), SIZE, Settings((SIZE,), max_time=0.0, profiler=profiler))
-        for profiler in (None, "nsys")
-    )
-    begin = plain._asked if phase == "plan" else 100.0
-    under._asked = plain._asked
-    assert under._deadline(at) - begin == pytest.approx(
-        TIMES_PROFILED * (plain._deadline(at) - begin)
-    )
-
-
-def test_a_deadline_that_was_asked_for_is_kept():
-    given = Settings((SIZE,), timeout=3.0, profiler="nsys")
-    assert _Watch((COPY,), SIZE, given)._deadline(Standing("measure", 7.0, 8.0)) == 10.0

@@ -2,17 +2,12 @@
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fakes import device, machine
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.journal import JOURNAL_FILE, Journal, Opened
 from linkgauge.engine.resume import (
-    _seconds,
     check_same_machine,
-    check_same_options,
-    fingerprint,
     go_on,
 )
 from linkgauge.model.errors import InputError
@@ -34,12 +29,6 @@ def changed(host=None, **fields):
     there = msgspec.structs.replace(HERE.host, **(host or {}))
     gpu = msgspec.structs.replace(GPU, **fields)
     return msgspec.structs.replace(HERE, host=there, devices={"fake": (gpu,)})
-
-
-def test_readings_do_not_matter():
-    nodes = machine(nodes=2, available=77).host.nodes
-    readings = {"memory_available": 1, "memlock_limit": 5, "kernel": "6.2", "nodes": nodes}
-    check_same_machine(HERE, changed(readings, notes=("warm",), largest_buffer=1))
 
 
 @pytest.mark.parametrize(
@@ -135,42 +124,3 @@ def test_as_many_processes_take_part_as_before(tmp_path, opened, size, says):
     ).close()  # fmt: skip
     with pytest.raises(InputError, match=says):
         go_on(tmp_path, {}, Observer(), size=size)
-
-
-def test_the_fingerprint_has_every_device():
-    assert fingerprint(HERE).keys() >= {"fake:0", "driver of fake:0", "UUID of fake:0"}
-
-
-OPTIONS = st.dictionaries(st.sampled_from(["--size", "--label", "--no-verify", "names"]), st.text())
-
-
-@given(OPTIONS)
-def test_options_that_are_the_runs_own_may_be_given_again(options):
-    check_same_options(options, options)
-
-
-@pytest.mark.parametrize(
-    ("given_now", "says"),
-    [
-        ({"--size": "1M"}, "--size 1M disagrees with the run's own (--size 512M)"),
-        ({"--no-verify": ""}, "--no-verify disagrees with the run's own (no --no-verify)"),
-        ({"--label": "a", "--size": "2M"}, "--size 2M disagrees"),
-    ],
-)
-def test_an_option_that_is_not_the_runs_own_is_refused(given_now, says):
-    with pytest.raises(InputError) as refused:
-        check_same_options({"--size": "512M", "--label": "a"}, given_now)
-    assert says in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("now", "seconds"),
-    [
-        ("2026-11-21T20:16:01.500Z", 61.5),
-        ("2026-11-21T20:14:00.000Z", 0.0),
-        ("2026-11-21T20:16:01", 0.0),
-        ("noon", 0.0),
-    ],
-)
-def test_the_kernels_lines_of_a_later_part_count_from_the_runs_start(now, seconds):
-    assert _seconds("2026-11-21T20:15:00.000Z", now) == seconds

@@ -1,13 +1,11 @@
 """What is asked for is replaced wherever it is, and nothing else."""
 
 import pytest
-from msgspec.structs import replace
 
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.engine.rewriting import as_graphs, by_engine, in_memory
-from linkgauge.model.errors import InputError
+from linkgauge.engine.plan import fabrics, lay_out
+from linkgauge.engine.rewriting import by_engine, in_memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Benchmark, Cell, Report
 
@@ -34,27 +32,6 @@ def test_pinned_memory_becomes_another(text, becomes):
     assert in_memory([benchmark(text)], "") == (benchmark(text),)
 
 
-@pytest.mark.parametrize("text", ["cuda:0 -> cuda:1 by ce", "host:0/base -> host:0/staging by cpu"])
-def test_where_there_is_none_it_is_refused(text):
-    with pytest.raises(InputError, match="thp memory has no effect"):
-        in_memory([benchmark(text)], "thp")
-
-
-def test_where_there_is_no_device_the_reason_is_that():
-    none = Benchmark("x", "x", "none", reason="no accelerator (cuda: no driver)")
-    for rewrite in (lambda b: in_memory(b, "thp"), lambda b: by_engine(b, "sm"), as_graphs):
-        with pytest.raises(InputError, match=r"^nothing to measure: no accelerator \(cuda"):
-            rewrite([none])
-
-
-def test_a_title_that_is_the_cells_notation_remains_it():
-    copy = benchmark("host:0 -> cuda:0 by ce")
-    titled = replace(copy, title=str(copy.cells[0]))
-    assert in_memory([titled], "wc")[0].title == "host:0/wc -> cuda:0 by ce"
-    assert by_engine([titled], "sm")[0].title == "host:0 -> cuda:0 by sm"
-    assert in_memory([copy], "wc")[0].title == "x"
-
-
 class TestEngines:
     @pytest.mark.parametrize(
         ("text", "becomes"),
@@ -77,19 +54,6 @@ class TestEngines:
         (back,) = by_engine([found], "ce")
         assert str(back.cells[0]) == text
 
-    @pytest.mark.parametrize(
-        "text", ["host:0 -> host:1 by cpu", "cuda:0 -> null by sm", "null -> null by cuda:0.sm"]
-    )
-    def test_where_no_device_copies_it_is_refused(self, text):
-        with pytest.raises(InputError, match="--engine has no effect: no device copies"):
-            by_engine([benchmark(text)], "sm")
-
-    def test_of_other_operations_are_left_as_they_are(self):
-        chased = replace(benchmark("cuda:0 -> cuda:1 by sm").cells[0], operation="peak-copy")
-        copied, other = benchmark("cuda:0 -> cuda:0 by sm"), Benchmark("y", "y", "x", (chased,))
-        _, kept = by_engine([copied, other], "ce")
-        assert kept == other
-
     def test_are_in_no_name_so_that_settings_are_compared_with_each_other(self):
         here = laid_out("host_to_device_memcpy_ce", "device_local_copy", "device_memory_copy")
         ce, sm = (by_engine(here, kind) for kind in ("ce", "sm"))
@@ -111,17 +75,4 @@ class TestEngines:
 
 def laid_out(*names):
     here = machine([device(n, "x") for n in range(2)])
-    fabric = DeviceSet("x", here.host.nodes, here.devices["x"])
-    return [CATALOG[name].lay_out(fabric) for name in names]
-
-
-class TestGraphs:
-    def test_are_launched_in_place_of_kernels_and_nothing_else_changes(self):
-        launch, sync = laid_out("latency_launch", "latency_sync")
-        found, same = as_graphs([launch, sync])
-        assert {cell.operation for cell in found.cells} == {"graph-launch"}
-        assert (found.name, same) == (launch.name, sync)
-
-    def test_change_nothing_where_no_kernel_is_launched(self):
-        with pytest.raises(InputError, match="--graph has no effect: only latency_launch"):
-            as_graphs(laid_out("latency_sync"))
+    return list(lay_out([CATALOG[name] for name in names], fabrics(here, ()), here.host.nodes))

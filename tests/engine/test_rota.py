@@ -32,11 +32,6 @@ def probe(rota, took, is_free=lambda cell: True):
     return numbers
 
 
-def test_all_of_them_where_they_fit_once_it_is_known_what_one_takes():
-    rota = Rota(plan(4), 0.5, 10.0)
-    assert [sorted(probe(rota, 0.1)) for _ in range(3)] == [[0], [0, 1, 2, 3], [0, 1, 2, 3]]
-
-
 def test_in_turn_where_they_do_not():
     rota = Rota(plan(5), 0.1, 10.0)  # 1 s
     found = [probe(rota, 0.4) for _ in range(10)]
@@ -45,35 +40,11 @@ def test_in_turn_where_they_do_not():
     assert order == [n % 5 for n in range(len(order))]
 
 
-def test_what_does_not_fit_one_probe_waits_until_it_does():
-    rota = Rota(plan(2), 0.01, 10.0)  # 0.1 s
-    found = [len(probe(rota, 0.5)) for _ in range(40)]
-    assert set(found) == {0, 1}
-    assert 4 <= sum(found) <= 8
-
-
 def test_busy_cells_keep_their_turn():
     rota = Rota(plan(3), 0.5, 10.0)
     assert probe(rota, 0.1, lambda cell: cell.number != 0) == [1]
     assert probe(rota, 0.1, lambda cell: cell.number != 0) == [2, 1]
     assert probe(rota, 0.1) == [0, 2, 1]
-
-
-def test_what_is_in_doubt_comes_next():
-    rota = Rota(plan(4), 0.5, 10.0)
-    probe(rota, 0.1)
-    rota.begin()
-    rota.measured([0, 1, 2, 3], again=[2])
-    assert rota.choose(lambda cell: True)[0].number == 2
-
-
-def test_a_probe_has_sheets_of_its_own_numbered_from_0():
-    rota = Rota(plan(4), 0.5, 10.0)
-    probe(rota, 0.1)
-    rota.begin()
-    chosen = [cell for cell in rota.choose(lambda cell: True) if cell.number in (1, 3)]
-    (sheet,) = rota.plan_of(chosen)
-    assert [(cell.row, cell.number) for cell in sheet.cells] == [("1", 0), ("3", 1)]
 
 
 @given(st.integers(1, 30), st.floats(0.001, 0.5), st.lists(st.floats(0.001, 2.0), min_size=30))

@@ -1,31 +1,17 @@
 """A tournament of pairs: everyone meets everyone, both ways, nobody twice at once."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fakes import FakeBackend, device, machine
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Opened
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
-from linkgauge.engine.rounds import tournament
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import AllocationError
 from linkgauge.model.notes import Beside
 from linkgauge.model.result import exit_code
 from linkgauge.model.settings import Settings
-
-
-@given(st.integers(2, 40))
-def test_all_ordered_pairs_are_played_in_twice_n_minus_one_rounds_of_disjoint_pairs(count):
-    players = [str(number) for number in range(count)]
-    rounds = tournament(players)
-    assert set(rounds) == {(a, b) for a in players for b in players if a != b}
-    assert len(set(rounds.values())) == 2 * (count - 1 + count % 2)
-    for number in set(rounds.values()):
-        busy = [player for pair, own in rounds.items() if own == number for player in pair]
-        assert len(busy) == len(set(busy))
 
 
 class Silent:
@@ -74,15 +60,6 @@ def test_pairs_of_a_round_are_measured_at_once_and_say_so():
     assert (backend.groups, backend.open_groups) == (6, 0)
 
 
-def test_a_refused_pair_leaves_the_others_of_its_round():
-    run, _ = run_of_four("device_to_device_memcpy_write_ce", faulty="fake:2")
-    statuses = {(cell.row, cell.column): cell.status for cell in run.results[0].cells}
-    assert {place for place, status in statuses.items() if status == "skip"} == {
-        ("2", "0"), ("2", "1"), ("2", "3"),
-    }  # fmt: skip
-    assert sum(status == "pass" for status in statuses.values()) == 9
-
-
 def test_a_pair_that_fails_does_not_cost_the_others_of_its_round():
     run, _ = run_of_four("device_to_device_memcpy_write_ce", full="fake:3")
     for cell in run.results[0].cells:
@@ -100,8 +77,3 @@ def test_pairs_that_do_not_fit_into_the_hosts_dram_at_once_are_measured_one_by_o
     (sheet,) = make_plan(laid_out, here, [1 << 30], parallel_pairs=True)
     assert all((cell.round is not None) == together for cell in sheet.cells)
     assert {cell.reason for cell in sheet.cells} == {None}
-
-
-def test_without_pairs_nothing_is_put_together():
-    run, _ = run_of_four("device_local_copy")
-    assert all(not cell.notes for cell in run.results[0].cells)

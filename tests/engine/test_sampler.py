@@ -6,7 +6,7 @@ import pytest
 
 from fakes import FakeBackend
 from linkgauge.backends.protocol import Copy, Pace, Timing
-from linkgauge.engine.sampler import Sample, samples_a_visit, take_samples, warm_up
+from linkgauge.engine.sampler import Sample, take_samples, warm_up
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.settings import Settings
 
@@ -17,10 +17,6 @@ def group(backend, size=1000):
     transfer = parse_transfer("fake:0 -> fake:0 by ce")
     buffers = [backend.allocate(transfer.source, size, transfer.engine) for _ in range(2)]
     return backend.prepare([Copy(transfer, *buffers, size, 1)])
-
-
-def rate(timing, loops):
-    return [1000 * loops / timing.seconds[0]]
 
 
 def ticking(step=0.0):
@@ -36,29 +32,6 @@ def test_a_sample_lasts_at_least_20_ms_and_two_copies(seconds_a_copy):
     assert loops * seconds_a_copy >= 0.02 * 0.999 or loops == backend.prepare([]).most_loops
 
 
-def test_one_that_lasts_a_sample_is_warmed_up_once():
-    taken = []
-    warmed = group(FakeBackend())
-    warmed.arm = taken.append
-    warmed.wait = lambda: Timing((0.03,), 0.03)
-    warmed.open = lambda: None
-    warm_up(warmed, SETTINGS, Pace())
-    assert taken == [1]
-
-
-def test_a_slow_first_loop_does_not_pass_for_a_sample_where_they_are_rehearsed():
-    seconds, backend = iter([0.5]), FakeBackend()
-    prepared = group(backend)
-    wait = prepared.wait
-    prepared.wait = lambda: (wait(), Timing((next(seconds, 1e-3),), 1e-3))[1]
-    assert warm_up(prepared, Settings((1000,), loops=4), Pace(rehearsed=True)).rehearsed
-
-
-def test_loops_asked_for_are_kept():
-    sample = warm_up(group(FakeBackend()), Settings((1000,), loops=16), Pace(laps=8))
-    assert (sample.loops, sample.laps) == (16, 1)
-
-
 @pytest.mark.parametrize(("seconds", "expected"), [(1e-6, [16, 16, 16]), (0.03, [16, 16])])
 def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected):
     settings = Settings((1000,), loops=16, samples=2)
@@ -72,25 +45,10 @@ def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected)
     assert taken == expected
 
 
-def test_no_more_loops_wait_than_the_gate_holds():
-    backend = FakeBackend()
-    prepared = group(backend)
-    prepared.most_loops = 7
-    backend.seconds_a_byte = lambda n: 1e-12
-    assert warm_up(prepared, SETTINGS, Pace()).loops == 7
-
-
 def test_a_visit_takes_samples_for_some_time_whatever_they_say():
     for seconds, count in ((0.02, 3), (0.008, 7), (1.0, 1), (1e-6, 32)):
         taken = take_samples(group(FakeBackend()), Sample(2, seconds), SETTINGS, ticking())
         assert (taken.loops, len(taken.timings), len(taken.gates)) == (2, count, count)
-
-
-def test_with_more_time_a_cell_has_longer_visits():
-    long = Settings((1000,), max_time=20.0)
-    assert samples_a_visit(Sample(2, 0.1), SETTINGS) == 2
-    assert samples_a_visit(Sample(2, 0.3), SETTINGS) == 1
-    assert samples_a_visit(Sample(2, 0.1), long) == 10
 
 
 def test_the_time_of_the_cell_ends_a_visit():
@@ -110,23 +68,11 @@ def test_a_visit_says_how_much_cpu_time_its_seconds_took():
     assert unknown.cpu_seconds is None
 
 
-def test_with_too_little_time_there_is_one_sample():
-    taken = take_samples(group(FakeBackend()), Sample(2, 0.01), SETTINGS, ticking(100.0))
-    assert len(taken.timings) == 1
-
-
 @pytest.mark.parametrize("count", [1, 3, 6, 25])
 def test_a_fixed_count_is_taken_exactly(count):
     settings = Settings((1000,), samples=count, max_time=1e-9)
     taken = take_samples(group(FakeBackend()), Sample(2), settings, ticking(1.0))
     assert len(taken.timings) == count
-
-
-def test_what_an_earlier_visit_found_is_taken_as_it_is():
-    backend = FakeBackend()
-    known = Sample(7, 0.02, 3)
-    assert warm_up(group(backend), SETTINGS, Pace(), known=known) == known
-    assert backend.samples == 1
 
 
 class Lapping:
@@ -177,10 +123,6 @@ class TestLaps:
         beside = [timing.seconds[1] for timing in taken.timings]
         assert beside == pytest.approx([2 * (0.01 + 2e-5)] * 5)
 
-    def test_short_copies_share_a_lap(self):
-        taken, gates = Lapping(lambda n: 0.001).sample()
-        assert (taken.loops, gates) == (8, [7])
-
     def test_no_gate_holds_more_than_the_pace_and_the_queues_allow(self):
         many = Settings((1000,), samples=40)
         _, gates = Lapping().sample(many)
@@ -189,12 +131,3 @@ class TestLaps:
         few.most_loops = 9
         _, gates = few.sample(many)
         assert gates == [9, 9, 9, 9, 4]
-
-    def test_laps_end_with_the_time(self):
-        _, gates = Lapping(lambda n: 3.0).sample()
-        assert gates == [1]
-
-    def test_loops_asked_for_have_a_gate_of_their_own(self):
-        settings = Settings((1000,), loops=16, samples=3)
-        taken, gates = Lapping().sample(settings)
-        assert (taken.loops, gates) == (16, [1, 1, 1])

@@ -11,7 +11,7 @@ from linkgauge.engine.controller import Observer
 from linkgauge.engine.journal import JOURNAL_FILE, assemble, read_records
 from linkgauge.engine.request import RunRequest, Selection, StagedTraffic, Written
 from linkgauge.engine.resume import go_on
-from linkgauge.engine.session import check_shape, opened, survey, unasked
+from linkgauge.engine.session import check_shape, opened, unasked
 from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import Inventory, PciFunction
 from linkgauge.model.notation import parse_transfer
@@ -30,23 +30,25 @@ def plan(*transfers, reason=None):
     )  # fmt: skip
 
 
-class TestOptionsForTheShapeOfCopies:
-    def test_are_refused_where_every_backend_ignores_them(self):
-        with pytest.raises(InputError, match="--kernel, --streams: only backend cuda"):
-            check_shape(SHAPE, plan("opencl:0 -> opencl:1 by ce", "host:0 -> host:0 by cpu"))
+HOST, OPENCL = "host:0 -> host:0 by cpu", "opencl:0 -> opencl:1 by ce"
 
-    def test_are_noted_where_some_do(self):
-        note = check_shape(SHAPE, plan("cuda:0 -> cuda:0 by ce", "host:0 -> host:0 by cpu"))
-        assert note == "note: host ignores --kernel, --streams"
 
-    @pytest.mark.parametrize("reason", [None, "skipped"])
-    def test_pass_without_a_word_where_none_does(self, reason):
-        for engines, asked in (
-            (SHAPE, plan("cuda:0 -> cuda:0 by ce")),
-            (SHAPE, plan("opencl:0 -> opencl:1 by ce", reason="there is none")),
-            (EngineSettings(), plan("opencl:0 -> opencl:1 by ce", reason=reason)),
-        ):
-            assert check_shape(engines, asked) is None
+@pytest.mark.parametrize(
+    ("engines", "asked", "note"),
+    [
+        (SHAPE, plan("cuda:0 -> cuda:0 by ce", HOST), "note: host ignores --kernel, --streams"),
+        (SHAPE, plan("cuda:0 -> cuda:0 by ce"), None),
+        (SHAPE, plan(OPENCL, reason="there is none"), None),
+        (EngineSettings(), plan(OPENCL), None),
+    ],
+)
+def test_options_for_the_shape_of_copies_are_noted_where_some_ignore_them(engines, asked, note):
+    assert check_shape(engines, asked) == note
+
+
+def test_options_for_the_shape_of_copies_are_refused_where_all_ignore_them():
+    with pytest.raises(InputError, match="--kernel, --streams: only backend cuda"):
+        check_shape(SHAPE, plan(OPENCL, HOST))
 
 
 SETTINGS = Settings((4096,), samples=3, loops=1, simulation=Simulation("one", ONE_DEVICE))
@@ -77,74 +79,29 @@ def measured(request):
     ("what", "names"),
     [
         (Selection(("device_local_copy",)), ["device_local_copy"]),
-        (Selection(prefixes=("host_to_host",)), [
-            "host_to_host_memcpy_read_cpu", "host_to_host_memcpy_write_cpu",
-            "host_to_host_memcpy_copy_cpu",
-        ]),
         (Written(COPY), ["copy"]),
         (StagedTraffic(threads=1, repeat=2), 2 * [
             "host_traffic", "host_traffic_device_alone", "host_traffic_host_alone",
         ]),
     ],
 )  # fmt: skip
-class TestARequest:
-    def test_is_plain_data(self, what, names):
-        request = RunRequest(what=what, settings=SETTINGS, devices=("sim:0",), out="somewhere")
-        assert msgspec.json.decode(msgspec.json.encode(request), type=RunRequest) == request
-
-    def test_is_measured_as_asked_and_kept_nowhere_unless_asked(
-        self, what, names, tmp_path, monkeypatch
-    ):
-        monkeypatch.chdir(tmp_path)
-        run, folder, observer = measured(RunRequest(what=what, settings=SETTINGS))
-        assert [result.benchmark for result in run.results] == names
-        assert {cell.status for result in run.results for cell in result.cells} == {"pass"}
-        assert tuple(observer.results) == run.results
-        assert run.kernel_log is None  # no kernel speaks of a simulated machine
-        assert (folder, list(tmp_path.iterdir()), observer.begun_on) == (None, [], ["one"])
-
-    def test_is_kept_where_asked(self, what, names, tmp_path):
-        request = RunRequest(what=what, settings=SETTINGS, out=str(tmp_path), label="mine")
-        run, folder, _ = measured(request)
-        assert folder.parent == tmp_path / "simulated-one" / "mine"
-        assert assemble(read_records((folder / JOURNAL_FILE).read_bytes())) == run
-        again = Following()
-        assert go_on(folder, {}, again) == run
-        assert again.said == [f"{folder} is complete: nothing left to measure"]
-        assert again.begun_on == []
-
-
-@pytest.mark.parametrize(
-    ("request_", "says"),
-    [
-        (RunRequest(what=Selection(("no_such",))), "unknown benchmark"),
-        (RunRequest(what=Written("host:0 -> ")), "expected a memory"),
-        (RunRequest(backends=("abacus",)), "unknown backend 'abacus'"),
-        (RunRequest(what=StagedTraffic(), backends=("abacus",)), "unknown backend 'abacus'"),
-    ],
-)
-def test_what_is_known_to_be_wrong_is_refused_before_a_worker_is_started(
-    request_, says, monkeypatch
-):
-    def no_process():
-        raise AssertionError("a worker was started")
-
-    monkeypatch.setattr("linkgauge.engine.supervisor.WorkerProcess", no_process)
-    with pytest.raises(InputError, match=says), opened(request_):
-        pass
-
-
-def test_a_machine_can_be_surveyed_alone():
-    assert survey(RunRequest(settings=SETTINGS)).simulated == "one"
-
-
-def test_a_device_that_is_not_there_is_refused():
-    request = RunRequest(settings=SETTINGS, devices=("sim:7",))
-    with (
-        opened(request) as session,
-        pytest.raises(InputError, match="unknown device 'sim:7'"),
-    ):
-        session.plan(Observer())
+def test_a_request_is_measured_as_asked_and_kept_where_asked(what, names, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run, folder, observer = measured(RunRequest(what=what, settings=SETTINGS))
+    assert [result.benchmark for result in run.results] == names
+    assert {cell.status for result in run.results for cell in result.cells} == {"pass"}
+    assert tuple(observer.results) == run.results
+    assert run.kernel_log is None  # no kernel speaks of a simulated machine
+    assert (folder, list(tmp_path.iterdir()), observer.begun_on) == (None, [], ["one"])
+    request = RunRequest(what=what, settings=SETTINGS, out=str(tmp_path), label="mine")
+    assert msgspec.json.decode(msgspec.json.encode(request), type=RunRequest) == request
+    run, folder, _ = measured(request)
+    assert folder.parent == tmp_path / "simulated-one" / "mine"
+    assert assemble(read_records((folder / JOURNAL_FILE).read_bytes())) == run
+    again = Following()
+    assert go_on(folder, {}, again) == run
+    assert again.said == [f"{folder} is complete: nothing left to measure"]
+    assert again.begun_on == []
 
 
 def test_what_has_nothing_to_search_is_not_tuned():
@@ -174,10 +131,6 @@ class TestTorchIsAsked:
         assert unasked(self.here(device(0, "opencl"))) == []
         assert unasked(self.here(class_code=0x020000)) == []
         assert unasked(machine()) == []
-
-    def test_nor_where_it_is_not_installed(self, monkeypatch):
-        monkeypatch.setattr("linkgauge.engine.session.find_spec", lambda name: None)
-        assert unasked(self.here()) == []
 
     @pytest.mark.parametrize(("is_cpu", "listed"), [(True, ()), (False, ("torch:xpu:0",))])
     def test_and_its_cpu_is_left_out(self, monkeypatch, is_cpu, listed):
@@ -214,9 +167,3 @@ class TestTorchIsAsked:
 )
 def test_ranks_open_what_their_transfers_need(what, backends):
     assert what.accelerators(RunRequest(what=what)) == backends
-
-
-def test_ucx_moves_nothing_within_one_process():
-    request = RunRequest(what=Written("host:0 -> host:0 by ucx"), settings=SETTINGS)
-    with pytest.raises(InputError, match="ucx moves bytes between two ranks"):
-        measured(request)

@@ -1,47 +1,47 @@
 """Sizes that nobody asked for measure memory; those that somebody did stay as they are."""
 
-from __future__ import annotations
-
 import pytest
+from msgspec.structs import replace
 
-from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.engine.sizes import size_of, title_of
-from linkgauge.model.machine import Host, Machine, Node
-from linkgauge.model.transfer import Benchmark
+from fakes import device, machine
+from linkgauge.benchmarks.catalog import select
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
 
 MI, GI = 1 << 20, 1 << 30
+COPY, TRIAD = "host_to_host_memcpy_copy_cpu", "memory_stream_triad"
 
 
-def machine(*caches, free=64 * GI):
-    nodes = tuple(Node(i, (i,), free, free, cache) for i, cache in enumerate(caches))
-    return Machine(Host("h", "s", "k", "a", None, len(nodes), nodes, free, free, None, None))
-
-
-HOST = Benchmark("host_to_host_memcpy_copy_cpu", "copy", "host", ())
+def planned(name, size, caches, profile, free=64 * GI):
+    """The sheet of a benchmark on a host of nodes with these caches."""
+    here = machine([device(0, "x")], nodes=len(caches), available=free)
+    nodes = tuple(
+        replace(node, last_level_cache=cache)
+        for node, cache in zip(here.host.nodes, caches, strict=True)
+    )
+    here = replace(here, host=replace(here.host, nodes=nodes))
+    (sheet,) = make_plan(
+        lay_out(select([name], ()), fabrics(here, ()), nodes), here, [size], profile=profile
+    )
+    return sheet
 
 
 @pytest.mark.parametrize(
-    ("size", "caches", "becomes"),
+    ("size", "caches", "free", "becomes"),
     [
-        (64 * MI, (32 * MI,), 128 * MI),
-        (64 * MI, (300 * MI,), 1200 * MI),
-        (512 * MI, (32 * MI,), 512 * MI),
-        (64 * MI, (32 * MI, 300 * MI), 1200 * MI),  # one sheet for all nodes
-        (64 * MI, (35 * MI + 1,), 141 * MI),  # rounded up
-        (64 * MI, (None,), 64 * MI),
+        (64 * MI, [32 * MI], 64 * GI, 128 * MI),
+        (64 * MI, [300 * MI], 64 * GI, 1200 * MI),
+        (512 * MI, [32 * MI], 64 * GI, 512 * MI),
+        (64 * MI, [32 * MI, 300 * MI], 64 * GI, 1200 * MI),  # one sheet for all nodes
+        (64 * MI, [35 * MI + 1], 64 * GI, 141 * MI),  # rounded up
+        (64 * MI, [None], 64 * GI, 64 * MI),
+        (64 * MI, [300 * MI], 4 * GI, 512 * MI),  # free memory bounds it
+        (64 * MI, [300 * MI], 1 * GI, 128 * MI),
+        (64 * MI, [300 * MI], 200 * MI, 64 * MI),
     ],
 )
-@pytest.mark.parametrize("profile", ["quick", "standard"])
-def test_a_profile_of_one_size_goes_beyond_the_caches(size, caches, becomes, profile):
-    assert size_of(HOST, size, machine(*caches), profile) == becomes
-
-
-@pytest.mark.parametrize(
-    ("free", "becomes"), [(4 * GI, 512 * MI), (1 * GI, 128 * MI), (100 * MI, 64 * MI)]
-)
-def test_free_memory_bounds_it(free, becomes):
-    assert size_of(HOST, 64 * MI, machine(300 * MI, free=free), "quick") == becomes
+def test_a_profile_of_one_size_goes_beyond_the_caches(size, caches, free, becomes):
+    assert planned(COPY, size, caches, "quick", free).size == becomes
+    assert planned(COPY, size, caches, "standard", free).size == becomes
 
 
 @pytest.mark.parametrize(
@@ -50,28 +50,32 @@ def test_free_memory_bounds_it(free, becomes):
 )
 def test_arrays_are_as_large_as_caches_demand_and_memory_allows(cache, free, becomes):
     """The memory of a cgroup smaller than the profile's arrays, for example."""
-    of = machine(cache, free=free)
-    triad = CATALOG["memory_stream_triad"].lay_out(DeviceSet("host", of.host.nodes))
-    assert size_of(triad, 512 * MI, of, "standard") == becomes
-    assert size_of(triad, 512 * MI, of, None) == 512 * MI
-    assert size_of(HOST, 512 * MI, of, "standard") == 512 * MI
+    assert planned(TRIAD, 512 * MI, [cache], "standard", free).size == becomes
 
 
-def test_what_was_asked_for_a_sweep_and_devices_keep_their_size():
-    of = machine(300 * MI)
-    device = Benchmark("device_local_copy", "copy", "cuda", ())
-    chase = Benchmark("latency", "chase", "host", (), size=2 * MI)
-    assert size_of(HOST, 64 * MI, of, None) == 64 * MI
-    assert size_of(HOST, 64 * MI, of, "full") == 64 * MI
-    assert size_of(device, 64 * MI, of, "quick") == 64 * MI
-    assert size_of(chase, 64 * MI, of, "quick") == 2 * MI
+@pytest.mark.parametrize(
+    ("name", "size", "profile"),
+    [
+        (COPY, 64 * MI, None),
+        (COPY, 64 * MI, "full"),
+        (TRIAD, 512 * MI, None),
+        ("device_local_copy", 64 * MI, "quick"),
+        ("host_device_latency_sm", 2 * MI, "quick"),
+    ],
+)
+def test_what_was_asked_for_a_sweep_and_devices_keep_their_size(name, size, profile):
+    assert planned(name, size, [300 * MI], profile).size == size
 
 
-def test_a_sweeps_sizes_within_the_caches_say_so():
-    of = machine(32 * MI)
-    assert title_of(HOST, 16 * MI, of, "full") == "copy, of the caches"
-    assert title_of(HOST, 512 * MI, of, "full") == "copy"
-    assert title_of(HOST, 16 * MI, of, None) == "copy"  # asked for: the cell has a note
-    assert title_of(HOST, 16 * MI, machine(None), "full") == "copy"
-    line = Benchmark("line", "line", "host", (), size=64)
-    assert title_of(line, 64, of, "full") == "line"  # its only size, and no matter of memory
+@pytest.mark.parametrize(
+    ("size", "cache", "profile", "said"),
+    [
+        (16 * MI, 32 * MI, "full", True),
+        (512 * MI, 32 * MI, "full", False),
+        (16 * MI, 32 * MI, None, False),  # asked for: the cell has a note
+        (16 * MI, None, "full", False),
+    ],
+)
+def test_a_sweeps_sizes_within_the_caches_say_so(size, cache, profile, said):
+    title = planned(COPY, size, [cache], profile).title
+    assert title.endswith(", of the caches") == said

@@ -11,7 +11,7 @@ from linkgauge.engine.journal import Journal, assemble, read_records
 from linkgauge.engine.supervisor import Supervisor
 from sim_kit import Silent, opened, planned, settings
 
-CELLS = 2000 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 120
+CELLS = 2000 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 60
 APART = 10
 """A device fails too seldom to be set aside."""
 MOST_GROWTH = 10 << 20

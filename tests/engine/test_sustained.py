@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from linkgauge.backends.protocol import MOST_LAPS, Pace
-from linkgauge.engine.sustained import TrackedGroup, marked_loops, marks_of, sustained
+from linkgauge.backends.protocol import MOST_LAPS
+from linkgauge.engine.sustained import marks_of, sustained
 
 
 def laps(start, *seconds):
@@ -56,10 +56,6 @@ def test_a_copy_that_stands_still_while_others_run_does_not_run_with_them():
     assert sustained([laps(0.0, 1.0, 1.0, 1.0), laps(0.0, 4.0, 1.0, 1.0)], [3, 3]) is None
 
 
-def test_amounts_need_not_be_alike():
-    assert sustained([(0.0, 1.0, 2.0), (0.0, 2.0)], [10, 30]) == pytest.approx((5, 15))
-
-
 @pytest.mark.parametrize(
     "progress",
     [
@@ -73,10 +69,6 @@ def test_copies_that_never_all_run_together_have_none(progress):
     assert sustained(progress, [1] * len(progress)) is None
 
 
-def test_short_copies_beside_a_long_one_run_together_if_they_do_so_for_long():
-    assert sustained([(0.0, 100.0), (50.0, 51.0)], [100, 3]) == pytest.approx((1, 3))
-
-
 class TestMarks:
     @pytest.mark.parametrize(
         ("loops", "marks"),
@@ -86,28 +78,3 @@ class TestMarks:
         assert marks_of(loops) == marks
         assert loops % marks == 0
         assert marks <= MOST_LAPS
-
-    @pytest.mark.parametrize("spread", [1.0, 2.5, 7.3, 20.0])
-    @pytest.mark.parametrize("least", [1, 5, 200])
-    def test_loops_have_room_for_several_of_the_slowest_and_can_be_cut(self, spread, least):
-        loops = marked_loops(least, spread)
-        assert loops >= max(least, 3 * spread)
-        assert marks_of(loops) >= min(3 * spread, MOST_LAPS)
-
-    def test_a_group_is_armed_with_all_loops_in_laps(self):
-        armed = []
-
-        class Inner:
-            most_loops = 479
-            pace = Pace(laps=3)
-            open = wait = close = None
-
-            def arm(self, loops, laps=1):
-                armed.append((loops, laps))
-
-        group = TrackedGroup(Inner())
-        for loops in (1, 16, 192):
-            group.arm(loops)
-        assert armed == [(1, 1), (1, 16), (3, 64)]
-        assert group.most_loops == 448
-        assert (group.pace.laps, group.pace.sustained) == (1, True)

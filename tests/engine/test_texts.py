@@ -7,8 +7,7 @@ import pytest
 
 from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import InputError
-from linkgauge.model.inventory import Reading
-from linkgauge.model.result import Expected, Placement
+from linkgauge.model.result import Expected
 from linkgauge.report.files import json_document, write_run
 from report.samples import RUN
 
@@ -58,9 +57,3 @@ def test_a_text_that_is_not_there_is_bad_input(tmp_path, texts, text):
     (tmp_path / "run.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match="refers to a text that is missing"):
         read_run(tmp_path)
-
-
-def test_what_is_null_of_buffers_and_readings_is_left_out():
-    assert json.loads(json_document(Placement("x:0", 1))) == {"memory": "x:0", "bytes": 1}
-    reading = Reading(memory="x:0", count=1)
-    assert json.loads(json_document(reading)) == {"memory": "x:0", "count": 1}

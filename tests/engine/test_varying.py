@@ -13,7 +13,6 @@ from linkgauge.engine.request import Selection, Written
 from linkgauge.engine.session import Session
 from linkgauge.engine.varying import Rounds, orders, plan_all
 from linkgauge.engine.worker import LocalWorker
-from linkgauge.model.errors import InputError, LinkgaugeError
 from sim_kit import MACHINE
 from vary_kit import experiment, opening, runs_of, variant
 
@@ -28,64 +27,6 @@ def test_each_round_has_every_setting_and_each_second_one_goes_backwards(setting
     assert len(found) == rounds
     assert all(sorted(order) == list(range(settings)) for order in found)
     assert all(there[::-1] == back for there, back in zip(found[::2], found[1::2], strict=False))
-
-
-def test_orders_are_random():
-    assert len({next(orders(5, 1, Random(seed))) for seed in range(50)}) > 20
-
-
-def test_every_round_measures_every_setting_once():
-    found = [(one.kept.round, one.kept.setting) for one in runs_of(experiment(ONE, ONE, rounds=4))]
-    assert sorted(found) == [(number, place) for number in range(4) for place in range(2)]
-    assert [number for number, _ in found] == sorted(number for number, _ in found)
-
-
-def test_each_run_of_a_simulated_machine_has_noise_of_its_own():
-    noisy = variant("noisy", MACHINE.replace("noise: 0%", "noise: 5%"), COPY)
-    runs = runs_of(experiment(noisy, noisy, rounds=4))
-    samples = [one.run.results[0].cells[0].samples for one in runs]
-    assert len(set(samples)) == len(samples) == 8
-    again = runs_of(experiment(noisy, noisy, rounds=4))
-    assert [one.run.results[0].cells[0].samples for one in again] == samples
-
-
-def test_runs_are_kept_by_their_settings(tmp_path):
-    kept = replace(ONE, request=replace(ONE.request, out=str(tmp_path), label="mine"))
-    (one, other) = runs_of(experiment(kept, rounds=2))
-    assert one.folder.parent == other.folder.parent == tmp_path / "simulated-test" / "mine"
-    assert one.kept.folder == str(one.folder) != other.kept.folder
-    assert (one.kept.status, one.kept.finished) == ("pass", True)
-
-
-class TestTheCommandBeforeARun:
-    def test_finds_the_setting_in_its_environment(self, monkeypatch):
-        monkeypatch.setenv("GONE", "here")
-        some = variant("0-1", MACHINE, COPY, environment={"COLOUR": "red", "GONE": None})
-        command = 'echo "$LINKGAUGE_SETTING $LINKGAUGE_CPUS $LINKGAUGE_ROUND $COLOUR ${GONE-gone}"'
-        printed = [
-            one.kept.prepared for one in runs_of(experiment(some, rounds=2, prepare=command))
-        ]
-        assert printed == ["0-1 0-1 1 red gone", "0-1 0-1 2 red gone"]
-
-    @pytest.mark.parametrize(
-        ("command", "says"),
-        [
-            ("echo no such governor >&2; exit 3",
-             r"before --cpus one, round 1 \(exit code 3\): no such governor"),
-            ("exit 1", r"\(exit code 1\)$"),
-            ("kill -9 $$", r"\(a signal\)"),
-        ],
-    )  # fmt: skip
-    def test_ends_everything_if_it_fails(self, command, says):
-        with pytest.raises(LinkgaugeError, match=says):
-            next(runs_of(experiment(ONE, rounds=2, prepare=command)))
-
-    def test_keeps_what_was_measured_before_it_failed(self):
-        made = experiment(ONE, rounds=3, prepare="test $LINKGAUGE_ROUND != 2")
-        runs = runs_of(made)
-        assert next(runs).kept.round == 0
-        with pytest.raises(LinkgaugeError, match="round 2"):
-            next(runs)
 
 
 class EndsAt(Observer):
@@ -108,28 +49,6 @@ def test_a_run_that_ctrl_c_ends_is_the_last_one_and_not_whole():
     assert [next(runs).kept.finished for _ in range(4)] == [True, True, True, False]
     with pytest.raises(KeyboardInterrupt):
         next(runs)
-
-
-class TestWhatDoesNotVary:
-    def test_memory_of_no_transfer(self):
-        paged = variant("paged", MACHINE, Written("host:0/base -> host:0/base by cpu"))
-        paged = replace(paged, request=replace(paged.request, memory="thp"))
-        with pytest.raises(InputError, match="thp memory has no effect"):
-            experiment(paged)
-
-    @pytest.mark.parametrize(
-        ("engines", "says"),
-        [
-            ({"numa_node": 0}, "--numa-node has no effect"),
-            ({"affinity": False}, "--affinity has no effect"),
-            ({"streams": 2}, "--streams: only backend cuda"),
-        ],
-    )
-    def test_engines_of_no_device(self, engines, says):
-        settings = ONE.request.settings
-        settings = replace(settings, engines=replace(settings.engines, **engines))
-        with pytest.raises(InputError, match=says):
-            experiment(replace(ONE, request=replace(ONE.request, settings=settings)))
 
 
 def test_all_plans_have_the_sizes_of_the_one_with_the_least_memory():

@@ -17,7 +17,6 @@ from exporter_kit import RESULTS, families, nvml, page
 from linkgauge.exporter.server import (
     LOOPBACK,
     MOST_CONNECTIONS,
-    PORT,
     Address,
     Server,
     parse_listen,
@@ -47,14 +46,6 @@ def get(server, path="/metrics", method="GET", **headers):
     return answer, body
 
 
-def test_serves_the_page():
-    with serving() as server:
-        answer, body = get(server)
-    assert (answer.status, body) == (200, b"a 1\n")
-    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert "Python" not in answer.headers["Server"]
-
-
 def test_packs_it_if_asked_for():
     with nvml(), serving(lambda packed: of.text(10, packed=packed)) as server:
         of = page(RESULTS, period=1000)
@@ -72,12 +63,6 @@ def test_packs_it_if_asked_for():
 def test_paths(path, status):
     with serving() as server:
         assert get(server, path)[0].status == status
-
-
-def test_head_has_no_body_and_other_methods_are_refused():
-    with serving() as server:
-        assert get(server, method="HEAD")[1] == b""
-        assert get(server, method="POST")[0].status == 501
 
 
 def test_a_connection_takes_several_scrapes():
@@ -99,12 +84,6 @@ def test_clients_that_go_away_or_talk_nonsense_cost_nothing(capfd):
 
 
 class TestAddress:
-    def test_is_of_this_machine_alone_by_default(self):
-        for text in (str(PORT), f":{PORT}"):
-            assert parse_listen(text) == (LOOPBACK, PORT)
-        assert parse_listen("9411").is_local
-        assert LOOPBACK == "127.0.0.1"
-
     @pytest.mark.parametrize(
         ("text", "host", "port", "local"),
         [
@@ -122,23 +101,11 @@ class TestAddress:
         assert (*found, found.is_local) == (host, port, local)
         assert str(found) == text
 
-    @pytest.mark.parametrize("text", ["", "127.0.0.1", "a:b", "1.2.3.4:65536", "::1:80", "x y:1"])
-    def test_is_refused(self, text):
-        with pytest.raises(InputError, match=r"give ADDRESS:PORT, such as 127\.0\.0\.1:9410"):
-            parse_listen(text)
-
     def test_that_is_taken_or_of_nobody_is_one_line(self):
         with serving() as server, pytest.raises(InputError, match=r"cannot listen at 127\.0\.0\.1"):
             Server(server.at, lambda packed: b"")
         with pytest.raises(InputError, match=r"cannot listen at 192\.0\.2\.1:0"):
             Server(Address("192.0.2.1", 0), lambda packed: b"")
-
-    def test_of_version_6(self):
-        try:
-            with serving(address=Address("::1", 0)) as server:
-                assert get(server)[1] == b"a 1\n"
-        except InputError as error:
-            pytest.skip(str(error))
 
 
 def test_scrapes_go_on_whatever_others_trickle():
@@ -188,7 +155,7 @@ def test_the_connection_that_has_taken_longest_gives_way(monkeypatch):
 @pytest.mark.parametrize("said", [b"", b"GET /metrics HTTP/1.1\r\n", SCRAPE])
 def test_a_request_that_trickles_is_ended_at_its_deadline(monkeypatch, said):
     """However often it sends a byte: before a request, within it, and before the next one."""
-    monkeypatch.setattr("linkgauge.exporter.server.SECONDS", 1.0)
+    monkeypatch.setattr("linkgauge.exporter.server.SECONDS", 0.5)
     with serving() as server, socket.create_connection(server.at) as client:
         client.settimeout(20)
         client.sendall(said)
@@ -207,13 +174,13 @@ def test_a_request_that_trickles_is_ended_at_its_deadline(monkeypatch, said):
 
 
 def test_a_client_that_does_not_read_is_ended_at_its_deadline(monkeypatch):
-    monkeypatch.setattr("linkgauge.exporter.server.SECONDS", 1.0)
+    monkeypatch.setattr("linkgauge.exporter.server.SECONDS", 0.5)
     with (
         serving(lambda packed: bytes(64 << 20)) as server,
         socket.create_connection(server.at) as client,
     ):
         client.sendall(SCRAPE)
         client.settimeout(20)
-        time.sleep(3)  # of which it reads nothing
+        time.sleep(1.5)  # of which it reads nothing
         with suppress(ConnectionError):
             assert sum(map(len, iter(lambda: client.recv(1 << 20), b""))) < 64 << 20

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from command_kit import called
-from exporter_kit import exporting, samples
+from exporter_kit import exporting
 from linkgauge.history.named import VARIABLE
 from linkgauge.model.printable import printable
 from prometheus_kit import DEADLINE, prometheus
@@ -65,20 +65,6 @@ def test_a_link_that_degrades_fires_the_alerts(tmp_path, monkeypatch):
         assert {one["alertname"] for one in found} == {"LinkgaugeBandwidthDegraded"}
         assert sorted((one["row"], one["column"]) for one in found) == [("1", "2"), ("2", "1")]
         assert {(one["simulated"], one["label"]) for one in found} == {("true", printable(HOSTILE))}
-
-
-def test_a_hostile_label_of_the_command_line_arrives_as_it_is(tmp_path):
-    kept = {VARIABLE: tmp_path / "h.db"}
-    machine = ("--machine", "ppu-8", "--device", "0", "--device", "1", "--size", "1M")
-    for label in ('say "hi" \\n {x="y"}', "\\", "'"):
-        done = called("watch", READ, *machine, "--every", "1s", "--budget", "99%", "--probes", "1",
-                      "--label", label, **kept)  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        path = tmp_path / "a.prom"
-        assert called("exporter", *machine[:2], "--textfile", path, "--label", label, **kept,
-                      ).returncode == 0  # fmt: skip
-        shown = samples(path.read_bytes(), "linkgauge_cell_bandwidth_bytes_per_second")
-        assert {own["label"] for own, _ in shown} == {label}
 
 
 MINUTE = 60.0

@@ -70,28 +70,3 @@ def test_a_value_of_another_kind_is_one_line(path, change_one):
     change(path, f"UPDATE {change_one}")
     with pytest.raises(StoreError, match=f"the history {path} is not usable: it is damaged: "):
         read(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("x" * 5000, "there is no history yet"), ("~nobody-of-this-name/x", "no such home folder")],
-)
-def test_a_name_that_no_file_has_is_one_line(name, said, tmp_path):
-    done = called("history", LINKGAUGE_HISTORY=name)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert said in line
-    kept = (
-        "--size",
-        "64K",
-        "--samples",
-        "1",
-        "--no-report",
-        "--machine",
-        "ppu-2x2",
-        "--out",
-        tmp_path,
-    )
-    done = called("run", "host_to_device_memcpy_ce", *kept, LINKGAUGE_HISTORY=name)
-    assert done.returncode == 0
-    assert "warning: this run is not in the history: " in done.stderr

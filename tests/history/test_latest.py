@@ -1,13 +1,10 @@
 """The latest runs of each label and their figures, in SQLite and in PostgreSQL, and what the
 exporter makes of them."""
 
-from pathlib import Path
-
 from history_kit import BENCHMARK, run_at
-from linkgauge.exporter.results import FromHistory, Which
 from linkgauge.history.reading import Filter, figures_of, latest_runs, runs_of
 from linkgauge.history.store import opened
-from linkgauge.history.writing import add, remove
+from linkgauge.history.writing import add
 
 
 def test_are_the_last_of_each_label(url):
@@ -35,20 +32,3 @@ def test_figures_have_their_cell_and_unit(url):
             ("pass", 50)
         }
         assert list(figures_of(store, [])) == []
-
-
-def test_the_exporter_reads_what_is_new(url):
-    source = FromHistory(url, Which(host="box", simulated=False))
-    with opened(url) as store:
-        add(store, run_at(0, 50e9), Path("/kept"))
-    first = source.read()
-    assert [round(cell.figure / 1e9) for cell in first.cells] == [50, 50]
-    assert source.read() is first
-    with opened(url) as store:
-        add(store, run_at(1, 40e9, cells=1), None)
-    second = source.read()
-    assert [run.id for run in second.runs] == ["r001"]
-    assert [round(cell.figure / 1e9) for cell in second.cells] == [40]
-    with opened(url) as store:
-        remove(store, [run.number for run in runs_of(store, Filter()) if run.id == "r001"])
-    assert [run.id for run in source.read().runs] == ["r000"]
