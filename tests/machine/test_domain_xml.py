@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkgauge.machine.cpu_sets import MOST, length, parse_cpu_set
+from linkgauge.machine.cpu_sets import MOST, parse_cpu_set
 from linkgauge.machine.domain_xml import MOST_XML, parse_domain, read_domain
-from linkgauge.machine.tree import ranges
 from linkgauge.model.domain import (
     AddedMemory,
     BusAddress,
@@ -35,30 +34,6 @@ class TestCpuSets:
     )  # fmt: skip
     def test_are_ranges_numbers_and_exceptions(self, text, cpus):
         assert parse_cpu_set(text) == cpus
-
-    @pytest.mark.parametrize(
-        "text",
-        ["", ",", "-1", "0-", "3-1", "a", "0-999999999999", "0-99999", "^1", "0-3,^0-3", "1;2",
-         "0x3", "٣", "1,,2", "0-1-2", str(MOST)],
-    )  # fmt: skip
-    def test_that_libvirt_refuses_are_refused(self, text):
-        with pytest.raises(ValueError, match=r"\w"):
-            parse_cpu_set(text)
-
-    @MANY
-    @given(st.sets(st.integers(0, MOST - 1), min_size=1, max_size=40))
-    def test_come_back_as_they_were_written(self, cpus):
-        assert parse_cpu_set(ranges(cpus)) == tuple(sorted(cpus))
-        assert length(ranges(cpus)) >= len(cpus)
-
-    @MANY
-    @given(st.text("0123456789-,^ x", max_size=30))
-    def test_never_become_more_than_counted(self, text):
-        try:
-            found = parse_cpu_set(text)
-        except ValueError:
-            return
-        assert 0 < len(found) <= length(text)
 
 
 class TestReads:
@@ -167,20 +142,11 @@ class TestReads:
         ]  # fmt: skip
         assert found.cell_of(found.devices[1]) == 1
 
-    def test_controllers_in_a_circle_lead_nowhere(self):
-        found = read(devices=root_port(1, 2, bus=2) + root_port(2, 2, bus=1)
-                     + hostdev("0000:01:00.0", (1, 0, 0)))  # fmt: skip
-        assert found.route_to(found.devices[0]) is None
-
     def test_a_uuid_however_it_is_written(self):
         assert parse_domain(
             b"<domain><uuid>11111111222243338444555555555ABC</uuid></domain>"
         ).uuid == ("11111111-2222-4333-8444-555555555abc")
         assert parse_domain(b"<domain><uuid>none</uuid></domain>").uuid is None
-
-    def test_a_domain_with_nothing_in_it(self):
-        found = parse_domain(b"<domain/>")
-        assert (found.name, found.vcpus, found.bytes, found.devices) == ("", 1, None, ())
 
     def test_other_encodings_than_utf_8(self):
         text = "<domain><name>büro</name></domain>"

@@ -36,14 +36,6 @@ class TestARecord:
             {"SUBSYSTEM": "net", "DEVICE": "n3"},
         )  # fmt: skip
 
-    def test_may_have_fields_that_later_kernels_add(self):
-        assert parse_record(b"30,340,5690716,c,caller=T1,x;udevd[80]: hello\n").text == (
-            "udevd[80]: hello"
-        )
-
-    def test_has_its_level_without_the_facility(self):
-        assert parse_record(b"11,1,0,-;a line that a program wrote\n").level == 3
-
     @pytest.mark.parametrize(
         ("escaped", "text"),
         [

@@ -55,14 +55,6 @@ def test_a_function_has_everything_that_sysfs_and_registers_tell():
     )
 
 
-def test_registers_stand_in_for_attributes():
-    bare = dict.fromkeys(("vendor", "device", "class"))
-    function = card(config(speed=4, width=4), **bare, current_link_speed="Unknown")
-    assert (function.vendor, function.device) == (0x10DE, 0x2335)
-    assert (function.class_code, function.revision) == (0x030200, 0xA1)
-    assert function.link == PciLink(16.0, 4, 32.0, 16, 32.0)
-
-
 @pytest.mark.parametrize(
     ("text", "speed"),
     [
@@ -241,25 +233,77 @@ def test_long_domains_below_a_host_bridge_within_the_tree():
     assert not [reason for reason in unread if "name" not in reason]
 
 
-def test_functions_are_in_the_order_of_their_numbers():
-    bus = Bus()
-    for domain in ("10000", "2000", "0001"):
-        bus.add(f"pci{domain}:00/{domain}:00:02.0")
-        bus.add(f"pci{domain}:00/{domain}:00:01.1")
-    assert list(read(bus)[0]) == [
-        f"{domain}:00:0{number}"
-        for domain in ("0001", "2000", "10000")
-        for number in ("1.1", "2.0")
-    ]
+def test_a_machine_without_a_pci_bus_says_so():
+    functions, unread = read(Bus())
+    assert functions == {}
+    assert len(unread) == 1
+    assert "container" in unread[0]
 
 
-def test_names_are_of_the_machines_database():
+def test_links_that_lead_nowhere_are_told():
     bus = Bus()
-    bus.bridge(PORT, vendor="0x8086")
-    bus.add(CARD)
-    assert any("pci.ids" in reason for reason in read(bus)[1])
-    bus.files["usr/share/misc/pci.ids"] = b"10de  NVIDIA Corporation\n\t2335  GH100 [H200]\n"
+    bus.links["sys/bus/pci/devices/0000:01:00.0"] = "../../../devices/pci0000:00/0000:01:00.0"
+    bus.links["sys/bus/pci/devices/0000:02:00.0"] = "0000:03:00.0"
+    bus.links["sys/bus/pci/devices/0000:03:00.0"] = "0000:02:00.0"
+    bus.links["sys/bus/pci/devices/README"] = "."
+    bus.add("pci0000:00/0000:00:01.0", **{"class": "garbage"})
     functions, unread = read(bus)
-    assert unread == ()
-    assert functions["0000:01:00.0"].name == "NVIDIA Corporation GH100 [H200]"
-    assert functions["0000:00:01.0"].name is None
+    assert functions == {}
+    assert unread == (
+        "PCI function 0000:00:01.0: neither class nor config is readable",
+        "PCI function 0000:01:00.0: its link leads nowhere below the root",
+        "PCI function 0000:02:00.0: its link leads nowhere below the root",
+        "PCI function 0000:03:00.0: its link leads nowhere below the root",
+        "PCI function 'README': not a PCI address",
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "path", "reason"),
+    [
+        ("0000:01:00.0", f"{PORT}/0000:09:00.0", "its link leads to 'sys/devices/"),
+        ("0000:01:00.0", f"{CARD}/0000:01:00.0", "its link leads to 'sys/devices/"),
+        ("0000:01:00.0", "platform/0000:01:00.0", "its path has no host bridge"),
+    ],
+)
+def test_a_place_that_makes_no_sense_has_no_parent(address, path, reason):
+    bus = Bus()
+    folder = bus.add(path)
+    bus.links = {f"sys/bus/pci/devices/{address}": f"/{folder}"}
+    function = read(bus)[0][address]
+    assert function.parent is None
+    assert function.vendor == 0x10DE
+    assert why(function, "parent").startswith(reason)
+    assert PciTree([function]).distance(address, address) is None
+
+
+IDS = b"""#
+# List of PCI ID's
+
+1000  Broadcom / LSI
+\tc010  PEX890xx PCIe Gen 5 Switch
+\t\t1000 a064  A board
+1eff  Rebellions Inc.
+\t1250  RBLN-CA25
+C 03  Display controller
+\t00  VGA compatible controller
+"""
+
+
+@pytest.mark.parametrize(
+    ("vendor", "device", "name"),
+    [
+        ("0x1000", "0xc010", "Broadcom / LSI PEX890xx PCIe Gen 5 Switch"),
+        ("0x1eff", "0x1250", "Rebellions Inc. RBLN-CA25"),
+        ("0x1eff", "0xc010", "Rebellions Inc. Device c010"),
+        ("0x1000", "0xa064", "Broadcom / LSI Device a064"),
+        ("0x000c", "0x0000", None),
+    ],
+)
+def test_names_are_of_the_machines_database(vendor, device, name):
+    bus = Bus()
+    bus.add(CARD, vendor=vendor, device=device)
+    assert any("pci.ids" in reason for reason in read(bus)[1])
+    bus.files["usr/share/misc/pci.ids"] = IDS
+    functions, unread = read(bus)
+    assert (functions["0000:01:00.0"].name, unread) == (name, ())

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 import pytest
 
 from command_kit import called
-from linkgauge.machine.private import new_private, private_folder
 
 RUN = ("run", "device_local_copy", "--machine", "riscv-2gpu", "--size", "1M", "--samples", "2")
 
@@ -45,21 +44,3 @@ def test_captures_packs_and_histories_are_their_owners_alone(tmp_path, mask):
         assert mode(path) == 0o600, path
     for folder in (data.parent.parent, data.parent, data, history.parent):
         assert mode(folder) == 0o700, folder
-
-
-def test_a_history_that_its_owner_has_shared_stays_shared(tmp_path):
-    environment = {"LINKGAUGE_HISTORY": tmp_path / "h.db"}
-    assert called(*RUN, cwd=tmp_path, **environment).returncode == 0
-    (tmp_path / "h.db").chmod(0o664)
-    assert called(*RUN, cwd=tmp_path, **environment).returncode == 0
-    assert mode(tmp_path / "h.db") == 0o664
-
-
-def test_the_umask_does_not_take_the_owners_own_rights(tmp_path):
-    with umask(0o777):
-        private_folder(tmp_path / "a" / "b")
-        with new_private(tmp_path / "a" / "b" / "c") as file:
-            file.write(b"x")
-    assert [mode(tmp_path / at) for at in ("a", "a/b", "a/b/c")] == [0o700, 0o700, 0o600]
-    with pytest.raises(FileExistsError):
-        new_private(tmp_path / "a" / "b" / "c")

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.machine.tree import (
-    ROOT,
     Captured,
     link_name,
     names_in,
@@ -90,16 +89,6 @@ def test_a_link_is_named_by_where_it_leads(root):
 def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(tmp_path):
     (tmp_path / "driver").symlink_to(os.fsdecode(b"../drivers/n\xffv"))
     assert link_name(tmp_path, "driver") == "n\ufffdv"
-
-
-def test_the_machines_own_files_are_read_as_it_has_them():
-    assert read_bytes(ROOT, "proc/self/comm") == read_bytes(ROOT, "/proc/thread-self/comm")
-    assert read_bytes(ROOT, "proc/self/gone") is None
-
-
-def test_a_captured_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    assert read_bytes(tmp_path, "pipe") is None
 
 
 NAMES = st.sampled_from(["a", "b", "c", "a/b", "b/a", "a/c"])
