@@ -3,23 +3,11 @@
 import json
 import subprocess
 import sys
-import tarfile
 
 import pytest
 import yaml
 
 from cli.test_cli import linkgauge
-from linkgauge.machine.archive import pack
-from linkgauge.machine.tree import Captured
-
-
-def test_this_machine_is_shown_with_what_could_not_be_read():
-    done = linkgauge("devices", "--backend", "host")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "host:0" in done.stdout
-    told = json.loads(linkgauge("devices", "--backend", "host", "--json").stdout)
-    for reason in told["inventory"]["unknown"]:
-        assert reason.partition(": ")[2] in done.stdout
 
 
 def test_hardware_yml_goes_out_and_comes_back(tmp_path):
@@ -33,30 +21,6 @@ def test_hardware_yml_goes_out_and_comes_back(tmp_path):
     assert "nvlink_fusion_fw: 2025.12.4 (stated)" in linkgauge(*again).stdout
     told = json.loads(linkgauge(*again, "--json").stdout)
     assert told["inventory"]["stated"] == {"nvlink_fusion_fw": "2025.12.4"}
-
-
-def test_a_captured_machine_is_read_from_a_folder_and_an_archive(tmp_path):
-    files = {"proc/cpuinfo": b"model name\t: Captured CPU\n", "proc/sys/kernel/hostname": b"far\n"}
-    path = tmp_path / "far.tgz"
-    path.write_bytes(pack(Captured(files)))
-    with tarfile.open(path) as tar:
-        tar.extractall(tmp_path / "far", filter="data")
-    shown = [linkgauge("devices", "--root", place) for place in (path, tmp_path / "far")]
-    assert shown[0].stdout == shown[1].stdout
-    assert shown[0].stdout.startswith("far: Captured CPU")
-    assert shown[0].returncode == shown[1].returncode == 0
-
-
-def test_what_does_not_go_together_is_refused(tmp_path):
-    for arguments in (
-        ("--json", "--yaml"),
-        ("--root", tmp_path, "--machine", "ppu-8"),
-        ("--root", tmp_path / "gone"),
-        ("--hardware", tmp_path / "gone"),
-    ):
-        done = linkgauge("devices", *arguments)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_container_that_hides_sys_is_told_with_what_would_help():

@@ -6,7 +6,6 @@ import re
 
 from cli.test_cli import linkgauge
 from linkgauge.benchmarks.catalog import select
-from linkgauge.benchmarks.vm import VM
 from linkgauge.engine.plan import lay_out
 from linkgauge.machine.host import read_host
 
@@ -33,13 +32,3 @@ def test_the_quick_profile_of_the_host_ends_and_is_shown(tmp_path):
     for name in rows:
         assert re.search(rf"^{name}\b", shown, re.MULTILINE)
     assert shown.splitlines()[-1].startswith("results: ")
-
-
-def test_profile_vm_ends_and_is_shown_without_a_gpu(tmp_path):
-    """memory_latency is left to a test of its own: it takes its own sizes, gigabytes of them."""
-    names = [name for name in VM if name != "memory_latency"]
-    statuses, shown = measured_and_shown("vm", tmp_path, *names)
-    assert list(statuses) == names
-    assert statuses["device_local_copy"] == "skip"
-    assert "skip  no accelerator" in shown or "device_local_copy" in shown
-    assert (next(tmp_path.glob("cpu/default/*")) / "numa_topology.txt").exists()

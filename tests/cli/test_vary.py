@@ -6,7 +6,7 @@ import pytest
 
 from command_kit import called
 from linkgauge.cli.main import app
-from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.errors import LinkgaugeError
 from vary_kit import opening
 
 COPY = "host_to_host_memcpy_copy_cpu"
@@ -96,22 +96,3 @@ def test_one_that_fails_later_leaves_what_was_measured(tmp_path, capsys):
     with pytest.raises(LinkgaugeError, match="round 3"):
         vary(COPY, *HALF, *FEW, "--prepare", "test $LINKGAUGE_ROUND != 3", "--out", tmp_path)
     assert "2 settings, 2 rounds of a run each" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ((*HALF,), "vary what?"),
-        ((COPY, "host:0 -> host:0 by cpu", *HALF), "transfers in one argument"),
-        (("host:0 -> host:0", "--numa-node", "0", "--numa-node", "1"), "name their nodes"),
-        ((COPY, *HALF, "--rounds", "7"), "--rounds 7 find no difference .* give --rounds 8"),
-        ((COPY, *HALF, "--rounds", "201"), "too many"),
-        ((COPY, *HALF, "--significance", "0.3"), "give at most 20%"),
-        ((COPY, *HALF, "--significance", "none"), "significance 'none' is not understood"),
-        ((COPY, "--machine", "riscv-2gpu"), "nothing varies"),
-        (("no_such", *HALF), "unknown benchmark 'no_such'"),
-    ],
-)
-def test_bad_input_is_refused_before_anything_is_measured(arguments, says):
-    with pytest.raises(InputError, match=says):
-        vary(*arguments)

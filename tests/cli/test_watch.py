@@ -15,16 +15,12 @@ import typer
 from command_kit import called
 from linkgauge.cli.main import app
 from linkgauge.history.named import VARIABLE
-from linkgauge.model.errors import InputError
 from linkgauge.model.watch import (
-    Begun,
     Degraded,
-    Ended,
     Idle,
     LeftAlone,
     Probed,
     Problem,
-    Recovered,
 )
 from sim_kit import MACHINE
 from watch_kit import READ, StandingClock, watch
@@ -70,16 +66,6 @@ def test_a_link_that_degrades_half_way_is_noticed_and_stays_within_the_budget(mo
     assert {(cell["cell"]["row"], cell["cell"]["column"]) for cell in change["cells"]} == {
         ("0", "1"), ("1", "0"),
     }  # fmt: skip
-
-
-def test_what_recovers_is_said_once(monkeypatch):
-    fault = f"slow sim:0-sim:1 rate=60% cells={6 * CELLS}..{9 * CELLS - 1}"
-    code, events = watch(monkeypatch, MACHINE, fault, budget=0.5, probes=16)
-    assert code == 0
-    assert len(of(Degraded, events)) == len(of(Recovered, events)) == 2
-    assert all(one.seconds >= 10 for one in of(Recovered, events))
-    assert events[-1] == of(Ended, events)[0]
-    assert events[-1].degraded == ()
 
 
 def test_a_single_slow_probe_is_no_degradation(monkeypatch):
@@ -147,22 +133,6 @@ def test_a_later_watch_knows_what_was_usual_before_it_got_worse(monkeypatch):
     assert found[0].figure / found[0].usual == pytest.approx(0.62, abs=0.03)
 
 
-def test_the_time_ends_it_with_its_last_interval(monkeypatch):
-    clock = StandingClock(step=0.0)
-    began = clock.at
-    _, events = watch(monkeypatch, MACHINE, clock=clock, every=10.0, budget=0.5, seconds=35.0)
-    assert len(of(Probed, events)) == 4
-    assert clock.at - began == pytest.approx(35.0)
-
-
-def test_a_watch_without_a_history_says_so(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "none")
-    code, events = watch(monkeypatch, MACHINE, budget=0.5, probes=1)
-    assert code == 0
-    assert isinstance(events[0], Begun)
-    assert "history is turned off" in of(Problem, events)[0].reason
-
-
 def test_a_history_that_fails_costs_no_probe(monkeypatch, tmp_path):
     (tmp_path / "broken.db").write_text("no database")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "broken.db"))
@@ -183,25 +153,6 @@ def test_the_command_line_writes_lines_of_json_and_keeps_probes(tmp_path):
     assert (events[0]["simulated"], events[0]["cells"]) == (True, 2)
     kept = list((tmp_path / "kept").rglob("run.json"))
     assert len(kept) == sum(event["cells"] > 0 for event in events[1:3])
-
-
-@pytest.mark.parametrize(
-    ("option", "says"),
-    [
-        (("--every", "often"), "--every 'often' is not understood: write 30s, 10m, 8h or 1h30m"),
-        (("--budget", "200%"), "--budget '200%' must lie between 0 and 1 (100%)"),
-        (("--probes", "0"), "--probes 0 is too few: give 1 or more"),
-        (("--size", "1M,2M"), "--size: a watch measures one size"),
-    ],
-)
-def test_bad_options_are_one_line(option, says):
-    done = called("watch", *SIMULATED, *option)
-    assert (done.returncode, done.stderr) == (2, f"linkgauge: {says}\n")
-
-
-def test_nothing_to_watch_is_refused(monkeypatch):
-    with pytest.raises(InputError, match="does not fit"):
-        watch(monkeypatch, MACHINE, size=1 << 40)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
