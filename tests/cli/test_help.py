@@ -23,6 +23,13 @@ SIMULATED = "full-8"
 SMALL = "riscv-2gpu"
 """For what measures in rounds, or each pair at many sizes."""
 MANY = ("vary", "latency", "traffic")
+FEWER = {
+    "vary": ("--rounds", "4", "--significance", "20%"),
+    "check": ("--machine", SMALL),
+    "latency": ("--iterations", "20"),
+    "scale": ("--samples", "2", "--size", "1M"),
+}
+"""Options with which a command takes less long."""
 NVIDIA = tuple(("nvidia-h200", run) for run in THREE)
 
 
@@ -142,6 +149,7 @@ def _simulated(name, words):
     measures = name in ("run", "copy", "latency", "traffic", "scale", "vary", "as")
     if measures and "--machine" not in words:
         words = [words[0], "--machine", SMALL if name in MANY else SIMULATED, *words[1:]]
+    words += FEWER.get(name, ())
     if name == "watch":
         return [*words, "--machine", SMALL, "--size", "1M", "--samples", "1", "--probes", "1"]
     return [*words, "--dry-run"] if name == "run" and "--dry-run" not in words else words

@@ -33,7 +33,7 @@ def results(tmp_path, monkeypatch):
 
 
 def shows(*words):
-    done = called("history", *words)
+    done = called("history", *words, COLUMNS=200)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -2,38 +2,37 @@
 
 import json
 
-from scale_kit import scale
+from command_kit import called
 
 QUICK = ("--samples", "3")
 FEW = (*QUICK, "--size", "8,64K,512M")
 SLOW = ("--fault", "slow sim:2-sim:3 rate=50%")
 
 
-def test_a_slow_link_is_found_and_fails(tmp_path, capsys):
-    code = scale("all_reduce", "--gpus", "2,4", "--machine", "full-8", *SLOW, *FEW,
+def test_a_slow_link_is_found_and_fails(tmp_path):
+    done = called("scale", "all_reduce", "--gpus", "2,4", "--machine", "full-8", *SLOW, *FEW,
                  "--out", tmp_path)  # fmt: skip
-    said = capsys.readouterr()
-    assert code == 1
-    assert "knee at 4 GPUs: 50% of the busbw of 2: also slow alone: sim:2 -> sim:3" in said.out
-    (line,) = [line for line in said.out.splitlines() if line.endswith("slow link")]
+    assert done.returncode == 1
+    assert "knee at 4 GPUs: 50% of the busbw of 2: also slow alone: sim:2 -> sim:3" in done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if line.endswith("slow link")]
     assert line.startswith("  sim:2 -> sim:3 alone: 2")
-    assert "measuring 4 pairs of devices alone" in said.err
-    assert "SIMULATED" in said.out
-    assert "struck nothing" not in said.out
+    assert "measuring 4 pairs of devices alone" in done.stderr
+    assert "SIMULATED" in done.stdout
+    assert "struck nothing" not in done.stdout
     (path,) = tmp_path.rglob("run.json")
     results = json.loads(path.read_text())["results"]
     assert results[-1]["benchmark"] == "device_to_device_memcpy_write_sm"
 
 
-def test_wrong_numbers_fail(tmp_path, capsys):
+def test_wrong_numbers_fail(tmp_path):
     args = ("--gpus", "2", "--machine", "full-8", "--fault", "flip sim:1 bit=6")
-    assert scale(*args, *FEW, "--out", tmp_path) == 1
-    assert "fail: float sum, 2 GPUs, 8 B: 1 element is wrong, first element 0 of rank 1" in (
-        capsys.readouterr().out
-    )
+    done = called("scale", *args, *FEW, "--out", tmp_path)
+    assert done.returncode == 1
+    told = "fail: float sum, 2 GPUs, 8 B: 1 element is wrong, first element 0 of rank 1"
+    assert told in done.stdout
 
 
-def test_ctrl_c_keeps_what_was_measured(tmp_path, capsys, monkeypatch):
+def test_ctrl_c_keeps_what_was_measured(tmp_path, monkeypatch):
     left = iter(range(5))
 
     def finished(self, cell):
@@ -41,9 +40,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path, capsys, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr("linkgauge.report.scale_live.LiveScaling.finished", finished)
-    code = scale("--machine", "full-8", "--gpus", "2,4", *FEW, "--out", tmp_path)
-    assert code == 130
-    said = capsys.readouterr().out
-    assert "(interrupted)" in said
+    done = called("scale", "--machine", "full-8", "--gpus", "2,4", *FEW, "--out", tmp_path)
+    assert (done.returncode, "(interrupted)" in done.stdout) == (130, True)
     (path,) = tmp_path.rglob("run.json")
     assert json.loads(path.read_text())["finished"] is None

@@ -9,9 +9,6 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 from command_kit import called
-from judge.test_vm_placement import host
-from linkgauge.cli.options import expanded
-from linkgauge.cli.vm import vm
 from linkgauge.machine.archive import pack
 from vm_kit import FULL, GIB, domain, guest_bus, host_bus, hostdev, root_port, tree
 
@@ -31,7 +28,7 @@ XML = domain(
 def machines(tmp_path_factory):
     """A host with two cards, one link of which trained too low, and a guest that has only one."""
     folder = tmp_path_factory.mktemp("machines")
-    slow = host(cards=CARDS)
+    slow = tree(guest=False, cores=16, memory=64 * GIB, bus=host_bus(*CARDS))
     place = "sys/devices/pci0000:81/0000:81:01.0/0000:ca:00.0/current_link_speed"
     slow.files[place] = b"2.5 GT/s PCIe\n"
     bus = guest_bus("pci0000:00/0000:00:02.0/0000:01:00.0")
@@ -42,15 +39,15 @@ def machines(tmp_path_factory):
     return folder
 
 
-def run(*, domain=None, role=None, root=None, machine=None, json=False, capsys):
-    code = expanded(vm)(domain=domain, role=role, root=root, machine=machine, json=json)
-    return code, capsys.readouterr().out
+def run(*words):
+    done = called("vm", *words)
+    return done.returncode, done.stdout
 
 
 @pytest.mark.parametrize("role", ["guest", "host"])
 @pytest.mark.parametrize("path", DOMAINS, ids=lambda path: path.stem)
-def test_each_domain_has_a_verdict(path, role, machines, capsys):
-    code, out = run(domain=path, root=machines / f"{role}.tgz", json=True, capsys=capsys)
+def test_each_domain_has_a_verdict(path, role, machines):
+    code, out = run(path, "--root", machines / f"{role}.tgz", "--json")
     told = json.loads(out)
     assert (told["schema"], told["role"]) == ("linkgauge.vm/1", role)
     assert code == (1 if told["counts"].get("fail") else 0)
@@ -61,34 +58,34 @@ def test_each_domain_has_a_verdict(path, role, machines, capsys):
         }  # fmt: skip
 
 
-def test_a_name_does_not_move_the_cursor(machines, tmp_path, capsys):
+def test_a_name_does_not_move_the_cursor(machines, tmp_path):
     path = tmp_path / "domain.xml"
     path.write_bytes(domain(name="a&#155;31m&#10;b\u202ec$(d)").replace(b"a&", "ü&".encode()))
-    _, out = run(domain=path, root=machines / "host.tgz", capsys=capsys)
+    _, out = run(path, "--root", machines / "host.tgz")
     assert out.splitlines()[0].startswith("domain ü�31m�b�c$(d), beside its host")
     assert "virsh edit NAME;" in out
     assert all(c.isprintable() or c == "\n" for c in out)
 
 
-def test_a_host_without_a_domain_says_how_to_get_one(tmp_path, capsys):
+def test_a_host_without_a_domain_says_how_to_get_one(tmp_path):
     scope = "sys/fs/cgroup/machine.slice/machine-qemu\\x2d1\\x2dgpu\\x2dvm.scope/libvirt"
     files = {f"{scope}/vcpu0/cpuset.cpus": b"3\n", "etc/libvirt/qemu/db.xml": b"<domain/>"}
     (tmp_path / "host.tgz").write_bytes(pack(tree(guest=False, files=files)))
-    code, out = run(root=tmp_path / "host.tgz", capsys=capsys)
+    code, out = run("--root", tmp_path / "host.tgz")
     assert code == 0
     assert "virsh dumpxml NAME > NAME.xml" in out
     assert "running here (names as shortened by systemd): gpu-vm" in out
     assert "defined here: /etc/libvirt/qemu/db.xml" in out
 
 
-def test_a_domain_that_runs_is_compared_as_it_runs(tmp_path, capsys):
+def test_a_domain_that_runs_is_compared_as_it_runs(tmp_path):
     scope = "sys/fs/cgroup/machine.slice/machine-qemu\\x2d1\\x2dgpu\\x2dvm.scope/libvirt"
     root = tree(cores=8, bus=host_bus(("0000:17:00.0", 0), link=FULL),
                 files={f"{scope}/vcpu0/cpuset.cpus": b"3\n"})  # fmt: skip
     (tmp_path / "nested.tgz").write_bytes(pack(root))
     path = tmp_path / "gpu-vm.xml"
     path.write_bytes(domain("<cputune><vcpupin vcpu='0' cpuset='5'/></cputune>"))
-    code, out = run(domain=path, root=tmp_path / "nested.tgz", capsys=capsys)
+    code, out = run(path, "--root", tmp_path / "nested.tgz")
     assert code == 1
     assert "beside its host (the domain runs here (control group of 'gpu-vm'))" in out
     assert "fail live-pins  vCPU 0: pinned to CPU 5, but runs on 3" in out

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from amd_tree import ADDRESSES, gpu, metrics_1_3, node, tree
 from fuzz_kit import mutated
 from linkgauge.machine.amd_gpus import describe, is_amd, sense, with_gaps
-from linkgauge.machine.amd_metrics import Metrics, parse_metrics
 from linkgauge.model.inventory import Accelerator, PciLink
 from machine_kit import captured
 
@@ -77,7 +76,8 @@ def test_the_drivers_table_has_what_files_lack():
 @given(st.binary(max_size=300))
 def test_any_table_is_read_without_an_error(table):
     for header in (b"", b"\x78\x00\x01\x03", b"\xd4\x00\x01\x04"):
-        assert isinstance(parse_metrics(header + table), Metrics)
+        files = gpu(ADDRESSES[0], gpu_metrics=header + table)
+        assert sense(captured(files), "opencl:0", ADDRESSES[0]).memory == "opencl:0"
 
 
 @given(st.sampled_from(sorted(tree())), st.integers(0, 1 << 32))

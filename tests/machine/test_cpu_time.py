@@ -1,13 +1,9 @@
 """CPU time as the kernel reports it, and what follows for others than a run."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
-from linkgauge.engine import neighbours
-from linkgauge.engine.neighbours import Neighbours
 from linkgauge.machine.cpu_time import (
     CpuTime,
     ProcessTime,
@@ -56,20 +52,3 @@ def test_the_workers_of_a_run_are_its_own_whether_they_run_or_have_ended():
     assert family_time(7, tree) == pytest.approx(14_880 / TICK)
     assert family_time(44, tree) == pytest.approx(180_000 / TICK)
     assert family_time(99, tree) == 0
-
-
-def test_a_process_beside_the_run_is_seen_and_named(monkeypatch):
-    """The clock is the machine's, so what is asserted holds on a busy machine, too."""
-    monkeypatch.setattr(neighbours, "NAMED", 0.0)
-    monkeypatch.setattr(neighbours, "SPAN", 0.0)
-    beside = Neighbours()
-    beside.begin()
-    done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -c 'sum(range(3*10**6))' & wait; cat /proc/loadavg"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    load = beside.end()
-    assert done.stdout
-    assert load.seconds > 0
-    assert 0 <= load.cpus <= 2 * (os.cpu_count() or 1)
-    assert (load.process is None) == (load.pid is None)

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkgauge.machine.cpu_sets import MOST, parse_cpu_set
 from linkgauge.machine.domain_xml import MOST_XML, parse_domain, read_domain
 from linkgauge.model.domain import (
     AddedMemory,
@@ -26,6 +25,10 @@ def read(body="", **more):
     return parse_domain(domain(body, **more))
 
 
+MOST = 1 << 14
+"""CPUs, at the most, of a set."""
+
+
 class TestCpuSets:
     @pytest.mark.parametrize(
         ("text", "cpus"),
@@ -33,7 +36,7 @@ class TestCpuSets:
          (f"{MOST - 1}", (MOST - 1,))],
     )  # fmt: skip
     def test_are_ranges_numbers_and_exceptions(self, text, cpus):
-        assert parse_cpu_set(text) == cpus
+        assert read(more=f" cpuset='{text}'").pin_of(0) == cpus
 
 
 class TestReads:
