@@ -38,21 +38,6 @@ def test_anonymised_it_has_no_host_name(tmp_path):
     assert told("--root", hidden)["host"]["hostname"] == "host-1"
 
 
-def test_what_cannot_be_written_is_one_line(tmp_path):
-    done = linkgauge("capture", tmp_path / "gone" / "x.tgz", "--backend", "host")
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_a_file_that_exists_is_left_as_it_is(tmp_path):
-    path = tmp_path / "machine.tgz"
-    path.write_text("precious")
-    done = linkgauge("capture", path)
-    assert done.returncode == 2
-    assert "exists: give another name" in done.stderr
-    assert path.read_text() == "precious"
-
-
 def test_a_dash_is_standard_output(tmp_path):
     path = tmp_path / "machine.tgz"
     with path.open("wb") as out:

@@ -46,14 +46,14 @@ def test_settings_are_compared_and_every_run_is_kept(tmp_path, capsys):
         ("--cpus 0-3 --cpus 0,4 --env N=1,2", ["--cpus 0-3 N=1", "--cpus 0-3 N=2",
                                                "--cpus 0,4 N=1", "--cpus 0,4 N=2"]),
         ("--env A=1 --env B=2 --env A=3", ["A=1 B=2", "A=3 B=2"]),
-        ("--env 'A={0\\,1},2'", ["'A={0,1}'", "A=2"]),
+        ("--env 'A={0\\,1},2'", ["A={0,1}", "A=2"]),
         ("--memory pinned --memory pageable", ["--memory pinned", "--memory pageable"]),
     ],
 )  # fmt: skip
 def test_settings_are_every_combination_of_the_values(given, settings, tmp_path, capsys):
     words = (COPY, *HALF[:2], "--size", "1M", "--samples", "1", *FEW, *shlex.split(given))
     assert vary(*words, "--out", tmp_path) in (0, 4)
-    shown = re.findall(r"^[A-Z]  (\S.*?)(?:  .*)?$", capsys.readouterr().out, re.MULTILINE)
+    shown = re.findall(r"^  [A-Z]  (\S.*?)(?:  .*)?$", capsys.readouterr().out, re.MULTILINE)
     assert shown == settings
 
 
@@ -122,7 +122,7 @@ def test_each_experiment_is_a_question_and_a_command_that_anybody_could_type(
 ):
     asked = []
     monkeypatch.setattr(
-        "linkgauge.cli.vary_rounds.carry_out", lambda what, form: asked.append(what)
+        "linkgauge.cli.vary_rounds.carry_out", lambda what, form: asked.append(what) or 0
     )
     vary("--experiment", name, "--machine", machine, "--out", "here")
     question, line = capsys.readouterr().out.splitlines()[:2]

@@ -103,14 +103,6 @@ def test_where_everything_is_busy_nothing_is_measured(monkeypatch):
     assert [probe.cells for probe in of("Probed", events)] == [0, 0]
 
 
-def test_wrong_bytes_count_at_once(monkeypatch):
-    fault = f"flip sim:3 cells={2 * CELLS + 2}.."
-    code, events = watch(monkeypatch, MACHINE, fault, budget=0.5, probes=4)
-    assert code == 1
-    first = of("Degraded", events)[0]
-    assert (first.why, "is wrong at byte 0" in first.reason) == ("fail", True)
-
-
 def test_a_lost_device_ends_no_watch(monkeypatch):
     fault = f"lost sim:3 cells={2 * CELLS + 1}"
     code, events = watch(monkeypatch, MACHINE, fault, budget=0.5, probes=5)
