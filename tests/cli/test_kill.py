@@ -23,7 +23,7 @@ FAULTS = ("drift * per_cell=-0.02%", "jitter sim:2", "flip * offset=77 cells=3..
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 RUN = (
     *("--machine", "ppu-8", "--profile", "quick"),
-    *(() if FULL else ("--prefix", "device_to_device_memcpy")),
+    *(() if FULL else ("--prefix", "device_to_device_memcpy_read")),
     *(w for fault in FAULTS for w in ("--fault", fault)),
 )
 CAMPAIGN = 200 if FULL else 2

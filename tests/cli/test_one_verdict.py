@@ -1,6 +1,7 @@
 """Every command that shows a run says the same of it, in words and by its exit code."""
 
 import json
+import shlex
 
 import pytest
 
@@ -30,68 +31,35 @@ def verdict(lines):
     return [line for line in lines[begin:] if not line.startswith(("next: ", "results: "))]
 
 
+ON_DGX = " ".join(DGX)
+VM = "--machine vm-degraded"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "code", "first", "last"),
+    ("words", "code", "first", "last"),
     [
-        (
-            ("run", FROM_HOST, *DGX),
-            0,
-            "verdict:   ok: nothing wrong was found",
-            "2 measured: 2 ok, 0 low, 0 not judged SIMULATED",
-        ),
-        (
-            ("run", FROM_HOST, *DGX, "--fault", SLOW),
-            1,
-            "verdict:   fail slow  sim:1: ",
-            "2 measured: 1 ok, 1 low, 0 not judged; findings: 1 fail, 1 warn SIMULATED",
-        ),
-        (
-            ("run", FROM_HOST, "--machine", "vm-degraded", "--profile", "quick"),
-            1,
-            "verdict:   fail target-speed  sim:0",
-            " 1 slowed by links below their best, 0 low, 0 not judged; findings: 2 fail SIMULATED",
-        ),
-        (
-            ("copy", COPY, "--machine", "dgx-h200-8", "--fault", SLOW, "--out", "kept"),
-            1,
-            "verdict:   ",
-            "1 measured: 0 ok, 1 low, 0 not judged; findings: ",
-        ),
-        (
-            ("traffic", "--machine", "vm-degraded", "--threads", "1", "--out", "kept"),
-            1,
-            "verdict:   fail target-speed  sim:0",
-            " not judged (no reference); findings: 2 fail SIMULATED",
-        ),
-        (
-            (
-                "run",
-                "--prefix",
-                "host_to_device",
-                *DGX,
-                "--samples",
-                "12",
-                "--fault",
-                "stall sim:1 for=0.05",
-            ),
-            0,
-            "verdict:   warn stall  ",
-            " 0 low, ",
-        ),
-        (
-            ("run", "--prefix", "host_to_device", *DGX, "--fault", "jitter sim:1 sigma=9%"),
-            0,
-            "verdict:   warn scatter  ",
-            " 0 low, ",
-        ),
+        (f"run {FROM_HOST} {ON_DGX}", 0, "ok: nothing wrong was found",
+         "2 measured: 2 ok, 0 low, 0 not judged SIMULATED"),
+        (f"run {FROM_HOST} {ON_DGX} --fault '{SLOW}'", 1, "fail slow  sim:1: ",
+         "2 measured: 1 ok, 1 low, 0 not judged; findings: 1 fail, 1 warn SIMULATED"),
+        (f"run {FROM_HOST} {VM} --profile quick", 1, "fail target-speed  sim:0",
+         " 1 slowed by links below their best, 0 low, 0 not judged; findings: 2 fail SIMULATED"),
+        (f"copy '{COPY}' --machine dgx-h200-8 --fault '{SLOW}' --out kept", 1, "",
+         "1 measured: 0 ok, 1 low, 0 not judged; findings: "),
+        (f"traffic {VM} --threads 1 --out kept", 1, "fail target-speed  sim:0",
+         " not judged (no reference); findings: 2 fail SIMULATED"),
+        (f"run --prefix host_to_device {ON_DGX} --samples 12 --fault 'stall sim:1 for=0.05'", 0,
+         "warn stall  ", " 0 low, "),
+        (f"run --prefix host_to_device {ON_DGX} --fault 'jitter sim:1 sigma=9%'", 0,
+         "warn scatter  ", " 0 low, "),
     ],
-)
-def test_all_agree(tmp_path, arguments, code, first, last):
-    done, shown, run = measured(tmp_path, *arguments)
+)  # fmt: skip
+def test_all_agree(tmp_path, words, code, first, last):
+    done, shown, run = measured(tmp_path, *shlex.split(words))
     assert done.returncode == code
     assert "pass" not in done.stdout
     said = verdict(shown)
-    assert said[0].startswith(first)
+    assert said[0].startswith(f"verdict:   {first}")
     assert last in said[-1]
     kept = linkgauge("show", run.parent, folder=tmp_path)
     assert (kept.returncode, kept.stdout.splitlines()) == (code, [*shown, f"results: {run}"])

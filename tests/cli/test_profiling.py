@@ -86,16 +86,6 @@ def test_without_the_package_one_note_says_how_to_get_ranges(tmp_path, here):
     assert notes == [f"note: nsys sees no ranges of cells without NVIDIA's nvtx: {remedy}"]
 
 
-@pytest.mark.parametrize("option", ["--tune", "--limits"])
-def test_such_figures_neither_tune_nor_are_judged(tmp_path, here, option):
-    limits = tmp_path / "limits.yml"
-    limits.write_text("limits: []\n")
-    given = (option, limits) if option == "--limits" else (option,)
-    done = linkgauge(*HOST, "--nsys", *given, "--out", tmp_path / "out", **here)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"{option}: not under a profiler, which changes the figures" in done.stderr
-
-
 def test_a_profiler_that_does_not_start_is_one_line_and_nothing_is_measured(tmp_path, here):
     install(tmp_path / "bin", "nsys", REFUSES)
     done = linkgauge(*HOST, "--nsys", "--out", tmp_path / "out", **here)
@@ -147,15 +137,3 @@ class TestCtrlC:
         assert (done.returncode, "nsys is not on the PATH" in done.stderr) == (2, True)
         given = linkgauge("run", "--resume", broken[0], "--ncu")
         assert "--ncu disagrees with the run's own" in given.stderr
-
-
-def test_a_profiler_that_the_user_started_is_noticed(tmp_path, here):
-    done = linkgauge(
-        *HOST, "--json", "--out", tmp_path / "out", NVTX_INJECTION64_PATH="/nonexistent", **here
-    )
-    document = json.loads(done.stdout)
-    (cell,) = document["results"][0]["cells"]
-    assert WARNING.format("a profiler") in cell["warnings"]
-    assert document["profiler_files"] == []
-    assert (tmp_path / "seen").exists()
-    assert not list((tmp_path / "cache").rglob("tuned/*"))

@@ -51,15 +51,6 @@ def test_everything_is_measured_and_compared_round_after_round(tmp_path):
     assert "SIMULATED" in text
 
 
-def test_the_journal_says_what_run_json_says(tmp_path):
-    run, _, folder = soak(tmp_path)
-    again = read_run(folder / JOURNAL_FILE)
-    assert again.soak == run.soak
-    assert [cell.samples for cell in again.results[0].cells] == [
-        cell.samples for cell in run.results[0].cells
-    ]
-
-
 def test_a_wrong_byte_in_round_3_is_named_with_its_moment(tmp_path):
     number = 2 * CELLS + 2  # (1, 0) in the third round
     run, text, _ = soak(tmp_path, *faults(f"flip * offset=77 cells={number}"), code=1)
@@ -113,16 +104,6 @@ def test_drift_and_throttling_are_shown_over_the_time(tmp_path):
     (held,) = device.throttled
     assert (device.memory, held.reason, held.first.round) == ("sim:0", "hardware slowdown", 9)
     assert "throttled by hardware slowdown in" in text
-
-
-def test_the_slowest_moments_are_kept(tmp_path):
-    stall = f"stall sim:1-sim:2 every=2 for=0.5 cells={4 * CELLS}..{5 * CELLS - 1}"
-    run, text, _ = soak(tmp_path, *faults(stall), "--no-verdict")
-    worst = run.soak.worst[0]
-    assert worst.moment.round == 5
-    assert {worst.cell.row, worst.cell.column} == {"1", "2"}
-    assert worst.share < 0.2
-    assert "of its median" in text
 
 
 ENDING = """

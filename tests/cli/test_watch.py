@@ -15,7 +15,7 @@ import typer
 from command_kit import called
 from linkgauge.cli.main import app
 from sim_kit import MACHINE
-from watch_kit import READ, StandingClock, watch
+from watch_kit import READ, watch
 
 CELLS = 12
 """Copies between four devices."""
@@ -62,15 +62,6 @@ def test_a_link_that_degrades_half_way_is_noticed_and_stays_within_the_budget(mo
     assert {(cell["cell"]["row"], cell["cell"]["column"]) for cell in change["cells"]} == {
         ("0", "1"), ("1", "0"),
     }  # fmt: skip
-
-
-def test_a_single_slow_probe_is_no_degradation(monkeypatch):
-    fault = f"slow sim:0-sim:1 rate=60% cells={6 * CELLS}..{6 * CELLS + CELLS - 1}"
-    clock = StandingClock(step=0.01)
-    _, events = watch(monkeypatch, MACHINE, fault, clock=clock, budget=0.5, probes=10)
-    found = of("Degraded", events)
-    # It is measured once more at once, by the same fault: two in a row are.
-    assert len(found) == 2
 
 
 def test_what_does_not_fit_the_budget_takes_turns(monkeypatch):

@@ -201,23 +201,6 @@ def test_whatever_word_a_host_is_called_by_it_reads_the_same(hostname):
     assert read_host(hidden).hostname == "host-1"
 
 
-def test_a_common_word_is_a_name_where_only_names_stand():
-    tree = anonymize(
-        captured(
-            {HOSTNAME: "root\n", "proc/cmdline": "root=/dev/sda",
-             "linkgauge/tools/uname_-a.txt": "Linux root 6.8.0 root\n"}
-        )
-    )  # fmt: skip
-    texts = [content.decode() for _, content in sorted(tree.files.items())]
-    assert texts == ["Linux host-1 6.8.0 root\n", "root=/dev/sda", "host-1\n"]
-
-
-def test_a_common_word_with_a_domain_is_a_name():
-    text = told("proc/cmdline", "ip=:::gpu.corp.example.com:gpu:eth0", "gpu.corp.example.com")
-    assert text == "ip=:::host-1:gpu:eth0"
-    assert told(TOOL, "localhost.localdomain up", "localhost.localdomain").startswith("localhost")
-
-
 def test_json_that_no_reader_reads_is_taken_as_text():
     for text in ("{web01", '{"a": 1' + "0" * 9999 + ', "web01": 1}', "[" * 100_000 + "web01"):
         assert "web01" not in told("linkgauge/accelerators.json", text)

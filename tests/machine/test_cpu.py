@@ -40,22 +40,6 @@ def test_a_cache_is_not_shared_by_cpus_that_are_offline():
     assert host_of(captured(files)).caches == (Cache(3, "unified", 1 << 20, 5),)
 
 
-def test_the_driver_that_sets_the_frequency_is_named():
-    files = {f"{CPU}/online": "0-1\n", f"{CPU}/cpu0/cpufreq/scaling_driver": "intel_pstate\n"}
-    files |= {f"{CPU}/cpu1/topology/core_id": "1\n"}
-    assert host_of(captured(files)).frequency_driver == "intel_pstate"
-    assert host_of(captured({})).frequency_driver is None
-
-
-def test_x86_without_sysfs_counts_in_cpuinfo():
-    cpuinfo = "\n".join(
-        f"processor\t: {cpu}\nphysical id\t: {cpu // 4}\ncore id\t\t: {cpu // 2 % 2}\n"
-        for cpu in range(8)
-    )
-    details = host_of(captured({"proc/cpuinfo": cpuinfo}))
-    assert (details.sockets, details.cores, details.threads_per_core) == (2, 4, 2)
-
-
 @pytest.mark.parametrize(
     ("cpuinfo", "expected"),
     [

@@ -88,13 +88,6 @@ def test_records_that_were_overwritten_are_told_and_the_rest_is_read(number):
     assert not follower.new().lost
 
 
-def test_a_log_that_breaks_is_not_an_error():
-    log = Log()
-    log.write("NVRM: one", OSError(errno.EIO, "broken"), "NVRM: two")
-    new = log.followed().new()
-    assert (texts(new), new.lost) == (["NVRM: one"], True)
-
-
 def test_of_a_flood_the_first_are_kept_and_the_rest_counted():
     log = Log()
     follower = log.followed()
@@ -124,11 +117,6 @@ class TestALogThatCannotBeRead:
         os.mkfifo(tmp_path / "pipe")
         for path in (tmp_path / "file", tmp_path / "pipe", tmp_path, Path("/dev/null")):
             assert self.unknown(path).startswith(f"kernel log: {path} is not the kernel's log")
-
-
-def test_no_kernel_speaks_of_a_simulated_machine():
-    with following(msgspec.structs.replace(machine(), simulated="ppu-8")) as follower:
-        assert follower is None
 
 
 def why_not_written():

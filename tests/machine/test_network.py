@@ -171,16 +171,6 @@ def test_no_files_content_raises(files, inet6):  # fmt: skip
     read_inventory(Captured({**tree, "proc/net/if_inet6": inet6}))
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["zz 01 40 20 80 eth0", "0 01 40 20 80 eth0", f"{'0' * 34} 01 40 20 80 eth0", "fe80 eth0", ""],
-)
-def test_a_line_that_has_no_address_is_left_out(line):
-    files = {f"{INTERFACES}/eth0/ifindex": b"7\n", "proc/net/if_inet6": f"{line}\n{V6}".encode()}
-    (eth,) = read_inventory(Captured(files)).interfaces
-    assert eth.addresses == ("2001:db8::7",)
-
-
 # Below one host bridge: a switch with a GPU and ports; another port; one below another bridge.
 PATHS = {
     "0000:03:00.0": "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:03:00.0",

@@ -8,25 +8,9 @@ from linkgauge.machine.virtual import (
     running_domains,
 )
 from pci_kit import Bus
-from vm_kit import MIB, guest_bus, tree
+from vm_kit import tree
 
 SCOPE = "sys/fs/cgroup/machine.slice/machine-qemu\\x2d3\\x2dgpu\\x2dvm.scope"
-
-
-def test_threads_of_cores_and_huge_pages_of_nodes():
-    found = read_virtual(tree(guest=False, cores=2, threads=2, pools={0: {2 * MIB: (512, 12)}}))
-    assert found.siblings == {0: (0, 2), 1: (1, 3), 2: (0, 2), 3: (1, 3)}
-    assert found.node_pages == {0: {2 * MIB: (512, 12)}}
-
-
-def test_every_function_of_the_bus_with_its_way_from_the_root():
-    found = read_virtual(tree(bus=guest_bus("pci0000:00/0000:00:02.0/0000:05:00.0", nodes=(1,))))
-    functions = {one.address: one for one in found.functions}
-    card = functions["0000:05:00.0"]
-    assert card.route == ("0000:00:02.0", "0000:05:00.0")
-    assert (card.vendor, card.subsystem, card.numa_node) == (0x10DE, 0x10DE, 1)
-    assert functions["0000:00:03.0"].numa_node is None
-    assert len(functions) == 4
 
 
 def test_signs_of_a_guest_and_of_a_host():
