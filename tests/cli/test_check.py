@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from command_kit import called
 from linkgauge.cli.check import ending
 from linkgauge.engine import bounded
@@ -16,6 +18,16 @@ NODE = ("--machine", "dgx-h200-8")
 def check(*arguments, **environment):
     done = called("check", *arguments, **environment)
     return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [("flip sim:3", "wrong-bytes sim:3"), ("crash sim:2 cells=2", "crash PCIe link of sim:2")],
+)
+def test_a_fault_is_one_line_with_its_cause_and_1(fault, cause):
+    code, out, _ = check(*NODE, "--fault", fault)
+    (line,) = out.splitlines()
+    assert (code, line.startswith("not ok: "), cause in line) == (1, True, True)
 
 
 def test_a_node_without_all_of_its_devices_is_not_healthy():

@@ -209,8 +209,18 @@ def test_text_in_another_encoding_is_no_trouble(tmp_path):
     assert len(list(tmp_path.rglob("run.json"))) == 1
 
 
-def test_completion_offers_benchmarks():
-    done = linkgauge(
-        _LINKGAUGE_COMPLETE="complete_bash", COMP_WORDS="linkgauge run device_lo", COMP_CWORD="2"
-    )
-    assert "device_local_copy" in done.stdout
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("run device_local", ["device_local_copy"]),
+        ("scale all_", ["all_reduce", "all_gather"]),
+        ("vary --experiment p", ["pinned", "pages"]),
+        ("vm --as ", ["guest", "host"]),
+        ("vm --machine vm-", ["vm-degraded"]),
+    ],
+)
+def test_completion_offers_names(words, offered):
+    typed = f"linkgauge {words}"
+    done = called(_LINKGAUGE_COMPLETE="complete_bash", COMP_WORDS=typed,
+                  COMP_CWORD=str(typed.count(" ")))  # fmt: skip
+    assert done.stdout.split() == offered

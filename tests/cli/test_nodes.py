@@ -76,6 +76,15 @@ def test_the_matrix_of_all_pairs_names_a_slow_interface(tmp_path):
     assert all(len(players) == len(set(players)) == 16 for players in rounds.values())
 
 
+@pytest.mark.parametrize(
+    ("machine", "reason"),
+    [("fat-tree-1000", "nodes_rails and nodes_bisection"), ("ppu-8", "needs nodes")],
+)
+def test_what_is_not_measured_pair_by_pair_says_why(machine, reason):
+    done = called("run", "nodes_pairs", "--machine", machine, "--dry-run")
+    assert reason in " ".join((done.stdout + done.stderr).split())
+
+
 @LONG
 @pytest.mark.parametrize(
     ("fault", "part"),

@@ -58,6 +58,18 @@ def test_the_folder_of_a_comparison_of_settings_is_named_with_what_reads_it(tmp_
         assert f"{folder} compares settings: linkgauge show {folder} reads it" in done.stderr
 
 
+def test_a_report_that_cannot_be_written_costs_nothing_else(tmp_path, monkeypatch):
+    given = ("host_to_device_memcpy_ce", "--machine", "riscv-2gpu", "--samples", "1")
+    called("run", *given, "--no-report", "--out", tmp_path)
+    (journal,) = tmp_path.rglob("journal.jsonl")
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    (journal.parent / "report.html").mkdir()
+    monkeypatch.delenv("LINKGAUGE_NO_REPORT", raising=False)
+    done = called("run", "--resume", journal.parent)
+    assert done.returncode == 0, done.stderr
+    assert "no report: cannot write" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -96,12 +96,3 @@ def test_a_domain_from_a_pipe(machines):
     done = subprocess.run([*command, "--json"], input=XML, capture_output=True, check=False)
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["domain"]["name"] == "gpu-vm"
-
-
-def test_completion_offers_the_roles_and_the_machines():
-    words = "linkgauge vm --as "
-    done = called(_LINKGAUGE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD="3")
-    assert done.stdout.split() == ["guest", "host"]
-    words = "linkgauge vm --machine vm-"
-    done = called(_LINKGAUGE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD="3")
-    assert done.stdout.split() == ["vm-degraded"]

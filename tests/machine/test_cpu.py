@@ -67,7 +67,7 @@ def test_masks_are_read_exactly(cpus):
 
 
 def test_cpus_that_are_offline_or_not_described_do_not_count():
-    files = {f"{CPU}/online": "0-1,3-60000\n"} | {
+    files = {f"{CPU}/online": "0-1,3-600\n"} | {
         f"{CPU}/cpu{cpu}/topology/{name}": f"{cpu}\n"
         for cpu in range(4)
         for name in ("physical_package_id", "core_id")

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from fakes import machine
+from linkgauge.machine import kernel_log
 from linkgauge.machine.kernel_lines import Interest
 from linkgauge.machine.kernel_log import ALIKE, KMSG, Follower, following
 from linkgauge.model.inventory import Inventory, PciFunction
@@ -88,6 +89,13 @@ def test_records_that_were_overwritten_are_told_and_the_rest_is_read(number):
     assert not follower.new().lost
 
 
+def test_a_log_that_breaks_is_not_an_error():
+    log = Log()
+    log.write("NVRM: one", OSError(errno.EIO, "broken"), "NVRM: two")
+    new = log.followed().new()
+    assert (texts(new), new.lost) == (["NVRM: one"], True)
+
+
 def test_of_a_flood_the_first_are_kept_and_the_rest_counted():
     log = Log()
     follower = log.followed()
@@ -117,6 +125,16 @@ class TestALogThatCannotBeRead:
         os.mkfifo(tmp_path / "pipe")
         for path in (tmp_path / "file", tmp_path / "pipe", tmp_path, Path("/dev/null")):
             assert self.unknown(path).startswith(f"kernel log: {path} is not the kernel's log")
+
+    def test_is_for_root_alone(self, monkeypatch, tmp_path):
+        why = kernel_log._why_closed
+        denied = PermissionError(errno.EPERM, "Operation not permitted")
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        assert why(KMSG, denied) == (
+            "/dev/kmsg: Operation not permitted (kernel.dmesg_restrict): run as root"
+        )
+        monkeypatch.setattr(os, "geteuid", lambda: 0)  # a container's root
+        assert why(KMSG, denied) == "/dev/kmsg: Operation not permitted"
 
 
 def why_not_written():

@@ -1,9 +1,10 @@
 """The PCI tree is read as sysfs shows it, and what is garbled is null with its reason."""
 
+from operator import attrgetter
+
 import pytest
 
 from linkgauge.model.inventory import PciFunction, PciLink
-from linkgauge.model.pci_tree import PciTree
 from pci_kit import AER, CARD, PORT, ROOT_PORT, Bus, acs, config, read, why
 
 
@@ -55,34 +56,50 @@ def test_a_function_has_everything_that_sysfs_and_registers_tell():
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "speed"),
-    [
-        *(("2.5 GT/s", 2.5), ("5 GT/s", 5.0), ("5.0 GT/s", 5.0), ("8 GT/s", 8.0)),
-        *(("8.0 GT/s PCIe", 8.0), ("2.5 GT/s PCIe", 2.5), ("64.0 GT/s PCIe", 64.0)),
-        *(("Unknown speed", None), ("Unknown", None), ("", None), ("7 GT/s", None)),
-        *(("8", None), ("٨ GT/s", None), ("1e1 GT/s", None)),
-    ],
+SPEEDS = (
+    *(("2.5 GT/s", 2.5), ("5 GT/s", 5.0), ("8.0 GT/s PCIe", 8.0), ("64.0 GT/s PCIe", 64.0)),
+    *((text, None) for text in ("Unknown speed", "", "7 GT/s", "8", "٨ GT/s", "1e1 GT/s")),
 )
-def test_speeds_in_all_spellings_of_kernels(text, speed):
-    function = card(current_link_speed=text, max_link_speed=text)
-    assert (function.link.speed, function.link.max_speed) == (speed, speed)
-    if speed is None:
-        assert f"current_link_speed is {text!r}" in why(function, "link.speed")
+WIDTHS = (
+    *(("1", 1), ("16", 16), ("32", 32), ("12", 12)),
+    *((text, None) for text in ("0", "63", "255", "3", "x16", "-1")),
+)
+NODES = (("0", 0), ("35", 35), ("-1", None), ("x", None))
 
 
 @pytest.mark.parametrize(
-    ("text", "width"),
+    ("attribute", "field", "text", "value"),
     [
-        *(("1", 1), ("16", 16), ("32", 32), ("12", 12)),
-        *(("0", None), ("63", None), ("255", None), ("3", None), ("x16", None), ("-1", None)),
+        *(("current_link_speed", "link.speed", *each) for each in SPEEDS),
+        *(("max_link_speed", "link.max_speed", *each) for each in SPEEDS),
+        *(("current_link_width", "link.width", *each) for each in WIDTHS),
+        *(("max_link_width", "link.max_width", *each) for each in WIDTHS),
+        *(("numa_node", "numa_node", *each) for each in NODES),
     ],
 )
-def test_widths_that_are_none_are_unknown(text, width):
-    function = card(current_link_width=text, max_link_width=text)
-    assert (function.link.width, function.link.max_width) == (width, width)
-    if width is None:
-        assert f"max_link_width is {text!r}" in why(function, "link.max_width")
+def test_an_attribute_is_what_the_kernel_means_or_null_with_its_reason(
+    attribute, field, text, value
+):
+    function = card(**{attribute: text})
+    assert attrgetter(field)(function) == value
+    if value is None:
+        none = (attribute, text) == ("numa_node", "-1")
+        reason = "is -1: the firmware names none" if none else f"{attribute} is {text!r}"
+        assert reason in why(function, field)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "code", "boot", "display"),
+    [
+        ("0x1a03", "0x030000", "1", True),
+        ("0x102b", "0x030000", None, True),
+        ("0x18ca", "0x030000", "0", False),
+        ("0x10de", "0x030000", "1", False),
+        ("0x1a03", "0x120000", None, False),
+    ],
+)
+def test_what_only_shows_the_console_is_a_display(vendor, code, boot, display):
+    assert card(vendor=vendor, boot_vga=boot, **{"class": code}).display is display
 
 
 def test_without_root_the_reason_names_all_that_only_registers_tell():
@@ -92,23 +109,6 @@ def test_without_root_the_reason_names_all_that_only_registers_tell():
     for field in ("port", "link.target", "max_payload_supported", "max_read_request", "acs"):
         assert why(function, field) == why(function, "max_payload")
     assert "sysfs has no attribute, and only 64 bytes" in why(function, "link.width")
-
-
-@pytest.mark.parametrize(
-    ("text", "node", "reason"),
-    [
-        ("0", 0, None),
-        ("35", 35, None),
-        ("-1", None, "is -1: the firmware names none"),
-        ("x", None, "numa_node is 'x'"),
-        (None, None, "sysfs has no attribute"),
-    ],
-)
-def test_the_numa_node_is_never_guessed(text, node, reason):
-    function = card(numa_node=text)
-    assert function.numa_node == node
-    if reason:
-        assert reason in why(function, "numa_node")
 
 
 def test_a_virtual_function_has_the_link_of_its_physical_one():
@@ -167,22 +167,6 @@ def test_adapters_count_where_they_have_rdma(code):
     assert list(read(bus)[0]) == ["0000:00:01.0", "0000:01:00.0"]
 
 
-@pytest.mark.parametrize(
-    ("vendor", "code", "boot", "display"),
-    [
-        ("0x1a03", "0x030000", "1", True),
-        ("0x102b", "0x030000", None, True),
-        ("0x18ca", "0x030000", "1", True),
-        ("0x18ca", "0x030000", "0", False),
-        ("0x10de", "0x030000", "1", False),
-        ("0x10de", "0x030200", None, False),
-        ("0x1a03", "0x120000", None, False),
-    ],
-)
-def test_what_only_shows_the_console_is_a_display(vendor, code, boot, display):
-    assert card(vendor=vendor, boot_vga=boot, **{"class": code}).display is display
-
-
 def test_long_domains_below_a_host_bridge_within_the_tree():
     # As Intel's VMD makes them: a domain of its own below a function.
     bus = Bus()
@@ -227,7 +211,6 @@ def test_a_place_that_makes_no_sense_has_no_parent(address, path, reason):
     assert function.parent is None
     assert function.vendor == 0x10DE
     assert why(function, "parent").startswith(reason)
-    assert PciTree([function]).distance(address, address) is None
 
 
 IDS = b"""#
