@@ -7,93 +7,61 @@ from machine_kit import GROUPS, captured, host_of, reason, subjects
 from pci_kit import CARD, PORT, Bus
 
 OTHER = f"{PORT}/0000:01:00.1"
-VIRTUAL = {"proc/cpuinfo": "flags\t\t: lm hypervisor\n"}
+VENDOR, PRODUCT = "sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name"
+CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
+TREE = "proc/device-tree"
+X86, GUEST = ({"proc/cpuinfo": f"flags\t\t: lm{more}\n"} for more in ("", " hypervisor"))
+TYPES = [f"{GROUPS}/{group}/type" for group in (0, 1)]
 
 
 @pytest.mark.parametrize(
-    ("files", "name"),
+    ("field", "files", "value"),
     [
-        ({"sys/class/dmi/id/sys_vendor": "QEMU\n"}, "QEMU"),
-        ({"sys/class/dmi/id/sys_vendor": "VMware, Inc.\n"}, "VMware"),
-        (
-            {
-                "sys/class/dmi/id/sys_vendor": "Microsoft Corporation\n",
-                "sys/class/dmi/id/product_name": "Virtual Machine\n",
-            },
-            "Hyper-V",
-        ),
-        (
-            {
-                "sys/devices/system/clocksource/clocksource0/available_clocksource": (
-                    "kvm-clock tsc acpi_pm\n"
-                )
-            },
-            "KVM",
-        ),
-        ({"sys/hypervisor/type": "xen\n"}, "Xen"),
-        ({"sys/class/dmi/id/sys_vendor": "ACME Cloud\n"}, "ACME Cloud"),
-        ({}, "without a name"),
-        ({"proc/device-tree/compatible": b"linux,dummy-virt\0"}, "QEMU"),
-        ({"proc/device-tree/compatible": b"riscv-virtio\0"}, "QEMU"),
-        ({"proc/device-tree/hypervisor/compatible": b"xen,xen-4.17\0xen,xen\0"}, "Xen"),
-    ],
-)
-def test_a_virtual_machine_names_its_hypervisor(files, name):
-    no_x86 = any(path.startswith("proc/device-tree") for path in files)
-    details = host_of(captured({} if no_x86 else VIRTUAL, files))
-    assert details.hypervisor == name
-    assert f"the hypervisor ({name})" in reason(details, "frequency governor")
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"proc/cpuinfo": "flags\t\t: lm\n", "sys/class/dmi/id/sys_vendor": "Amazon EC2\n"},
-        {
-            "sys/class/dmi/id/sys_vendor": "Amazon EC2\n",
-            "sys/class/dmi/id/product_name": "m7g.metal\n",
-        },
+        ("hypervisor", {**GUEST, VENDOR: "QEMU\n"}, "QEMU"),
+        ("hypervisor", {**GUEST, VENDOR: "VMware, Inc.\n"}, "VMware"),
+        ("hypervisor", {**GUEST, VENDOR: "Microsoft Corporation\n", PRODUCT: "Virtual Machine\n"},
+         "Hyper-V"),
+        ("hypervisor", {**GUEST, CLOCKS: "kvm-clock tsc acpi_pm\n"}, "KVM"),
+        ("hypervisor", {**GUEST, "sys/hypervisor/type": "xen\n"}, "Xen"),
+        ("hypervisor", {**GUEST, VENDOR: "ACME Cloud\n"}, "ACME Cloud"),
+        ("hypervisor", GUEST, "without a name"),
+        # One that hides is known by its firmware.
+        ("hypervisor", {**X86, VENDOR: "QEMU\n"}, "QEMU"),
+        ("hypervisor", {f"{TREE}/compatible": b"linux,dummy-virt\0"}, "QEMU"),
+        ("hypervisor", {f"{TREE}/compatible": b"riscv-virtio\0"}, "QEMU"),
+        ("hypervisor", {f"{TREE}/hypervisor/compatible": b"xen,xen-4.17\0xen,xen\0"}, "Xen"),
+        ("hypervisor", {VENDOR: "Amazon EC2\n"}, "Amazon EC2"),
+        ("hypervisor", {**X86, VENDOR: "Amazon EC2\n"}, None),
+        ("hypervisor", {VENDOR: "Amazon EC2\n", PRODUCT: "m7g.metal\n"}, None),
         # Xen's first domain owns the hardware.
-        {"proc/xen/capabilities": "control_d\n", "sys/hypervisor/type": "xen\n"},
+        ("hypervisor", {"proc/xen/capabilities": "control_d\n", "sys/hypervisor/type": "xen\n"},
+         None),
+        ("container", {".dockerenv": ""}, "Docker"),
+        ("container", {"run/.containerenv": 'engine="podman"\n'}, "Podman"),
+        ("container", {"proc/1/cgroup": "0::/kubepods.slice/pod1\n", ".dockerenv": ""},
+         "Kubernetes"),
+        ("container", {"proc/1/environ": "PATH=/bin\0container=lxc\0"}, "LXC"),
+        ("container", {"run/systemd/container": "systemd-nspawn\n"}, "systemd-nspawn"),
+        ("container", {"proc/self/mounts": "overlay / overlay rw,lowerdir=/x 0 0\n"},
+         "overlay root"),
+        ("container", {"proc/self/mounts": "/dev/sda2 / ext4 rw 0 0\noverlay /x overlay rw\n"},
+         None),
+        ("iommu", dict.fromkeys(TYPES, "identity\n"), "passthrough"),
+        ("iommu", {TYPES[0]: "identity\n", TYPES[1]: "DMA\n"}, "translating"),
+        ("iommu", {f"{GROUPS}/0/devices/x": "", "proc/cmdline": "ro iommu=pt\n"}, "passthrough"),
+        ("iommu", {"proc/cmdline": "intel_iommu=off\n"}, "off"),
+        ("iommu", {f"{GROUPS}/0/devices/x": ""}, None),
+        ("iommu", {}, None),
     ],
-)
-def test_metal_is_not_taken_for_a_virtual_machine(files):
+)  # fmt: skip
+def test_it_is_told_by_the_signs_that_it_leaves(field, files, value):
     details = host_of(captured(files))
-    assert details.hypervisor is None
-    assert "hypervisor" not in subjects(details)
-
-
-@pytest.mark.parametrize(
-    ("files", "name"),
-    [
-        ({".dockerenv": ""}, "Docker"),
-        ({"run/.containerenv": 'engine="podman"\n'}, "Podman"),
-        ({"proc/1/cgroup": "0::/kubepods.slice/pod1\n", ".dockerenv": ""}, "Kubernetes"),
-        ({"proc/1/environ": "PATH=/bin\0container=lxc\0"}, "LXC"),
-        ({"run/systemd/container": "systemd-nspawn\n"}, "systemd-nspawn"),
-        ({"proc/self/mounts": "overlay / overlay rw,lowerdir=/x 0 0\n"}, "overlay root"),
-        ({"proc/self/mounts": "/dev/sda2 / ext4 rw 0 0\noverlay /x overlay rw 0 0\n"}, None),
-    ],
-)
-def test_a_container_is_known_by_the_signs_that_it_leaves(files, name):
-    assert host_of(captured(files)).container == name
-
-
-@pytest.mark.parametrize(
-    ("files", "state"),
-    [
-        ({f"{GROUPS}/0/type": "identity\n", f"{GROUPS}/1/type": "identity\n"}, "passthrough"),
-        ({f"{GROUPS}/0/type": "identity\n", f"{GROUPS}/1/type": "DMA\n"}, "translating"),
-        ({f"{GROUPS}/0/devices/x": "", "proc/cmdline": "ro iommu=pt\n"}, "passthrough"),
-        ({"proc/cmdline": "intel_iommu=off\n"}, "off"),
-        ({f"{GROUPS}/0/devices/x": ""}, None),
-        ({}, None),
-    ],
-)
-def test_the_iommu_translates_or_passes_through_or_is_off(files, state):
-    details = host_of(captured(files))
-    assert details.iommu == state
-    assert ("IOMMU" in subjects(details)) is (state is None)
+    assert getattr(details, field) == value
+    if field == "iommu":
+        assert ("IOMMU" in subjects(details)) is (value is None)
+    elif field == "hypervisor":
+        assert "hypervisor" not in subjects(details)
+        assert value is None or f"the hypervisor ({value})" in reason(details, "frequency governor")
 
 
 def test_groups_of_accelerators_and_adapters_count():

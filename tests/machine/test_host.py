@@ -139,40 +139,29 @@ def test_the_processor_is_named_on_every_architecture(tmp_path, files, model):
     assert cpu_model(build(tmp_path, files)) == model
 
 
-def test_the_tightest_memory_cgroup_counts(tmp_path):
-    build(
-        tmp_path,
-        {
-            "proc/self/cgroup": "0::/a/b\n",
-            "sys/fs/cgroup/a/b/memory.max": "max\n",
-            "sys/fs/cgroup/a/memory.max": "1000\n",
-            "sys/fs/cgroup/a/memory.current": "400\n",
-            "sys/fs/cgroup/memory.max": "5000\n",
-        },
-    )
-    assert cgroup_headroom(tmp_path) == 600
-    # The cache of files gives way.
-    build(tmp_path, {"sys/fs/cgroup/a/memory.stat": "anon 1\ninactive_file 250\nactive_file 50\n"})
-    assert cgroup_headroom(tmp_path) == 900
+GROUP, FIRST = "sys/fs/cgroup/a/memory.", "sys/fs/cgroup/memory/memory."
+BELOW = {
+    "proc/self/cgroup": "0::/a/b\n",
+    "sys/fs/cgroup/a/b/memory.max": "max\n",
+    f"{GROUP}max": "1000\n",
+    f"{GROUP}current": "400\n",
+    "sys/fs/cgroup/memory.max": "5000\n",
+}
 
 
-def test_version_one_tells_the_cache_of_groups_below_apart(tmp_path):
-    build(
-        tmp_path,
-        {
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": "2000\n",
-            "sys/fs/cgroup/memory/memory.usage_in_bytes": "1000\n",
-            "sys/fs/cgroup/memory/memory.stat": "active_file 1\ntotal_active_file 400\n"
-            "total_inactive_file 100\n",
-        },
-    )
-    assert cgroup_headroom(tmp_path) == 1500
-
-
-def test_version_one_cgroups_count_too_and_no_limit_is_none(tmp_path):
-    assert cgroup_headroom(tmp_path) is None
-    unlimited = {"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}
-    assert cgroup_headroom(build(tmp_path, unlimited)) is None
-    assert cgroup_headroom(
-        build(tmp_path, {"sys/fs/cgroup/memory/memory.limit_in_bytes": "77\n"})
-    ) == 77  # fmt: skip
+@pytest.mark.parametrize(
+    ("files", "headroom"),
+    [
+        (BELOW, 600),  # the tightest group counts
+        # The cache of files gives way.
+        ({**BELOW, f"{GROUP}stat": "anon 1\ninactive_file 250\nactive_file 50\n"}, 900),
+        # Version one tells the cache of groups below apart.
+        ({f"{FIRST}limit_in_bytes": "2000\n", f"{FIRST}usage_in_bytes": "1000\n",
+          f"{FIRST}stat": "active_file 1\ntotal_active_file 400\ntotal_inactive_file 100\n"}, 1500),
+        ({f"{FIRST}limit_in_bytes": "77\n"}, 77),
+        ({f"{FIRST}limit_in_bytes": "9223372036854771712\n"}, None),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_what_control_groups_leave_of_memory(files, headroom):
+    assert cgroup_headroom(held(files)) == headroom
