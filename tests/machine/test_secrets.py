@@ -2,9 +2,17 @@
 
 import pytest
 
-from linkgauge.machine.secrets import REMOVED, without_secrets
+from linkgauge.machine.capture import capture
 from linkgauge.machine.tree import Captured
-from machine_kit import DMI, dimm, host_of, table
+from machine_kit import DMI, dimm, host_of, seen, table
+
+REMOVED = "(removed)"
+
+
+def without_secrets(path, content):
+    """What a captured tree holds of a file."""
+    tree = Captured({path: content})
+    return capture(tree, seen(tree)).files[path]
 
 
 @pytest.mark.parametrize(

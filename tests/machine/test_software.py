@@ -7,7 +7,6 @@ import re
 import pytest
 
 from linkgauge.machine.capture import capture, read_machine, read_manifest
-from linkgauge.machine.secrets import REMOVED
 from linkgauge.machine.tools import ask
 from linkgauge.machine.tree import ROOT, Captured
 from machine_kit import seen, through_a_file
@@ -124,7 +123,7 @@ def test_vendors_tools_are_kept_without_secrets_and_if_asked_without_names(tmp_p
         "".join(tree.files[tool.file].decode() for tool in read_manifest(tree).tools if tool.file)
         for tree in (plain, hidden)
     )
-    for kept in ("Product Name                       : NVIDIA H200", "6.8.0", f" : {REMOVED}"):
+    for kept in ("Product Name                       : NVIDIA H200", "6.8.0", " : (removed)"):
         assert kept in told
         assert kept in quiet
     for name in ("1650522011", UUID, *(() if HOST == "localhost" else (f"Linux {HOST} ",))):
