@@ -38,8 +38,8 @@ def test_a_node_without_all_of_its_devices_is_not_healthy():
 
 def test_a_hanging_device_costs_no_more_than_the_given_time():
     began = time.monotonic()
-    code, out, _ = check(*NODE, "--under", "5s", "--fault", "hang *")
-    assert time.monotonic() - began < 5
+    code, out, _ = check(*NODE, "--under", "7s", "--fault", "hang *")
+    assert time.monotonic() - began < 7
     assert code == 1
     assert out.startswith("not ok: hung: host_to_device_memcpy_ce [0, 0] while measuring (host:0, ")
     assert "not measured: " in out

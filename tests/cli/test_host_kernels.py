@@ -6,7 +6,6 @@ import pytest
 
 from cli.test_cli import linkgauge
 from linkgauge import _native
-from linkgauge.machine.host import read_host
 
 SHORT = ("--size", "1M", "--samples", "6", "--loops", "2", "--json")
 WRITE = "null -> host:0 by cpu*1"
@@ -52,13 +51,3 @@ def test_a_kernel_by_hand_or_none_that_was_measured(tmp_path, searched):
     default = _native.default_kernel(_native.Op.WRITE, streaming=False)
     assert f"host:0.cpu: write by {default}, by default, not measured" in warnings(done)
     assert not (tmp_path / "none").exists()
-
-
-def test_without_a_size_host_memory_is_beyond_the_caches():
-    (node, *_) = read_host().nodes
-    if (node.memory_available or 0) < 64 * (node.last_level_cache or 1):
-        pytest.skip("too little memory for its caches")
-    planned = linkgauge("run", "--backend", "host", "--profile", "quick", "--dry-run", "--json")
-    plan = json.loads(planned.stdout)["plan"]
-    sizes = {sheet["size"] for sheet in plan if sheet["unit"] == "B/s"}
-    assert min(sizes) >= max(64 << 20, 4 * (node.last_level_cache or 0))

@@ -1,6 +1,5 @@
 """Every command that shows a run says the same of it, in words and by its exit code."""
 
-import json
 import shlex
 
 import pytest
@@ -67,14 +66,6 @@ def test_all_agree(tmp_path, words, code, first, last):
     assert (resumed.returncode, resumed.stdout.splitlines()[:-1]) == (code, shown)
     judged = linkgauge("doctor", run.parent, folder=tmp_path)
     assert (judged.returncode, verdict(judged.stdout.splitlines())) == (code, said)
-
-
-def test_a_low_cell_was_measured_once_more(tmp_path):
-    done, _, run = measured(tmp_path, "run", FROM_HOST, *DGX, "--fault", SLOW, "--samples", "5")
-    assert "measuring 1 cell once more" in done.stderr
-    (result,) = json.loads((tmp_path / run).read_text())["results"]
-    assert [len(cell["samples"]) for cell in result["cells"]] == [5, 10]
-    assert {cell["status"] for cell in result["cells"]} == {"pass"}
 
 
 @pytest.mark.parametrize("arguments", [("run", FROM_HOST, *DGX), ("copy", COPY, *DGX[:2])])

@@ -97,17 +97,6 @@ def test_it_measures_what_is_left_and_shows_all(whole, broken):
     assert {path.name for path in broken.iterdir()} == {p.name for p in whole.iterdir()}
 
 
-def test_a_complete_run_is_shown_and_nothing_is_measured(whole):
-    before = (whole / "journal.jsonl").read_bytes()
-    done = linkgauge("run", "--resume", whole)
-    assert (done.returncode, done.stderr) == (
-        0,
-        f"{whole} is complete: nothing left to measure\n",
-    )
-    assert "\nhost_to_host_memcpy_read_cpu  " in done.stdout
-    assert (whole / "journal.jsonl").read_bytes() == before
-
-
 def test_a_run_killed_after_its_last_record_gets_its_files(whole, broken):
     shutil.copy(whole / "journal.jsonl", broken)
     assert linkgauge("run", "--resume", broken, "--csv").stdout.startswith("run,benchmark")
