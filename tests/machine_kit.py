@@ -11,7 +11,7 @@ from linkgauge.backends.sim.description import load, shipped
 from linkgauge.machine.archive import read_archive, write_archive
 from linkgauge.machine.host import read_host
 from linkgauge.machine.read_inventory import read_inventory
-from linkgauge.machine.tree import Captured
+from linkgauge.machine.tree import ROOT, Captured
 from linkgauge.model.machine import Machine
 from linkgauge.model.settings import EngineSettings, Simulation
 from sim_tree import tree_of
@@ -120,3 +120,8 @@ def table(*structures):
     other = bytes([0, 26]) + bytes(24) + b"Vendor\0Version\0\0"
     end = bytes([127, 4, 0, 0, 0, 0])
     return b"".join([other, *structures, end])
+
+
+def host_of(root=ROOT):
+    """What a machine's files tell of its host."""
+    return read_inventory(root).host

@@ -6,7 +6,7 @@ from linkgauge.machine.pci import read_pci
 from linkgauge.machine.tree import Captured
 from sim_tree import write
 
-ROOT_PORT, UPSTREAM, DOWNSTREAM, ENDPOINT = 4, 5, 6, 0
+ROOT_PORT, ENDPOINT = 4, 0
 PORT = "pci0000:00/0000:00:01.0"
 CARD = f"{PORT}/0000:01:00.0"
 

@@ -1,26 +1,32 @@
-"""`linkgauge capture` as a user types it: this machine, kept and read back."""
+"""`linkgauge capture` and `devices` as a user types them: a machine is kept and read back."""
 
 import json
 import os
 import subprocess
 import sys
 
-from cli.test_cli import linkgauge
+import pytest
+import yaml
+
+from command_kit import called
 
 
 def told(*arguments):
-    done = linkgauge("devices", "--json", *arguments)
+    done = called("devices", "--json", "--backend", "host", *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_this_machine_reads_back_from_its_archive(tmp_path):
-    path = tmp_path / "machine.tgz"
-    done = linkgauge("capture", path)
+def test_this_machine_reads_back_from_its_archive_and_anonymised_without_its_name(tmp_path):
+    path, hidden = tmp_path / "machine.tgz", tmp_path / "hidden.tgz"
+    with path.open("wb") as out:  # a dash is standard output
+        done = subprocess.run(
+            [sys.executable, "-m", "linkgauge", "capture", "-", "--backend", "host"],
+            stdout=out, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path,
+        )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    here, there = told(), told("--root", path)
-    assert there["devices"] == here["devices"]
-    assert there["unavailable"] == here["unavailable"]
+    assert called("capture", hidden, "--anonymize", "--root", path).returncode == 0
+    here, there = told(), json.loads(called("devices", "--json", "--root", path).stdout)
     for part in ("pci", "accelerators", "adapters"):
         ours, theirs = here["inventory"][part], there["inventory"][part]
         assert [one.get("address", one.get("name")) for one in theirs] == [
@@ -28,38 +34,49 @@ def test_this_machine_reads_back_from_its_archive(tmp_path):
         ]
     for field in ("sockets", "cores", "isa", "caches", "hypervisor", "container", "unknown"):
         assert there["inventory"]["host"][field] == here["inventory"]["host"][field]
+    assert there["host"]["hostname"] == os.uname().nodename
+    shown = json.loads(called("devices", "--json", "--root", hidden).stdout)
+    assert shown["host"]["hostname"] == "host-1"
 
 
-def test_anonymised_it_has_no_host_name(tmp_path):
-    plain, hidden = tmp_path / "plain.tgz", tmp_path / "hidden.tgz"
-    assert linkgauge("capture", plain).returncode == 0
-    assert linkgauge("capture", hidden, "--anonymize", "--root", plain).returncode == 0
-    assert told("--root", plain)["host"]["hostname"] == os.uname().nodename
-    assert told("--root", hidden)["host"]["hostname"] == "host-1"
+def test_hardware_yml_goes_out_and_comes_back(tmp_path):
+    done = called("devices", "--machine", "riscv-2gpu", "--yaml")
+    written = yaml.safe_load(done.stdout)
+    assert (written["gpu"], written["nvidia_driver"]) == ("NVIDIA A10X", "535.104.07")
+    assert written["nvlink_fusion_fw"] is None
+    path = tmp_path / "hardware.yml"
+    path.write_text(done.stdout.replace("nvlink_fusion_fw:", "nvlink_fusion_fw: 2025.12.4"))
+    again = ("devices", "--machine", "riscv-2gpu", "--hardware", path)
+    assert "nvlink_fusion_fw: 2025.12.4 (stated)" in called(*again).stdout
+    stated = json.loads(called(*again, "--json").stdout)["inventory"]["stated"]
+    assert stated == {"nvlink_fusion_fw": "2025.12.4"}
 
 
-def test_what_cannot_be_written_is_one_line(tmp_path):
-    done = linkgauge("capture", tmp_path / "gone" / "x.tgz", "--backend", "host")
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
+def test_a_container_that_hides_sys_is_told_with_what_would_help():
+    hidden = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys && exec "$@"', "sh")
+    try:
+        subprocess.run([*hidden, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no mount namespace of one's own here: run as root")
+    done = subprocess.run(
+        [*hidden, sys.executable, "-m", "linkgauge", "devices", "-v", "--backend", "host"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "host:0" in done.stdout
+    assert "PCI functions: /sys/bus/pci/devices lists none" in done.stdout
+    assert "or a container that hides it: run on the host" in done.stdout
 
 
-def test_a_file_that_exists_is_left_as_it_is(tmp_path):
-    path = tmp_path / "machine.tgz"
-    path.write_text("precious")
-    done = linkgauge("capture", path)
-    assert done.returncode == 2
-    assert "exists: give another name" in done.stderr
-    assert path.read_text() == "precious"
-
-
-def test_a_dash_is_standard_output(tmp_path):
-    path = tmp_path / "machine.tgz"
-    with path.open("wb") as out:
-        done = subprocess.run(
-            [sys.executable, "-m", "linkgauge", "capture", "-", "--backend", "host"],
-            stdout=out, stderr=subprocess.PIPE, check=False, cwd=tmp_path,
-        )  # fmt: skip
-    assert done.returncode == 0
-    assert told("--root", path)["host"]["hostname"] == os.uname().nodename
-    assert not (tmp_path / "-").exists()
+@pytest.mark.parametrize("command", ["doctor", "vm"])
+def test_remedies_are_written_as_a_script_that_replaces_nothing(command, tmp_path):
+    asked = (command, "--machine", "vm-degraded", "--fix-script", "fix.sh")
+    plain = called(*asked[:3], cwd=tmp_path)
+    done = called(*asked, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)
+    assert (tmp_path / "fix.sh").read_text().startswith("#!/bin/sh\n")
+    again = called(*asked, cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr == (
+        "linkgauge: --fix-script fix.sh exists: give another name, or remove it\n"
+    )

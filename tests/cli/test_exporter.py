@@ -4,18 +4,11 @@ import configparser
 import re
 import shlex
 import signal
-import sys
 from pathlib import Path
 from urllib.request import urlopen
 
-import pytest
-
 from command_kit import called
-from exporter_kit import exporting, families, samples, value
-from history_kit import run_at
-from linkgauge.history.address import address
-from linkgauge.history.store import opened
-from linkgauge.history.writing import add
+from exporter_kit import exporting, samples, value
 
 MACHINE = ("--machine", "riscv-2gpu")
 
@@ -56,30 +49,6 @@ def test_says_so_where_other_machines_can_read():
 
 
 class TestTextfile:
-    def test_holds_the_history_and_the_devices(self, tmp_path):
-        with opened(address(str(tmp_path / "history.db"))) as store:
-            add(store, run_at(0), None)
-            add(store, run_at(1, simulated=True, label="later"), None)
-        path = tmp_path / "linkgauge.prom"
-        done = called(
-            "exporter", "--textfile", path, "--history", tmp_path / "history.db", "--all-hosts"
-        )
-        assert (done.returncode, done.stdout) == (0, "")
-        text = path.read_bytes()
-        labels = {own["label"]: own for own, _ in samples(text, "linkgauge_last_run_info")}
-        assert labels.keys() == {"nightly", "later"}
-        assert labels["later"]["simulated"] == "true"
-        assert value(text, "linkgauge_exporter_info") == 1
-        assert sorted(one.name for one in tmp_path.iterdir()) == ["history.db", "linkgauge.prom"]
-
-    def test_shows_the_results_of_this_host_alone(self, tmp_path):
-        with opened(address(str(tmp_path / "history.db"))) as store:
-            add(store, run_at(0), None)  # of a host "box"
-        called("exporter", "--textfile", tmp_path / "a.prom", "--history", tmp_path / "history.db")
-        text = (tmp_path / "a.prom").read_bytes()
-        assert samples(text, "linkgauge_last_run_info") == []
-        assert families(text)
-
     def test_shows_runs_of_a_folder(self, tmp_path):
         run = (
             "run", "host_to_device_memcpy_ce", *MACHINE, "--profile", "quick", "--samples", "2",
@@ -94,47 +63,6 @@ class TestTextfile:
             name = "linkgauge_cell_{}bandwidth_bytes_per_second"
             measured, expected = (samples(text, name.format(kind)) for kind in ("", "expected_"))
             assert len(measured) == len(expected) == 2
-
-    def test_replaces_what_was_there_only_when_it_can(self, tmp_path):
-        (tmp_path / "a.prom").write_text("before")
-        assert called("exporter", *MACHINE, "--textfile", tmp_path / "a.prom").returncode == 0
-        assert b"before" not in (tmp_path / "a.prom").read_bytes()
-        done = called("exporter", *MACHINE, "--textfile", tmp_path / "none" / "a.prom")
-        assert done.returncode == 2
-        assert "none/a.prom: No such file or directory" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (("--listen", "here"), "--listen 'here': give ADDRESS:PORT, such as 127.0.0.1:9410"),
-        (("--textfile", "a.txt"), "--textfile a.txt: node_exporter reads files that end in .prom"),
-        (("--textfile", "a.prom", "--listen", "1"), "leave out --listen"),
-        (("--history", "a", "--results", "b"), "--history and --results: choose one"),
-        (("--refresh", "0"), "--refresh '0': give more than nothing"),
-        (("--refresh", "nan"), "--refresh 'nan' is not understood: write 30s"),
-        (("--refresh", "1d"), "--refresh 86400: give less than a day"),
-        (("--fault", "lost sim:0"), "--fault needs a simulated machine"),
-        (("--machine", "none-such"), "none-such"),
-        (("--history", "mysql://x/y"), "no history in mysql"),
-    ],
-)
-def test_bad_input_is_one_line(options, says, tmp_path):
-    done = called("exporter", *options, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_names_the_extra_where_it_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    done = called("exporter", *MACHINE)
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"linkgauge: prometheus_client is not installed: {sys.executable} -m pip install "
-        "'linkgauge[exporter]' (or prometheus_client alone)\n"
-    )
 
 
 def test_the_unit_of_systemd_serves_this_machine_alone():

@@ -6,7 +6,6 @@ import pytest
 
 from cli.test_cli import linkgauge
 from linkgauge import _native
-from linkgauge.machine.host import read_host
 
 SHORT = ("--size", "1M", "--samples", "6", "--loops", "2", "--json")
 WRITE = "null -> host:0 by cpu*1"
@@ -44,23 +43,6 @@ def test_a_run_finds_the_best_kernels_once_and_names_them(searched):
     assert len(named(cache)) == 1
 
 
-@pytest.mark.parametrize(
-    ("command", "asked"), [("help", ("--help",)), ("list", ("list",)), ("devices", ("devices",))]
-)
-def test_what_measures_no_host_thread_searches_nothing(tmp_path, command, asked):
-    assert linkgauge(*asked, XDG_CACHE_HOME=tmp_path).returncode == 0
-    assert not (tmp_path / "linkgauge").exists()
-
-
-def test_a_simulated_machine_searches_nothing(tmp_path):
-    done = linkgauge(
-        "run", "host_to_host_memcpy_copy_cpu", "--machine", "ppu-8", "--out", tmp_path / "out",
-        "--samples", "1", XDG_CACHE_HOME=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert not (tmp_path / "linkgauge").exists()
-
-
 def test_a_kernel_by_hand_or_none_that_was_measured(tmp_path, searched):
     name = _native.kernels(_native.Op.WRITE)[-1]
     done = linkgauge("copy", WRITE, *SHORT, "--host-kernel", name, XDG_CACHE_HOME=searched[0])
@@ -69,42 +51,3 @@ def test_a_kernel_by_hand_or_none_that_was_measured(tmp_path, searched):
     default = _native.default_kernel(_native.Op.WRITE, streaming=False)
     assert f"host:0.cpu: write by {default}, by default, not measured" in warnings(done)
     assert not (tmp_path / "none").exists()
-
-
-@pytest.mark.parametrize("command", [("run",), ("copy", WRITE), ("traffic",)])
-def test_a_kernel_that_there_is_not_is_refused_with_those_there_are(command):
-    done = linkgauge(*command, "--host-kernel", "fast")
-    assert done.returncode == 2
-    assert "unknown host kernel 'fast'" in done.stderr
-    assert "libc" in done.stderr
-
-
-def test_a_simulated_machine_has_no_kernel_to_choose():
-    done = linkgauge("run", "--machine", "ppu-8", "--host-kernel", "libc")
-    assert done.returncode == 2
-    assert "a simulated machine has none" in done.stderr
-
-
-def test_a_mode_that_there_is_not_is_refused_with_those_there_are():
-    done = linkgauge("run", "--host-mode", "fast")
-    assert done.returncode == 2
-    assert "unknown host mode 'fast': there are stream, peak" in done.stderr
-
-
-def test_traffic_uses_the_same_kernels(searched):
-    done = linkgauge(
-        "traffic", "--backend", "host", "--buffer", "1M", "--samples", "6", "--loops", "1",
-        "--host-kernel", _native.kernels(_native.Op.READ)[-1], "--json",
-        XDG_CACHE_HOME=searched[0],
-    )  # fmt: skip
-    assert any(" read by " in warning and "as asked for" in warning for warning in warnings(done))
-
-
-def test_without_a_size_host_memory_is_beyond_the_caches():
-    (node, *_) = read_host().nodes
-    if (node.memory_available or 0) < 64 * (node.last_level_cache or 1):
-        pytest.skip("too little memory for its caches")
-    planned = linkgauge("run", "--backend", "host", "--profile", "quick", "--dry-run", "--json")
-    plan = json.loads(planned.stdout)["plan"]
-    sizes = {sheet["size"] for sheet in plan if sheet["unit"] == "B/s"}
-    assert min(sizes) >= max(64 << 20, 4 * (node.last_level_cache or 0))

@@ -14,22 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_cli import COPY, ENDLESS, interrupted, linkgauge, wait_for_its_plan
+from cli.test_cli import COPY, ENDLESS, linkgauge, wait_for_its_plan
 from command_kit import called
 from linkgauge.engine.journal import (
     Closed,
     Logged,
     Measured,
     Opened,
-    Resumed,
     assemble,
     read_records,
 )
 from linkgauge.engine.locks import hold
 from linkgauge.engine.runs import read_run
-from linkgauge.judge.verdict import judge
 from linkgauge.model.errors import InputError
-from linkgauge.report.files import json_document
 
 FAST = ("--prefix", "host_to_host", "--backend", "host", "--size", "64K", "--samples", "3",
         "--loops", "2", "--untuned")  # fmt: skip
@@ -100,32 +97,6 @@ def test_it_measures_what_is_left_and_shows_all(whole, broken):
     assert {path.name for path in broken.iterdir()} == {p.name for p in whole.iterdir()}
 
 
-def test_the_journal_tells_that_it_went_on(broken):
-    linkgauge("run", "--resume", broken, "--json")
-    records = read_records((broken / "journal.jsonl").read_bytes())
-    (resumed,) = [record for record in records if isinstance(record, Resumed)]
-    kept = records[: records.index(resumed)]
-    assert sum(isinstance(record, Measured) for record in kept) == 1
-    assert resumed.command == ("linkgauge", "run", "--resume", str(broken), "--json")
-    assert (broken / "run.json").read_text() == json_document(judge(assemble(records)))
-
-
-def test_a_document_has_stdout_for_itself(broken):
-    done = linkgauge("run", "--resume", broken, "--json")
-    assert json.loads(done.stdout)["resumed"] == list(read_run(broken).resumed)
-
-
-def test_a_complete_run_is_shown_and_nothing_is_measured(whole):
-    before = (whole / "journal.jsonl").read_bytes()
-    done = linkgauge("run", "--resume", whole)
-    assert (done.returncode, done.stderr) == (
-        0,
-        f"{whole} is complete: nothing left to measure\n",
-    )
-    assert "\nhost_to_host_memcpy_read_cpu  " in done.stdout
-    assert (whole / "journal.jsonl").read_bytes() == before
-
-
 def test_a_run_killed_after_its_last_record_gets_its_files(whole, broken):
     shutil.copy(whole / "journal.jsonl", broken)
     assert linkgauge("run", "--resume", broken, "--csv").stdout.startswith("run,benchmark")
@@ -152,13 +123,6 @@ def test_an_option_that_disagrees_is_refused(broken, options, says):
     assert (done.returncode, done.stdout) == (2, "")
     assert says in line
     assert (broken / "journal.jsonl").read_bytes().startswith(before[:-40])
-
-
-def test_the_runs_own_options_may_be_given_again(broken, whole):
-    again = ("--size", "64K:65K:x2", "--samples", "3", "--precision", "1%", "--max-time", "0.40")
-    out = whole.parents[2]
-    done = linkgauge("run", "--resume", broken, *again, "--profile", "standard", "--out", out)
-    assert done.returncode == 0, done.stderr
 
 
 MACHINE = """
@@ -223,15 +187,6 @@ def test_a_folder_without_a_run_is_refused_in_one_line(tmp_path, content):
     assert (done.returncode, "journal" in line) == (2, True)
 
 
-def test_an_interrupted_run_tells_how_to_go_on(tmp_path):
-    code, out, _ = interrupted(tmp_path, "run", *ENDLESS)
-    assert code == 130
-    advice = f"linkgauge run --resume {folder_of(tmp_path)}"
-    assert advice in out
-    shown = linkgauge("show", folder_of(tmp_path)).stdout
-    assert advice in " ".join(shown.replace("\\\n", "").split())
-
-
 def test_a_run_that_still_goes_on_is_not_gone_on_with(tmp_path):
     command = [sys.executable, "-m", "linkgauge", "run", *ENDLESS, "--out", str(tmp_path)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -278,24 +233,6 @@ def test_a_device_that_another_run_holds_is_not_measured(tmp_path, broken, comma
     assert "GB/s" in out
 
 
-def test_many_runs_at_once_neither_share_a_folder_nor_mix(tmp_path):
-    command = [sys.executable, "-m", "linkgauge", "run", *FAST, "--out", str(tmp_path)]
-    runs = [
-        subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for _ in range(20)
-    ]
-    documents = [json.loads(run.communicate(timeout=300)[0]) for run in runs]
-    assert {run.returncode for run in runs} == {0}
-    assert len({document["id"] for document in documents}) == 20
-    for document in documents:
-        folder = tmp_path / "cpu" / "default" / document["id"]
-        assert json.loads((folder / "run.json").read_text()) == document
-        run = judge(read_run(folder / "journal.jsonl"))
-        assert json_document(run) == (folder / "run.json").read_text()
-        assert set(places(run).values()) == {1}
-        assert len(places(run)) == 3
-
-
 MANY_SAMPLES = ("run", "--prefix", "host_to_host", "--backend", "host", "--size", "4K", "--samples",
                 "1500", "--loops", "1", "--untuned")  # fmt: skip
 
@@ -322,45 +259,13 @@ def check_full(done, folder, strerror):
     assert list(places(read_run(folder)).values()) == [1, 1, 1]
 
 
-def test_a_file_that_may_not_grow_ends_the_run_and_costs_nothing_written(tmp_path, one_cpu):
+def test_a_journal_that_may_not_grow_ends_the_run_and_costs_nothing_written(tmp_path, one_cpu):
     done = subprocess.run(
         [sys.executable, "-m", "linkgauge", *MANY_SAMPLES, "--out", str(tmp_path)],
         capture_output=True, text=True, check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)),
     )  # fmt: skip
     check_full(done, folder_of(tmp_path), "File too large")
-
-
-def on_small_disk(tmp_path, size):
-    """A run on a tmpfs of so many bytes, less a page, and where its files were copied to."""
-    if shutil.which("unshare") is None:
-        pytest.skip("no unshare")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = f"mount -t tmpfs -o size={size} tmpfs {disk} && echo >{disk}/full"
-    tried = subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True, check=False)
-    if tried.returncode:
-        pytest.skip(f"may not mount: {tried.stderr.decode().strip()}")
-    script = (
-        f'{mount} || exit 99; "$@" --out {disk}; code=$?; cp -r {disk} {tmp_path}/kept; exit $code'
-    )
-    command = ["unshare", "-rm", "sh", "-c", script, "sh", sys.executable, "-m", "linkgauge"]
-    done = subprocess.run(
-        [*command, *MANY_SAMPLES], capture_output=True, text=True, check=False
-    )  # fmt: skip
-    return done, tmp_path / "kept"
-
-
-def test_a_full_disk_ends_the_run_and_costs_nothing_written(tmp_path, one_cpu):
-    done, kept = on_small_disk(tmp_path, "64k")
-    check_full(done, folder_of(kept), "No space left on device")
-
-
-def test_a_disk_too_full_for_the_plan_leaves_no_journal(tmp_path):
-    done, kept = on_small_disk(tmp_path, "4k")
-    assert done.returncode == 3
-    assert "journal.jsonl: No space left on device" in done.stderr
-    assert [path.name for path in kept.rglob("*") if path.is_file()] == ["full"]
 
 
 @pytest.mark.parametrize("name", ["samples.csv", "run.json"])

@@ -7,12 +7,8 @@ import sys
 import pytest
 
 from command_kit import called
-from linkgauge.engine.again import _drawn
-from linkgauge.engine.course import KEPT
 from linkgauge.engine.journal import JOURNAL_FILE, Measured, read_records
 from linkgauge.engine.runs import read_run
-from linkgauge.model.settings import Settings
-from linkgauge.model.soak import SLICES, Soaking, Throttling
 
 READ = "device_to_device_memcpy_read_ce"
 SOAK = ("run", READ, "--machine", "ppu-8", "--device", "0", "--device", "1", "--device", "2",
@@ -44,25 +40,15 @@ def test_everything_is_measured_and_compared_round_after_round(tmp_path):
     ]
     assert how.visits == how.checked == len(visits) == sum(one.visits for one in how.cells)
     assert how.rounds == len(visits) // CELLS > 10
-    assert how.slice == 20 / SLICES
-    assert all(len(one.means) == SLICES for one in how.cells)
+    assert all(len(one.means) == round(20 / how.slice) for one in how.cells)
     assert how.compared == len(visits) << 20
     assert [one.samples for one in how.cells] == [4 * one.visits for one in how.cells]
     for cell in run.results[0].cells:
-        assert KEPT // 2 <= len(cell.visits) <= KEPT
+        assert 8 <= len(cell.visits) <= 16
         assert cell.verdict == "ok"
     assert "soak: 20" in text
     assert "none struck" in text
     assert "SIMULATED" in text
-
-
-def test_the_journal_says_what_run_json_says(tmp_path):
-    run, _, folder = soak(tmp_path)
-    again = read_run(folder / JOURNAL_FILE)
-    assert again.soak == run.soak
-    assert [cell.samples for cell in again.results[0].cells] == [
-        cell.samples for cell in run.results[0].cells
-    ]
 
 
 def test_a_wrong_byte_in_round_3_is_named_with_its_moment(tmp_path):
@@ -116,19 +102,8 @@ def test_drift_and_throttling_are_shown_over_the_time(tmp_path):
     assert "in 4 cells" in text
     (device,) = (one for one in run.soak.devices if one.throttled)
     (held,) = device.throttled
-    assert isinstance(held, Throttling)
     assert (device.memory, held.reason, held.first.round) == ("sim:0", "hardware slowdown", 9)
     assert "throttled by hardware slowdown in" in text
-
-
-def test_the_slowest_moments_are_kept(tmp_path):
-    stall = f"stall sim:1-sim:2 every=2 for=0.5 cells={4 * CELLS}..{5 * CELLS - 1}"
-    run, text, _ = soak(tmp_path, *faults(stall), "--no-verdict")
-    worst = run.soak.worst[0]
-    assert worst.moment.round == 5
-    assert {worst.cell.row, worst.cell.column} == {"1", "2"}
-    assert worst.share < 0.2
-    assert "of its median" in text
 
 
 ENDING = """
@@ -179,14 +154,6 @@ def test_it_goes_on_for_the_remaining_time_after_kill_9_and_ctrl_c(number, code,
     assert len(seen) == len(set(seen)), "no cell is measured twice in a round"
 
 
-def test_a_run_that_is_over_is_shown_and_another_time_refused(tmp_path):
-    _, _, folder = soak(tmp_path)
-    assert "complete" in called("run", "--resume", folder).stderr
-    done = called("run", "--resume", folder, "--for", "1h")
-    assert done.returncode == 2
-    assert "--for 3600s disagrees with the run's own (--for 20s)" in done.stderr
-
-
 def test_the_report_shows_it_over_time(tmp_path, monkeypatch):
     monkeypatch.delenv("LINKGAUGE_NO_REPORT", raising=False)
     hot = faults("hot sim:2 celsius=61", "flip * offset=77 cells=13")
@@ -197,38 +164,3 @@ def test_the_report_shows_it_over_time(tmp_path, monkeypatch):
         "is wrong at byte 77", "Slowest moments", "Figures over the time",
     ):  # fmt: skip
         assert text in page
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        (("--for", "soon"), "--for 'soon' is not understood: write 30s, 10m, 8h or 1h30m"),
-        (("--max-temperature", "85"), "--max-temperature ends what --for repeats: give --for, too"),
-        (
-            ("--for", "1s", "--max-temperature", "900"),
-            "--max-temperature 900: give degrees Celsius, such as 85",
-        ),
-    ],
-)
-def test_bad_options_are_one_line(given, says):
-    done = called(*SOAK, *given)
-    assert (done.returncode, done.stderr) == (2, f"linkgauge: {says}\n")
-
-
-def test_a_limit_that_no_device_reports_is_refused(tmp_path):
-    done = called("run", "--backend", "host", "--for", "1s", "--max-temperature", "85",
-                  "--out", tmp_path)  # fmt: skip
-    assert done.returncode == 2
-    assert "no accelerator here reports its temperature" in done.stderr
-
-
-def test_a_dry_run_says_for_how_long(tmp_path):
-    done = called(*SOAK, "--for", "8h", "--dry-run", "--out", tmp_path)
-    assert done.returncode == 0
-    assert "repeated for 8 h" in done.stdout
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_cells_of_a_soak_are_measured_again_once():
-    """For `gate --rerun`."""
-    assert _drawn(Settings((64,), soak=Soaking(28800.0)), 1).soak is None

@@ -1,12 +1,15 @@
 """`linkgauge vary` as a user types it: on a simulated machine, in few rounds."""
 
 import json
+import re
+import shlex
+from itertools import pairwise
 
 import pytest
 
 from command_kit import called
 from linkgauge.cli.main import app
-from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.errors import LinkgaugeError
 from vary_kit import opening
 
 COPY = "host_to_host_memcpy_copy_cpu"
@@ -20,10 +23,6 @@ def vary(*arguments):
         return app(["vary", *map(str, arguments)], standalone_mode=False)
 
 
-def show(*arguments):
-    return app(["show", *map(str, arguments)], standalone_mode=False)
-
-
 def test_settings_are_compared_and_every_run_is_kept(tmp_path, capsys):
     code = vary(COPY, *HALF, "--prepare", "echo on $LINKGAUGE_CPUS", "--label", "mine",
                 "--out", tmp_path)  # fmt: skip
@@ -34,46 +33,38 @@ def test_settings_are_compared_and_every_run_is_kept(tmp_path, capsys):
     machine = tmp_path / "simulated-riscv-2gpu"
     folders = {path.name: len(list(path.iterdir())) for path in machine.iterdir()}
     assert folders == {"mine": 1, "mine-cpus-0-15": 10, "mine-cpus-0-7": 10}
-
     (folder,) = (machine / "mine").iterdir()
-    assert show(folder) == 0
-    assert capsys.readouterr().out == said[: said.index("results: ")]
-    assert show(folder, "--json") == 0
-    document = json.loads(capsys.readouterr().out)
+    assert called("show", folder).stdout == said[: said.index("results: ")]
+    document = json.loads(called("show", folder, "--json").stdout)
     assert (document["schema"], len(document["runs"])) == ("linkgauge.vary/1", 20)
-    for kept in document["runs"]:
-        assert show(kept["folder"]) == 0
-    assert capsys.readouterr().out.count(f"\n{COPY}  ") == 20
+    assert called("show", document["runs"][0]["folder"]).returncode == 0
 
 
-def test_transfers_are_compared_as_benchmarks_are(tmp_path, capsys):
-    text = "host:0 -> host:0 by cpu & host:0 -> null by cpu"
-    memory = ("--memory", "pinned", "--memory", "pageable", "--memory", "pinned")
-    assert vary(text, *HALF[:2], *memory, *FEW, "--size", "1M", "--out", tmp_path, "--json") == 0
-    shown = capsys.readouterr()
-    (cell,) = json.loads(shown.out)["cells"]
-    assert [one["direction"] for one in cell["settings"]][::2] == ["unknown", "same"]
-    assert "results: " in shown.err
+@pytest.mark.parametrize(
+    ("given", "settings"),
+    [
+        ("--cpus 0-3 --cpus 0,4 --env N=1,2", ["--cpus 0-3 N=1", "--cpus 0-3 N=2",
+                                               "--cpus 0,4 N=1", "--cpus 0,4 N=2"]),
+        ("--env A=1 --env B=2 --env A=3", ["A=1 B=2", "A=3 B=2"]),
+        ("--env 'A={0\\,1},2'", ["A={0,1}", "A=2"]),
+        ("--memory pinned --memory pageable", ["--memory pinned", "--memory pageable"]),
+    ],
+)  # fmt: skip
+def test_settings_are_every_combination_of_the_values(given, settings, tmp_path, capsys):
+    words = (COPY, *HALF[:2], "--size", "1M", "--samples", "1", *FEW, *shlex.split(given))
+    assert vary(*words, "--out", tmp_path) in (0, 4)
+    shown = re.findall(r"^  [A-Z]  (\S.*?)(?:  .*)?$", capsys.readouterr().out, re.MULTILINE)
+    assert shown == settings
 
 
 def test_wrong_bytes_and_nothing_measured_have_their_exit_codes(tmp_path, capsys):
     assert vary(COPY, *HALF, *FEW, "--fault", "flip * offset=7", "--out", tmp_path) == 1
     assert "is wrong at byte 7 of 1048576" in capsys.readouterr().out
-    nowhere = ("--memory", "thp", "--memory", "hugetlb")
-    assert vary(COPY, *HALF[:2], *nowhere, *FEW, "--out", tmp_path) == 4
-    assert "B against A: nothing compared" in capsys.readouterr().out
-
-
-def test_where_nothing_can_be_compared_one_round_is_enough(tmp_path, capsys):
     assert vary(COPY, *HALF[:2], "--memory", "pinned", "--memory", "thp", "--out", tmp_path) == 4
     said = capsys.readouterr().out
     assert "2 settings, 1 round of a run each" in said
     assert "B against A: nothing compared: skip: no thp memory here" in said
     assert "ended after one round: no cell has figures under A and another setting" in said
-    (path,) = tmp_path.rglob("vary.json")
-    document = json.loads(path.read_text())
-    assert (len(document["runs"]), document["rounds"]) == (2, 10)
-    assert document["finished"] is not None
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
@@ -81,37 +72,86 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     done = called("vary", COPY, *HALF, *FEW, "--prepare", strike, "--out", tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (130, False)
     assert "1 round of a run each, in random order (ended before all 4)" in done.stdout
-    assert "too few rounds (1)" in done.stdout
     (path,) = tmp_path.rglob("vary.json")
     assert json.loads(path.read_text())["finished"] is None
 
 
-def test_a_command_that_fails_before_the_first_run_leaves_nothing(tmp_path, capsys):
-    with pytest.raises(LinkgaugeError, match=r"--prepare failed .* round 1 \(exit code 4\): no$"):
-        vary(COPY, *HALF, "--prepare", "echo no; exit 4", "--out", tmp_path)
-    assert (capsys.readouterr().out, list(tmp_path.iterdir())) == ("", [])
+@pytest.mark.parametrize(("prepare", "rounds"), [("echo no; exit 4", 0), ("test {} != 3", 2)])
+def test_a_command_that_fails_leaves_what_was_measured(prepare, rounds, tmp_path, capsys):
+    with pytest.raises(LinkgaugeError, match=rf"--prepare failed .* round {rounds + 1} \(exit"):
+        vary(COPY, *HALF, *FEW, "--prepare", prepare.format("$LINKGAUGE_ROUND"), "--out", tmp_path)
+    said = capsys.readouterr().out
+    assert f"{rounds} rounds of a run each" in said if rounds else said == ""
+    assert bool([*tmp_path.iterdir()]) is bool(rounds)
 
 
-def test_one_that_fails_later_leaves_what_was_measured(tmp_path, capsys):
-    with pytest.raises(LinkgaugeError, match="round 3"):
-        vary(COPY, *HALF, *FEW, "--prepare", "test $LINKGAUGE_ROUND != 3", "--out", tmp_path)
-    assert "2 settings, 2 rounds of a run each" in capsys.readouterr().out
+CROSSING = """
+source: made up for tests
+noise: 0%
+host:
+  cpu_model: Test CPU
+  nodes: [{count: 2, cpus: 8, memory: 4G, rate: 100 GB/s}]
+link_kinds:
+  pcie: {kind: pcie, rate: 20 GB/s, sm_efficiency: {read: 0.5, write: 0.5}}
+  upi: {kind: socket, rate: 10 GB/s}
+devices:
+  - {count: 2, model: Test Card, memory: 1G, memory_rate: 1 TB/s,
+     ce: {startup: 8 us}, sm: {startup: 2 us}}
+links:
+  - {kind: pcie, each: sim:0..1, to: host:0}
+  - {kind: upi, pairs: [[host:0, host:1]]}
+"""
+"""Kernels start sooner, copy engines are faster. Memory of node 1 is behind a slow link."""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ((*HALF,), "vary what?"),
-        ((COPY, "host:0 -> host:0 by cpu", *HALF), "transfers in one argument"),
-        (("host:0 -> host:0", "--numa-node", "0", "--numa-node", "1"), "name their nodes"),
-        ((COPY, *HALF, "--rounds", "7"), "--rounds 7 find no difference .* give --rounds 8"),
-        ((COPY, *HALF, "--rounds", "201"), "too many"),
-        ((COPY, *HALF, "--significance", "0.3"), "give at most 20%"),
-        ((COPY, *HALF, "--significance", "none"), "significance 'none' is not understood"),
-        ((COPY, "--machine", "riscv-2gpu"), "nothing varies"),
-        (("no_such", *HALF), "unknown benchmark 'no_such'"),
-    ],
-)
-def test_bad_input_is_refused_before_anything_is_measured(arguments, says):
-    with pytest.raises(InputError, match=says):
-        vary(*arguments)
+@pytest.fixture
+def machine(tmp_path):
+    path = tmp_path / "crossing.yml"
+    path.write_text(CROSSING)
+    return path
+
+
+def experiments():
+    return [line.split()[0] for line in called("vary", "--experiment", "list").stdout.splitlines()
+            if line.endswith("?")]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", experiments())
+def test_each_experiment_is_a_question_and_a_command_that_anybody_could_type(
+    name, machine, tmp_path, monkeypatch, capsys
+):
+    asked = []
+    monkeypatch.setattr(
+        "linkgauge.cli.vary_rounds.carry_out", lambda what, form: asked.append(what) or 0
+    )
+    vary("--experiment", name, "--machine", machine, "--out", "here")
+    question, line = capsys.readouterr().out.splitlines()[:2]
+    tool, command, *words = shlex.split(line)
+    assert (question[-1], tool, command) == ("?", "linkgauge", "vary")
+    assert "--experiment" not in words
+    vary(*words)
+    assert asked[0] == asked[1]
+    values = [variant.setting.values for variant in asked[0].variants]
+    assert sum(len({one[option] for one in values}) > 1 for option in values[0]) == 1
+    vary("--experiment", name, "--machine", machine, "--size", "4K", "--label", "of mine")
+    words = shlex.split(capsys.readouterr().out.splitlines()[1])
+    given = [pair for pair in pairwise(words) if pair[0] == "--size"]
+    assert given == [("--size", "4K")], "it replaces the experiment's own"
+    assert "of mine" in words
+
+
+def test_far_memory_is_told_from_near_memory(machine, tmp_path, capsys):
+    run = ("--experiment", "node", "--machine", machine, "--device", "0", *FEW)
+    assert vary(*run, "--out", tmp_path, "--json") == 0
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    found = [[cell["settings"][number]["direction"] for cell in cells] for number in range(3)]
+    assert found == [["unknown"] * 2, ["same"] * 2, ["worse"] * 2]
+
+
+@pytest.mark.parametrize("name", ["write-combined", "pinned", "managed"])
+def test_an_experiment_without_a_device_says_so(name, tmp_path):
+    hosts = CROSSING[: CROSSING.index("devices:")] + CROSSING[CROSSING.index("links:") :]
+    path = tmp_path / "host.yml"
+    path.write_text(hosts.replace("  - {kind: pcie, each: sim:0..1, to: host:0}\n", ""))
+    done = called("vary", "--experiment", name, "--machine", path, "--out", tmp_path)
+    assert (done.returncode, "nothing to measure: no accelerator" in done.stderr) == (2, True)

@@ -1,56 +1,307 @@
-"""Wrong uses that people make: what each says is short, and names what to do."""
+"""Wrong uses: each is exit 2 and one line that says what to do, before anything is measured."""
+
+import os
+import shlex
+import sys
 
 import pytest
 
+import linkgauge as api
 from command_kit import called
+from history_kit import BENCHMARK, run_at
+from linkgauge.model.errors import InputError, ResultsError, unwritable
+from linkgauge.report.files import write_run
 
-RUN = ("run", "host_to_device_memcpy_ce", "--machine", "ppu-8", "--samples", "1", "--no-report")
+RUN = ("run", BENCHMARK, "--machine", "ppu-8", "--samples", "1", "--no-report", "--label", "kept")
+COPY = "host_to_host_memcpy_copy_cpu"
+ON_HOST = f"run {COPY} --backend host"
+COPIED = "copy 'host:0 -> host:0 by cpu'"
+SOAK = "run device_local_copy --machine ppu-8"
+WATCH = "watch --machine ppu-8 --size 1M"
+SCALE = "scale --machine full-8"
+VARY = "vary --machine riscv-2gpu"
+HALF = f"{VARY} {COPY} --cpus 0-15 --cpus 0-7 --size 1M"
+DRAWN = "run device_to_device_memcpy_read_ce --machine dgx-h200-8"
+LETTERS = ",".join(map(str, range(27)))
 
 
-def refusal(*words, cwd=None):
-    done = called(*words, **({"cwd": cwd} if cwd else {}))
-    assert done.returncode == 2, done.stdout + done.stderr
-    return done.stderr
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder with one run, and a history of that and another one."""
+    folder = tmp_path_factory.mktemp("kept")
+    done = called(*RUN, cwd=folder, LINKGAUGE_HISTORY=folder / "h.db")
+    assert done.returncode == 0, done.stderr
+    (folder / "of").mkdir()
+    write_run(folder / "of", run_at(0))
+    (folder / "limits.yml").write_text('limits: [{benchmark: hots_to_device, limit: ">= 1 GB/s"}]')
+    (folder / "file").touch()
+    assert called("history", "import", "of", cwd=folder, LINKGAUGE_HISTORY="h.db").returncode == 0
+    return folder
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "says"),
     [
-        (
-            ("ai", "--machine", "x"),
-            "linkgauge ai has no option --machine: linkgauge ai --help lists",
-        ),
-        (("export", "--yaml"), "linkgauge export has no option --yaml: linkgauge export --help"),
-        (
-            ("gate", "--curent", "x"),
-            "linkgauge gate has no option --curent, did you mean '--current'?",
-        ),
-        (
-            ("copy", "host:0 -> host:0 via ce"),
-            "expected 'by' and an engine, '&' or the end, found 'via'",
-        ),
-        (
-            ("copy", "host:0 -> host:0 by cpu and host:0 -> host:0"),
-            "expected '&' or the end, found 'and'",
-        ),
-        (
-            ("run", "--machine", "dgx-h200-8", "--fault", "slow sim:33"),
-            "no sim:33: targets are sim:3, ",
-        ),
+        ("run no_such_test", "unknown benchmark 'no_such_test'"),
+        ("run allreduce", "unknown benchmark 'allreduce', did you mean 'all_reduce'?"),
+        ("run --prefix zzz", "no benchmark begins with 'zzz'"),
+        ("run --backend abacus", "unknown backend 'abacus': there are host, cuda, opencl"),
+        ("run --backend opncl", "unknown backend 'opncl', did you mean 'opencl'?"),
+        ("run --device opencl:77", "unknown device 'opencl:77'"),
+        ("run --machine DGX_H200-8", "did you mean 'dgx-h200-8'?"),
+        ("run --profile quik", "unknown profile 'quik', did you mean 'quick'?"),
+        ("run --machine ppu-8 --fault 'slo sim:0'", "unknown fault 'slo', did you mean 'slow'?"),
+        ("run --machine dgx-h200-8 --fault 'slow sim:33'", "no sim:33: targets are sim:3, "),
+        ("run --host-mode streem", "unknown host mode 'streem', did you mean 'stream'?"),
+        ("run --host-kernel fast", "unknown host kernel 'fast'"),
+        ("run --machine ppu-8 --host-kernel libc", "a simulated machine has none"),
+        ("run --kernel magic", "unknown kernel 'magic'"),
+        ("run all_reduce --types flaot", "--types flaot, did you mean 'float'?"),
+        ("run --size 0", "size 0"),
+        ("run --size -5", "negative"),
+        ("run --size many", "not understood"),
+        ("run --size 1000000G", "does not fit"),
+        ("run --size 1K:1G", "a sweep is 1K:1G:x2"),
+        (f"{COPIED} --size 1G:1K:x2", "starts above its end"),
+        ("run --samples 0", "too few"),
+        ("run --loops -1", "too few"),
+        ("run --loops 99999999999999999999", "too many"),
+        ("run --samples x", "--samples"),
+        ("run --precision 7", "between 0 and 1"),
+        ("run --max-time 0", "give more than nothing"),
+        ("run --max-time nan", "is not understood: write 30s"),
+        ("run --max-time 5x", "--max-time '5x' is not understood: write 30s, 10m, 8h or 1h30m"),
+        ("run --json --csv", "choose one"),
+        ("run --dry-run --csv", "a dry run takes none: use --json"),
+        ("run --bogus", "--bogus"),
+        ("run --threads 100", "multiple of 64"),
+        (f"{ON_HOST} --tune", "nothing to tune"),
+        (f"{ON_HOST} --kernel bulk", "--kernel: only backend cuda"),
+        (f"{ON_HOST} --only-d2d", "nothing to measure"),
+        (f"{ON_HOST} --nsys", "nsys is not on the PATH: install NVIDIA Nsight Systems"),
+        (f"{ON_HOST} --ncu", "ncu is not on the PATH: install NVIDIA Nsight Compute"),
+        (f"{ON_HOST} --ncu --nsys", "--nsys and --ncu: choose one"),
+        ("run --machine ppu-8 --ncu", "--ncu: a profiler sees nothing"),
+        (f"{COPIED} --nsys", "--nsys keeps its files with the run: give --out"),
+        ("copy 'host:0 -> cuda:0' --streams 33", "--streams 33: give 1 to 32"),
+        (f"{COPIED} --streams 2 --blocks 9", "--blocks, --streams: "),
+        ("copy 'sim:0 -> sim:1' --machine ppu-8 --threads 64", "only backend cuda supports this, "),
+        ("copy 'host:0 -> host:99'", "unknown memory 'host:99'"),
+        ("copy 'host:0 -> moon:0'", "moon"),
+        ("copy 'host:0 -> host:0 via ce'", "expected 'by' and an engine, '&' or the end, found "),
+        (f"{COPIED[:-1]} and host:0 -> host:0'", "expected '&' or the end, found 'and'"),
+        ("latency --size 1:2M:x2", "copies up to 1 MiB"),
+        ("latency --iterations 0", "give 1 or more"),
+        ("latency latency_nothing", "latency_nothing"),
+        ("latency latency_sync --size 8", "no sizes"),
+        ("latency gpu_matmul", "see linkgauge run"),
+        ("traffic --buffer 1K:1G:+1K", "give at most 64"),
+        ("traffic --host-kernel fast", "unknown host kernel 'fast'"),
+        ("frobnicate", "frobnicate"),
+        ("ai --machine x", "linkgauge ai has no option --machine: linkgauge ai --help lists"),
+        ("ai inferense", "unknown workload 'inferense', did you mean 'inference'?"),
+        ("ai --model 70b", "--model 70b: there are 10m, 100m, 1b, 3b"),
+        ("ai --batch 0", "--batch 0: give numbers"),
+        ("ai --prompt 1,x", "--prompt 1,x: give numbers"),
+        ("ai --types int8", "--types int8: there are bf16, fp16, fp32"),
+        ("ai --ranks 0", "--ranks"),
+        ("ai --seed -1", "--seed -1: give 0 to"),
+        ("ai --implementation vllm", "--implementation vllm: there are own, transformers"),
+        ("as nvbandwith", "unknown tool 'nvbandwith', did you mean 'nvbandwidth'?"),
+        (f"{SCALE} allreduce", "unknown collective 'allreduce', did you mean 'all_reduce'?"),
+        (f"{SCALE} --gpus 0,2", "--gpus 0,2: give 1 or more"),
+        (f"{SCALE} --gpus two", "--gpus two: give numbers of devices, such as 1,2,4,8"),
+        (f"{SCALE} --gpus 16", "--gpus 16 is too many: sim has 8"),
+        (f"{SCALE} --nodes two", "--nodes two: give numbers of nodes, such as 1,2,4,8"),
+        (f"{SCALE} --nodes 2", "--nodes: sim: no device stands for a node"),
+        (f"{SCALE} --nodes 2 --gpus 2", "--gpus and --nodes exclude each other"),
+        (f"{SOAK} --for soon", "--for 'soon' is not understood: write 30s, 10m, 8h or 1h30m"),
+        (f"{SOAK} --max-temperature 85", "ends what --for repeats: give --for, too"),
+        (f"{SOAK} --for 1s --max-temperature 900", "900: give degrees Celsius, such as 85"),
+        ("run --backend host --for 1s --max-temperature 85", "no accelerator here reports its te"),
+        (f"{WATCH} --every often", "--every 'often' is not understood: write 30s, 10m, 8h or"),
+        (f"{WATCH} --budget 200%", "--budget '200%' must lie between 0 and 1 (100%)"),
+        (f"{WATCH} --probes 0", "--probes 0 is too few: give 1 or more"),
+        (f"{WATCH},2M", "--size: a watch measures one size"),
+        (f"{DRAWN} --sample-pairs 0", "--sample-pairs 0 is too few: give 1 or more"),
+        (f"{DRAWN} --sample-pairs 9999999999", "--sample-pairs 9999999999 is too many"),
+        (f"{DRAWN} --seed 4", "--seed needs --sample-pairs"),
+        (f"{DRAWN} --sample-pairs 4 --seed 4294967296", "give 0 to 4294967295"),
+        (f"{SOAK} --sample-pairs 3", "--sample-pairs has no effect: no benchmark measures pairs"),
+        (f"{DRAWN} --limits limits.yml", "limits.yml line 1: no benchmark matches 'hots_to_devi"),
+        ("show kept --limits limits.yml", "limits.yml line 1: no benchmark matches 'hots_to_devi"),
+        ("check --machine ppu-8 --limits limits.yml", "limits.yml line 1: no benchmark matches"),
+        ("check --under 2s", "--under "),
+        ("check --under 25h", "--under "),
+        ("check --under ٦٠s", "--under "),
+        ("check --backend nope", "nope"),
+        (VARY, "vary what?"),
+        (f"{HALF} 'host:0 -> host:0 by cpu'", "transfers in one argument"),
+        (f"{VARY} 'host:0 -> host:0' --numa-node 0 --numa-node 1", "name their nodes"),
+        (f"{HALF} --rounds 7", "give --rounds 8"),
+        (f"{HALF} --rounds 201", "too many"),
+        (f"{HALF} --significance 0.3", "give at most 20%"),
+        (f"{HALF} --significance none", "significance 'none' is not understood"),
+        (f"{VARY} {COPY}", "nothing varies: give one option several values"),
+        (f"{VARY} {COPY} --cpus 0", "nothing varies"),
+        (f"{VARY} {COPY} --cpus 0 --cpus 0-99", "CPU 16 is absent, or this process may not"),
+        (f"{VARY} {COPY} --cpus 0 --cpus 3-1", "--cpus 3-1: 3-1 ends before it starts"),
+        (f"{VARY} {COPY} --cpus 0 --cpus 0,", "give CPUs such as 0-3,8, or all"),
+        (f"{VARY} {COPY} --numa-node 0 --numa-node x", "give the number of a node, or near"),
+        (f"{VARY} {COPY} --memory pinned --memory hgue", "--memory hgue, did you mean 'huge'?"),
+        (f"{VARY} {COPY} --streams 1 --streams 0", "--streams 0: give 1 to 32"),
+        (f"{VARY} {COPY} --affinity on --affinity yes", "--affinity yes: give on or off"),
+        (f"{VARY} {COPY} --engine ce --engine cpu", "--engine cpu: give ce or sm"),
+        (f"{VARY} {COPY} --graph on --graph ce", "--graph ce: give on or off"),
+        (f"{VARY} {COPY} --env A=1,2 --env B", "--env B: give the variable"),
+        (f"{VARY} {COPY} --env A={LETTERS}", "27 settings are too many: give 26"),
+        (f"{VARY} --experiment pined", "unknown experiment 'pined', did you mean 'pinned'?"),
+        (f"{VARY} --experiment node", "riscv-2gpu has one NUMA node, so no memory is far"),
+        ("exporter --listen here", "--listen 'here': give ADDRESS:PORT, such as 127.0.0.1:9410"),
+        ("exporter --textfile a.txt", "node_exporter reads files that end in .prom"),
+        ("exporter --textfile a.prom --listen 1", "leave out --listen"),
+        ("exporter --history a --results b", "--history and --results: choose one"),
+        ("exporter --refresh 0", "--refresh '0': give more than nothing"),
+        ("exporter --refresh 1d", "--refresh 86400: give less than a day"),
+        ("exporter --fault 'lost sim:0'", "--fault needs a simulated machine"),
+        ("exporter --history mysql://x/y", "no history in mysql"),
+        ("devices --json --yaml", "--yaml"),
+        ("devices --root . --machine ppu-8", "leave out --machine"),
+        ("devices --root gone", "gone"),
+        ("devices --hardware gone", "gone"),
+        ("doctor kept --machine ppu-8", "--machine"),
+        ("doctor nowhere", "'nowhere' is not a file"),
+        ("capture gone/x.tgz --backend host", "gone/x.tgz"),
+        ("capture limits.yml --backend host", "exists: give another name"),
+        ("vm --as both", "--as 'both': give guest or host"),
+        ("vm --root . --machine ppu-8", "give one of --root and --machine"),
+        ("vm gone.xml", "cannot read gone.xml: No such file or directory"),
+        ("compare kept", "compare what"),
+        ("gate --baseline nothing", "'nothing' is not a file"),
+        ("gate --baseline kept --min-loss 5% --detect 5%", "give a larger"),
+        ("gate --baseline kept -o x", "of which format"),
+        ("gate --curent x", "linkgauge gate has no option --curent, did you mean '--current'?"),
+        ("show kepd", "did you mean 'kept'?"),
+        ("show nonexistent/run.json", "cannot read"),
+        ("show results --utilization", "--limits and --utilization take one run"),
+        ("show kept --against host", "--against takes a folder of runs"),
+        ("show results/simulated-ppu-8 --against no", "no run is labelled 'no': there are kept"),
+        ("report kept --against host", "--against is of several runs"),
+        ("export kept", "give a format: --csv"),
+        ("export kept --parquet", "give a file with -o"),
+        ("export kept --junit --samples", "--junit does not render samples"),
+        ("export --yaml", "linkgauge export has no option --yaml: linkgauge export --help"),
+        ("pack results/simulated-ppu-8/kept/none", "none"),
+        ("history remove", "there are list, trend, import, prune"),
+        ("history trends", "history 'trends', did you mean 'trend'?"),
+        ("history trend", "the trend of what"),
+        ("history trend host_to_device_memcpy", f"did you mean '{BENCHMARK}'?"),
+        (f"history trend {BENCHMARK} 0-1", "give its row and its column"),
+        (f"history trend {BENCHMARK} 77,7", f"no whole run of {BENCHMARK} at 77,7"),
+        ("history list x", "takes no 'x'"),
+        ("history list --since yesterday", "--since 'yesterday': give 2026-11-01"),
+        ("history list --last 0", "--last 0 is too few"),
+        ("history list --keep 3", "--keep and --yes are of history prune"),
+        ("history prune", "prune needs --keep"),
+        ("history prune --keep all", "give a time such as 90d"),
+        ("history prune --keep 3 --json", "--json is of list and trend"),
+        ("history prune --keep 1d --all", "--all is of history list and trend"),
+        ("history import", "import what"),
+        ("history import nowhere", "there is no nowhere"),
+        ("history import results --label x", "give no filter"),
+        ("history list --history mysql://x:hidden@y/z", "no history in mysql"),
+        ("history list --history none.db", "there is no history yet"),
+        ("history list --history none", "the history is turned off"),
     ],
 )
-def test_one_line_says_what_is_wrong(words, said):
-    error = refusal(*words)
-    assert said in error
-    assert len(error.splitlines()[0]) < 200
+def test_one_line_says_what_is_wrong(words, says, kept):
+    before = {*kept.rglob("*")}
+    done = called(*shlex.split(words), cwd=kept, LINKGAUGE_HISTORY="h.db", PATH=str(kept))
+    assert (done.returncode, done.stdout) == (2, "")
+    first, *more = done.stderr.splitlines()
+    assert says in first
+    assert first.startswith("linkgauge: ")
+    assert not more or more[1].lstrip().startswith("^"), "what was typed, and the place in it"
+    assert "hidden" not in first
+    assert {*kept.rglob("*")} <= before | {*kept.glob("h.db-*")}
 
 
-def test_a_folder_of_runs_is_not_resumed_but_its_latest_run_named(tmp_path):
-    assert called(*RUN, cwd=tmp_path).returncode == 0
-    (kept,) = tmp_path.rglob("run.json")
-    folder = kept.parent.relative_to(tmp_path)
-    said = refusal("run", "--resume", folder.parent, cwd=tmp_path)
-    assert said == (
+@pytest.mark.parametrize("label", [" ", "../../etc", "a\nb", "\x1b[31m", "\u202ex", "x" * 65])
+def test_what_is_no_label_is_refused(label, kept):
+    done = called(*RUN[:-1], label, cwd=kept)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, line.isprintable()) == (2, True)
+    assert line.endswith("is no label: give 1 to 64 printable characters, and no part '..'")
+    with pytest.raises(InputError, match="is no label"):
+        api.measure("sim:0 -> sim:1 by ce", machine="riscv-2gpu", label=label)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "copy 'sim:0 -> sim:1 by ce' --machine ppu-8",
+        "vary device_local_copy --machine ppu-8 --env NAME=1,2",
+        "latency --machine ppu-8",
+        "scale --machine ppu-8",
+        "traffic --machine ppu-8",
+        "watch device_local_copy --machine ppu-8 --probes 1",
+        "check --machine ppu-8 --under 20s",
+    ],
+)
+def test_every_command_that_takes_a_label_refuses_such(words, kept):
+    done = called(*shlex.split(words), "--label", "../../etc", cwd=kept)
+    assert (done.returncode, "'../../etc' is no label" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("label", ["feature/x", "Übung 1", "前", "a..b", "/", "=1"])
+def test_a_label_is_kept_as_typed_and_its_folder_is_below_its_accelerator(label, tmp_path):
+    done = called(*RUN[:-1], label, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    (path,) = tmp_path.glob("simulated-ppu-8/*/*/run.json")
+    assert api.load(path).run.label == label
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "report kept -o {}.html",
+        "export kept --csv -o {}.csv",
+        "capture {}.tgz --backend host",
+        "baseline kept -o {}.json",
+        "baseline kept -o b.json --write-limits {}.yml",
+        "gate --baseline kept --current kept --json -o {}.json",
+        "run device_local_copy --machine ppu-8 --samples 1 --out {}",
+    ],
+)
+def test_a_file_that_cannot_be_written_is_named(words, kept):
+    place = "/proc/none/x" if words.startswith("run") else "file/x"
+    done = called(*shlex.split(words.format(place)), cwd=kept)
+    assert done.returncode == 2, done.stdout + done.stderr
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("linkgauge: cannot write ")
+    assert place in line
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(2, InputError), (21, InputError), (30, InputError), (28, ResultsError)]
+)
+def test_only_a_disk_that_is_full_or_fails_is_no_bad_input(code, kind):
+    error = unwritable("x", OSError(code, os.strerror(code)))
+    assert type(error) is kind
+    assert str(error) == f"cannot write x: {os.strerror(code)}"
+
+
+def test_an_unparsable_transfer_has_a_caret_under_the_character_at_fault(tmp_path):
+    done = called("copy", "host:0 -> host:0 by cx", cwd=tmp_path)
+    problem, text, caret = done.stderr.splitlines()
+    assert (done.returncode, "unknown engine 'cx'" in problem) == (2, True)
+    assert text[caret.index("^") :] == "cx"
+
+
+def test_a_folder_of_runs_is_not_resumed_but_its_latest_run_named(kept):
+    (run,) = kept.glob("results/*/*/*/run.json")
+    folder = run.parent.relative_to(kept)
+    assert called("run", "--resume", folder.parent, cwd=kept).stderr == (
         f"linkgauge: {folder.parent} is not the folder of a run: the latest below it is {folder}\n"
     )
 
@@ -60,8 +311,20 @@ def test_options_of_linkgauge_behind_a_tool_are_named_without_touching_its_outpu
     done = called("as", "nvbandwidth", "-t", "0", "--machine", "ppu-8")
     assert done.returncode == right.returncode == 1
     assert done.stdout.replace("--machine", "--machin") == right.stdout
-    assert (
-        "linkgauge: --machine goes before the tool: linkgauge as --machine … nvbandwidth"
-        in done.stderr
-    )
+    assert "--machine goes before the tool: linkgauge as --machine … nvbandwidth" in done.stderr
     assert "linkgauge:" not in right.stderr
+
+
+def test_several_processes_of_ai_are_for_training():
+    done = called("ai", "inference", RANK=1, WORLD_SIZE=2)
+    assert (done.returncode, "are for training" in done.stderr) == (2, True)
+
+
+def test_an_extra_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    done = called("exporter", "--machine", "riscv-2gpu")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"linkgauge: prometheus_client is not installed: {sys.executable} -m pip install "
+        "'linkgauge[exporter]' (or prometheus_client alone)\n"
+    )

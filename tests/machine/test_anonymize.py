@@ -1,25 +1,18 @@
 """An anonymised tree lacks names, and reads back the same but for them."""
 
-import re
 import time
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from linkgauge.machine import environment
-from linkgauge.machine.accelerators import ACCELERATORS
 from linkgauge.machine.anonymize import Anonymizer, anonymize
 from linkgauge.machine.archive import pack
-from linkgauge.machine.capture import MANIFEST, capture, read_machine
+from linkgauge.machine.capture import MANIFEST, capture
 from linkgauge.machine.host import read_host
-from linkgauge.machine.pci_config import decode, serial_number
 from linkgauge.machine.read_inventory import read_inventory
-from linkgauge.machine.secrets import without_secrets
 from linkgauge.machine.tree import Captured, read_text
-from machine_kit import DMI, MACHINES, captured, dimm, seen, simulated, table, through_a_file
-from pci_kit import AER, CARD, Bus, config
+from machine_kit import DMI, captured, dimm, seen, simulated, table, through_a_file
+from pci_kit import AER, Bus, config
 
 SERIAL = bytes.fromhex("ccbbaaffff2db048")
 UUID = "4c4c4544-0042-3010-8054-b4c04f4d3233"
@@ -28,21 +21,22 @@ ID = "f00dfacef00d" + "5e" * 26
 TOOL = "linkgauge/tools/smi.txt"
 
 
-def without_uuids(inventory):
+def but_for_names(inventory):
     return msgspec.structs.replace(
         inventory,
+        host=msgspec.structs.replace(inventory.host, command_line=None),
         accelerators=tuple(
             msgspec.structs.replace(one, uuid=None) for one in inventory.accelerators
         ),
     )
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", ["dgx-h200-8", "rbln-32"])
 def test_anonymised_it_lacks_names_alone(name, tmp_path):
     tree = simulated(name)
     machine = seen(tree)
     kept = through_a_file(capture(tree, machine, anonymous=True), tmp_path)
-    assert without_uuids(read_inventory(kept)) == without_uuids(machine.inventory)
+    assert but_for_names(read_inventory(kept)) == but_for_names(machine.inventory)
     assert read_host(kept) == msgspec.structs.replace(machine.host, hostname="host-1")
     names = {one.uuid for one in machine.inventory.accelerators}
     pseudonyms = [one.uuid for one in read_inventory(kept).accelerators]
@@ -106,28 +100,8 @@ def test_the_same_value_has_the_same_pseudonym():
     assert f"GPU-{uuid}" in read_text(tree, "linkgauge/tools/nvidia-smi_-q.txt")
     assert read_inventory(tree).host.memory_limit == 1 << 30
     registers = tree.files["sys/devices/pci0000:00/0000:00:01.0/config"]
-    serial = registers[serial_number(registers)][::-1].hex("-")
+    serial = registers[0x130:0x138][::-1].hex("-")
     assert f"Number {serial}\n" in read_text(tree, "linkgauge/tools/lspci_-vvv.txt")
-    assert decode(registers) == decode(config(extended=(AER, (0x0003, SERIAL))))
-
-
-def test_a_host_named_like_a_node_keeps_its_nodes():
-    tree = simulated("rbln-32")
-    named = Captured({**tree.files, "proc/sys/kernel/hostname": b"node0\n"}, tree.links)
-    hidden = anonymize(named)
-    assert read_inventory(hidden).host == read_inventory(tree).host
-    assert read_host(hidden).hostname == "host-1"
-
-
-@given(st.text(), st.text(st.sampled_from("0123456789abcdef-:. \n/Serial"), max_size=80))
-def test_any_text_is_anonymised_the_same_again(hostname, text):
-    assert Anonymizer(hostname).prose(text) == Anonymizer(hostname).prose(text)
-
-
-@given(st.binary(max_size=600), st.sampled_from([DMI, "sys/devices/x/config", "proc/cmdline"]))
-def test_garbled_files_are_no_trouble(content, path):
-    tree = Captured({path: without_secrets(path, content)})
-    assert list(anonymize(tree).files) == [path]
 
 
 def pseudonym(number):
@@ -218,119 +192,18 @@ def test_of_what_tools_say_serial_numbers_go_and_the_rest_stays(text, kept):
     assert told(TOOL, text) == (text if kept is None else kept)
 
 
-def test_a_host_named_by_its_container_goes_with_it():
-    tree = anonymize(
-        captured({HOSTNAME: f"{ID[:12]}\n", "proc/self/cgroup": f"12:memory:/docker/{ID}\n"})
-    )
-    assert ID[:12].encode() not in b"".join(tree.files.values())
-    assert read_host(tree).hostname == "host-1"
-
-
-def worded(hostname):
-    """A machine full of words that readers look for, called by one of them."""
-    group, job = f"/docker/{ID}", f"/{hostname}.corp.example.com/{hostname}.service/uuid=a:b"
-    v1, v2 = "sys/fs/cgroup/memory", f"mnt/{hostname}/groups"
-    bus = Bus()
-    bus.add(CARD, config(), **{"class": "0x020700"})
-    # Sorted by their names, the other way than on the bus.
-    other = CARD.replace("01:00.0", "01:00.1")
-    bus.add(other, config(), **{"class": "0x020700"})
-    for card, name in ((CARD, "rocex9c63c00300000002"), (other, "rocex9c63c00300000001")):
-        place = f"{card}/infiniband/{name}"
-        bus.files[f"sys/devices/{place}/ports/1/state"] = b"4: ACTIVE\n"
-        bus.links[f"sys/devices/{place}/device"] = f"../../../{card.rpartition('/')[2]}"
-        bus.links[f"sys/class/infiniband/{name}"] = f"../../devices/{place}"
-    device = {"memory": "cuda:0", "model": "NVIDIA H200", "uuid": f"GPU-{UUID}", "pci": None,
-              "memory_bytes": 1 << 37, "largest_buffer": 1, "notes": ["null is true"]}  # fmt: skip
-    files = {
-        HOSTNAME: f"{hostname}\n",
-        "proc/cmdline": "root=/dev/sda1 ro quiet console=ttyS0 iommu=pt intel_iommu=on\n",
-        "proc/version": "Linux version 6.8.0-generic (me@buildhost) (gcc 13.2) #1 SMP\n",
-        "proc/cpuinfo": "processor : 0\nmodel name : Xeon\nflags : lm hypervisor\n",
-        "proc/self/cgroup": f"4:memory:{group}\n3:cpuset,cpu:/\n0::{job}\n",
-        "proc/1/cgroup": "4:memory:/lxc/1\n0::/machine.slice/machine-a.scope\n",
-        "proc/self/cpuset": f"{job}\n",
-        "proc/self/mounts": "overlay / overlay rw 0 0\ncgroup /sys/fs/cgroup/memory cgroup "
-            f"rw,memory 0 0\ncgroup2 /{v2} cgroup2 rw 0 0\n",
-        f"{v1}{group}/memory.limit_in_bytes": "1073741824\n",
-        f"{v2}{job}/memory.max": "2147483648\n",
-        f"{v2}{job}/cpuset.cpus.effective": "0-3\n",
-        "sys/kernel/iommu_groups/0/reserved": "",
-        "sys/class/dmi/id/sys_vendor": "QEMU\n",
-        ACCELERATORS: msgspec.json.encode([{"memory": "cuda:0", "model": "NVIDIA H200"}]),
-        MANIFEST: msgspec.json.encode({"schema": "x", "devices": {"cuda": [device]},
-                                       "unavailable": {"hip": "no library"}}),
-    }  # fmt: skip
-    tree = captured(files)
-    return Captured({**tree.files, **bus.files}, bus.links)
-
-
-def but_for_names(tree):
-    """What is read of a tree, without what names stand in."""
-    inventory, machine = read_inventory(tree), read_machine(tree)
-    host = msgspec.structs.replace(inventory.host, command_line=None)
-    adapters = [
-        (one.pci, one.state, [reason.replace(one.name, "") for reason in one.unknown])
-        for one in inventory.adapters
-    ]
-    devices = {
-        backend: [msgspec.structs.replace(one, uuid=None, notes=()) for one in devices]
-        for backend, devices in machine.devices.items()
-    }
-    named = msgspec.structs.replace(machine.host, hostname="")
-    interfaces = sorted(
-        (msgspec.structs.replace(one, name="", rdma=None) for one in inventory.interfaces), key=str
-    )
-    whole = msgspec.structs.replace(inventory, host=host, adapters=(), interfaces=())
-    return whole, adapters, interfaces, devices, named, set(machine.unavailable)
-
-
-WORDS = sorted(
-    {word for file in worded("web01").files.values()
-     for word in re.findall(r"[A-Za-z][A-Za-z0-9]*", file.decode(errors="ignore"))}
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("hostname", ["web01", "ip-10-1-2-3", "1", "max", "sys", *WORDS])
+@pytest.mark.parametrize("hostname", ["web01", "1", "max", "sys", "node0", "qemu", "x86", "pci"])
 def test_whatever_word_a_host_is_called_by_it_reads_the_same(hostname):
-    tree = worded(hostname)
-    hidden = anonymize(tree)
-    assert read_inventory(tree).host.memory_limit == 1 << 30
-    assert but_for_names(hidden) == but_for_names(tree)
+    tree = simulated("vm-degraded")
+    named = Captured({**tree.files, HOSTNAME: f"{hostname}\n".encode()}, tree.links)
+    hidden = anonymize(named)
+    assert but_for_names(read_inventory(hidden)) == but_for_names(read_inventory(tree))
     assert read_host(hidden).hostname == "host-1"
-
-
-@pytest.mark.parametrize("hypervisor", [word for word, _ in environment._HYPERVISORS])
-def test_a_host_named_like_its_hypervisor_or_container_keeps_them(hypervisor):
-    for hostname in hypervisor.split():
-        tree = captured({HOSTNAME: hostname, "sys/class/dmi/id/sys_vendor": hypervisor})
-        assert read_inventory(anonymize(tree)).host.hypervisor is not None
-    for group, name in environment._CONTAINERS:
-        for hostname in re.findall(r"[a-z]+", group):
-            tree = captured({HOSTNAME: hostname, "proc/1/cgroup": f"0::/{group}/a\n"})
-            assert read_inventory(anonymize(tree)).host.container == name
-
-
-def test_a_common_word_is_a_name_where_only_names_stand():
-    tree = anonymize(
-        captured(
-            {HOSTNAME: "root\n", "proc/cmdline": "root=/dev/sda",
-             "linkgauge/tools/uname_-a.txt": "Linux root 6.8.0 root\n"}
-        )
-    )  # fmt: skip
-    texts = [content.decode() for _, content in sorted(tree.files.items())]
-    assert texts == ["Linux host-1 6.8.0 root\n", "root=/dev/sda", "host-1\n"]
-
-
-def test_a_common_word_with_a_domain_is_a_name():
-    text = told("proc/cmdline", "ip=:::gpu.corp.example.com:gpu:eth0", "gpu.corp.example.com")
-    assert text == "ip=:::host-1:gpu:eth0"
-    assert told(TOOL, "localhost.localdomain up", "localhost.localdomain").startswith("localhost")
 
 
 def test_json_that_no_reader_reads_is_taken_as_text():
     for text in ("{web01", '{"a": 1' + "0" * 9999 + ', "web01": 1}', "[" * 100_000 + "web01"):
-        assert "web01" not in told(ACCELERATORS, text)
+        assert "web01" not in told("linkgauge/accelerators.json", text)
 
 
 def test_sentences_in_json_name_no_host():
@@ -342,10 +215,9 @@ def test_sentences_in_json_name_no_host():
 
 
 def test_anonymised_again_it_is_the_same():
-    for tree in (names_everywhere(), worded("web01")):
-        once = anonymize(tree)
-        again = anonymize(once)
-        assert (again.files, again.links) == (once.files, once.links)
+    once = anonymize(names_everywhere())
+    again = anonymize(once)
+    assert (again.files, again.links) == (once.files, once.links)
 
 
 @pytest.mark.parametrize(

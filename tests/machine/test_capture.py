@@ -2,34 +2,27 @@
 
 import io
 import lzma
-import struct
 import subprocess
 import sys
 import tarfile
 import zlib
 
-import msgspec
 import pytest
 
-from linkgauge.cli.devices import open_root
-from linkgauge.machine import archive, zstd
-from linkgauge.machine.archive import pack, read_archive, tar_of, write_archive
-from linkgauge.machine.capture import MANIFEST, Manifest, capture, read_machine, read_manifest
+from command_kit import called
+from linkgauge.machine import archive
+from linkgauge.machine.archive import read_archive, tar_of, write_archive
+from linkgauge.machine.capture import capture, read_machine
 from linkgauge.machine.host import read_host
-from linkgauge.machine.pci_config import serial_number
 from linkgauge.machine.read_inventory import read_inventory
-from linkgauge.machine.secrets import command_line
-from linkgauge.machine.tree import ROOT, Captured, read_text
+from linkgauge.machine.tree import Captured, read_text
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine
-from machine_kit import MACHINES, seen, simulated, through_a_file
-from pci_kit import config
+from machine_kit import seen, simulated, through_a_file
 from sim_tree import write
 
-SERIAL = bytes.fromhex("ccbbaaffff2db048")
 
-
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", ["dgx-h200-8", "rbln-32"])
 def test_a_simulated_machine_reads_back_the_same(name, tmp_path):
     tree = simulated(name)
     write(tree, tmp_path / "root")
@@ -37,31 +30,6 @@ def test_a_simulated_machine_reads_back_the_same(name, tmp_path):
     kept = through_a_file(capture(tmp_path / "root", machine), tmp_path)
     assert read_inventory(kept) == machine.inventory == read_inventory(tree)
     assert read_machine(kept).host == machine.host
-
-
-def test_this_machine_reads_back_the_same(tmp_path):
-    machine = seen(ROOT)
-    kept = through_a_file(capture(ROOT, machine, commands=()), tmp_path)
-
-    def steady(inventory):
-        """Without what counts up, and without what a command line may hide."""
-        host = inventory.host
-        secret = command_line((host.command_line or "").encode()).decode() or None
-        host = msgspec.structs.replace(host, steal=None, cpu_ticks=None, command_line=secret)
-        interfaces = tuple(map(of_files, inventory.interfaces))
-        return msgspec.structs.replace(inventory, host=host, interfaces=interfaces)
-
-    def of_files(interface):
-        """No file shows which interface has an address of IPv4."""
-        addresses = tuple(address for address in interface.addresses if ":" in address)
-        return msgspec.structs.replace(interface, addresses=addresses)
-
-    assert steady(read_inventory(kept)) == steady(machine.inventory)
-    read_back = read_host(kept)
-    assert (read_back.hostname, read_back.architecture) == (
-        machine.host.hostname,
-        machine.host.architecture,
-    )
 
 
 def test_devices_of_backends_come_along(tmp_path):
@@ -73,25 +41,6 @@ def test_devices_of_backends_come_along(tmp_path):
     assert (kept.devices, kept.unavailable) == (machine.devices, machine.unavailable)
     hidden = read_machine(capture(Captured({}), machine, anonymous=True))
     assert hidden.devices["opencl"][0].uuid == "00000000000040008000000000000001"
-
-
-@pytest.mark.parametrize("content", [b"", b"[1]", b"\xff", b"[" * 100_000, b'{"devices": 1}'])
-def test_a_garbled_manifest_leaves_out_what_it_holds(content):
-    assert read_manifest(Captured({MANIFEST: content})) == Manifest(linkgauge="")
-
-
-def test_an_archive_is_the_same_whenever_it_is_written(tmp_path):
-    tree = simulated("ppu-8")
-    backwards = Captured(dict(reversed(tree.files.items())), dict(reversed(tree.links.items())))
-    assert pack(tree) == pack(backwards)
-    kept = through_a_file(tree, tmp_path)
-    assert (kept.files, kept.links) == (tree.files, tree.links)
-    assert pack(kept) == pack(tree)
-
-
-def test_empty_folders_come_along(tmp_path):
-    tree = through_a_file(Captured({}, {}, ["sys/kernel/iommu_groups"]), tmp_path)
-    assert read_inventory(tree).host.iommu == "off"
 
 
 def archived(path, *members, mode="w:gz"):
@@ -134,7 +83,7 @@ def xz_that_asks_for_much():
 def zstd_that_asks_for_much():
     """A frame whose window has 2 GiB: its descriptor is the exponent above 10."""
     last_block_of_one_byte = (1 << 3 | 1).to_bytes(3, "little") + b"x"
-    return zstd.MAGIC + bytes((0, (31 - 10) << 3)) + last_block_of_one_byte
+    return bytes.fromhex("28b52ffd") + bytes((0, (31 - 10) << 3)) + last_block_of_one_byte
 
 
 @pytest.mark.parametrize("packed", [xz_that_asks_for_much(), zstd_that_asks_for_much()])
@@ -185,7 +134,8 @@ def test_a_machine_one_folder_deeper_is_found(tmp_path):
     for name, content, _ in members:
         (tmp_path / "unpacked" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "unpacked" / name).write_bytes(content)
-    assert read_text(open_root(tmp_path / "unpacked"), "proc/cmdline") == "ro"
+    told = called("devices", "--root", tmp_path / "unpacked", "--json").stdout
+    assert '"command_line": "ro"' in told
 
 
 def test_what_holds_no_machine_or_several_is_refused(tmp_path):
@@ -196,8 +146,7 @@ def test_what_holds_no_machine_or_several_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"holds 2 machines: give one of them \(a, b\)"):
         read_archive(two)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="holds no machine"):
-        open_root(tmp_path / "empty")
+    assert "holds no machine" in called("devices", "--root", tmp_path / "empty").stderr
 
 
 @pytest.mark.parametrize(
@@ -207,13 +156,6 @@ def test_members_that_lead_elsewhere_are_refused(name, tmp_path):
     with pytest.raises(InputError) as caught:
         read_archive(archived(tmp_path / "x", (name, b"", {})))
     assert "\n" not in str(caught.value)
-
-
-def test_links_that_lead_outside_stay_within(tmp_path):
-    (tmp_path / "secret").write_text("of the machine that reads")
-    out = {"type": tarfile.SYMTYPE, "linkname": str(tmp_path / "secret")}
-    tree = read_archive(archived(tmp_path / "x", ("sys/a", b"", out), ("sys/b", b"x", {})))
-    assert read_text(tree, "sys/a") is None
 
 
 def test_archives_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
@@ -230,16 +172,6 @@ def test_archives_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
             read_archive(archived(tmp_path / name, *members))
 
 
-def test_a_sparse_member_counts_as_what_it_unpacks_to(tmp_path):
-    header = bytearray(tarfile.TarInfo("a").tobuf(tarfile.GNU_FORMAT))
-    header[156:157] = tarfile.GNUTYPE_SPARSE
-    header[483:495] = b"%011o\0" % (1 << 32)
-    header[148:156] = b"%06o\0 " % (sum(header[:148]) + 8 * 32 + sum(header[156:]))
-    (tmp_path / "x").write_bytes(bytes(header) + bytes(1024))
-    with pytest.raises(InputError, match="it is not a captured machine"):
-        read_archive(tmp_path / "x")
-
-
 @pytest.mark.parametrize("content", [b"", b"text", b"\x1f\x8b", b"\x1f\x8b" + bytes(30), b"BZhx"])
 def test_what_is_no_archive_is_refused_in_one_line(content, tmp_path):
     (tmp_path / "x").write_bytes(content)
@@ -248,22 +180,8 @@ def test_what_is_no_archive_is_refused_in_one_line(content, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_a_cut_archive_is_refused(tmp_path):
-    path = tmp_path / "machine.tgz"
-    path.write_bytes(pack(simulated("ppu-8"))[:-500])
-    with pytest.raises(InputError, match="damaged"):
-        read_archive(path)
-
-
 def test_what_cannot_be_read_or_written_says_so(tmp_path):
     with pytest.raises(InputError, match="cannot read"):
         read_archive(tmp_path / "gone")
     with pytest.raises(InputError, match="cannot write"):
         write_archive(tmp_path / "gone" / "x.tgz", Captured({}))
-
-
-def test_a_serial_number_is_cut_with_its_registers():
-    space = config(extended=((0x0003, SERIAL),))
-    assert struct.unpack("<Q", space[serial_number(space)]) == struct.unpack("<Q", SERIAL)
-    assert serial_number(space[:264]) == slice(260, 264)
-    assert serial_number(space[:64]) is None

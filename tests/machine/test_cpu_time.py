@@ -1,23 +1,17 @@
 """CPU time as the kernel reports it, and what follows for others than a run."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
-from linkgauge.engine import neighbours
-from linkgauge.engine.neighbours import Neighbours
 from linkgauge.machine.cpu_time import (
     CpuTime,
     ProcessTime,
     cpu_time,
     family_time,
     process_time,
-    process_times,
 )
 from linkgauge.machine.tree import Captured
-from linkgauge.model.load import Load, joined
 
 TICK = os.sysconf("SC_CLK_TCK")
 STAT = b"cpu  100 20 30 5000 40 5 6 70 9 0\ncpu0 100 20 30 5000 40 5 6 70 9 0\n"
@@ -58,44 +52,3 @@ def test_the_workers_of_a_run_are_its_own_whether_they_run_or_have_ended():
     assert family_time(7, tree) == pytest.approx(14_880 / TICK)
     assert family_time(44, tree) == pytest.approx(180_000 / TICK)
     assert family_time(99, tree) == 0
-
-
-def test_this_process_is_among_all():
-    own = process_times()[os.getpid()]
-    assert own.parent == os.getppid()
-
-
-def test_loads_add_up_and_the_busiest_process_stays():
-    loads = [Load(1.0, 0.2, 0.0, "a", 1), Load(3.0, 2.0, 0.5, "b", 2), Load(1.0)]
-    whole = joined(loads)
-    assert whole == Load(5.0, 2.2, 0.5, "b", 2)
-    assert whole.cpus == pytest.approx(0.54)
-    assert joined([*loads, None]) is None
-    assert joined([]) is None
-
-
-def test_distances_of_cpus_are_averaged_over_the_loads_that_know_them():
-    whole = joined([Load(1.0, apart=(2e-8, 3e-8)), Load(1.0), Load(9.0, apart=(4e-8, 3e-8))])
-    assert whole is not None
-    assert whole.apart == pytest.approx((3e-8, 3e-8))
-
-
-def test_a_process_beside_the_run_is_seen_and_named(monkeypatch):
-    """The clock is the machine's, so what is asserted holds on a busy machine, too."""
-    monkeypatch.setattr(neighbours, "NAMED", 0.0)
-    monkeypatch.setattr(neighbours, "SPAN", 0.0)
-    beside = Neighbours()
-    beside.begin()
-    done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -c 'sum(range(3*10**6))' & wait; cat /proc/loadavg"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    load = beside.end()
-    assert done.stdout
-    assert load.seconds > 0
-    assert 0 <= load.cpus <= 2 * (os.cpu_count() or 1)
-    assert (load.process is None) == (load.pid is None)
-
-
-def test_nothing_is_known_before_a_visit_begins():
-    assert Neighbours().end() is None

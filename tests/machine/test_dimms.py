@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.machine.details import read_details
-from machine_kit import DMI, captured, dimm, processors, reason, subjects, table
+from machine_kit import DMI, captured, dimm, host_of, processors, reason, subjects, table
 
 
 def rate(*dimms, sockets=1):
     files = processors(sockets=sockets, cores=1, threads=1) | {DMI: table(*dimms)}
-    details = read_details(captured(files))
+    details = host_of(captured(files))
     assert (details.memory_rate is None) is ("DIMM rate" in subjects(details))
     return details.memory_rate
 
@@ -19,11 +18,6 @@ def test_the_rate_is_channels_times_width_times_transfers():
     named = [dimm("DIMM 0", bank=f"P{p} CHANNEL {c}") for p in (0, 1) for c in "ABCDEFGHIJKL"]
     assert rate(*named, sockets=2) == 24 * 8 * 4800e6
     assert rate(*[dimm(f"Controller0-Channel{c}-DIMM0") for c in "AB"]) == 2 * 8 * 4800e6
-
-
-def test_two_dimms_of_a_channel_share_it_and_the_slowest_sets_the_pace():
-    two = [dimm(f"ChannelA-DIMM{n}", speed=speed) for n, speed in enumerate((4800, 4400))]
-    assert rate(*two) == 8 * 4400e6
 
 
 def test_a_letter_is_a_channel_where_there_are_more_of_them_than_sockets():
@@ -57,7 +51,7 @@ def test_edac_counts_channels_that_the_firmware_does_not_name():
     ):
         files[place.format(controller, number, "dimm_location")] = f"channel {channel} slot 0 \n"
         files[place.format(controller, number, "size")] = f"{size}\n"
-    assert read_details(captured(files)).memory_rate == 2 * 8 * 4800e6
+    assert host_of(captured(files)).memory_rate == 2 * 8 * 4800e6
 
 
 def test_soldered_memory_shares_no_channel():
@@ -87,12 +81,12 @@ def test_speeds_of_old_and_of_new_tables_are_found():
 
 def test_entries_are_read_where_the_table_is_not_shown():
     entries = {f"sys/firmware/dmi/entries/17-{n}/raw": dimm(f"ChannelA-DIMM{n}") for n in range(2)}
-    assert read_details(captured(entries)).memory_rate == 8 * 4800e6
+    assert host_of(captured(entries)).memory_rate == 8 * 4800e6
 
 
 def test_a_table_for_root_alone_says_so():
     files = {"sys/firmware/dmi/entries/17-0/handle": "1\n"}
-    assert "run as root" in reason(read_details(captured(files)), "DIMM rate")
+    assert "run as root" in reason(host_of(captured(files)), "DIMM rate")
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
@@ -101,5 +95,5 @@ def test_garbled_and_truncated_tables_never_raise(noise, cut):
     for content in (noise, whole[:cut] + noise, dimm()[: cut % 100]):
         files = {DMI: content, "sys/firmware/dmi/entries/17-0/raw": content}
         for one in files:
-            found = read_details(captured({one: files[one]})).memory_rate
+            found = host_of(captured({one: files[one]})).memory_rate
             assert found is None or found > 0

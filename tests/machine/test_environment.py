@@ -2,114 +2,66 @@
 
 import pytest
 
-from linkgauge.machine.cgroup import memory_groups
-from linkgauge.machine.details import read_details
 from linkgauge.machine.tree import Captured
-from machine_kit import GROUPS, LIMITS, captured, reason, subjects
+from machine_kit import GROUPS, captured, host_of, reason, subjects
 from pci_kit import CARD, PORT, Bus
 
 OTHER = f"{PORT}/0000:01:00.1"
-VIRTUAL = {"proc/cpuinfo": "flags\t\t: lm hypervisor\n"}
+VENDOR, PRODUCT = "sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name"
+CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
+TREE = "proc/device-tree"
+X86, GUEST = ({"proc/cpuinfo": f"flags\t\t: lm{more}\n"} for more in ("", " hypervisor"))
+TYPES = [f"{GROUPS}/{group}/type" for group in (0, 1)]
 
 
 @pytest.mark.parametrize(
-    ("files", "name"),
+    ("field", "files", "value"),
     [
-        ({"sys/class/dmi/id/sys_vendor": "QEMU\n"}, "QEMU"),
-        ({"sys/class/dmi/id/sys_vendor": "VMware, Inc.\n"}, "VMware"),
-        (
-            {
-                "sys/class/dmi/id/sys_vendor": "Microsoft Corporation\n",
-                "sys/class/dmi/id/product_name": "Virtual Machine\n",
-            },
-            "Hyper-V",
-        ),
-        (
-            {
-                "sys/devices/system/clocksource/clocksource0/available_clocksource": (
-                    "kvm-clock tsc acpi_pm\n"
-                )
-            },
-            "KVM",
-        ),
-        ({"sys/hypervisor/type": "xen\n"}, "Xen"),
-        ({"sys/class/dmi/id/sys_vendor": "ACME Cloud\n"}, "ACME Cloud"),
-        ({}, "without a name"),
-    ],
-)
-def test_a_virtual_machine_names_its_hypervisor(files, name):
-    details = read_details(captured(VIRTUAL, files))
-    assert details.hypervisor == name
-    assert f"the hypervisor ({name})" in reason(details, "frequency governor")
-
-
-@pytest.mark.parametrize(
-    ("files", "name"),
-    [
-        ({"proc/device-tree/compatible": b"linux,dummy-virt\0"}, "QEMU"),
-        ({"proc/device-tree/compatible": b"riscv-virtio\0"}, "QEMU"),
-        ({"proc/device-tree/hypervisor/compatible": b"xen,xen-4.17\0xen,xen\0"}, "Xen"),
-        ({"sys/class/dmi/id/sys_vendor": "Amazon EC2\n"}, "Amazon EC2"),
-    ],
-)
-def test_arm_and_riscv_tell_of_it_in_the_device_tree_or_the_firmware(files, name):
-    assert read_details(captured(files)).hypervisor == name
-
-
-def test_a_hypervisor_that_hides_is_known_by_its_firmware():
-    files = {"proc/cpuinfo": "flags\t\t: lm\n", "sys/class/dmi/id/sys_vendor": "QEMU\n"}
-    assert read_details(captured(files)).hypervisor == "QEMU"
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"proc/cpuinfo": "flags\t\t: lm\n", "sys/class/dmi/id/sys_vendor": "Amazon EC2\n"},
-        {
-            "sys/class/dmi/id/sys_vendor": "Amazon EC2\n",
-            "sys/class/dmi/id/product_name": "m7g.metal\n",
-        },
+        ("hypervisor", {**GUEST, VENDOR: "QEMU\n"}, "QEMU"),
+        ("hypervisor", {**GUEST, VENDOR: "VMware, Inc.\n"}, "VMware"),
+        ("hypervisor", {**GUEST, VENDOR: "Microsoft Corporation\n", PRODUCT: "Virtual Machine\n"},
+         "Hyper-V"),
+        ("hypervisor", {**GUEST, CLOCKS: "kvm-clock tsc acpi_pm\n"}, "KVM"),
+        ("hypervisor", {**GUEST, "sys/hypervisor/type": "xen\n"}, "Xen"),
+        ("hypervisor", {**GUEST, VENDOR: "ACME Cloud\n"}, "ACME Cloud"),
+        ("hypervisor", GUEST, "without a name"),
+        # One that hides is known by its firmware.
+        ("hypervisor", {**X86, VENDOR: "QEMU\n"}, "QEMU"),
+        ("hypervisor", {f"{TREE}/compatible": b"linux,dummy-virt\0"}, "QEMU"),
+        ("hypervisor", {f"{TREE}/compatible": b"riscv-virtio\0"}, "QEMU"),
+        ("hypervisor", {f"{TREE}/hypervisor/compatible": b"xen,xen-4.17\0xen,xen\0"}, "Xen"),
+        ("hypervisor", {VENDOR: "Amazon EC2\n"}, "Amazon EC2"),
+        ("hypervisor", {**X86, VENDOR: "Amazon EC2\n"}, None),
+        ("hypervisor", {VENDOR: "Amazon EC2\n", PRODUCT: "m7g.metal\n"}, None),
         # Xen's first domain owns the hardware.
-        {"proc/xen/capabilities": "control_d\n", "sys/hypervisor/type": "xen\n"},
+        ("hypervisor", {"proc/xen/capabilities": "control_d\n", "sys/hypervisor/type": "xen\n"},
+         None),
+        ("container", {".dockerenv": ""}, "Docker"),
+        ("container", {"run/.containerenv": 'engine="podman"\n'}, "Podman"),
+        ("container", {"proc/1/cgroup": "0::/kubepods.slice/pod1\n", ".dockerenv": ""},
+         "Kubernetes"),
+        ("container", {"proc/1/environ": "PATH=/bin\0container=lxc\0"}, "LXC"),
+        ("container", {"run/systemd/container": "systemd-nspawn\n"}, "systemd-nspawn"),
+        ("container", {"proc/self/mounts": "overlay / overlay rw,lowerdir=/x 0 0\n"},
+         "overlay root"),
+        ("container", {"proc/self/mounts": "/dev/sda2 / ext4 rw 0 0\noverlay /x overlay rw\n"},
+         None),
+        ("iommu", dict.fromkeys(TYPES, "identity\n"), "passthrough"),
+        ("iommu", {TYPES[0]: "identity\n", TYPES[1]: "DMA\n"}, "translating"),
+        ("iommu", {f"{GROUPS}/0/devices/x": "", "proc/cmdline": "ro iommu=pt\n"}, "passthrough"),
+        ("iommu", {"proc/cmdline": "intel_iommu=off\n"}, "off"),
+        ("iommu", {f"{GROUPS}/0/devices/x": ""}, None),
+        ("iommu", {}, None),
     ],
-)
-def test_metal_is_not_taken_for_a_virtual_machine(files):
-    details = read_details(captured(files))
-    assert details.hypervisor is None
-    assert "hypervisor" not in subjects(details)
-
-
-@pytest.mark.parametrize(
-    ("files", "name"),
-    [
-        ({".dockerenv": ""}, "Docker"),
-        ({"run/.containerenv": 'engine="podman"\n'}, "Podman"),
-        ({"proc/1/cgroup": "0::/kubepods.slice/pod1\n", ".dockerenv": ""}, "Kubernetes"),
-        ({"proc/1/environ": "PATH=/bin\0container=lxc\0"}, "LXC"),
-        ({"run/systemd/container": "systemd-nspawn\n"}, "systemd-nspawn"),
-        ({"proc/self/mounts": "overlay / overlay rw,lowerdir=/x 0 0\n"}, "overlay root"),
-        ({"proc/self/mounts": "/dev/sda2 / ext4 rw 0 0\noverlay /x overlay rw 0 0\n"}, None),
-    ],
-)
-def test_a_container_is_known_by_the_signs_that_it_leaves(files, name):
-    assert read_details(captured(files)).container == name
-
-
-@pytest.mark.parametrize(
-    ("files", "state"),
-    [
-        ({f"{GROUPS}/0/type": "identity\n", f"{GROUPS}/1/type": "identity\n"}, "passthrough"),
-        ({f"{GROUPS}/0/type": "identity\n", f"{GROUPS}/1/type": "DMA\n"}, "translating"),
-        ({f"{GROUPS}/0/devices/x": "", "proc/cmdline": "ro iommu=pt\n"}, "passthrough"),
-        ({"proc/cmdline": "intel_iommu=off\n"}, "off"),
-        ({f"{GROUPS}/0/devices/x": ""}, None),
-        ({}, None),
-    ],
-)
-def test_the_iommu_translates_or_passes_through_or_is_off(files, state):
-    details = read_details(captured(files))
-    assert details.iommu == state
-    assert ("IOMMU" in subjects(details)) is (state is None)
+)  # fmt: skip
+def test_it_is_told_by_the_signs_that_it_leaves(field, files, value):
+    details = host_of(captured(files))
+    assert getattr(details, field) == value
+    if field == "iommu":
+        assert ("IOMMU" in subjects(details)) is (value is None)
+    elif field == "hypervisor":
+        assert "hypervisor" not in subjects(details)
+        assert value is None or f"the hypervisor ({value})" in reason(details, "frequency governor")
 
 
 def test_groups_of_accelerators_and_adapters_count():
@@ -120,19 +72,12 @@ def test_groups_of_accelerators_and_adapters_count():
         for path, group, code in ((CARD, card, "0x030200"), (OTHER, sound, "0x040300")):
             bus.links[f"{bus.add(path, **{'class': code})}/iommu_group"] = f"/{GROUPS}/{group}"
         tree = Captured(bus.files | groups, bus.links)
-        assert read_details(tree).iommu == state
+        assert host_of(tree).iommu == state
 
 
 def test_a_kernel_with_an_iommu_folder_and_no_groups_has_it_off(tmp_path):
     (tmp_path / GROUPS).mkdir(parents=True)
-    assert read_details(tmp_path).iommu == "off"
-
-
-def test_no_limit_is_null_without_a_reason():
-    files = {"proc/self/cgroup": "0::/\n", "proc/self/limits": LIMITS.format("unlimited")}
-    details = read_details(captured(files))
-    assert (details.memory_limit, details.memlock_limit) == (None, None)
-    assert not subjects(details) & {"memory limit", "locked memory limit"}
+    assert host_of(tmp_path).iommu == "off"
 
 
 def test_the_tightest_group_of_version_one_counts_too():
@@ -141,14 +86,7 @@ def test_the_tightest_group_of_version_one_counts_too():
         "sys/fs/cgroup/memory/a/b/memory.limit_in_bytes": "9223372036854771712\n",
         "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "4096\n",
     }
-    assert read_details(captured(files)).memory_limit == 4096
-
-
-def test_groups_outside_of_what_is_to_be_seen_are_not_looked_for():
-    stems = [stem for stem, *_ in memory_groups(captured({"proc/self/cgroup": "0::/../../x\n"}))]
-    assert stems == [
-        "sys/fs/cgroup/x/memory.", "sys/fs/cgroup/memory.", "sys/fs/cgroup/memory/memory.",
-    ]  # fmt: skip
+    assert host_of(captured(files)).memory_limit == 4096
 
 
 @pytest.mark.parametrize(
@@ -158,7 +96,7 @@ def test_groups_outside_of_what_is_to_be_seen_are_not_looked_for():
 )  # fmt: skip
 def test_without_a_status_the_cpuset_says_what_is_allowed(folder):
     files = {folder.format("cpus"): "2-3\n", folder.format("mems"): "1\n"}
-    details = read_details(captured(files, {"proc/self/cpuset": "/job\n"}))
+    details = host_of(captured(files, {"proc/self/cpuset": "/job\n"}))
     assert (details.allowed_cpus, details.allowed_nodes) == ((2, 3), (1,))
 
 
@@ -175,6 +113,6 @@ def test_groups_are_found_where_they_are_mounted():
         "cgroup/all/job/cpuset.cpus.effective": "0-5\n",
         "cgroup/sets/job/mems": "1\n",
     }
-    details = read_details(captured(files))
+    details = host_of(captured(files))
     assert details.memory_limit == 4096
     assert (details.allowed_cpus, details.allowed_nodes) == (tuple(range(6)), (1,))

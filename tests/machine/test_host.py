@@ -1,17 +1,12 @@
 """The machine is read from any tree: a real one, a captured one, a garbled one."""
 
-import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from linkgauge.machine.cpu_caches import last_level_cache
-from linkgauge.machine.details import read_details
 from linkgauge.machine.host import cgroup_headroom, cpu_model, read_host, unread
-from linkgauge.machine.numa import near_node, read_nodes
-from linkgauge.machine.tree import Captured, names_in, parse_cpu_list, parse_meminfo, read_text
+from linkgauge.machine.tree import Captured
+from machine_kit import host_of
 
 
 def build(root: Path, files: dict[str, str]) -> Path:
@@ -38,7 +33,9 @@ TWO_NODES = {
 
 
 def test_nodes_have_their_cpus_and_memory_and_those_without_memory_are_left_out(tmp_path):
-    first, second = read_nodes(build(tmp_path, TWO_NODES), {0, 1, 2, 3, 5}, 500 << 10)
+    online = {"sys/devices/system/cpu/online": "0-3,5\n"}
+    group = {"sys/fs/cgroup/memory/memory.limit_in_bytes": f"{500 << 10}\n"}
+    first, second = read_host(build(tmp_path, TWO_NODES | online | group)).nodes
     assert (first.index, first.cpus) == (0, (0, 1))
     assert (first.memory_total, first.memory_available) == (1000 << 10, 500 << 10)
     assert (second.index, second.cpus, second.memory_available) == (1, (2, 3), 1 << 10)
@@ -53,23 +50,14 @@ LONE = {
 
 def test_a_lone_node_has_neither_offline_cpus_nor_what_absent_nodes_have():
     """Node 0 is absent: its CPUs 2 and 4 are online, its memory counts in /proc/meminfo."""
-    (node,) = read_nodes(held(LONE), {2, 3, 4, 5}, None)
+    host = read_host(held(LONE | {"sys/devices/system/cpu/online": "2-5\n"}))
+    (node,) = host.nodes
     assert (node.index, node.cpus) == (1, (3, 5))
     assert (node.memory_total, node.memory_available) == (1000 << 10, 9 << 10)
-    host = read_host(held(LONE | {"sys/devices/system/cpu/online": "2-5\n"}))
     assert (host.cpus, host.memory_total) == (4, 1000 << 10)
     # All of the CPUs are its own: so is all memory.
-    (node,) = read_nodes(held(LONE), {3, 5}, None)
+    (node,) = read_host(held(LONE | {"sys/devices/system/cpu/online": "3,5\n"})).nodes
     assert (node.cpus, node.memory_total) == ((3, 5), 3000 << 10)
-
-
-def test_memory_is_that_of_the_nodes_where_the_kernel_shows_no_total():
-    files = {path: text for path, text in LONE.items() if path != "proc/meminfo"}
-    host = read_host(held(files | {"sys/devices/system/cpu/online": "1,3\n"}))
-    assert (host.memory_total, host.nodes[0].memory_total) == (1000 << 10, 1000 << 10)
-    assert host.nodes[0].memory_available == 9 << 10
-    both = {path: text for path, text in TWO_NODES.items() if path != "proc/meminfo"}
-    assert read_host(held(both)).memory_total == 3000 << 10
 
 
 def test_distances_are_of_the_nodes_that_are_listed():
@@ -80,29 +68,15 @@ def test_distances_are_of_the_nodes_that_are_listed():
     for index, size in enumerate((8, 9, 0, 8)):
         files[f"{node}/meminfo".format(index)] = f"Node {index} MemTotal: {size} kB\n"
     files["proc/driver/nvidia/gpus/0009:01:00.0/numa_status"] = "Node:      1\n"
-    assert read_details(held(files)).distances == {0: (10, 21), 3: (22, 10)}
+    assert host_of(held(files)).distances == {0: (10, 21), 3: (22, 10)}
     files[f"{node}/distance".format(3)] = "22 10\n"
-    assert read_details(held(files)).distances == {}
-
-
-def test_nodes_of_memory_alone_have_no_cpus():
-    node = "sys/devices/system/node/node3"
-    alone = {f"{node}/meminfo": "Node 3 MemTotal: 5 kB\n", f"{node}/cpulist": "\n"}
-    *_, last = read_nodes(held(TWO_NODES | alone), range(6), None)
-    assert (last.index, last.cpus, last.memory_total) == (3, (), 5 << 10)
+    assert host_of(held(files)).distances == {}
 
 
 def test_without_numa_everything_is_node_0(tmp_path):
-    (node,) = read_nodes(build(tmp_path, {"proc/meminfo": "MemTotal: 8 kB\n"}), {3, 1}, None)
+    files = {"proc/meminfo": "MemTotal: 8 kB\n", "sys/devices/system/cpu/online": "1,3\n"}
+    (node,) = read_host(build(tmp_path, files)).nodes
     assert (node.index, node.cpus, node.memory_total) == (0, (1, 3), 8192)
-
-
-def test_an_empty_tree_reads_as_nulls(tmp_path):
-    host = read_host(tmp_path)
-    assert host.cpu_model is None
-    assert host.memory_total is None
-    assert host.transparent_huge_pages is None
-    assert [node.index for node in host.nodes] == [0]
 
 
 CAPTURED = TWO_NODES | {
@@ -128,18 +102,6 @@ def test_a_captured_machine_is_read_without_anything_of_this_process(tmp_path):
     assert host.memlock_limit is None
 
 
-def test_a_captured_tree_without_names_has_empty_ones(tmp_path):
-    host = read_host(tmp_path)
-    assert (host.hostname, host.system, host.kernel, host.architecture, host.cpus) == (
-        "", "", "", "", 0,
-    )  # fmt: skip
-
-
-def test_the_kernel_is_also_known_by_its_version(tmp_path):
-    host = read_host(build(tmp_path, {"proc/version": "Linux version 6.8.0-31 (buildd@x) #31\n"}))
-    assert (host.system, host.kernel) == ("Linux", "6.8.0-31")
-
-
 def test_names_and_sizes_that_are_missing_have_a_reason(tmp_path):
     whole = {"proc/cpuinfo": "uarch: sifive,p550\n", **CAPTURED}
     assert unread(read_host(held(whole))) == ()
@@ -155,28 +117,7 @@ def test_memory_of_gpus_is_not_the_hosts():
     files = held(
         {**TWO_NODES, "proc/driver/nvidia/gpus/0009:01:00.0/numa_status": "Node:      1\n"}
     )
-    assert [node.index for node in read_nodes(files, range(6), None)] == [0]
-
-
-@pytest.mark.parametrize("files", [CAPTURED, TWO_NODES, {}])
-def test_a_tree_held_in_memory_reads_like_its_folder(tmp_path, files):
-    assert read_host(held(files)) == read_host(build(tmp_path, files))
-
-
-def test_names_in_a_folder_are_found_in_memory_as_on_disk(tmp_path):
-    files = {"a/b/c": "1\n", "a/d": "\xff", "e": ""}
-    memory, disk = held(files), build(tmp_path, files)
-    for folder in ("", "a", "a/b", "a/d", "none"):
-        assert sorted(names_in(memory, folder)) == sorted(names_in(disk, folder))
-    for path in ("a/b/c", "/a/d", "e", "a", "none"):
-        assert read_text(memory, path) == read_text(disk, path)
-
-
-def test_this_machine_has_a_node_with_cpus_and_memory():
-    host = read_host()
-    assert host.cpus == len(os.sched_getaffinity(0))
-    assert any(node.cpus for node in host.nodes)
-    assert host.memory_available > 0
+    assert [node.index for node in read_host(files).nodes] == [0]
 
 
 ARM = "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: {:#x}\n\n"
@@ -198,91 +139,29 @@ def test_the_processor_is_named_on_every_architecture(tmp_path, files, model):
     assert cpu_model(build(tmp_path, files)) == model
 
 
-def test_the_tightest_memory_cgroup_counts(tmp_path):
-    build(
-        tmp_path,
-        {
-            "proc/self/cgroup": "0::/a/b\n",
-            "sys/fs/cgroup/a/b/memory.max": "max\n",
-            "sys/fs/cgroup/a/memory.max": "1000\n",
-            "sys/fs/cgroup/a/memory.current": "400\n",
-            "sys/fs/cgroup/memory.max": "5000\n",
-        },
-    )
-    assert cgroup_headroom(tmp_path) == 600
-    # The cache of files gives way.
-    build(tmp_path, {"sys/fs/cgroup/a/memory.stat": "anon 1\ninactive_file 250\nactive_file 50\n"})
-    assert cgroup_headroom(tmp_path) == 900
+GROUP, FIRST = "sys/fs/cgroup/a/memory.", "sys/fs/cgroup/memory/memory."
+BELOW = {
+    "proc/self/cgroup": "0::/a/b\n",
+    "sys/fs/cgroup/a/b/memory.max": "max\n",
+    f"{GROUP}max": "1000\n",
+    f"{GROUP}current": "400\n",
+    "sys/fs/cgroup/memory.max": "5000\n",
+}
 
 
-def test_version_one_tells_the_cache_of_groups_below_apart(tmp_path):
-    build(
-        tmp_path,
-        {
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": "2000\n",
-            "sys/fs/cgroup/memory/memory.usage_in_bytes": "1000\n",
-            "sys/fs/cgroup/memory/memory.stat": "active_file 1\ntotal_active_file 400\n"
-            "total_inactive_file 100\n",
-        },
-    )
-    assert cgroup_headroom(tmp_path) == 1500
-
-
-def test_version_one_cgroups_count_too_and_no_limit_is_none(tmp_path):
-    assert cgroup_headroom(tmp_path) is None
-    unlimited = {"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}
-    assert cgroup_headroom(build(tmp_path, unlimited)) is None
-    assert cgroup_headroom(
-        build(tmp_path, {"sys/fs/cgroup/memory/memory.limit_in_bytes": "77\n"})
-    ) == 77  # fmt: skip
-
-
-@given(st.text(alphabet="0123456789-, \nx", max_size=30))
-def test_garbled_cpu_lists_never_raise(text):
-    assert list(parse_cpu_list(text)) == sorted(set(parse_cpu_list(text)))
-
-
-@given(st.sets(st.integers(0, 300)))
-def test_cpu_lists_are_read_exactly(cpus):
-    assert set(parse_cpu_list(",".join(map(str, cpus)))) == cpus
-
-
-@given(st.text(max_size=80))
-def test_garbled_meminfo_never_raises(text):
-    assert all(value >= 0 for value in parse_meminfo(text).values())
-
-
-def test_last_level_caches_are_counted_once_each(tmp_path):
-    files = {}
-    for cpu, shared in ((0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")):
-        for index, level, size, by in (
-            (0, 1, "48K", cpu),
-            (2, 2, "1M", cpu),
-            (3, 3, "32M", shared),
-        ):
-            base = f"sys/devices/system/cpu/cpu{cpu}/cache/index{index}"
-            files[f"{base}/level"] = f"{level}\n"
-            files[f"{base}/size"] = f"{size}\n"
-            files[f"{base}/shared_cpu_list"] = f"{by}\n"
-    build(tmp_path, files)
-    assert last_level_cache(tmp_path, (0, 1, 2, 3)) == 64 << 20
-    assert last_level_cache(tmp_path, (1,)) == 32 << 20
-    assert last_level_cache(tmp_path, (9,)) is None
-
-
-def test_garbled_caches_are_left_out(tmp_path):
-    base = "sys/devices/system/cpu/cpu0/cache/index"
-    files = {"0/level": "x", "0/size": "1K", "1/level": "3", "1/size": "much"}
-    files |= {"2/level": "2", "2/size": "2M"}
-    build(tmp_path, {base + name: text for name, text in files.items()})
-    assert last_level_cache(tmp_path, (0,)) == 2 << 20
-
-
-def test_near_node_is_zero_where_the_platform_does_not_say(tmp_path):
-    folder = tmp_path / "sys/bus/pci/devices/0000:1b:00.0"
-    folder.mkdir(parents=True)
-    assert near_node(tmp_path, "0000:1b:00.0") == 0
-    (folder / "numa_node").write_text("-1\n")
-    assert near_node(tmp_path, "0000:1b:00.0") == 0
-    (folder / "numa_node").write_text("1\n")
-    assert near_node(tmp_path, "0000:1b:00.0") == 1
+@pytest.mark.parametrize(
+    ("files", "headroom"),
+    [
+        (BELOW, 600),  # the tightest group counts
+        # The cache of files gives way.
+        ({**BELOW, f"{GROUP}stat": "anon 1\ninactive_file 250\nactive_file 50\n"}, 900),
+        # Version one tells the cache of groups below apart.
+        ({f"{FIRST}limit_in_bytes": "2000\n", f"{FIRST}usage_in_bytes": "1000\n",
+          f"{FIRST}stat": "active_file 1\ntotal_active_file 400\ntotal_inactive_file 100\n"}, 1500),
+        ({f"{FIRST}limit_in_bytes": "77\n"}, 77),
+        ({f"{FIRST}limit_in_bytes": "9223372036854771712\n"}, None),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_what_control_groups_leave_of_memory(files, headroom):
+    assert cgroup_headroom(held(files)) == headroom

@@ -29,34 +29,6 @@ def line_of(text, interest=NOTHING, **properties):
 
 
 class TestARecord:
-    def test_is_a_prefix_a_message_and_properties(self):
-        data = b"6,339,5140900,-;NET: Registered protocol family 10\n SUBSYSTEM=net\n DEVICE=n3\n"
-        assert parse_record(data) == LogRecord(
-            6, 339, 5.1409, "NET: Registered protocol family 10",
-            {"SUBSYSTEM": "net", "DEVICE": "n3"},
-        )  # fmt: skip
-
-    def test_may_have_fields_that_later_kernels_add(self):
-        assert parse_record(b"30,340,5690716,c,caller=T1,x;udevd[80]: hello\n").text == (
-            "udevd[80]: hello"
-        )
-
-    def test_has_its_level_without_the_facility(self):
-        assert parse_record(b"11,1,0,-;a line that a program wrote\n").level == 3
-
-    @pytest.mark.parametrize(
-        ("escaped", "text"),
-        [
-            (rb"back\x5cslash", "back\\slash"),
-            (rb"\x1b[31mred", "\x1b[31mred"),
-            (rb"caf\xc3\xa9", "café"),
-            (rb"half of it: \xc3", "half of it: \ufffd"),
-            (rb"not an escape: \xz1", r"not an escape: \xz1"),
-        ],
-    )
-    def test_has_escapes_for_bytes(self, escaped, text):
-        assert parse_record(b"3,1,0,-;" + escaped + b"\n").text == text
-
     @pytest.mark.parametrize(
         "data", [b"", b"\n", b"3,1,-;x", b"a,1,2,-;x", b"3,1,2,-", b"3,1,2\n;"]
     )
@@ -187,7 +159,3 @@ def test_what_is_kept_can_be_shown_on_a_terminal(text):
     shown = line_of(f"NVRM: {text}").text
     assert shown.isprintable()
     assert len(shown) <= MOST_CHARACTERS
-
-
-def test_control_characters_are_kept_as_escapes():
-    assert line_of("NVRM: \x1b[2J\n\x9b caf\u00e9").text == "NVRM: \\x1b[2J\\n\\x9b café"

@@ -10,7 +10,7 @@ import pytest
 from fakes import machine
 from linkgauge.machine import kernel_log
 from linkgauge.machine.kernel_lines import Interest
-from linkgauge.machine.kernel_log import ALIKE, KMSG, MOST, Follower, following
+from linkgauge.machine.kernel_log import ALIKE, KMSG, Follower, following
 from linkgauge.model.inventory import Inventory, PciFunction
 from linkgauge.model.kernel_log import KernelLog
 
@@ -45,12 +45,6 @@ XID = "NVRM: Xid (PCI:0000:01:00): 79, gone"
 
 def texts(log):
     return [line.text for line in log.lines]
-
-
-def test_the_first_answer_says_that_the_log_is_read():
-    follower = Log().followed()
-    assert follower.new() == KernelLog()
-    assert follower.new() is None
 
 
 def test_only_what_is_new_and_concerns_devices_is_reported():
@@ -114,23 +108,6 @@ def test_of_a_flood_the_first_are_kept_and_the_rest_counted():
     assert follower.new() == KernelLog(more=1)
 
 
-def test_there_is_an_end_to_what_is_kept():
-    log = Log()
-    follower = log.followed()
-    log.write(*(f"NVRM: Xid (PCI:0000:01:00): {n}, x" for n in range(MOST + 5)))
-    new = follower.new()
-    assert (len(new.lines), new.more) == (MOST, 5)
-
-
-def test_a_log_that_never_ends_is_read_on_the_next_time(monkeypatch):
-    monkeypatch.setattr(kernel_log, "_AT_ONCE", 3)
-    log = Log()
-    log.write(*(f"NVRM: {n}" for n in range(5)))
-    follower = log.followed()
-    assert texts(follower.new()) == ["NVRM: 0", "NVRM: 1", "NVRM: 2"]
-    assert texts(follower.new()) == ["NVRM: 3", "NVRM: 4"]
-
-
 class TestALogThatCannotBeRead:
     def unknown(self, path):
         with following(machine(), path=path) as follower:
@@ -158,11 +135,6 @@ class TestALogThatCannotBeRead:
         )
         monkeypatch.setattr(os, "geteuid", lambda: 0)  # a container's root
         assert why(KMSG, denied) == "/dev/kmsg: Operation not permitted"
-
-
-def test_no_kernel_speaks_of_a_simulated_machine():
-    with following(msgspec.structs.replace(machine(), simulated="ppu-8")) as follower:
-        assert follower is None
 
 
 def why_not_written():

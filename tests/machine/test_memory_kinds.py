@@ -2,12 +2,21 @@
 
 import pytest
 
-from linkgauge.machine.memory_kinds import memory_kinds
+from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
-from machine_kit import DMI, NODE, captured, dimm, table
+from machine_kit import CPU, DMI, NODE, captured, dimm, table
 
 HMEM, NVDIMM = "platform/hmem.1", "LNXSYSTM:00/ACPI0012:00/ndbus0/region5/dax5.1"
 CXL = "platform/ACPI0017:00/root0/decoder0.0/region0/dax_region0"
+
+
+def kinds(tree, cpus):
+    """Of nodes of some memory each, by their CPUs."""
+    nodes = {f"{NODE}/node{node}/cpulist": text for node, text in cpus.items()}
+    nodes |= {f"{NODE}/node{n}/meminfo": f"Node {n} MemTotal: 8 kB\n" for n in cpus}
+    nodes[f"{CPU}/online"] = "0-1\n"
+    tree = Captured({**tree.files, **captured(nodes).files}, tree.links)
+    return {node.index: node.kind for node in read_host(tree).nodes}
 
 
 def rates(**by_node):
@@ -39,29 +48,28 @@ def test_memory_that_a_driver_made_a_node_is_what_its_device_is(place, rate, kin
     files, links = dax(place, 2)
     files |= rates(node0=1000, node2=rate)
     tree = Captured({path: text.encode() for path, text in files.items()}, links)
-    kinds = memory_kinds(tree, {0: (0, 1), 2: ()})
-    assert (kinds[0], kinds.get(2)) == ("DRAM", kind)
+    assert kinds(tree, {0: "0-1", 2: ""}) == {0: "DRAM", 2: kind}
 
 
 def test_a_node_of_memory_alone_is_hbm_where_it_is_much_faster():
     tree = captured(rates(node0=1000, node1=2500, node2=1200))
-    assert memory_kinds(tree, {0: (0,), 1: (), 2: ()}) == {0: "DRAM", 1: "HBM"}
+    assert kinds(tree, {0: "0-1", 1: "", 2: ""}) == {0: "DRAM", 1: "HBM", 2: None}
 
 
 def test_firmware_that_lists_hbm_alone_says_so():
     """Xeon Max without DIMMs."""
     stacked = {DMI: table(dimm(kind=0x21), dimm(kind=0x21))}
-    assert memory_kinds(captured(stacked), {0: (0,)}) == {0: "HBM"}
+    assert kinds(captured(stacked), {0: "0-1"}) == {0: "HBM"}
     mixed = {DMI: table(dimm(kind=0x21), dimm(kind=0x22))}
-    assert memory_kinds(captured(mixed), {0: (0,)}) == {0: "DRAM"}
+    assert kinds(captured(mixed), {0: "0-1"}) == {0: "DRAM"}
 
 
 def test_what_a_device_tree_lists_is_dram():
     tree = captured({"proc/device-tree/memory@80000000/numa-node-id": bytes([0, 0, 0, 1])})
-    assert memory_kinds(tree, {0: (), 1: ()}) == {1: "DRAM"}
+    assert kinds(tree, {0: "", 1: ""})[1] == "DRAM"
 
 
 def test_nothing_tells_what_is_behind_a_cache_of_memory():
     """NVDIMMs behind DRAM, DRAM behind HBM."""
     tree = captured({f"{NODE}/node0/memory_side_cache/index1/size": "1\n"})
-    assert memory_kinds(tree, {0: (0,)}) == {}
+    assert kinds(tree, {0: "0-1"}) == {0: None}

@@ -47,9 +47,5 @@ def test_what_is_set_for_a_device_is_said(tmp_path):
         assert in_force(root, address, variables) == ()
 
 
-def test_a_machine_without_files_needs_nothing(tmp_path):
-    assert needed(tmp_path, {}) == {}
-
-
 def test_each_need_names_its_source():
     assert all(need.because and need.source for need in NEEDS)

@@ -1,20 +1,25 @@
-"""Adapters with RDMA are read from sysfs, a port at a time."""
+"""Adapters with RDMA and interfaces are read from sysfs, in the kernel's order."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.machine.network import read_adapters
+from linkgauge.machine.interfaces import from_device
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured
+from linkgauge.model.inventory import Interface
 from pci_kit import Bus
 
 CLASS = "sys/class/infiniband"
-FUNCTION = "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
+INTERFACES = "sys/class/net"
+PORT = "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
+VIRTUAL = "sys/devices/virtual/net"
+NDR = {"state": "4: ACTIVE\n", "rate": "400 Gb/sec (4X NDR)\n", "link_layer": "InfiniBand\n"}
+ROCE = {"state": "1: DOWN\n", "rate": "2.5 Gb/sec (1X SDR)\n", "link_layer": "Ethernet\n"}
 
 
-def machine(ports, *, target=FUNCTION):
-    """One adapter mlx5_0 below the function, with these ports' files."""
+def adapters(ports, *, target=PORT):
+    """What is read of one adapter mlx5_0 below the function, with these ports' files."""
     device = f"{target}/infiniband/mlx5_0"
     files = {f"{device}/node_type": b"1: CA\n"} | {
         f"{device}/ports/{port}/{name}": text.encode()
@@ -25,11 +30,7 @@ def machine(ports, *, target=FUNCTION):
         f"{CLASS}/mlx5_0": f"../../../{device}",
         f"{device}/device": f"../../../{target.rpartition('/')[2]}",
     }
-    return Captured(files, links)
-
-
-NDR = {"state": "4: ACTIVE\n", "rate": "400 Gb/sec (4X NDR)\n", "link_layer": "InfiniBand\n"}
-ROCE = {"state": "1: DOWN\n", "rate": "2.5 Gb/sec (1X SDR)\n", "link_layer": "Ethernet\n"}
+    return read_inventory(Captured(files, links)).adapters
 
 
 @pytest.mark.parametrize(
@@ -52,70 +53,143 @@ def test_without_a_driver_adapters_are_told_by_their_class(code, vendor, layer):
     assert [function.address for function in found.pci] == [one.name for one in found.adapters]
     assert all("load the driver" in one.unknown[0] for one in found.adapters)
     # Where the kernel lists adapters, one that is missing there does no RDMA.
-    bus.files["sys/class/infiniband/other/node_type"] = b"1: CA\n"
+    bus.files[f"{CLASS}/other/node_type"] = b"1: CA\n"
     found = read_inventory(Captured(bus.files, bus.links))
     assert (found.pci, [one.name for one in found.adapters]) == ((), ["other"])
 
 
 def test_an_adapter_has_its_function_state_rate_and_layer():
-    (adapter,) = read_adapters(machine({1: NDR}))
+    (adapter,) = adapters({1: NDR})
     assert (adapter.name, adapter.pci, adapter.state) == ("mlx5_0", "0000:01:00.0", "active")
     assert (adapter.rate, adapter.link_layer, adapter.unknown) == (50e9, "InfiniBand", ())
-
-
-def test_each_of_several_ports_is_named():
-    adapters = read_adapters(machine({2: ROCE, 1: NDR, 10: NDR}))
-    assert [adapter.name for adapter in adapters] == ["mlx5_0:1", "mlx5_0:2", "mlx5_0:10"]
-    assert (adapters[1].state, adapters[1].rate) == ("down", 312.5e6)
-    assert {adapter.pci for adapter in adapters} == {"0000:01:00.0"}
-
-
-def test_a_domain_may_have_eight_digits():
-    (adapter,) = read_adapters(machine({1: NDR}, target="sys/devices/pci10000:e0/10000:e1:00.0"))
+    # A domain may have eight digits.
+    (adapter,) = adapters({1: NDR}, target="sys/devices/pci10000:e0/10000:e1:00.0")
     assert adapter.pci == "10000:e1:00.0"
 
 
-def test_a_machine_without_adapters_has_none(tmp_path):
-    assert read_adapters(tmp_path) == read_adapters(Captured({})) == ()
+def test_each_of_several_ports_is_named():
+    found = adapters({2: ROCE, 1: NDR, 10: NDR})
+    assert [adapter.name for adapter in found] == ["mlx5_0:1", "mlx5_0:2", "mlx5_0:10"]
+    assert (found[1].state, found[1].rate) == ("down", 312.5e6)
+    assert {adapter.pci for adapter in found} == {"0000:01:00.0"}
 
 
 def test_an_adapter_made_by_software_or_missing_says_so():
-    (adapter,) = read_adapters(machine({}, target="sys/devices/virtual"))
+    (adapter,) = adapters({}, target="sys/devices/virtual")
     assert (adapter.pci, adapter.state, adapter.rate) == (None, None, None)
     assert [line.partition(":")[0] for line in adapter.unknown] == ["PCI address", "ports"]
-    (dangling,) = read_adapters(Captured({}, {f"{CLASS}/scif0": "../../devices/scif0"}))
-    assert (dangling.name, dangling.pci) == ("scif0", None)
-
-
-def test_links_that_loop_are_a_missing_adapter():
-    loop = {f"{CLASS}/a": "b", f"{CLASS}/b": "a"}
-    assert [adapter.pci for adapter in read_adapters(Captured({}, loop))] == [None, None]
+    links = {f"{CLASS}/a": "b", f"{CLASS}/b": "a", f"{CLASS}/scif0": "../../devices/scif0"}
+    found = read_inventory(Captured({}, links)).adapters
+    assert [(one.name, one.pci) for one in found] == [("a", None), ("b", None), ("scif0", None)]
 
 
 @given(st.dictionaries(st.sampled_from(["state", "rate", "link_layer"]), st.text(max_size=30)))
 def test_garbled_ports_never_raise_and_say_what_is_missing(texts):
-    (adapter,) = read_adapters(machine({1: {"lid": "0x1", **texts}}))
+    (adapter,) = adapters({1: {"lid": "0x1", **texts}})
     told = {"state": adapter.state, "rate": adapter.rate, "link_layer": adapter.link_layer}
     missing = [line.partition(":")[0] for line in adapter.unknown]
     assert missing == [name for name, value in told.items() if value is None]
 
 
+V6 = (
+    "00000000000000000000000000000001 01 80 10 80       lo\n"
+    "fe800000000000000000000000000001 04 40 20 80     eth0\n"
+    "20010db8000000000000000000000007 04 40 00 80     eth0\n"
+)
+
+
+def machine():
+    """A loopback, a port with RDMA that is up, one without a link, and InfiniBand without IP."""
+    eth0, eth1, ib = f"{PORT}/net/eth0", f"{VIRTUAL}/dummy0", f"{PORT}/infiniband/mlx5_0"
+    lone = "sys/devices/pci0000:40/0000:40:01.0/infiniband/mlx5_9"
+    files = {
+        f"{VIRTUAL}/lo/ifindex": b"1\n", f"{VIRTUAL}/lo/type": b"772\n",
+        f"{VIRTUAL}/lo/flags": b"0x9\n", f"{VIRTUAL}/lo/operstate": b"unknown\n",
+        f"{eth1}/ifindex": b"2\n", f"{eth1}/type": b"1\n", f"{eth1}/flags": b"0x1003\n",
+        f"{eth1}/operstate": b"down\n", f"{eth1}/speed": b"-1\n",
+        f"{eth0}/ifindex": b"7\n", f"{eth0}/type": b"1\n", f"{eth0}/flags": b"0x1003\n",
+        f"{eth0}/operstate": b"up\n", f"{eth0}/speed": b"100000\n",
+        f"{PORT}/numa_node": b"1\n",
+        f"{ib}/ports/1/state": b"4: ACTIVE\n",
+        f"{lone}/ports/1/state": b"4: ACTIVE\n",
+        "sys/devices/pci0000:40/0000:40:01.0/numa_node": b"-1\n",
+        "proc/net/if_inet6": V6.encode(),
+    }  # fmt: skip
+    links = {
+        f"{INTERFACES}/lo": "../../devices/virtual/net/lo",
+        f"{INTERFACES}/dummy0": "../../devices/virtual/net/dummy0",
+        f"{INTERFACES}/eth0": f"../../../{eth0}",
+        f"{eth0}/device": "../../../0000:01:00.0",
+        f"{PORT}/driver": "../../../../bus/pci/drivers/mlx5_core",
+        f"{CLASS}/mlx5_0": f"../../../{ib}",
+        f"{ib}/device": "../../../0000:01:00.0",
+        f"{CLASS}/mlx5_9": f"../../../{lone}",
+        f"{lone}/device": "../../../0000:40:01.0",
+    }
+    return Captured(files, links)
+
+
+def test_they_are_numbered_as_the_kernel_does_and_devices_without_an_interface_come_last():
+    lo, dummy, eth, lone = read_inventory(machine()).interfaces
+    assert lo == Interface(name="lo", up=True, kind="loopback", addresses=("::1",))
+    assert lo.is_loopback
+    assert dummy == Interface(name="dummy0", up=False, kind="Ethernet")
+    assert eth == Interface(
+        name="eth0",
+        up=True,
+        kind="Ethernet",
+        addresses=("2001:db8::7",),
+        driver="mlx5_core",
+        speed=12.5e9,
+        node=1,
+        pci="0000:01:00.0",
+        rdma="mlx5_0",
+    )
+    assert lone == Interface(
+        name="mlx5_9", up=True, kind="InfiniBand", pci="0000:40:01.0", rdma="mlx5_9"
+    )
+
+
+def test_a_software_device_names_its_interface():
+    device = "sys/devices/virtual/infiniband/rxe0"
+    files = {
+        f"{INTERFACES}/eth0/ifindex": b"2\n",
+        f"{device}/parent": b"eth0\n",
+    }
+    (eth,) = read_inventory(Captured(files, {f"{CLASS}/rxe0": f"../../../{device}"})).interfaces
+    assert (eth.rdma, eth.up) == ("rxe0", None)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["ifindex", "type", "flags", "operstate", "speed"]), st.binary(max_size=12)
+    ),
+    st.binary(max_size=80),
+)
+def test_no_files_content_raises(files, inet6):  # fmt: skip
+    tree = {f"{INTERFACES}/eth0/{name}": content for name, content in files.items()}
+    read_inventory(Captured({**tree, "proc/net/if_inet6": inet6}))
+
+
+# Below one host bridge: a switch with a GPU and ports; another port; one below another bridge.
+PATHS = {
+    "0000:03:00.0": "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:03:00.0",
+    "0000:04:00.0": "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:02.0/0000:04:00.0",
+    "0000:05:00.1": "pci0000:00/0000:00:02.0/0000:05:00.1",
+    "0000:41:00.0": "pci0000:40/0000:40:01.0/0000:41:00.0",
+}
+
+
 @pytest.mark.parametrize(
-    ("archive", "expected"),
+    ("gpu", "nics", "steps"),
     [
-        (
-            "32em64t-2n8c+dax+nvme+mic+dimms",
-            [
-                ("mlx4_0", "0000:82:00.0", "active", 7e9, "InfiniBand"),
-                ("scif0", None, None, None, None),
-            ],
-        ),
-        (
-            "40intel64-2g2n4c+pcilocality",
-            [("qib0", "0000:43:00.0", "active", 5e9, "InfiniBand")],
-        ),
+        ("0000:03:00.0", [*PATHS], [0, 4, 6, None]),
+        ("0000:03:00.0", [None, "0000:77:00.0"], [None, None]),
+        (None, [*PATHS], [None] * 4),
     ],
 )
-def test_adapters_of_captured_hosts_are_exact(unpacked, archive, expected):
-    adapters = read_adapters(unpacked(archive))
-    assert [(a.name, a.pci, a.state, a.rate, a.link_layer) for a in adapters] == expected
+def test_steps_lead_up_to_the_bridge_that_both_are_below_and_down(gpu, nics, steps):
+    links = {f"sys/bus/pci/devices/{at}": f"../../../devices/{path}" for at, path in PATHS.items()}
+    files = {f"sys/devices/{path}/class": b"0x020000\n" for path in PATHS.values()}
+    listed = [Interface(name=f"eth{n}", pci=nic) for n, nic in enumerate(nics)]
+    assert [one.steps for one in from_device(listed, gpu, Captured(files, links))] == steps

@@ -1,10 +1,11 @@
 """The PCI tree is read as sysfs shows it, and what is garbled is null with its reason."""
 
+from operator import attrgetter
+
 import pytest
 
 from linkgauge.model.inventory import PciFunction, PciLink
-from linkgauge.model.pci_tree import PciTree
-from pci_kit import AER, CARD, DOWNSTREAM, PORT, ROOT_PORT, UPSTREAM, Bus, acs, config, read, why
+from pci_kit import AER, CARD, PORT, ROOT_PORT, Bus, acs, config, read, why
 
 
 def card(space=None, links=(), **attributes):
@@ -55,42 +56,50 @@ def test_a_function_has_everything_that_sysfs_and_registers_tell():
     )
 
 
-def test_registers_stand_in_for_attributes():
-    bare = dict.fromkeys(("vendor", "device", "class"))
-    function = card(config(speed=4, width=4), **bare, current_link_speed="Unknown")
-    assert (function.vendor, function.device) == (0x10DE, 0x2335)
-    assert (function.class_code, function.revision) == (0x030200, 0xA1)
-    assert function.link == PciLink(16.0, 4, 32.0, 16, 32.0)
+SPEEDS = (
+    *(("2.5 GT/s", 2.5), ("5 GT/s", 5.0), ("8.0 GT/s PCIe", 8.0), ("64.0 GT/s PCIe", 64.0)),
+    *((text, None) for text in ("Unknown speed", "", "7 GT/s", "8", "٨ GT/s", "1e1 GT/s")),
+)
+WIDTHS = (
+    *(("1", 1), ("16", 16), ("32", 32), ("12", 12)),
+    *((text, None) for text in ("0", "63", "255", "3", "x16", "-1")),
+)
+NODES = (("0", 0), ("35", 35), ("-1", None), ("x", None))
 
 
 @pytest.mark.parametrize(
-    ("text", "speed"),
+    ("attribute", "field", "text", "value"),
     [
-        *(("2.5 GT/s", 2.5), ("5 GT/s", 5.0), ("5.0 GT/s", 5.0), ("8 GT/s", 8.0)),
-        *(("8.0 GT/s PCIe", 8.0), ("2.5 GT/s PCIe", 2.5), ("64.0 GT/s PCIe", 64.0)),
-        *(("Unknown speed", None), ("Unknown", None), ("", None), ("7 GT/s", None)),
-        *(("8", None), ("٨ GT/s", None), ("1e1 GT/s", None)),
+        *(("current_link_speed", "link.speed", *each) for each in SPEEDS),
+        *(("max_link_speed", "link.max_speed", *each) for each in SPEEDS),
+        *(("current_link_width", "link.width", *each) for each in WIDTHS),
+        *(("max_link_width", "link.max_width", *each) for each in WIDTHS),
+        *(("numa_node", "numa_node", *each) for each in NODES),
     ],
 )
-def test_speeds_in_all_spellings_of_kernels(text, speed):
-    function = card(current_link_speed=text, max_link_speed=text)
-    assert (function.link.speed, function.link.max_speed) == (speed, speed)
-    if speed is None:
-        assert f"current_link_speed is {text!r}" in why(function, "link.speed")
+def test_an_attribute_is_what_the_kernel_means_or_null_with_its_reason(
+    attribute, field, text, value
+):
+    function = card(**{attribute: text})
+    assert attrgetter(field)(function) == value
+    if value is None:
+        none = (attribute, text) == ("numa_node", "-1")
+        reason = "is -1: the firmware names none" if none else f"{attribute} is {text!r}"
+        assert reason in why(function, field)
 
 
 @pytest.mark.parametrize(
-    ("text", "width"),
+    ("vendor", "code", "boot", "display"),
     [
-        *(("1", 1), ("16", 16), ("32", 32), ("12", 12)),
-        *(("0", None), ("63", None), ("255", None), ("3", None), ("x16", None), ("-1", None)),
+        ("0x1a03", "0x030000", "1", True),
+        ("0x102b", "0x030000", None, True),
+        ("0x18ca", "0x030000", "0", False),
+        ("0x10de", "0x030000", "1", False),
+        ("0x1a03", "0x120000", None, False),
     ],
 )
-def test_widths_that_are_none_are_unknown(text, width):
-    function = card(current_link_width=text, max_link_width=text)
-    assert (function.link.width, function.link.max_width) == (width, width)
-    if width is None:
-        assert f"max_link_width is {text!r}" in why(function, "link.max_width")
+def test_what_only_shows_the_console_is_a_display(vendor, code, boot, display):
+    assert card(vendor=vendor, boot_vga=boot, **{"class": code}).display is display
 
 
 def test_without_root_the_reason_names_all_that_only_registers_tell():
@@ -100,23 +109,6 @@ def test_without_root_the_reason_names_all_that_only_registers_tell():
     for field in ("port", "link.target", "max_payload_supported", "max_read_request", "acs"):
         assert why(function, field) == why(function, "max_payload")
     assert "sysfs has no attribute, and only 64 bytes" in why(function, "link.width")
-
-
-@pytest.mark.parametrize(
-    ("text", "node", "reason"),
-    [
-        ("0", 0, None),
-        ("35", 35, None),
-        ("-1", None, "is -1: the firmware names none"),
-        ("x", None, "numa_node is 'x'"),
-        (None, None, "sysfs has no attribute"),
-    ],
-)
-def test_the_numa_node_is_never_guessed(text, node, reason):
-    function = card(numa_node=text)
-    assert function.numa_node == node
-    if reason:
-        assert reason in why(function, "numa_node")
 
 
 def test_a_virtual_function_has_the_link_of_its_physical_one():
@@ -175,62 +167,6 @@ def test_adapters_count_where_they_have_rdma(code):
     assert list(read(bus)[0]) == ["0000:00:01.0", "0000:01:00.0"]
 
 
-@pytest.mark.parametrize(
-    ("vendor", "code", "boot", "display"),
-    [
-        ("0x1a03", "0x030000", "1", True),
-        ("0x102b", "0x030000", None, True),
-        ("0x18ca", "0x030000", "1", True),
-        ("0x18ca", "0x030000", "0", False),
-        ("0x10de", "0x030000", "1", False),
-        ("0x10de", "0x030200", None, False),
-        ("0x1a03", "0x120000", None, False),
-    ],
-)
-def test_what_only_shows_the_console_is_a_display(vendor, code, boot, display):
-    assert card(vendor=vendor, boot_vga=boot, **{"class": code}).display is display
-
-
-def test_every_bridge_above_is_there_and_others_are_not():
-    bus = Bus()
-    bus.bridge(PORT, config(port=ROOT_PORT, header=1))
-    bus.bridge("pci0000:00/0000:00:02.0")
-    up = f"{PORT}/0000:01:00.0"
-    bus.bridge(up, config(port=UPSTREAM, header=1))
-    for number in (0, 1):
-        down = f"{up}/0000:02:0{number}.0"
-        bus.bridge(down, config(port=DOWNSTREAM, header=1))
-        bus.add(f"{down}/0000:0{3 + number}:00.0", config())
-    functions, _ = read(bus)
-    parents = {address: function.parent for address, function in functions.items()}
-    assert parents == {
-        "0000:00:01.0": None,
-        "0000:01:00.0": "0000:00:01.0",
-        "0000:02:00.0": "0000:01:00.0",
-        "0000:02:01.0": "0000:01:00.0",
-        "0000:03:00.0": "0000:02:00.0",
-        "0000:04:00.0": "0000:02:01.0",
-    }
-    assert [function.port for function in functions.values()] == [
-        *("root port", "upstream port", "downstream port", "downstream port"),
-        *("endpoint", "endpoint"),
-    ]
-    assert PciTree(functions.values()).distance("0000:03:00.0", "0000:04:00.0") == 4
-
-
-def test_a_bridge_that_the_bus_does_not_list_is_read_where_it_lies():
-    bus = Bus()
-    folder = bus.bridge(PORT)
-    del bus.links["sys/bus/pci/devices/0000:00:01.0"]
-    bus.add(CARD)
-    assert read(bus)[0]["0000:00:01.0"].class_code == 0x060400
-    for name in ("vendor", "device", "class", "numa_node"):
-        del bus.files[f"{folder}/{name}"]
-    bridge = read(bus)[0]["0000:00:01.0"]
-    assert (bridge.vendor, bridge.class_code, bridge.parent) == (None, None, None)
-    assert why(bridge, "vendor") == "sysfs has no attribute, and config space is not readable"
-
-
 def test_long_domains_below_a_host_bridge_within_the_tree():
     # As Intel's VMD makes them: a domain of its own below a function.
     bus = Bus()
@@ -241,25 +177,69 @@ def test_long_domains_below_a_host_bridge_within_the_tree():
     assert not [reason for reason in unread if "name" not in reason]
 
 
-def test_functions_are_in_the_order_of_their_numbers():
+def test_links_that_lead_nowhere_are_told():
     bus = Bus()
-    for domain in ("10000", "2000", "0001"):
-        bus.add(f"pci{domain}:00/{domain}:00:02.0")
-        bus.add(f"pci{domain}:00/{domain}:00:01.1")
-    assert list(read(bus)[0]) == [
-        f"{domain}:00:0{number}"
-        for domain in ("0001", "2000", "10000")
-        for number in ("1.1", "2.0")
-    ]
-
-
-def test_names_are_of_the_machines_database():
-    bus = Bus()
-    bus.bridge(PORT, vendor="0x8086")
-    bus.add(CARD)
-    assert any("pci.ids" in reason for reason in read(bus)[1])
-    bus.files["usr/share/misc/pci.ids"] = b"10de  NVIDIA Corporation\n\t2335  GH100 [H200]\n"
+    bus.links["sys/bus/pci/devices/0000:01:00.0"] = "../../../devices/pci0000:00/0000:01:00.0"
+    bus.links["sys/bus/pci/devices/0000:02:00.0"] = "0000:03:00.0"
+    bus.links["sys/bus/pci/devices/0000:03:00.0"] = "0000:02:00.0"
+    bus.links["sys/bus/pci/devices/README"] = "."
+    bus.add("pci0000:00/0000:00:01.0", **{"class": "garbage"})
     functions, unread = read(bus)
-    assert unread == ()
-    assert functions["0000:01:00.0"].name == "NVIDIA Corporation GH100 [H200]"
-    assert functions["0000:00:01.0"].name is None
+    assert functions == {}
+    assert unread == (
+        "PCI function 0000:00:01.0: neither class nor config is readable",
+        "PCI function 0000:01:00.0: its link leads nowhere below the root",
+        "PCI function 0000:02:00.0: its link leads nowhere below the root",
+        "PCI function 0000:03:00.0: its link leads nowhere below the root",
+        "PCI function 'README': not a PCI address",
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "path", "reason"),
+    [
+        ("0000:01:00.0", f"{PORT}/0000:09:00.0", "its link leads to 'sys/devices/"),
+        ("0000:01:00.0", f"{CARD}/0000:01:00.0", "its link leads to 'sys/devices/"),
+        ("0000:01:00.0", "platform/0000:01:00.0", "its path has no host bridge"),
+    ],
+)
+def test_a_place_that_makes_no_sense_has_no_parent(address, path, reason):
+    bus = Bus()
+    folder = bus.add(path)
+    bus.links = {f"sys/bus/pci/devices/{address}": f"/{folder}"}
+    function = read(bus)[0][address]
+    assert function.parent is None
+    assert function.vendor == 0x10DE
+    assert why(function, "parent").startswith(reason)
+
+
+IDS = b"""#
+# List of PCI ID's
+
+1000  Broadcom / LSI
+\tc010  PEX890xx PCIe Gen 5 Switch
+\t\t1000 a064  A board
+1eff  Rebellions Inc.
+\t1250  RBLN-CA25
+C 03  Display controller
+\t00  VGA compatible controller
+"""
+
+
+@pytest.mark.parametrize(
+    ("vendor", "device", "name"),
+    [
+        ("0x1000", "0xc010", "Broadcom / LSI PEX890xx PCIe Gen 5 Switch"),
+        ("0x1eff", "0x1250", "Rebellions Inc. RBLN-CA25"),
+        ("0x1eff", "0xc010", "Rebellions Inc. Device c010"),
+        ("0x1000", "0xa064", "Broadcom / LSI Device a064"),
+        ("0x000c", "0x0000", None),
+    ],
+)
+def test_names_are_of_the_machines_database(vendor, device, name):
+    bus = Bus()
+    bus.add(CARD, vendor=vendor, device=device)
+    assert any("pci.ids" in reason for reason in read(bus)[1])
+    bus.files["usr/share/misc/pci.ids"] = IDS
+    functions, unread = read(bus)
+    assert (functions["0000:01:00.0"].name, unread) == (name, ())

@@ -1,25 +1,13 @@
-"""A capture keeps what drives the devices: modules, DKMS's builds, libraries, interrupts."""
+"""A capture keeps what drives the devices and what vendors' tools say, without secrets or names."""
 
+import json
+import os
 import re
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from linkgauge.machine.capture import MANIFEST, capture, read_manifest
-from linkgauge.machine.secrets import REMOVED
-from linkgauge.machine.software import (
-    SOFTWARE,
-    DkmsModule,
-    Interrupt,
-    Module,
-    Software,
-    installed_packages,
-    interfaces,
-    read_software,
-)
-from linkgauge.machine.tools import COMMANDS, commands_for
+from linkgauge.machine.capture import capture, read_machine, read_manifest
+from linkgauge.machine.tools import ask
 from linkgauge.machine.tree import ROOT, Captured
 from machine_kit import seen, through_a_file
 
@@ -31,7 +19,6 @@ FILES = {
     "proc/sys/kernel/hostname": "gpu07.lab.example.org\n",
     "sys/module/nvidia/version": "580.95.05\n",
     "sys/module/nvidia/srcversion": "0A1B2C3D4E5F60718293A4B\n",
-    "sys/module/megaraid_sas/version": "07.725.01.00\n",
     "sys/module/kvm/parameters/halt_poll_ns": "200000\n",
     "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "
     "580.95.05  Release Build  (root@gpu07)  Tue\nGCC version:  gcc 13.3.0\n",
@@ -59,7 +46,6 @@ LINKS = {
     "usr/local/cuda": "/etc/alternatives/cuda",
     "etc/alternatives/cuda": "/usr/local/cuda-12.4",
     "usr/lib/x86_64-linux-gnu/libcuda.so.1": "libcuda.so.580.95.05",
-    "usr/lib/x86_64-linux-gnu/libnccl.so.2": "libnccl.so.2.26.2",
     "usr/lib/x86_64-linux-gnu/libacme.so": "libacme.so.1",
     f"var/lib/dkms/nvidia/kernel-{KERNEL}-x86_64": f"580.95.05/{KERNEL}/x86_64",
     "var/lib/dkms/nvidia/580.95.05/source": "/usr/src/nvidia-580.95.05",
@@ -67,108 +53,83 @@ LINKS = {
     **{f"sys/bus/pci/devices/{place[-12:]}": f"../../../{place[4:]}" for place in (GPU, DISK, HUB)},
 }
 TREE = Captured({path: text.encode() for path, text in FILES.items()}, LINKS)
-FOUND = Software(
-    modules={
-        "megaraid_sas": Module("07.725.01.00"),
-        "nvidia": Module("580.95.05", "0A1B2C3D4E5F60718293A4B"),
-    },
-    dkms=(
-        DkmsModule("mlnx", "24.10.1.1", "added"),
-        DkmsModule("nvidia", "580.95.05", "installed", KERNEL, "x86_64"),
-        DkmsModule("nvidia", "580.95.05", "built", f"{KERNEL}-old", "x86_64"),
-    ),
-    libraries={
-        "NVIDIA kernel module": "580.95.05",
-        "CUDA toolkit": "12.4.1",
-        "ROCm": "6.2.0-66",
-        "libcuda": "580.95.05",
-        "libnccl": "2.26.2",
-    },
-    interrupts={
-        "0000:05:00.0": (Interrupt(16, "line", "0-95"),),
-        "0000:1b:00.0": (Interrupt(99, "msix", "48-95"), Interrupt(130, "msix", "0-47", "3")),
-    },
-)
-
-
-def test_what_drives_the_devices_is_read_below_a_root():
-    assert read_software(TREE) == FOUND
 
 
 @pytest.mark.parametrize("anonymous", [False, True])
-def test_a_capture_reads_back_the_same_and_lists_it(anonymous, tmp_path):
-    kept = through_a_file(capture(TREE, seen(TREE), anonymous=anonymous), tmp_path)
-    assert read_software(kept) == FOUND
-    assert msgspec.json.decode(kept.files[SOFTWARE], type=Software) == FOUND
-
-
-def test_names_and_keys_beside_them_are_nobodys_business(tmp_path):
-    kept = through_a_file(capture(TREE, seen(TREE)), tmp_path)
+def test_what_drives_the_devices_is_kept_and_nothing_beside_it(anonymous, tmp_path):
+    once = through_a_file(capture(TREE, seen(TREE)), tmp_path)
+    kept = capture(once, read_machine(once), anonymous=anonymous)
+    assert json.loads(kept.files["linkgauge/software.json"]) == {
+        "modules": {"nvidia": {"version": "580.95.05", "srcversion": "0A1B2C3D4E5F60718293A4B"}},
+        "dkms": [
+            {"module": "mlnx", "version": "24.10.1.1", "state": "added"},
+            {"module": "nvidia", "version": "580.95.05", "state": "installed", "kernel": KERNEL,
+             "architecture": "x86_64"},
+            {"module": "nvidia", "version": "580.95.05", "state": "built",
+             "kernel": f"{KERNEL}-old", "architecture": "x86_64"},
+        ],
+        "libraries": {"NVIDIA kernel module": "580.95.05", "CUDA toolkit": "12.4.1",
+                      "ROCm": "6.2.0-66", "libcuda": "580.95.05"},
+        "interrupts": {
+            "0000:05:00.0": [{"number": 16, "kind": "line", "allowed": "0-95"}],
+            "0000:1b:00.0": [
+                {"number": 99, "kind": "msix", "allowed": "48-95"},
+                {"number": 130, "kind": "msix", "allowed": "0-47", "effective": "3"},
+            ],
+        },
+    }  # fmt: skip
     names = " ".join([*kept.files, *kept.links, *kept.folders])
     assert not re.search(r"acme|secret-project|mok\.key|make\.log|halt_poll", names)
-    assert b"PRIVATE KEY" not in b"".join(kept.files.values())
-    hidden = capture(TREE, seen(TREE), anonymous=True)
-    assert b"gpu07" not in b"".join(hidden.files.values())
+    everything = b"".join(kept.files.values())
+    assert b"PRIVATE KEY" not in everything
+    assert (b"gpu07" in everything) is not anonymous
 
 
-def test_a_machine_without_any_of_it_has_none():
-    assert read_software(Captured({})) == Software()
+def test_tools_are_asked_for_a_limited_time():
+    commands = (
+        ("sh", "-c", "echo out; echo err >&2; exit 1"),
+        ("sh", "-c", "echo begun; exec sleep 60"),
+        ("no-such-tool-anywhere", "-v"),
+    )
+    (failed, late, absent), files = ask(commands, seconds=0.3)
+    assert (failed.exit, files[failed.file], files[failed.errors]) == (1, b"out\n", b"err\n")
+    assert (late.exit, files[late.file]) == (None, b"begun\n")
+    assert late.problem.startswith("still running after")
+    assert (absent.problem, absent.file, absent.errors) == ("not installed", None, None)
 
 
-@given(st.sampled_from(sorted(FILES)), st.binary(max_size=40))
-def test_garbled_files_raise_nothing(path, content):
-    assert read_software(Captured({**TREE.files, path: content}, LINKS)).modules
-
-
-def test_this_machine_can_be_read():
-    assert read_software(ROOT) == read_software(ROOT)
-    assert "numpy" in installed_packages()
-
-
-def test_packages_come_with_a_capture_of_this_machine(tmp_path):
-    machine = seen(ROOT)
-    kept = through_a_file(capture(ROOT, machine, commands=()), tmp_path)
-    assert read_manifest(kept).packages == installed_packages()
-    assert read_manifest(capture(kept, machine, anonymous=True)).packages == installed_packages()
-
-
-ADAPTER = "enx0c42a1000007"
-ETHTOOL = """\
-Settings for {name}:
-\tSpeed: 100000Mb/s
-\tWake-on: s
-        SecureOn password: 00:de:ad:be:ef:01
+HOST = os.uname().nodename
+UUID = "4c4c4544-0042-3010-8054-b4c04f4d3233"
+NVIDIA_SMI = f"""\
+    Product Name                       : NVIDIA H200
+    Serial Number                      : 1650522011
+    GPU UUID                           : GPU-{UUID}
+    Processes
+            Name                       : python train.py --api-key=hunter2
 """
 
 
-def test_ethtool_is_asked_of_interfaces_that_have_a_device(tmp_path, monkeypatch):
-    machine = Captured({f"{DISK}/class": b""}, {
-        "sys/class/net/eno1": f"../../../{DISK}/net/eno1",
-        f"{DISK}/net/eno1/device": "../..",
-    }, [f"{DISK}/net/eno1", "sys/class/net/docker0"])  # fmt: skip
-    assert interfaces(machine) == ("eno1",)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert commands_for(("eno1",)) == COMMANDS
-    (tmp_path / "ethtool").write_text("#!/bin/sh\n")
-    (tmp_path / "ethtool").chmod(0o755)
-    asked = commands_for(("eno1",))[len(COMMANDS) :]
-    assert asked[:2] == (("ethtool", "eno1"), ("ethtool", "-i", "eno1"))
-    assert len(commands_for(tuple(f"eth{number}" for number in range(500)))) < 300
-
-
-def test_what_ethtool_prints_is_kept_without_its_password(tmp_path, monkeypatch):
-    (tmp_path / "ethtool").write_text(f"#!/bin/sh\n/bin/cat <<'END'\n{ETHTOOL}END\n")
-    (tmp_path / "ethtool").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    commands = (("ethtool", ADAPTER),)
+def test_vendors_tools_are_kept_without_secrets_and_if_asked_without_names(tmp_path, monkeypatch):
+    for name, text in (("nvidia-smi", NVIDIA_SMI), ("uname", f"Linux {HOST} 6.8.0\n")):
+        place = tmp_path / "bin" / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(f"#!/bin/sh\n/bin/cat <<'END'\n{text}END\n")
+        place.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     machine = seen(ROOT)
-    plain = through_a_file(capture(ROOT, machine, commands=commands), tmp_path)
-    (tool,) = read_manifest(plain).tools
-    text = plain.files[tool.file].decode()
-    assert "Speed: 100000Mb/s" in text
-    assert f"SecureOn password: {REMOVED}" in text
-    hidden = capture(ROOT, machine, anonymous=True, commands=commands)
-    (tool,) = read_manifest(hidden).tools
-    assert tool.file in hidden.files
-    assert tool.command == "ethtool enx020000000001"
-    assert ADAPTER not in hidden.files[MANIFEST].decode()
+    plain = through_a_file(capture(ROOT, machine), tmp_path)
+    hidden = capture(ROOT, machine, anonymous=True)
+    told, quiet = (
+        "".join(tree.files[tool.file].decode() for tool in read_manifest(tree).tools if tool.file)
+        for tree in (plain, hidden)
+    )
+    for kept in ("Product Name                       : NVIDIA H200", "6.8.0", " : (removed)"):
+        assert kept in told
+        assert kept in quiet
+    for name in ("1650522011", UUID, *(() if HOST == "localhost" else (f"Linux {HOST} ",))):
+        assert name in told
+        assert name not in quiet
+    assert "hunter2" not in told
+    asked = {tool.command: tool for tool in read_manifest(plain).tools}
+    assert asked["xpu-smi discovery"].problem == "not installed"
+    assert asked["nvidia-smi topo -m"].file == "linkgauge/tools/nvidia-smi_topo_-m.txt"

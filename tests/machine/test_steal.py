@@ -5,7 +5,7 @@ import os
 import pytest
 
 from linkgauge.machine.steal import steal_seconds
-from linkgauge.machine.tree import Captured
+from machine_kit import captured
 
 TICKS = os.sysconf("SC_CLK_TCK")
 STAT = f"""cpu  9 9 9 9 9 9 9 {7 * TICKS} 0 0
@@ -16,31 +16,15 @@ intr 5
 """
 
 
-def machine(stat):
-    return Captured({"proc/stat": stat.encode()})
-
-
 @pytest.mark.parametrize(
-    ("cpus", "seconds"), [([0], 1), ([1, 12], 6), ([0, 1, 12], 7), ([0, 0], 1)]
-)
-def test_the_steal_of_the_cpus_used_is_added_up(cpus, seconds):
-    assert steal_seconds(machine(STAT), cpus) == seconds
-
-
-@pytest.mark.parametrize(
-    "stat",
+    ("stat", "cpus", "seconds"),
     [
-        "",
-        "cpu0 1 2 3",
-        "cpu0 a b c d e f g h",
-        STAT.replace("cpu1 ", "x "),
-        STAT.replace(f"{2 * TICKS} 0", "9" * 5000),
-        STAT.replace(f"{2 * TICKS} 0", "²"),
+        *((STAT, [0], 1), (STAT, [1, 12], 6), (STAT, [0, 1, 12], 7), (STAT, [0, 0], 1)),
+        *(("", [0], None), ("cpu0 1 2 3", [0], None), ("cpu0 a b c d e f g h", [0], None)),
+        (STAT.replace("cpu1 ", "x "), [0, 1], None),
+        (STAT.replace(f"{2 * TICKS} 0", "9" * 5000), [0, 1], None),
+        (STAT.replace(f"{2 * TICKS} 0", "²"), [0, 1], None),
     ],
 )
-def test_a_cpu_that_is_not_reported_makes_it_unknown(stat):
-    assert steal_seconds(machine(stat), [0, 1]) is None
-
-
-def test_a_machine_without_proc_has_none():
-    assert steal_seconds(Captured({}), [0]) is None
+def test_the_steal_of_the_cpus_used_is_added_up_if_all_are_reported(stat, cpus, seconds):
+    assert steal_seconds(captured({"proc/stat": stat}), cpus) == seconds

@@ -1,19 +1,14 @@
 """Files below a root are read through links, and never outside it."""
 
-import os
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.machine.tree import (
-    ROOT,
     Captured,
     link_name,
     names_in,
-    parse_cpu_list,
     read_bytes,
-    read_text,
     resolve,
 )
 
@@ -87,21 +82,6 @@ def test_a_link_is_named_by_where_it_leads(root):
     assert link_name(root, "gone") is None
 
 
-def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(tmp_path):
-    (tmp_path / "driver").symlink_to(os.fsdecode(b"../drivers/n\xffv"))
-    assert link_name(tmp_path, "driver") == "n\ufffdv"
-
-
-def test_the_machines_own_files_are_read_as_it_has_them():
-    assert read_bytes(ROOT, "proc/self/comm") == read_bytes(ROOT, "/proc/thread-self/comm")
-    assert read_bytes(ROOT, "proc/self/gone") is None
-
-
-def test_a_captured_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    assert read_bytes(tmp_path, "pipe") is None
-
-
 NAMES = st.sampled_from(["a", "b", "c", "a/b", "b/a", "a/c"])
 TARGET = st.text(st.sampled_from("abc./"), max_size=8)
 
@@ -114,14 +94,3 @@ def test_any_links_resolve_to_a_path_without_links_or_to_none(links, files, path
         steps = real.split("/") if real else []
         assert not {"/".join(steps[:end]) for end in range(1, len(steps) + 1)} & set(links)
         assert resolve(root, real) == real
-
-
-def test_a_text_ends_before_its_newline_and_the_zero_of_some_kernels():
-    assert read_text(Captured({"cpulist": b"0-3\n\0"}), "cpulist") == "0-3"
-
-
-def test_a_list_of_more_cpus_than_there_are_is_cut():
-    assert (
-        len(parse_cpu_list(",".join(f"{start}-{start + 9999}" for start in range(0, 10**6, 10**4))))
-        < 1 << 16
-    )

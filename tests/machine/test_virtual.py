@@ -2,45 +2,15 @@
 
 import pytest
 
-from linkgauge.backends.sim import simulate
-from linkgauge.backends.sim.description import load
-from linkgauge.machine.capture import capture, read_machine
 from linkgauge.machine.tree import Captured
 from linkgauge.machine.virtual import (
-    definitions,
-    machine_uuid,
     read_virtual,
     running_domains,
-    virtual_of,
 )
-from linkgauge.model.settings import EngineSettings, Simulation
-from machine_kit import through_a_file
 from pci_kit import Bus
-from vm_kit import GIB, MIB, guest_bus, host_bus, tree
+from vm_kit import tree
 
 SCOPE = "sys/fs/cgroup/machine.slice/machine-qemu\\x2d3\\x2dgpu\\x2dvm.scope"
-
-
-def test_threads_of_cores_and_huge_pages_of_nodes():
-    found = read_virtual(tree(guest=False, cores=2, threads=2, pools={0: {2 * MIB: (512, 12)}}))
-    assert found.siblings == {0: (0, 2), 1: (1, 3), 2: (0, 2), 3: (1, 3)}
-    assert found.node_pages == {0: {2 * MIB: (512, 12)}}
-
-
-def test_every_function_of_the_bus_with_its_way_from_the_root():
-    found = read_virtual(tree(bus=guest_bus("pci0000:00/0000:00:02.0/0000:05:00.0", nodes=(1,))))
-    functions = {one.address: one for one in found.functions}
-    card = functions["0000:05:00.0"]
-    assert card.route == ("0000:00:02.0", "0000:05:00.0")
-    assert (card.vendor, card.subsystem, card.numa_node) == (0x10DE, 0x10DE, 1)
-    assert functions["0000:00:03.0"].numa_node is None
-    assert len(functions) == 4
-
-
-def test_drivers_and_iommu_groups():
-    found = read_virtual(tree(guest=False, bus=host_bus(("0000:17:00.0", 0))))
-    card = next(one for one in found.functions if one.address == "0000:17:00.0")
-    assert (card.driver, card.iommu_group) == ("vfio-pci", "0")
 
 
 def test_signs_of_a_guest_and_of_a_host():
@@ -78,32 +48,6 @@ def test_running_domains_by_their_control_groups(inner):
     )
     assert (gpu.emulator, gpu.nodes) == ((0,), (0,))
     assert (old.name, old.vcpus) == ("old", {0: (2,)})
-
-
-def test_the_firmwares_uuid_and_libvirts_own_files():
-    files = {
-        "sys/class/dmi/id/product_uuid": b"11111111-2222-4333-8444-555555555ABC\n",
-        "etc/libvirt/qemu/a.xml": b"", "etc/libvirt/qemu/networks/default.xml": b"",
-    }  # fmt: skip
-    assert machine_uuid(Captured(files)) == "11111111-2222-4333-8444-555555555abc"
-    assert machine_uuid(Captured({"sys/class/dmi/id/product_uuid": b"Not Settable"})) is None
-    assert definitions(Captured(files)) == ("etc/libvirt/qemu/a.xml",)
-
-
-def test_a_captured_machine_reads_the_same(tmp_path):
-    pools = {0: {2 * MIB: (5, 5), GIB: (1, 0)}}
-    root = tree(guest=False, pools=pools, bus=host_bus(("0000:17:00.0", 0), ("0000:ca:00.0", 1)))
-    kept = through_a_file(capture(root, read_machine(root)), tmp_path)
-    assert read_virtual(kept) == read_virtual(root)
-
-
-def test_a_machine_that_is_simulated_has_what_its_inventory_says():
-    machine = simulate(Simulation(*load("vm-degraded"), ()), EngineSettings())
-    found = virtual_of(machine.look())
-    assert [one.route for one in found.functions if one.class_code == 0x030200] == [
-        ("0000:00:01.1", "0000:01:00.0")
-    ]
-    assert found.signs == ("described as under QEMU",)
 
 
 def test_garbled_files_are_unknown():
