@@ -12,16 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from gate_kit import AIM, Trial, drawn_from, failed, normal, recorded, standardized
-from linkgauge.benchmarks.catalog import select
-from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Opened
-from linkgauge.engine.plan import fabrics, lay_out, make_plan
-from linkgauge.engine.worker import LocalWorker
+from judge_kit import run_of
 from linkgauge.judge.gate import hold
 from linkgauge.judge.run_figures import figures_of
-from linkgauge.model.run_changes import Aim
-from linkgauge.model.settings import Settings, Simulation
-from sim_kit import Silent
+from linkgauge.model.settings import Settings
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 TRIALS = int(os.environ.get("LINKGAUGE_TRIALS", "1000")) if FULL else 2
@@ -47,16 +41,9 @@ NAMES = (
 
 def measured(draws, text=SIMULATED, names=NAMES[:3]):
     """Runs of the sim backend."""
+    settings = Settings((64 << 20,), precision=0.02, max_time=1.0)
     for draw in draws:
-        simulation = Simulation("test", text, draw=draw)
-        settings = Settings((64 << 20,), precision=0.02, max_time=1.0, simulation=simulation)
-        worker = LocalWorker(settings)
-        box = worker.survey(("sim",))
-        plan = make_plan(lay_out(select(names, ()), fabrics(box, ()), ()), box, settings.sizes)
-        opened = Opened(
-            id="1", label="l", command=(), started="s", machine=box, settings=settings, plan=plan
-        )
-        yield execute((opened,), worker, lambda record: None, Silent())
+        yield run_of("test", text, *names, settings=settings, draw=draw)
 
 
 def simulated():
@@ -114,7 +101,7 @@ def test_one_run_against_another_is_judged_by_what_their_intervals_tell(show):
     pairs = 200 if FULL else 3
     every = [figures_of(run) for run in measured(range(2 * pairs), ALONE, NAMES)]
     exits, found = [], 0
-    for before, after in batched(every):
+    for before, after in zip(every[::2], every[1::2], strict=True):
         exits.append(hold([before], [after], [], AIM).code)
         lost = replace(after, cells=tuple(
             _slower(cell) if (cell.benchmark, cell.column) == (NAMES[1], "0") else cell
@@ -127,11 +114,6 @@ def test_one_run_against_another_is_judged_by_what_their_intervals_tell(show):
         assert exits.count(wrong) <= 0.01 * pairs
     show("a loss of 10 % in 1 of 32", "of sim", "1 against 1", found / pairs, "found", pairs)
     assert found >= 0.9 * pairs
-
-
-def batched(every):
-    """Two after two."""
-    return zip(every[::2], every[1::2], strict=True)
 
 
 def _slower(cell):
@@ -158,7 +140,7 @@ def test_a_loss_of_five_percent_in_one_cell_of_a_hundred_is_found(noise, design,
 
 @pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200"])
 def test_two_percent_are_found_with_the_runs_that_the_gate_asks_for(noise, noises, show):
-    aim = Aim(least=0.01, detect=0.02)
+    aim = replace(AIM, least=0.01, detect=0.02)
 
     def finds(seed):
         trial = Trial(seed, noises[noise], 100, loss=0.02)
@@ -207,7 +189,7 @@ MISSED = "1 of 300 × 4"
 @pytest.mark.parametrize("how", UNLIKE)
 def test_cells_that_vary_unlike_each_other_do_not_make_runs_fail(how, show):
     """With the gate's least loss; what it hides is printed, too."""
-    aims = {"fail": AIM, "fail with no least loss": Aim(least=1e-9, detect=0.05)}
+    aims = {"fail": AIM, "fail with no least loss": replace(AIM, least=1e-9, detect=0.05)}
     deviations = [0.01 * math.exp(UNLIKE[how](n)) for n in range(300)]
     found, trials = dict.fromkeys(aims, 0), TRIALS if FULL else 1
     for seed in range(trials):
