@@ -1,11 +1,9 @@
 """AI workloads, laid out over torch's devices."""
 
-from itertools import groupby
-
 import pytest
 
-from fakes import device, machine
-from linkgauge.benchmarks.catalog import CATALOG, select
+from fakes import machine
+from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.benchmarks.workloads import NO_TORCH, WORKLOADS, lacking_torch, rank_counts
 from linkgauge.engine.request import RunRequest, Selection
@@ -38,23 +36,6 @@ def test_every_cell_is_work_on_a_device_of_torch_and_has_a_place_of_its_own(name
             assert str(cell) == f"null -> null by {cell.transfers[0].engine}"
             assert cell.operation == "workload"
             assert cell.runs == 5
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_profile_measures_it(name):
-    for profile in ("quick", "standard", "full", "vm"):
-        assert name not in {row.name for row in select((), (), profile=profile)}
-
-
-def test_inference_covers_batches_prompts_and_types_on_a_gpu():
-    works = asked("ai_inference", GPUS[0])
-    assert {work.kind for work in works} == {"prefill", "decode"}
-    first = {work.batch for work in works if work.numbers == "bf16"}
-    assert first == {1, 2, 4, 8, 16, 32, 64}
-    assert {work.numbers for work in works} == {"bf16", "fp16", "fp32"}
-    assert {work.model for work in works} == {"3b"}
-    # Cells of one type follow each other: its weights are drawn once.
-    assert len(list(groupby(works, lambda work: work.numbers))) == 3
 
 
 def test_a_cpu_has_a_small_model_and_counts_only_where_there_is_nothing_else():
@@ -122,13 +103,3 @@ def test_torch_is_opened_for_workloads_and_for_nothing_else():
     assert opened("gpu_matmul", "ai_inference") == ("cuda", "opencl", "torch")
     assert opened("gpu_matmul") == ("cuda", "opencl")
     assert opened("gpu_matmul", "ai_inference", backends=("cuda",)) == ("cuda", "torch")
-
-
-def test_other_benchmarks_are_not_laid_out_over_devices_that_workloads_have_opened():
-    here = machine((device(0), CPU))
-    what = Selection(("ai_pipeline", "host_to_device_memcpy_ce"))
-    found = what.lay_out(RunRequest(what=what), here)
-    assert [(one.name, one.backend) for one in found] == [
-        ("host_to_device_memcpy_ce", "fake"),
-        ("ai_pipeline", "torch"),
-    ]
