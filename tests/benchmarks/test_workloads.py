@@ -5,12 +5,11 @@ import pytest
 from fakes import machine
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.benchmarks.workloads import NO_TORCH, WORKLOADS, lacking_torch, rank_counts
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.model.machine import Device
 from linkgauge.model.workload import Server, WorkloadChoice
 
-NAMES = [row.name for row in WORKLOADS]
+NAMES = [name for name in CATALOG if name.startswith("ai_") and "serving" not in name]
 CPU = Device("torch:cpu:0", "CPU", 1 << 34, 1 << 34, is_cpu=True)
 GPUS = tuple(Device(f"torch:cuda:{n}", "GPU", 1 << 37, 1 << 37) for n in range(2))
 
@@ -58,8 +57,8 @@ def test_what_is_chosen_is_what_is_laid_out():
 
 
 def test_training_is_on_one_two_four_and_all_devices_with_and_without_overlap():
-    assert rank_counts(6, None) == (1, 2, 4, 6)
-    assert rank_counts(6, 3) == (3,)
+    six = [Device(f"torch:cuda:{n}", "GPU", 1 << 37, 1 << 37) for n in range(6)]
+    assert {work.ranks for work in asked("ai_training_step", *six)} == {1, 2, 4, 6}
     works = asked("ai_training_step", *GPUS)
     assert {(work.ranks, work.overlap) for work in works} == {
         (1, False), (2, False), (1, True), (2, True),
@@ -84,14 +83,6 @@ def test_a_server_gets_requests_at_once_and_at_random_moments():
     assert "--url" in cells("ai_serving").reason
     what = Selection(("ai_serving",))
     assert what.accelerators(RunRequest(what=what)) == ()
-
-
-def test_without_torch_there_is_one_line_that_names_the_extra():
-    (lacking,) = lacking_torch(None)
-    benchmark = CATALOG["ai_inference"].lay_out(lacking)
-    assert (benchmark.cells, benchmark.reason) == ((), NO_TORCH)
-    (lacking,) = lacking_torch("torch does not load: pip install 'linkgauge[ai]'")
-    assert "does not load" in CATALOG["ai_pipeline"].lay_out(lacking).reason
 
 
 def test_torch_is_opened_for_workloads_and_for_nothing_else():

@@ -77,13 +77,6 @@ def test_what_is_broken_counts_at_once_and_once(status):
     assert follow.whys() == {status}
 
 
-def test_suspects_are_measured_once_more():
-    _, follow = after([100.0] * 5)
-    slow, good = seen(80.0), seen(99.0)
-    assert list(follow.suspects([slow, good])) == [slow]
-    assert list(follow.suspects([seen(80.0, 100.0)])) == [], "the last visit was well"
-
-
 def earlier(*figures):
     """Runs with these figures, in the order of time."""
     return [

@@ -169,7 +169,7 @@ def test_further_rounds_are_of_use_while_the_baseline_has_a_cell_in_common(setti
 
 @pytest.fixture(scope="module")
 def campaign():
-    """A placement, the same once more, and half of its CPUs: 40 nodes, measured with noise between
+    """A placement, the same once more, and half of its CPUs: 20 nodes, measured with noise between
     samples, buffers and moments."""
     half = [2 * node for node in range(NODES)]
     found = compared(variant("all"), variant("again"), variant("half", cpus=half))
@@ -177,13 +177,13 @@ def campaign():
     return [one for one in found if one.column == ALL]
 
 
-class TestFortyNoisyComparisons:
+class TestNoisyComparisons:
     """`bench/vary_differences.py` does the same on real machines."""
 
-    def test_of_the_same_placement_call_at_most_two_different(self, campaign):
+    def test_of_the_same_placement_call_at_most_one_different(self, campaign):
         same = [one.settings[1].direction for one in campaign]
         assert len(same) == NODES
-        assert sum(one != "same" for one in same) <= 2
+        assert sum(one != "same" for one in same) <= 1
 
     def test_of_half_the_cpus_call_all_worse(self, campaign):
         assert [one.settings[2].direction for one in campaign] == ["worse"] * NODES

@@ -119,13 +119,6 @@ def test_the_lines_of_one_device_are_one_finding_the_gravest_first():
     assert [text.partition(" s")[0] for text in finding.lines] == ["3.000", "2.000", "1.000"]
 
 
-def test_each_device_has_a_finding_of_its_own():
-    found = [f for f in findings(xid(79), xid(31, pci=OTHER), here=TWO) if f.check == "kernel-log"]
-    assert [(f.severity, f.subject) for f in found] == [
-        ("fail", SUBJECT), ("warn", f"cuda:1 ({OTHER})"),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("log", "severity"),
     [({"unknown": ("kernel log: /dev/kmsg: not permitted",)}, "unknown"), ({"more": 412}, "note"),
@@ -146,11 +139,6 @@ def test_logs_are_joined_in_their_order_and_a_reason_is_given_once():
     assert (joined(()), joined((KernelLog(),))) == (None, KernelLog())
 
 
-def test_a_quiet_log_and_none_are_no_finding():
-    assert findings() == ()
-    assert diagnose(Evidence(machine(inventory()))) == ()
-
-
 LOST = measured(status="error", reason="gone", kind="lost")
 (CELL,) = LOST.cells
 PEERS = replace(
@@ -164,10 +152,6 @@ class TestWhatIsKnownOtherwise:
         assert (lost.check, own.check, own.severity) == ("lost", "kernel-log", "fail")
         assert "confirms lost of cuda:0" in own.why
         assert lost == diagnose(Evidence(machine(inventory()), None, (LOST,)))[0]
-
-    def test_is_not_confirmed_by_lines_of_another_device(self):
-        first = {f.check: f for f in findings(xid(31, pci=OTHER), results=(LOST,), here=TWO)}
-        assert "confirms" not in first["kernel-log"].why
 
     def test_is_not_confirmed_by_what_followed_from_it(self):
         assert "confirms" not in logged(xid(45), results=(LOST,)).why

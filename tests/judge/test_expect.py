@@ -1,7 +1,5 @@
 """What is expected follows from what the readers found, and the arithmetic is shown."""
 
-from itertools import product
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +8,6 @@ from msgspec.structs import replace
 from fakes import device, machine
 from judge_kit import expect
 from linkgauge.judge.dram import Ceilings
-from linkgauge.judge.expect import Expectations
 from linkgauge.model.inventory import (
     Accelerator,
     FabricLink,
@@ -332,25 +329,3 @@ def test_whatever_was_read_an_expectation_is_a_bound_or_unknown(host, pci, told,
         assert 0 < found.achievable <= found.theoretical
     if found.theoretical is None:
         assert found.because.startswith("unknown: ")
-
-
-def test_no_expectation_depends_on_what_was_asked_before():
-    """Cells that are alike are answered once: here are those that only look it."""
-    rates, links = (4e12, 4e12, 9e10, 4e12), (2, 2, 2, 1)
-    of = server(4, nodes=2, accelerators=[
-        Accelerator(memory=f"fake:{n}", model="Card", memory_rate=rate, links=fabric(["s"] * count))
-        for n, (rate, count) in enumerate(zip(rates, links, strict=True))
-    ])  # fmt: skip
-    ways = (
-        "fake:0 -> fake:1 by ce", "fake:1 -> fake:0 by ce", "fake:0 -> fake:1 by fake:1.ce",
-        "fake:0 -> fake:1 by ce x2", "fake:0 -> fake:2 by ce", "fake:0 -> fake:3 by ce",
-        "fake:0 -> fake:1 by sm", "fake:0 -> fake:2 by sm", "fake:0 <-> fake:1 by sm",
-        "fake:0 -> fake:0 by ce", "fake:2 -> fake:2 by ce", "host:0 -> fake:0 by ce",
-        "fake:0 -> host:0 by ce", "fake:1 -> host:0 by ce", "host:1 -> fake:0 by ce",
-    )  # fmt: skip
-    texts = (*ways, *map(" & ".join, product(ways, ways)))
-    together = Expectations(of)
-    for text, report in product(texts, (Report.FIRST, Report.SUM, Report.TOTAL)):
-        cell = planned(text, report)
-        alone = Expectations(of)
-        assert together.of(cell, SIZE, "B/s") == alone.of(cell, SIZE, "B/s"), (text, report)

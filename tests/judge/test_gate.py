@@ -33,11 +33,6 @@ def test_a_proven_loss_of_the_least_size_fails(current, more, aim, code):
     assert (gate.code, gate.cells[0].verdict) == (code, "regression" if code else "ok")
 
 
-def test_the_loss_is_told():
-    (lost,) = hold(runs("a", *BASE), runs("b", *LOSS), [], AIM).cells
-    assert lost.loss == pytest.approx(0.1, abs=0.001)
-
-
 def test_a_cell_that_is_missing_fails_but_none_that_the_baseline_never_measured():
     assert verdicts([run("a", cell(0, 1.0), cell(1, 1.0))], [run("b", cell(0, 1.0))]) == [
         "blind", "missing",
@@ -120,7 +115,7 @@ def test_a_regression_goes_before_cells_that_nothing_is_known_of():
     assert hold([single[0]], [single[1]], [], AIM).code == 3
 
 
-NEAR, BETWEEN, FAR = (28e-9,), (36e-9,), (122e-9,)
+NEAR, FAR = (28e-9,), (122e-9,)
 
 
 @pytest.mark.parametrize(("before", "after"), [(FAR, NEAR), (NEAR, FAR)])
@@ -132,23 +127,10 @@ def test_virtual_cpus_that_the_host_moved_are_another_machine(before, after):
     assert one.disturbance.apart == (*before, *after)
 
 
-def test_virtual_cpus_about_as_far_apart_are_the_same_machine():
-    base = runs("a", *BASE, busy=0.0, apart=NEAR)
-    assert verdicts(base, runs("b", *LOSS, busy=0.0, apart=BETWEEN)) == ["regression"]
-    assert verdicts(base, runs("b", *LOSS, busy=0.0)) == ["regression"]
-
-
 def test_runs_before_the_cpus_were_moved_are_judged():
     base = runs("a", *BASE, busy=0.0, apart=FAR)
     moved = runs("b", 60.0, busy=0.0, apart=NEAR)
     assert verdicts(base, [*moved, run("c", cell(0, 100.1, busy=0.0, apart=FAR))]) == ["ok"]
-
-
-def test_a_regression_elsewhere_goes_before_an_inconclusive_cell():
-    base = [run(f"a{n}", cell(0, x, busy=0.0), cell(1, x, busy=0.0)) for n, x in enumerate(BASE)]
-    lost = [run(f"b{n}", cell(0, x, busy=2.0), cell(1, x, busy=0.0)) for n, x in enumerate(LOSS)]
-    gate = hold(base, lost, [], AIM)
-    assert ([one.verdict for one in gate.cells], gate.code) == (["inconclusive", "regression"], 1)
 
 
 def test_where_some_runs_were_loaded_alike_these_are_judged():
@@ -156,10 +138,6 @@ def test_where_some_runs_were_loaded_alike_these_are_judged():
     current = [run("b", cell(0, 60.0, busy=1.0)), run("c", cell(0, 100.1, busy=0.1))]
     assert verdicts(base, current) == ["ok"]
     assert hold(base, current, [], AIM).cells[0].current.runs == 1
-
-
-def test_an_unknown_load_is_no_different_one():
-    assert verdicts(runs("a", *BASE, busy=None), runs("b", *LOSS, busy=1.0)) == ["regression"]
 
 
 def test_a_device_that_others_used_is_a_different_load():

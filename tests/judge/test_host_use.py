@@ -8,49 +8,44 @@ from statistics import fmean
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.judge.disturbance import DIFFERENT, MOVED
 from linkgauge.judge.run_figures import figures_of
-from linkgauge.model.host_use import host_use
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult
 from linkgauge.model.transfer import Report
 from recorded_kit import HEALTHY, recorded_run
 
-MACHINE = recorded_run("01").machine
+PINNED = {"locked": True}
 
 
-def use(text, *, locked=True, of=MACHINE, **more):
+@pytest.mark.parametrize(
+    ("text", "more", "use"),
+    [
+        # What devices do between themselves depends on nothing of the host.
+        ("cuda:0 -> cuda:1 by ce", {}, "none"),
+        ("cuda:0 -> cuda:0 by ce", {}, "none"),
+        ("cuda:1 -> cuda:0 by sm", {}, "none"),
+        ("cuda:0 -> cuda:1 by ce & cuda:1 -> cuda:0 by ce", {}, "none"),
+        # Copies to and from locked memory depend on the host's memory, and others on its CPUs, as
+        # do host threads and what they time.
+        ("host:0 -> cuda:1 by ce", PINNED, "memory"),
+        ("cuda:0 -> cuda:1 by ce & cuda:0 -> host:0 by sm", PINNED, "memory"),
+        ("host:0/pageable -> cuda:1 by ce", {"locked": False}, "cpus"),
+        ("host:0 -> cuda:1 by ce", {}, "cpus"),
+        ("host:0 -> host:0 by cpu", PINNED, "cpus"),
+        *(("cuda:0 -> cuda:1 by ce", {"operation": work}, "cpus")
+          for work in ("launch", "sync", "enqueue", "copy-ping-pong")),
+    ],
+)  # fmt: skip
+def test_what_a_figure_depends_on(text, more, use):
+    run = recorded_run("01")
     transfers = parse_transfers(text)
-    cell = CellResult("0", "0", transfers, Report.FIRST, status="pass", locked=locked, **more)
-    return host_use(cell, of)
+    cell = replace(run.results[0].cells[0], transfers=transfers, report=Report.FIRST,
+                   **{"locked": None, "operation": "copy"} | more)  # fmt: skip
+    (found,) = figures_of(replace(run, results=(replace(run.results[0], cells=(cell,)),))).cells
+    assert found.host == use
 
 
-@pytest.mark.parametrize("text", [
-    "cuda:0 -> cuda:1 by ce", "cuda:0 -> cuda:0 by ce", "cuda:0 <- cuda:1 by sm",
-    "cuda:0 -> cuda:1 by ce & cuda:1 -> cuda:0 by ce",
-])  # fmt: skip
-def test_what_devices_do_between_themselves_depends_on_nothing_of_the_host(text):
-    assert use(text.replace("cuda:0 <- cuda:1", "cuda:1 -> cuda:0"), locked=None) == "none"
-
-
-def test_copies_to_and_from_locked_memory_depend_on_the_hosts_memory_and_others_on_its_cpus():
-    assert use("host:0 -> cuda:1 by ce") == "memory"
-    assert use("cuda:0 -> cuda:1 by ce & cuda:0 -> host:0 by sm") == "memory"
-    assert use("host:0/pageable -> cuda:1 by ce", locked=False) == "cpus"
-    assert use("host:0 -> cuda:1 by ce", locked=None) == "cpus"
-
-
-def test_what_host_threads_do_or_time_depends_on_its_cpus():
-    assert use("host:0 -> host:0 by cpu") == "cpus"
-    for work in ("launch", "sync", "enqueue", "copy-ping-pong"):
-        assert use("cuda:0 -> cuda:1 by ce", operation=work) == "cpus"
-
-
-def test_a_device_that_is_the_processor_depends_on_its_cpus():
-    (device,) = MACHINE.devices["cuda"][:1]
-    for change, found in (({"is_cpu": True}, "cpus"), ({"shares_host_memory": True}, "memory")):
-        other = replace(MACHINE, devices={"cuda": (replace(device, **change),)})
-        assert use("cuda:0 -> cuda:0 by sm", of=other) == found
+MOVED, DIFFERENT = 1.5, 0.2
+"""What the gate takes for CPUs that were moved, and for another load."""
 
 
 def pairs():

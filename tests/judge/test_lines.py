@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.judge.lines import with_lines
+from linkgauge.judge.verdict import judge
 from sweep_kit import LATENCY, RATE, SIZES, run, sweep
 
 
 def test_each_path_of_a_sweep_has_a_line():
-    lines = with_lines(run(*sweep({("0", "0"): 1.0, ("0", "1"): 0.5}))).lines
+    lines = judge(run(*sweep({("0", "0"): 1.0, ("0", "1"): 0.5}))).lines
     assert [(line.row, line.column) for line in lines] == [("0", "0"), ("0", "1")]
     for line, share in zip(lines, (1.0, 0.5), strict=True):
         assert (line.benchmark, line.backend, line.sizes) == ("h2d", "sim", SIZES)
@@ -20,7 +20,7 @@ def test_each_path_of_a_sweep_has_a_line():
 
 def test_the_half_size_is_one_that_can_be_asked_for_whatever_the_bytes_counted():
     """Twice the bytes at twice the bandwidth: the same times of the same sizes."""
-    (line,) = with_lines(run(*sweep({("0", "0"): 1.0}, counted=2))).lines
+    (line,) = judge(run(*sweep({("0", "0"): 1.0}, counted=2))).lines
     assert line.bandwidth == pytest.approx(2 * RATE)
     assert line.half_size == pytest.approx(LATENCY * RATE)
 
@@ -28,7 +28,7 @@ def test_the_half_size_is_one_that_can_be_asked_for_whatever_the_bytes_counted()
 def test_other_benchmarks_and_backends_do_not_mix():
     results = sweep({("0", "0"): 1.0})
     elsewhere = [replace(one, backend="host") for one in results]
-    lines = with_lines(run(*results[:2], *elsewhere[2:])).lines
+    lines = judge(run(*results[:2], *elsewhere[2:])).lines
     assert lines == ()
 
 
@@ -43,5 +43,5 @@ def test_other_benchmarks_and_backends_do_not_mix():
 def test_cells_without_a_figure_that_counts_are_no_points(change):
     first, *others = sweep({("0", "0"): 1.0})
     first = replace(first, cells=tuple(replace(cell, **change) for cell in first.cells))
-    (line,) = with_lines(run(first, *others)).lines
+    (line,) = judge(run(first, *others)).lines
     assert line.sizes == SIZES[1:]

@@ -132,12 +132,6 @@ def test_levels_rise_do_not_overlap_and_do_not_depend_on_the_order(given, shuffl
     assert levels_of(one_each) == found
 
 
-def test_only_a_sweep_has_levels():
-    rows = curve(DESKTOP, 90.0), curve(DESKTOP, 70.0)
-    assert [len(one) for one in levels(*rows)] == [4, 4]
-    assert levels(*rows, sweep=False) == [(), ()]
-
-
 def test_a_level_of_small_pages_alone_is_their_translation():
     walks = curve([*DESKTOP[:2], (4 * MI, 7.0), *DESKTOP[2:]], 90.0)
     assert len(levels_of(walks)) == 5

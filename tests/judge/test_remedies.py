@@ -20,7 +20,6 @@ from judge.test_doctor_host import BUSY, HOST, under
 from judge.test_doctor_kernel_log import findings, line, xid
 from judge.test_vm_host import CARD, well
 from judge.test_vm_host import machine as host
-from linkgauge.judge.remedies import PORT_ABOVE
 from linkgauge.report.remedies import CHANGING, LOOKING, SETTING, Command, WrittenFile, steps
 from remedy_kit import unmarked
 from vm_kit import compare, domain, hostdev, tree
@@ -109,7 +108,8 @@ def test_the_port_above_a_device_is_found_as_sysfs_nests_them(tmp_path):
     listed = tmp_path / "sys/bus/pci/devices"
     listed.mkdir(parents=True)
     (listed / below.name).symlink_to(below)
-    sets = PORT_ABOVE.replace("/sys/", f"{tmp_path}/sys/")
+    (sets,) = {line for finding in driven() for line in finding.remedy if line.startswith("PORT=")}
+    sets = sets.replace("/sys/", f"{tmp_path}/sys/")
 
     def port(device):
         line = f'DEVICE={device}\n{sets}\necho "${{PORT:?}}"'

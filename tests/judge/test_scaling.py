@@ -3,7 +3,6 @@
 import pytest
 
 from linkgauge.judge.scaling import pairs_in_doubt, scaling_of
-from linkgauge.model.notation import parse_memory
 from scale_kit import SIZES, run_of
 
 SLOW = "slow sim:2-sim:3 rate=50%"
@@ -38,12 +37,6 @@ def test_the_floor_is_a_startup_for_each_step_and_a_ring_or_full_mesh_has_no_kne
         assert (count.verdict, count.expected.theoretical) == ("ok", pytest.approx(rate))
 
 
-def test_what_devices_pass_on_is_not_known():
-    two, four, eight = (count.expected for count in scaled("ring-8").counts[1:])
-    assert two.achievable == eight.achievable == pytest.approx(100e9 * 16 / 18)
-    assert four.achievable is None
-
-
 @pytest.mark.parametrize(
     ("machine", "counts", "gpus", "left", "names"),
     [
@@ -73,13 +66,6 @@ def test_a_slow_link_is_measured_alone_and_named():
     assert [count.verdict for count in scaling.counts] == ["unknown", "ok", "low", "low"]
 
 
-def test_a_link_that_reports_its_loss_is_what_the_map_names():
-    scaling = scaled("ring-8", SLOW)
-    assert scaling.below == ()
-    assert scaling.knee.gpus == 4
-    assert "sim:2 -> sim:3" in scaling.knee.because
-
-
 @pytest.mark.parametrize(
     ("collective", "share"), [("alltoall", 7), ("gather", 1), ("scatter", 1), ("sendrecv", 1)]
 )
@@ -91,14 +77,6 @@ def test_all_links_of_a_full_mesh_carry_pairs_at_once(collective, share):
     bus = {"alltoall": 7, "gather": 7, "scatter": 7, "sendrecv": 1}[collective]
     assert count.plateau == pytest.approx(bus * per_link, rel=0.02)
     assert count.expected.achievable == pytest.approx(bus * 50e9 * 16 / 18)
-
-
-def test_one_device_has_time_and_algbw_alone():
-    scaling = scaled("full-8", counts=(1,))
-    (count,) = scaling.counts
-    assert (count.plateau, count.efficiency, scaling.knee) == (None, None, None)
-    assert all(point.algbw > 0 and point.busbw is None for point in count.points)
-    assert count.expected.because == "one device sends nothing"
 
 
 def test_a_hypercube_of_three_is_skipped_with_the_reason():
@@ -113,11 +91,6 @@ def test_wrong_elements_are_no_point():
     assert [len(count.points) for count in scaling.counts] == [3, 2]
     (problem,) = scaling.problems
     assert problem.startswith("fail: float sum, 4 GPUs, 8 B: 1 element is wrong")
-
-
-def test_devices_are_those_of_the_largest_count():
-    scaling = scaled("full-8", counts=(2, 4), sizes=(8,))
-    assert [parse_memory(name).index for name in scaling.devices] == [0, 1, 2, 3]
 
 
 def test_many_steps_are_no_slow_link():

@@ -129,15 +129,6 @@ def test_two_slow_links_are_two_findings_and_no_drift():
     assert set(named(findings)) == {("slow", "sim:0-switch"), ("slow", "sim:3-switch")}
 
 
-@pytest.mark.parametrize(("strongest", "said"), [(1.0, "fail"), (0.5, "warn")])
-def test_beside_a_stronger_cause_one_cell_at_74_percent_is_a_warning(strongest, said):
-    findings = found(SLOW,
-                     pairs(lambda r, c: 400e9 * (strongest if 0 in (r, c) else 1)),
-                     to_host(lambda d: 50e9 * (0.74 if d == 3 else 1), noise=0.0005))  # fmt: skip
-    assert {f.severity for f in findings if len(f.cells) == 1} == {said}
-    assert {f.severity for f in findings if len(f.cells) > 1} <= {"fail"}
-
-
 def test_one_slow_pair_is_told_by_its_cells():
     mesh = machine(mesh=lambda one, other: 1)
     results = [pairs(lambda r, c: 20e9 if {r, c} == {1, 3} else 45e9), to_host(lambda d: 50e9)]
@@ -225,15 +216,6 @@ def test_a_stall_that_a_long_sample_hides_is_still_its_devices():
     assert (finding.check, finding.subject) == ("stall", "sim:1")
 
 
-def test_a_third_of_the_samples_a_tenth_longer_is_a_stall():
-    steady = [50e9, 50.4e9, 49.6e9, 50.2e9, 49.8e9, 50e9]
-    stalled = [*steady, 44.8e9, 45e9, 44.6e9]
-    results = [to_host(lambda d: 50e9), to_host(lambda d: 50e9)]
-    cells = (*results[0].cells[:2], cell("0", "2", "sim:2 -> host:0 by ce", stalled))
-    again = replace(results[0], cells=(*cells, results[0].cells[3]))
-    assert [f.check for f in found(UNSTEADY, again, again)] == ["stall"]
-
-
 def test_how_quiet_the_others_are_does_not_say_who_scatters():
     """Links of one kind have 0.8 % of noise, those of another 0.1 %: both are quiet."""
     results = [
@@ -307,14 +289,6 @@ def test_where_a_curve_bends_is_told(results, check, at):
     findings = found((check,), *results)
     assert len(findings) == (at != "")
     assert not at or at in findings[0].found
-
-
-@pytest.mark.parametrize(("check", "figures"), [("knee", KNEE), ("plateau", PLATEAU)])
-def test_alike_curves_share_one_note(check, figures):
-    (finding,) = found((check,), *by_size(figures, devices=3))
-    assert finding.subject == "device_to_host_memcpy_ce"
-    named = {cell.partition(" at ")[0] for cell in finding.cells}
-    assert named == {f"device_to_host_memcpy_ce (0, {device})" for device in range(3)}
 
 
 def test_curves_that_bend_elsewhere_have_a_note_of_their_own():

@@ -69,12 +69,6 @@ def test_cells_that_change_together_are_one_change_and_others_are_not_of_it():
     assert [(cell.cell.column, cell.direction) for cell in better.cells] == [("5", "better")]
 
 
-def test_less_time_is_better():
-    runs = [past(n, 1) for n in range(20)]
-    found = trend_of(history(runs, noisy([50.0] * 10 + [40.0] * 10), better="lower"))
-    assert [change.direction for change in found.changes] == ["better"]
-
-
 def test_small_changes_are_left_out_unless_they_are_asked_for():
     runs = [past(n, 1) for n in range(20)]
     figures = [50.0 * (1 + noise / 20) for noise in NOISE] * 2

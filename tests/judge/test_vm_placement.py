@@ -5,7 +5,7 @@ from xml.etree.ElementTree import fromstring, tostring
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkgauge.judge.vm.suited import PLACEMENT
+from linkgauge.judge.vm import PLACEMENT
 from linkgauge.machine.domain_xml import parse_domain
 from linkgauge.report.domain_xml import elements_of
 from vm_kit import GIB, MIB, compare, domain, host_bus, hostdev, tree
