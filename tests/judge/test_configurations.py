@@ -6,7 +6,6 @@ import pytest
 
 from configurations_kit import THREE, cell, machine_of, result, run_of
 from linkgauge.judge.configurations import compare
-from linkgauge.model.errors import InputError
 from linkgauge.model.settings import Simulation
 
 TRIAD = "memory_stream_triad"
@@ -26,15 +25,6 @@ def triads(*scales, label="a", seed=0):
                started=f"2026-11-21T20:{seed:02d}:{n:02d}Z")
         for n, scale in enumerate(scales)
     ]  # fmt: skip
-
-
-def test_without_a_host_the_first_label_is_the_baseline_and_another_can_be_asked_for():
-    guests = THREE[:2]
-    assert [one.label for one in compare("x", guests).configurations] == ["pinned", "unpinned"]
-    chosen = compare("x", guests, "unpinned")
-    assert [one.label for one in chosen.configurations] == ["unpinned", "pinned"]
-    with pytest.raises(InputError, match="no run is labelled 'host': there are pinned, unpinned"):
-        compare("x", guests, "host")
 
 
 def test_the_figure_is_of_most_threads_the_largest_size_and_the_slowest_device():

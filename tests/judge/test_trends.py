@@ -75,9 +75,3 @@ def test_small_changes_are_left_out_unless_they_are_asked_for():
     figures[10:] = [figure * 0.996 for figure in figures[10:]]
     assert trend_of(history(runs, figures)).changes == ()
     assert len(trend_of(history(runs, figures), least=0.001).changes) == 1
-
-
-def test_few_runs_show_no_change_and_say_so():
-    runs = [past(n, 1) for n in range(5)]
-    found = trend_of(history(runs, [50.0, 50.0, 40.0, 40.0, 40.0]))
-    assert (found.changes, found.few) == ((), 1)
