@@ -1,9 +1,7 @@
 """The staged traffic test: who uses the buffer, in which combinations, and what came of it."""
 
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import given
@@ -145,19 +143,3 @@ def test_bad_input_is_refused(wrong, capsys):
         app(["traffic", "--machine", "ipu-m2000", *map(str, wrong)], standalone_mode=False)
     assert refused.value.exit_code == 2
     assert capsys.readouterr().out == ""
-
-
-def test_ctrl_c_shows_what_was_measured(tmp_path):
-    command = f"{sys.executable} -m linkgauge traffic --machine ipu-m2000 --device 0 --out"
-    hangs = ("--fault", "hang sim:0 cells=1")
-    process = subprocess.Popen(
-        [*command.split(), str(tmp_path), *hangs], stdout=subprocess.PIPE, text=True
-    )
-    while not any(len(kept.read_text().splitlines()) > 1 for kept in tmp_path.rglob("*.jsonl")):
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "host <- buffer <- device, sim:0" in out
-    assert "host -> buffer -> device" not in out

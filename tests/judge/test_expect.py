@@ -155,13 +155,6 @@ def test_pcie(text, of, theoretical, achievable):
     assert gigabytes(found.achievable) == close(achievable)
 
 
-def test_the_arithmetic_is_shown():
-    assert expected(OUT, server()).because == (
-        "PCIe 32 GT/s x16 × 128b/130b = 63.02 GB/s; "
-        "TLP 256 B + 24 B of a write: 91.4% -> 57.61 GB/s"
-    )
-
-
 def test_the_link_is_that_under_load():
     idle = PciLink(speed=2.5, width=16, max_speed=32, max_width=16)
     of = alone(idle, idle)

@@ -18,7 +18,7 @@ from judge.test_doctor import PCI, TestSwitches, redirecting, switched
 from judge.test_doctor_devices import CARDS, lost
 from judge.test_doctor_host import BUSY, HOST, under
 from judge.test_doctor_kernel_log import findings, line, xid
-from judge.test_vm_host import CARD, well
+from judge.test_vm_host import CARD, HUGE, well
 from judge.test_vm_host import machine as host
 from linkgauge.report.remedies import CHANGING, LOOKING, SETTING, Command, WrittenFile, steps
 from remedy_kit import unmarked
@@ -48,15 +48,13 @@ ENDS = {
 def of_domains():
     """Findings of virtual machines: domains that are wrong in several ways."""
     cells = "<cell id='0' cpus='0-1' memory='2' unit='GiB'/><cell id='1' cpus='1-9' memory='2'/>"
-    numa = f"<cpu><topology sockets='2' cores='3' threads='1'/><numa>{cells}</numa></cpu>"
-    far = "<numatune><memory mode='strict' nodeset='7'/></numatune>"
-    huge = "<memoryBacking><hugepages><page size='1' unit='GiB'/></hugepages></memoryBacking>"
-    pins = "<cputune><vcpupin vcpu='9' cpuset='1'/><vcpupin vcpu='1' cpuset='0-31'/></cputune>"
-    for body in (numa, far, pins + numa + huge):
-        for devices in (hostdev(CARD), hostdev("0000:99:00.0", managed="no")):
-            asked = domain(body, devices=devices, memory=999)
-            yield from compare(asked, host(), "host").findings
-            yield from compare(asked, tree(thp="never"), "guest").findings
+    wrong = (
+        f"<cpu><topology sockets='2' cores='3' threads='1'/><numa>{cells}</numa></cpu>{HUGE}"
+        "<cputune><vcpupin vcpu='9' cpuset='1'/><vcpupin vcpu='1' cpuset='0-31'/></cputune>"
+    )
+    asked = domain(wrong, devices=hostdev("0000:99:00.0", managed="no"), memory=999)
+    yield from compare(asked, host(), "host").findings
+    yield from compare(asked, tree(thp="never"), "guest").findings
     yield from compare(well(), host(cards=((CARD, 1),)), "host").findings
 
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import fakes
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.inventory import Accelerator, FabricLink, Inventory
-from linkgauge.model.machine import Device, Host, Machine, Node
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Expected, Result
 from linkgauge.model.statistics import summarize
@@ -21,11 +21,6 @@ SIZE = 256 << 20
 
 def machine(count=4, mesh=None):
     """Devices; `mesh` tells how many links join a pair (a switch joins all without it)."""
-    host = Host(
-        hostname="h", system="s", kernel="k", architecture="x86_64", cpu_model=None, cpus=8,
-        nodes=(Node(0, tuple(range(8))),), memory_total=None, memory_available=None,
-        memlock_limit=None, transparent_huge_pages=None,
-    )  # fmt: skip
     names = [f"sim:{number}" for number in range(count)]
 
     def links(one):
@@ -37,8 +32,8 @@ def machine(count=4, mesh=None):
     inventory = Inventory(
         accelerators=tuple(Accelerator(memory=n, model="X", links=links(n)) for n in names)
     )
-    devices = tuple(Device(name, "X", 1 << 34, 1 << 34) for name in names)
-    return Machine(host=host, devices={"sim": devices}, inventory=inventory)
+    of = fakes.machine([fakes.device(number, "sim") for number in range(count)])
+    return replace(of, inventory=inventory)
 
 
 def cell(row, column, transfer, samples):
@@ -216,17 +211,6 @@ def test_a_stall_that_a_long_sample_hides_is_still_its_devices():
     assert (finding.check, finding.subject) == ("stall", "sim:1")
 
 
-def test_how_quiet_the_others_are_does_not_say_who_scatters():
-    """Links of one kind have 0.8 % of noise, those of another 0.1 %: both are quiet."""
-    results = [
-        to_host(lambda d: 50e9, noise=0.008),
-        shaken(lambda seed: noisy(400e9, 0.08, seed), quiet=0.001,
-               touches=lambda r, c: {r, c} == {0, 1}),
-    ]  # fmt: skip
-    (finding,) = found(UNSTEADY, *results, on=machine(mesh=lambda one, other: 1))
-    assert (finding.check, finding.subject) == ("scatter", "sim:0-sim:1")
-
-
 def test_of_parts_that_explain_as_well_the_link_that_counted_errors_is_named():
     """Two devices and their link: both cells touch all three."""
     two = machine(2, mesh=lambda one, other: 1)
@@ -289,17 +273,6 @@ def test_where_a_curve_bends_is_told(results, check, at):
     findings = found((check,), *results)
     assert len(findings) == (at != "")
     assert not at or at in findings[0].found
-
-
-def test_curves_that_bend_elsewhere_have_a_note_of_their_own():
-    early, late = by_size(KNEE, 2), by_size([10e9, 20e9, 75e9, 76e9], 3)
-    mixed = [
-        replace(one, cells=(*one.cells, *other.cells[2:]))
-        for one, other in zip(early, late, strict=True)
-    ]
-    assert [finding.subject for finding in found(("knee",), *mixed)] == [
-        "device_to_host_memcpy_ce", "device_to_host_memcpy_ce (0, 2)",
-    ]  # fmt: skip
 
 
 def equal_cells(figures, size=SIZE):

@@ -22,7 +22,6 @@ from linkgauge.model.inventory import (
     PciLink,
 )
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.notes import Profiled
 from linkgauge.model.result import CellResult, Expected, Part, Result
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
@@ -173,16 +172,6 @@ def test_a_slow_device_is_low_wherever_it_takes_part():
     pairs, from_host = judge(run).results[::-1]
     assert [cell.verdict for cell in from_host.cells] == ["ok", "low"]
     assert {cell.verdict for cell in pairs.cells} == {"low"}
-
-
-def test_nothing_is_expected_under_a_profiler():
-    run = run_of("dgx", DGX, "host_to_device_memcpy_ce", size=SIZE,
-                 faults=["slow sim:1 rate=50%"])  # fmt: skip
-    (result,) = run.results
-    cells = tuple(replace(cell, notes=(Profiled("ncu"),)) for cell in result.cells)
-    profiled = replace(run, results=(replace(result, cells=cells),))
-    found = [(cell.expected, cell.verdict) for cell in judge(profiled).results[0].cells]
-    assert found == [(None, "unknown")] * 8
 
 
 def test_one_slow_device_is_low_although_the_total_would_do():
