@@ -87,35 +87,27 @@ def test_each_cell_is_made_of_the_defined_transfers(name):
     assert cell.report == Report(report)
 
 
+def places(name, *memories):
+    some = tuple(device(index, space) for space, index in memories)
+    laid_out = CATALOG[name].lay_out(DeviceSet("x", machine(some).host.nodes, some))
+    return [(cell.row, cell.column) for cell in laid_out.cells], laid_out.reason
+
+
 @pytest.mark.parametrize("name", ORDER)
 def test_matrices_have_a_row_a_host_or_all_pairs_without_the_diagonal(name):
-    benchmark = CATALOG[name].lay_out(fabric(3))
-    places = {(cell.row, cell.column) for cell in benchmark.cells}
-    if name.startswith("device_to_device"):
-        assert places == {(str(r), str(c)) for r in range(3) for c in range(3) if r != c}
-    else:
-        assert places == {("0", str(c)) for c in range(3)}
-
-
-@pytest.mark.parametrize("name", ORDER)
-def test_devices_of_different_spaces_have_places_of_their_own(name):
-    spaces = [("torch:cuda", 0), ("torch:xpu", 0), ("torch:xpu", 1)]
-    some = tuple(device(index, space) for space, index in spaces)
-    cells = CATALOG[name].lay_out(DeviceSet("torch", machine(some).host.nodes, some)).cells
-    places = [(cell.row, cell.column) for cell in cells]
-    assert len(set(places)) == len(places)
-    labels = ["cuda:0", "xpu:0", "xpu:1"]
-    assert {column for _, column in places} == set(labels)
-    if name.startswith("device_to_device"):
-        assert set(places) == {(r, c) for r in labels for c in labels if r != c}
-
-
-@pytest.mark.parametrize("name", ORDER)
-def test_with_one_device_only_those_that_need_two_are_left_out(name):
-    benchmark = CATALOG[name].lay_out(fabric(1))
-    needs_two = name.startswith(("device_to_device", "all_to_one", "one_to_all"))
-    assert bool(benchmark.cells) != needs_two
-    assert (benchmark.reason is not None) == needs_two
+    """Devices keep their own numbers and, of different spaces, have places of their own."""
+    between, needs_two = name.startswith("device_to_device"), "_one_" in name or "one_to" in name
+    for memories, labels in (
+        ((("x", 3), ("x", 5), ("x", 7)), ("3", "5", "7")),
+        ((("torch:cuda", 0), ("torch:xpu", 0), ("torch:xpu", 1)), ("cuda:0", "xpu:0", "xpu:1")),
+    ):
+        found, _ = places(name, *memories)
+        rows = {row for row, _ in found}
+        pairs = {(r, c) for r in labels for c in labels if r != c}
+        assert set(found) == (pairs if between else {(*rows, c) for c in labels})
+        assert len(found) == len(set(found))
+    alone, reason = places(name, ("x", 0))
+    assert bool(alone) == (reason is None) == (not between and not needs_two)
 
 
 def test_host_buffers_lie_on_the_node_near_the_device_they_serve():

@@ -5,11 +5,8 @@ from msgspec.structs import replace
 
 from judge.test_vm_placement import host
 from linkgauge.judge.vm.comparison import alive_of
-from linkgauge.judge.vm.role import decide
-from linkgauge.machine.capture import read_machine
 from linkgauge.machine.domain_xml import parse_domain
 from linkgauge.machine.tree import Captured
-from linkgauge.machine.virtual import read_virtual
 from linkgauge.model.virtual import RunningDomain
 from vm_kit import (
     FULL,
@@ -250,26 +247,3 @@ def test_a_link_that_trained_too_low():
 def test_vcpus_in_two_cells_or_beyond_the_last():
     findings = judged(domain(TWO.replace("2-3", "1-4"))).findings
     assert len([one for one in findings if one.check == "cell-list"]) == 2
-
-
-UUID = "11111111-2222-4333-8444-555555555555"
-
-
-@pytest.mark.parametrize(
-    ("root", "more", "role"),
-    [
-        (tree(), {}, "guest"),
-        (tree(guest=False), {}, "host"),
-        # Host where the domain runs though it is a guest itself; guest where the firmware has the
-        # domain's UUID, or its bytes as old firmware orders them.
-        (tree(), {"alive": RUNS}, "host"),
-        (tree(guest=False), {"uuid": UUID}, "guest"),
-        (tree(guest=False), {"uuid": UUID.replace("1", "2")}, "host"),
-        (tree(guest=False), {"uuid": "11111111-2222-3343-8444-555555555555"}, "guest"),
-        (tree(files={"proc/cpuinfo": b"processor: 0\n", "sys/class/dmi/id/sys_vendor": b""}), {},
-         None),
-    ],
-)  # fmt: skip
-def test_which_of_the_two_a_machine_is(root, more, role):
-    known = parse_domain(domain())
-    assert decide(read_machine(root), read_virtual(root), known, **more).role == role
