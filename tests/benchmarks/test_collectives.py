@@ -57,6 +57,13 @@ def test_columns_are_the_sizes_asked_for_or_the_profiles():
     assert [*columns][-1] == "8 GiB"
 
 
+def test_between_hosts_sizes_end_where_they_show_nothing_new():
+    ranks = tuple(Device(f"host:{n}@{n}", "host memory", 1 << 40, 1 << 40, "1") for n in range(4))
+    every = CATALOG["all_reduce"].lay_out(DeviceSet("mpi", (), ranks, profile="full"))
+    sizes = {cell.transfers[0].scale for cell in every.cells}
+    assert max(sizes) < 8 << 30
+
+
 @pytest.mark.parametrize(
     ("name", "fabric", "choice", "why"),
     [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes import machine
+from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.request import RunRequest, Selection
@@ -94,3 +94,12 @@ def test_torch_is_opened_for_workloads_and_for_nothing_else():
     assert opened("gpu_matmul", "ai_inference") == ("cuda", "opencl", "torch")
     assert opened("gpu_matmul") == ("cuda", "opencl")
     assert opened("gpu_matmul", "ai_inference", backends=("cuda",)) == ("cuda", "torch")
+
+
+def test_other_benchmarks_are_not_laid_out_over_devices_that_workloads_have_opened():
+    here = machine((device(0), CPU))
+    what = Selection(("ai_pipeline", "host_to_device_memcpy_ce"))
+    found = what.lay_out(RunRequest(what=what), here)
+    assert [(one.name, one.backend) for one in found] == [
+        ("host_to_device_memcpy_ce", "fake"), ("ai_pipeline", "torch"),
+    ]  # fmt: skip

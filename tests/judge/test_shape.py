@@ -301,3 +301,22 @@ def test_copies_that_take_no_longer_than_a_start_are_equal_at_one_size_only():
             for size in (1 << 28, 1 << 29)
         ]  # fmt: skip
         assert bool(found(("slow",), *results)) is slow
+
+
+def test_cells_that_end_in_different_phases_have_different_causes():
+    whole, phases = pairs(lambda r, c: 400e9), {"0": "fill", "3": "verify"}
+
+    def ended(one):
+        phase = phases.get(one.row) or phases.get(one.column)
+        broken = {
+            "status": "error",
+            "kind": "crash",
+            "phase": phase,
+            "samples": (),
+            "summary": None,
+        }
+        return replace(one, **broken) if phase else one
+
+    broken = replace(whole, cells=tuple(map(ended, whole.cells)))
+    findings = found(("crash",), broken, to_host(lambda d: 50e9))
+    assert set(named(findings)) == {("crash", "sim:0-switch"), ("crash", "sim:3-switch")}

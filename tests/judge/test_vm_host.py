@@ -155,6 +155,7 @@ def test_what_is_found_beside_other_things(xml, root, wrong):
         ("huge-pages", "fail", well(), host(cards=((CARD, 0),))),
         ("huge-pages-none", "note", well(pages=""), None),
         ("device-far", "unknown", well(), machine(cards=((CARD, -1),))),
+        ("device", "unknown", well(), Captured({})),
         ("memory-sum", "note", domain(TWO, memory=99), None),
         ("mediated", "unknown", well(devices="<hostdev type='mdev'><source><address "
                                              "uuid='1'/></source></hostdev>"), None),
