@@ -186,7 +186,7 @@ MISSED = "1 of 300 × 4"
 """A single cell among hundreds is only seen by its own few runs: docs/gate.md has the rate."""
 
 
-@pytest.mark.parametrize("how", UNLIKE)
+@pytest.mark.parametrize("how", UNLIKE if FULL else ("deviations × e^±1", "1 of 60 × 3"))
 def test_cells_that_vary_unlike_each_other_do_not_make_runs_fail(how, show):
     """With the gate's least loss; what it hides is printed, too."""
     aims = {"fail": AIM, "fail with no least loss": replace(AIM, least=1e-9, detect=0.05)}
