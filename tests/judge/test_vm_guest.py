@@ -39,20 +39,13 @@ ONE_BY_ONE = topology("sockets='1' cores='2' threads='2'", "<vcpus>{}</vcpus>".f
 )))  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("xml", "root", "wrong"),
-    [
-        (LATER, tree(sockets=2, cores=1), set()),
-        (LATER, tree(sockets=3, cores=1), {("vcpus", "vCPUs")}),
-        (ONE_BY_ONE, tree(cores=2), set()),
-        (ONE_BY_ONE, tree(cores=1, threads=2), {("threads", "topology")}),
-        (domain(), tree(files=STOLEN), {("steal", "host")}),
-    ],
-    ids=["added later", "too many", "enabled one by one", "out of order", "steal"],
-)
-def test_cpus(xml, root, wrong):
-    assert contradictions(compare(xml, root, "guest")) == wrong
-
+CPUS = [
+    (LATER, tree(sockets=2, cores=1), set()),
+    (LATER, tree(sockets=3, cores=1), {("vcpus", "vCPUs")}),
+    (ONE_BY_ONE, tree(cores=2), set()),
+    (ONE_BY_ONE, tree(cores=1, threads=2), {("threads", "topology")}),
+    (domain(), tree(files=STOLEN), {("steal", "host")}),
+]
 
 CRASH = {"sys/kernel/kexec_crash_size": str(2 * GIB).encode()}
 BALLOON = domain("<currentMemory unit='GiB'>4</currentMemory>")
@@ -72,28 +65,23 @@ def nodes(*sizes, cpus=((0, 1), (2, 3))):
     return tree(nodes={n: (of, int(size * GIB)) for n, (of, size) in own})
 
 
-@pytest.mark.parametrize(
-    ("xml", "root", "wrong"),
-    [
-        # What a kernel keeps is no loss, nor what is set aside for a crash.
-        *((domain(), tree(memory=int(size * GIB)), set()) for size in (7.3, 7.9, 8)),
-        (domain(), tree(memory=5 * GIB + GIB // 2, files=CRASH), set()),
-        (BALLOON, tree(memory=4 * GIB), set()),
-        (BALLOON, tree(memory=2 * GIB), {("memory", "memory")}),
-        # Memory devices may be used or not.
-        (DIMM, nodes(4, 4), set()),
-        (DIMM, nodes(4, 8), set()),
-        (DIMM, nodes(4, 9), {("cell-memory", "cell 1")}),
-        # vCPUs of no cell are the first's; a cell of memory alone is the last node.
-        (domain(TWO_CELLS.replace("0-1", "0")), nodes(4, 4), {("cell-list", "cells")}),
-        (MEMORY_ALONE, nodes(8, 4, cpus=((0, 1, 2, 3), ())), set()),
-        # Cells for a device's own memory need not show.
-        (OF_DEVICES, tree(), set()),
-        (OF_DEVICES, nodes(8, 0, cpus=((0, 1, 2, 3), ())), set()),
-    ],
-)
-def test_memory_and_cells(xml, root, wrong):
-    assert contradictions(compare(xml, root, "guest")) == wrong
+MEMORY = [
+    # What a kernel keeps is no loss, nor what is set aside for a crash.
+    *((domain(), tree(memory=int(size * GIB)), set()) for size in (7.3, 7.9, 8)),
+    (domain(), tree(memory=5 * GIB + GIB // 2, files=CRASH), set()),
+    (BALLOON, tree(memory=4 * GIB), set()),
+    (BALLOON, tree(memory=2 * GIB), {("memory", "memory")}),
+    # Memory devices may be used or not.
+    (DIMM, nodes(4, 4), set()),
+    (DIMM, nodes(4, 8), set()),
+    (DIMM, nodes(4, 9), {("cell-memory", "cell 1")}),
+    # vCPUs of no cell are the first's; a cell of memory alone is the last node.
+    (domain(TWO_CELLS.replace("0-1", "0")), nodes(4, 4), {("cell-list", "cells")}),
+    (MEMORY_ALONE, nodes(8, 4, cpus=((0, 1, 2, 3), ())), set()),
+    # Cells for a device's own memory need not show.
+    (OF_DEVICES, tree(), set()),
+    (OF_DEVICES, nodes(8, 0, cpus=((0, 1, 2, 3), ())), set()),
+]
 
 
 def routed(*routes, on=None, **more):
@@ -115,23 +103,28 @@ CHOSEN = domain(TWO_CELLS, devices=expander(1, 3, 0, 1).replace("busNr='0'", "")
 FAR = "pci0000:fe/0000:fe:00.0/0000:ff:00.0"
 
 
-@pytest.mark.parametrize(
-    ("xml", "root", "wrong"),
-    [
-        # One behind its port is found whatever the bus is called.
-        *((domain(devices=ONE_CARD), routed(f"pci0000:00/0000:00:02.0/0000:{bus}:00.0"), set())
-          for bus in ("01", "0a")),
-        (domain(devices=ONE_CARD), impostor(), {("device", "0000:17:00.0")}),
-        # Those without a place are counted.
-        (PLACELESS, routed(*ROUTES), set()),
-        (PLACELESS, routed(ROUTES[0]), {("device", "devices")}),
-        # An expander whose number libvirt chose is any other root.
-        (CHOSEN, routed(FAR, on=(1,), nodes=TWO_NODES), set()),
-        (CHOSEN, routed(FAR, on=(0,), nodes=TWO_NODES),
-         {("device-node", "0000:ff:00.0 (host: 0000:17:00.0)")}),
-    ],
-)  # fmt: skip
-def test_devices(xml, root, wrong):
+DEVICES = [
+    # One behind its port is found whatever the bus is called.
+    *(
+        (domain(devices=ONE_CARD), routed(f"pci0000:00/0000:00:02.0/0000:{bus}:00.0"), set())
+        for bus in ("01", "0a")
+    ),
+    (domain(devices=ONE_CARD), impostor(), {("device", "0000:17:00.0")}),
+    # Those without a place are counted.
+    (PLACELESS, routed(*ROUTES), set()),
+    (PLACELESS, routed(ROUTES[0]), {("device", "devices")}),
+    # An expander whose number libvirt chose is any other root.
+    (CHOSEN, routed(FAR, on=(1,), nodes=TWO_NODES), set()),
+    (
+        CHOSEN,
+        routed(FAR, on=(0,), nodes=TWO_NODES),
+        {("device-node", "0000:ff:00.0 (host: 0000:17:00.0)")},
+    ),
+]
+
+
+@pytest.mark.parametrize(("xml", "root", "wrong"), [*CPUS, *MEMORY, *DEVICES])
+def test_what_contradicts_the_domain(xml, root, wrong):
     assert contradictions(compare(xml, root, "guest")) == wrong
 
 
