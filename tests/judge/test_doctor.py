@@ -131,13 +131,17 @@ class TestInVirtualMachines:
         assert GPU not in remedy
 
     def test_what_is_hidden_is_unknown(self):
-        host = HostDetails(hypervisor="KVM", unknown=("IOMMU: no /sys/kernel/iommu_groups",))
-        hidden = gpu(parent=None, link=PciLink(), numa_node=None, max_payload=None, errors=None)
+        host = HostDetails(hypervisor="KVM", unknown=("IOMMU: no such folder",))
+        hidden = gpu(parent=None, link=PciLink(), numa_node=None, max_payload=None, errors=None,
+                     unknown=("link: run as root",))  # fmt: skip
         findings = found(inventory(host=host, pci=(hidden,)))
         assert {finding.severity for finding in findings} == {"unknown"}
-        assert {"link-speed", "link-width", "near-node", "iommu", "governor"} <= {
-            finding.check for finding in findings
-        }
+        why = {finding.check: finding.found for finding in findings}
+        assert {"link-speed", "link-width", "near-node", "iommu", "governor"} <= set(why)
+        for reason, checks in (
+            ("no such folder", {"iommu"}), ("run as root", {"link-speed", "link-width"}),
+        ):  # fmt: skip
+            assert {check for check, text in why.items() if reason in text} == checks
 
     @pytest.mark.parametrize(
         ("speed", "width", "checks"),

@@ -50,6 +50,7 @@ def test_xids_of_broken_devices_and_links_are_failures(number):
     finding = logged(xid(number))
     assert (finding.severity, finding.subject) == ("fail", SUBJECT)
     assert finding.lines == (f"1.500 s: NVRM: Xid (PCI:0000:02:00): {number}, x",)
+    assert len(finding.remedy) == len(logged(xid(13)).remedy) + 1  # a reset
 
 
 @pytest.mark.parametrize(
@@ -117,6 +118,7 @@ def test_the_lines_of_one_device_are_one_finding_the_gravest_first():
     finding = logged(*lines)
     assert finding.severity == "fail"
     assert [text.partition(" s")[0] for text in finding.lines] == ["3.000", "2.000", "1.000"]
+    assert "AER" not in finding.found
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,15 @@ def test_a_fabric(text, of, report, theoretical, achievable):
     assert gigabytes(found.achievable) == close(achievable)
 
 
+def test_the_arithmetic_is_shown():
+    some = joined([fabric(["s"] * 12) + fabric([None] * 6, active=False), fabric(["s"] * 18)])
+    assert expected(PEER, some).because.startswith("12 of 18 nvlink × 25 GB/s = 300 GB/s; ")
+    assert expected(OUT, server()).because == (
+        "PCIe 32 GT/s x16 × 128b/130b = 63.02 GB/s; "
+        "TLP 256 B + 24 B of a write: 91.4% -> 57.61 GB/s"
+    )
+
+
 DIMMS = {"nodes": 2, "memory_rate": 200e9}
 READ, WRITE = "host:0 -> null by cpu", "null -> host:0 by cpu"
 OWN = joined([fabric(["host:0"], 225e9, "nvlink")] * 2)

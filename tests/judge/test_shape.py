@@ -124,6 +124,14 @@ def test_two_slow_links_are_two_findings_and_no_drift():
     assert set(named(findings)) == {("slow", "sim:0-switch"), ("slow", "sim:3-switch")}
 
 
+@pytest.mark.parametrize(("strongest", "said"), [(1.0, "fail"), (0.5, "warn")])
+def test_beside_a_stronger_cause_one_cell_at_74_percent_is_a_warning(strongest, said):
+    findings = found(SLOW, pairs(lambda r, c: 400e9 * (strongest if 0 in (r, c) else 1)),
+                     to_host(lambda d: 50e9 * (0.74 if d == 3 else 1), noise=0.0005))  # fmt: skip
+    assert {f.severity for f in findings if len(f.cells) == 1} == {said}
+    assert {f.severity for f in findings if len(f.cells) > 1} <= {"fail"}
+
+
 def test_one_slow_pair_is_told_by_its_cells():
     mesh = machine(mesh=lambda one, other: 1)
     results = [pairs(lambda r, c: 20e9 if {r, c} == {1, 3} else 45e9), to_host(lambda d: 50e9)]
