@@ -40,7 +40,6 @@ import yaml
 from campaign_names import Names
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load, parse_description
-from linkgauge.backends.sim.faults import PHASES, parse_fault
 from linkgauge.backends.sim.hardware import build
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
@@ -52,6 +51,7 @@ from linkgauge.judge.cases import timed_cases_of
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence, Finding, evidence_of
 from linkgauge.judge.verdict import judge
+from linkgauge.model.errors import PHASES
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import CellResult, Run
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
@@ -226,7 +226,7 @@ def trial(kind: str, place: str, machine: str, number: int) -> Drawn | None:
         target = draw.choice(sorted(names))
         struck = sorted(touched[target])
         size = magnitude(kind, struck, cells, draw) + onset(kind, struck, draw)
-        fault = str(parse_fault(f"{kind} {target} {size}"))
+        fault = f"{kind} {target} {size}"
         evidence = bed.run(fault, apart=kind in STRIKES)
         if shows(kind, healthy, evidence) and tells(kind, healthy, evidence, touched[target]):
             findings = diagnose(evidence)

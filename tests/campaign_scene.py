@@ -21,7 +21,6 @@ from campaign import (
     onset,
     told,
 )
-from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence, Finding
 
@@ -96,7 +95,7 @@ class Scene:
             size = f"rate={self._dice.uniform(0.4, 0.88):.3f}"
         else:
             size = magnitude(kind, struck, self._cells, self._dice)
-        return str(parse_fault(f"{kind} {target} {size}{onset(kind, struck, self._dice)}"))
+        return f"{kind} {target} {size}{onset(kind, struck, self._dice)}"
 
     def run(self, faults: Sequence[str]) -> Evidence:
         key = tuple(faults)

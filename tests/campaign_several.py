@@ -7,18 +7,14 @@ computed from samples, never from verdicts. Of three faults, the one of which th
 anew, each of them a draw. `Tally.discarded` is the share of all that were drawn. Two cells do not
 tell a trend from a level: a drift of which no more tell (`campaign.told`) may be called slow.
 
-    python tests/campaign_several.py [--draws N] [--three N] [--both N] [--healthy N]
-
-prints what was found; each miss with the command that draws it again (`--only`).
+`one(label)` draws again what a report names.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import random
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
@@ -209,33 +205,4 @@ def report(found: Tally) -> Iterator[str]:
         ]
         what += [f"WRONG {f.check} {f.subject}: {f.found}" for f in miss.wrong]
         yield f"  {miss.machine}: {'; '.join(what)}"
-        yield f"    LINKGAUGE_SEED={SEED} python tests/campaign_several.py --only '{miss.label}'"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=0, metavar="N", help="of each pair of kinds")
-    parser.add_argument("--three", type=int, default=0, metavar="N", help="of three faults")
-    parser.add_argument("--both", type=int, default=0, metavar="N", help="of concurrent capacity")
-    parser.add_argument("--healthy", type=int, default=0, metavar="N", help="healthy, noisy")
-    parser.add_argument("--only", metavar="LABEL", help="one draw, with all that was found")
-    options = parser.parse_args()
-    if options.only:
-        found = one(options.only)
-        print(*report(tally(found.machine, [found])), sep="\n")
-        print(*(f"{f.severity} {f.check} {f.subject}: {f.found}" for f in found.findings), sep="\n")
-        return 0
-    asked = {
-        "two faults": pairs(options.draws),
-        "three faults": threes(options.three),
-        "concurrent capacity": numbered("both", options.both),
-        "healthy": numbered("healthy", options.healthy),
-    }
-    for title, labels in asked.items():
-        if labels:
-            print(*report(tally(title, outcomes(labels))), sep="\n", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        yield f"    LINKGAUGE_SEED={SEED}: {miss.label}"

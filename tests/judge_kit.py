@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Opened
@@ -14,11 +16,16 @@ from linkgauge.model.units import BANDWIDTH
 from sim_kit import Silent
 
 
-def run_of(name, text, *benchmarks, size=1 << 29, devices=(), faults=(), samples=6, pairs=False):
+def run_of(
+    name, text, *benchmarks, size=1 << 29, devices=(), faults=(), samples=6, pairs=False,
+    settings=None, draw=0,
+):  # fmt: skip
     """What a run of these benchmarks (all where none is named) on a simulated machine leaves; with
     `pairs`, disjoint pairs are measured at the same time."""
-    simulation = Simulation(name, text, tuple(faults))
-    settings = Settings((size,), samples=samples, loops=2, simulation=simulation)
+    settings = replace(
+        settings or Settings((size,), samples=samples, loops=2),
+        simulation=Simulation(name, text, tuple(faults), draw),
+    )
     worker = LocalWorker(settings)
     machine = worker.survey(["sim"])
     plan = make_plan(

@@ -14,7 +14,7 @@ from linkgauge.judge.differences import InRound, compare
 from linkgauge.model.settings import Settings, Simulation, Surroundings
 from linkgauge.model.variation import Setting
 
-NODES = 40
+NODES = 20
 NOISY = f"""
 source: made up for tests
 noise: 5%

@@ -5,11 +5,9 @@ from itertools import permutations
 
 import pytest
 
-from linkgauge.benchmarks.catalog import CATALOG, select
-from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES, MULTINODE
-from linkgauge.benchmarks.table import EVERY_PROFILE, DeviceSet
+from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.model.machine import Device, Node
-from linkgauge.model.notation import parse_transfer
 from linkgauge.model.transfer import Report
 
 ORDER = """
@@ -51,8 +49,6 @@ CELLS = {
     "bisect_write_ce": ("1->3", "0", ["x:1@1 -> x:1@3 by ce"], "first"),
     "latency_flag_pingpong": ("1", "2", ["x:1@1 -> x:0@2 by sm"], "latency"),
 }  # fmt: skip
-ENGINES = {"ce": "rma", "sm": "msg"}
-"""What moves bytes between hosts where engines do between devices."""
 OPERATIONS = {
     "device_to_device_broadcast_one_to_all_sm": "broadcast",
     "device_to_device_broadcast_all_to_all_sm": "broadcast",
@@ -83,12 +79,6 @@ def the_cell(benchmark, place):
     return cell
 
 
-def test_they_are_in_nvbandwidths_order_and_one_more():
-    assert [row.name for row in BETWEEN_PROCESSES] == [f"multinode_{name}" for name in ORDER]
-    assert len(MULTINODE) == 13
-    assert list(CELLS) == ORDER
-
-
 @pytest.mark.parametrize("name", ORDER)
 def test_a_cell_between_devices(name):
     at_row, column, transfers, report = CELLS[name]
@@ -96,21 +86,6 @@ def test_a_cell_between_devices(name):
     assert [str(transfer) for transfer in cell.transfers] == transfers
     assert cell.report == Report(report)
     assert cell.operation == OPERATIONS.get(name, "copy")
-
-
-@pytest.mark.parametrize("name", ORDER)
-def test_a_cell_between_hosts_has_the_same_paths_and_owners(name):
-    """Flags bounce by one-sided accesses: the other side has no part in them."""
-    at_row, column, transfers, _ = CELLS[name]
-    cell = the_cell(row(name).lay_out(HOSTS), (at_row, column))
-    assert len(cell.transfers) == len(transfers)
-    for text, found in zip(transfers, cell.transfers, strict=True):
-        meant = parse_transfer(text)
-        assert [m.rank for m in found.memories] == [m.rank for m in meant.memories]
-        assert found.engine.owner.rank == meant.engine.owner.rank
-        assert {m.space for m in found.memories} == {"host"}
-        kind = ENGINES[meant.engine.kind]
-        assert found.engine.kind == ("rma" if name == "latency_flag_pingpong" else kind)
 
 
 PLACES = {
@@ -138,12 +113,6 @@ def test_an_odd_process_writes_to_the_one_half_of_all_further_on():
     assert [cell.row for cell in cells] == ["0->1", "1->2", "2->0"]
 
 
-def test_both_directions_have_a_name():
-    for kind in ("read", "write"):
-        laid_out = row(f"device_to_device_bidirectional_memcpy_{kind}_ce").lay_out(DEVICES)
-        assert laid_out.parts == (f"{kind}1", f"{kind}2")
-
-
 @pytest.mark.parametrize("name", ORDER)
 def test_one_process_is_not_enough(name):
     for fabric in (over("x:0@0"), over("host:0@0")):
@@ -154,18 +123,3 @@ def test_one_process_is_not_enough(name):
     assert alone.reason == (
         f"needs several processes, one for each device: mpiexec -n 2 linkgauge run multinode_{name}"
     )
-
-
-def test_they_are_measured_where_they_are_asked_for_only():
-    for profile in EVERY_PROFILE:
-        chosen = select((), (), profile=profile)
-        assert not any(row.name.startswith("multinode") for row in chosen)
-    assert [row.name for row in select((), ("multinode",))] == [
-        f"multinode_{name}" for name in ORDER
-    ]
-
-
-@pytest.mark.parametrize("name", [*ORDER[:2], ORDER[-1]])
-def test_they_are_laid_out_once_whatever_backends_there_are(name):
-    others = DeviceSet("y", (), (device("y:0"), device("y:1")))
-    assert row(name).over([DEVICES, others], [HOSTS]) == [DEVICES]

@@ -1,13 +1,9 @@
 """The transfers of benchmarks over network interfaces."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fakes import machine
-from linkgauge.backends import GPUS
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.benchmarks.network import OVER_NICS, strided
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.model.inventory import Interface
 from linkgauge.model.machine import Device
@@ -16,6 +12,7 @@ from linkgauge.model.ranks import Rank
 
 LO = Interface(name="lo", up=True, kind="loopback", addresses=("127.0.0.1",))
 SIZE = 1 << 20
+OVER_NICS = [row for row in CATALOG.values() if row.name.startswith(("nic_", "rdma_"))]
 
 
 def ranks(count, nics=1):
@@ -95,7 +92,7 @@ class TestBetweenGpus:
     def over(self, known, gpus=None, name="nic_rdma_gpus"):
         hosts = fabric(known)
         found = tuple(Device(f"cuda:{n}@{n}", "GPU", SIZE, SIZE, near=n) for n in range(len(known)))
-        beside = DeviceSet(GPUS, hosts.nodes, found if gpus is None else gpus, ranks=known)
+        beside = DeviceSet("cuda", hosts.nodes, found if gpus is None else gpus, ranks=known)
         (chosen,) = CATALOG[name].over([hosts, beside], ())
         return CATALOG[name].lay_out(chosen)
 
@@ -148,17 +145,3 @@ def test_without_ranks_the_launch_is_shown(row):
     reason = row.lay_out(fabric((), backend="none")).reason
     assert f"mpiexec -n 2 linkgauge run {row.name}" in reason
     assert row.lay_out(fabric(ranks(1))).reason == "needs two ranks"
-
-
-def test_a_size_that_is_asked_for_replaces_their_own():
-    row = CATALOG["nic_tcp"]
-    assert row.lay_out(fabric(ranks(2))).size == 64 << 20
-    assert row.lay_out(fabric(ranks(2), sizes=(SIZE,))).size is None
-
-
-@given(st.integers(1, 5), st.integers(1, 6))
-def test_strides_take_each_once(stride, groups):
-    ports = list(range(stride * groups))
-    found = strided(ports, stride)
-    assert sorted(found) == ports
-    assert found[:groups] == ports[::stride]

@@ -1,18 +1,15 @@
 """AI workloads, laid out over torch's devices."""
 
-from itertools import groupby
-
 import pytest
 
 from fakes import device, machine
-from linkgauge.benchmarks.catalog import CATALOG, select
+from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.benchmarks.workloads import NO_TORCH, WORKLOADS, lacking_torch, rank_counts
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.model.machine import Device
 from linkgauge.model.workload import Server, WorkloadChoice
 
-NAMES = [row.name for row in WORKLOADS]
+NAMES = [name for name in CATALOG if name.startswith("ai_") and "serving" not in name]
 CPU = Device("torch:cpu:0", "CPU", 1 << 34, 1 << 34, is_cpu=True)
 GPUS = tuple(Device(f"torch:cuda:{n}", "GPU", 1 << 37, 1 << 37) for n in range(2))
 
@@ -40,23 +37,6 @@ def test_every_cell_is_work_on_a_device_of_torch_and_has_a_place_of_its_own(name
             assert cell.runs == 5
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_profile_measures_it(name):
-    for profile in ("quick", "standard", "full", "vm"):
-        assert name not in {row.name for row in select((), (), profile=profile)}
-
-
-def test_inference_covers_batches_prompts_and_types_on_a_gpu():
-    works = asked("ai_inference", GPUS[0])
-    assert {work.kind for work in works} == {"prefill", "decode"}
-    first = {work.batch for work in works if work.numbers == "bf16"}
-    assert first == {1, 2, 4, 8, 16, 32, 64}
-    assert {work.numbers for work in works} == {"bf16", "fp16", "fp32"}
-    assert {work.model for work in works} == {"3b"}
-    # Cells of one type follow each other: its weights are drawn once.
-    assert len(list(groupby(works, lambda work: work.numbers))) == 3
-
-
 def test_a_cpu_has_a_small_model_and_counts_only_where_there_is_nothing_else():
     assert {work.model for work in asked("ai_inference", CPU)} == {"10m"}
     owners = {str(cell.places[0]) for cell in laid_out("ai_inference", CPU, GPUS[0]).cells}
@@ -77,8 +57,8 @@ def test_what_is_chosen_is_what_is_laid_out():
 
 
 def test_training_is_on_one_two_four_and_all_devices_with_and_without_overlap():
-    assert rank_counts(6, None) == (1, 2, 4, 6)
-    assert rank_counts(6, 3) == (3,)
+    six = [Device(f"torch:cuda:{n}", "GPU", 1 << 37, 1 << 37) for n in range(6)]
+    assert {work.ranks for work in asked("ai_training_step", *six)} == {1, 2, 4, 6}
     works = asked("ai_training_step", *GPUS)
     assert {(work.ranks, work.overlap) for work in works} == {
         (1, False), (2, False), (1, True), (2, True),
@@ -105,14 +85,6 @@ def test_a_server_gets_requests_at_once_and_at_random_moments():
     assert what.accelerators(RunRequest(what=what)) == ()
 
 
-def test_without_torch_there_is_one_line_that_names_the_extra():
-    (lacking,) = lacking_torch(None)
-    benchmark = CATALOG["ai_inference"].lay_out(lacking)
-    assert (benchmark.cells, benchmark.reason) == ((), NO_TORCH)
-    (lacking,) = lacking_torch("torch does not load: pip install 'linkgauge[ai]'")
-    assert "does not load" in CATALOG["ai_pipeline"].lay_out(lacking).reason
-
-
 def test_torch_is_opened_for_workloads_and_for_nothing_else():
     def opened(*names, **more):
         what = Selection(names)
@@ -129,6 +101,5 @@ def test_other_benchmarks_are_not_laid_out_over_devices_that_workloads_have_open
     what = Selection(("ai_pipeline", "host_to_device_memcpy_ce"))
     found = what.lay_out(RunRequest(what=what), here)
     assert [(one.name, one.backend) for one in found] == [
-        ("host_to_device_memcpy_ce", "fake"),
-        ("ai_pipeline", "torch"),
-    ]
+        ("host_to_device_memcpy_ce", "fake"), ("ai_pipeline", "torch"),
+    ]  # fmt: skip

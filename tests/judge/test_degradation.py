@@ -33,44 +33,39 @@ def after(figures, follow=None, **more):
     return [None if event is None else type(event) for event in events], follow
 
 
-def test_two_in_a_row():
-    events, follow = after([100.0] * 5 + [80.0, 80.0, 80.0, 100.0, 100.0])
-    assert events == [*[None] * 6, Degraded, None, None, Recovered]
-    assert follow.degraded() == ()
+USUAL = [100.0] * 5
+BY_CHANCE = random.Random(1)
+SCATTERED = [100.0 * (1 + BY_CHANCE.gauss(0, 0.08)) for _ in range(300)]
 
 
-def test_one_is_none():
-    events, _ = after([100.0] * 5 + [80.0, 100.0, 80.0, 100.0])
-    assert set(events) == {None}
+@pytest.mark.parametrize(
+    ("figures", "more", "said"),
+    [
+        ([*USUAL, 80.0, 80.0, 80.0, 100.0, 100.0], {}, {6: Degraded, 9: Recovered}),
+        ([*USUAL, 80.0, 100.0, 80.0, 100.0], {}, {}),
+        # A smaller loss than asked for, or than earlier figures scatter by, is none.
+        ([*USUAL, *[91.0] * 5], {}, {}),
+        ([*USUAL, *[91.0] * 5], {"follow": Degradation(0.05)}, {6: Degraded}),
+        (SCATTERED, {}, {}),
+        # Times are worse when they are longer.
+        ([*[1.0] * 5, 1.3, 1.3], {"better": "lower"}, {6: Degraded}),
+        ([*[1.0] * 5, 0.7, 0.7], {"better": "lower"}, {}),
+        # What is low needs no history.
+        ([50.0] * 3, {"verdict": "low"}, {1: Degraded}),
+        # What was usual stays while it is degraded.
+        ([*USUAL, *[60.0] * 200, 100.0, 100.0], {}, {6: Degraded, 206: Recovered}),
+    ],
+)
+def test_two_in_a_row_begin_and_end_it(figures, more, said):
+    events, follow = after(figures, **more)
+    assert {n: event for n, event in enumerate(events) if event} == said
+    assert bool(follow.whys()) == (Recovered not in said.values() and bool(said))
 
 
 def test_both_visits_of_one_probe_count():
-    _, follow = after([100.0] * 5)
+    _, follow = after(USUAL)
     event = follow.observe(seen(80.0, 81.0), 6.0, "now")
-    assert isinstance(event, Degraded)
     assert (event.why, event.usual, event.earlier, event.unit) == ("history", 100.0, 5, "B/s")
-
-
-def test_a_smaller_loss_than_asked_for_is_none():
-    assert set(after([100.0] * 5 + [91.0] * 5)[0]) == {None}
-    assert Degraded in after([100.0] * 5 + [91.0] * 5, Degradation(0.05))[0]
-
-
-def test_a_loss_within_what_earlier_figures_scatter_by_is_none():
-    draw = random.Random(1)
-    figures = [100.0 * (1 + draw.gauss(0, 0.08)) for _ in range(300)]
-    assert set(after(figures)[0]) == {None}
-
-
-def test_times_are_worse_when_they_are_longer():
-    assert Degraded in after([1.0] * 5 + [1.3] * 2, better="lower")[0]
-    assert set(after([1.0] * 5 + [0.7] * 2, better="lower")[0]) == {None}
-
-
-def test_what_is_low_needs_no_history():
-    events, follow = after([50.0, 50.0, 50.0], verdict="low")
-    assert events == [None, Degraded, None]
-    assert follow.whys() == {"expected"}
 
 
 @pytest.mark.parametrize("status", ["fail", "error", "timeout"])
@@ -82,13 +77,6 @@ def test_what_is_broken_counts_at_once_and_once(status):
     assert follow.whys() == {status}
 
 
-def test_suspects_are_measured_once_more():
-    _, follow = after([100.0] * 5)
-    slow, good = seen(80.0), seen(99.0)
-    assert list(follow.suspects([slow, good])) == [slow]
-    assert list(follow.suspects([seen(80.0, 100.0)])) == [], "the last visit was well"
-
-
 def earlier(*figures):
     """Runs with these figures, in the order of time."""
     return [
@@ -97,30 +85,16 @@ def earlier(*figures):
     ]
 
 
-def test_the_history_tells_what_is_usual():
-    follow = Degradation(0.1)
-    follow.learn(earlier(*[100.0, 100.5, 99.5] * 3), BETTER)
-    assert isinstance(follow.observe(seen(80.0, 80.0), 0.0, "now"), Degraded)
+NOISE = [1 + 0.002 * (n % 3) for n in range(12)]
+AT_100, AT_60 = [100.0 * one for one in NOISE], [60.0 * one for one in NOISE]
 
 
-def test_a_history_that_ends_worse_does_not_make_that_usual():
-    noise = [1 + 0.002 * (n % 3) for n in range(12)]
-    worse = [*(100.0 * one for one in noise), *(60.0 * one for one in noise)]
+@pytest.mark.parametrize(
+    ("history", "now"), [(AT_100, 80.0), ([*AT_100, *AT_60], 60.0), ([*AT_60, *AT_100], 70.0)]
+)
+def test_the_history_tells_what_is_usual_at_its_best(history, now):
+    """One that ends worse does not make that usual."""
     follow = Degradation(0.1)
-    follow.learn(earlier(*worse), BETTER)
-    event = follow.observe(seen(60.0, 60.0), 0.0, "now")
+    follow.learn(earlier(*history), BETTER)
+    event = follow.observe(seen(now, now), 0.0, "now")
     assert event.usual == pytest.approx(100.2, rel=0.01)
-
-
-def test_a_history_that_ends_better_makes_that_usual():
-    noise = [1 + 0.002 * (n % 3) for n in range(12)]
-    better = [*(60.0 * one for one in noise), *(100.0 * one for one in noise)]
-    follow = Degradation(0.1)
-    follow.learn(earlier(*better), BETTER)
-    assert follow.observe(seen(70.0, 70.0), 0.0, "now").usual == pytest.approx(100.2, rel=0.01)
-
-
-def test_what_was_usual_stays_while_it_is_degraded():
-    events, _ = after([100.0] * 5 + [60.0] * 200 + [100.0] * 2)
-    assert events.count(Degraded) == events.count(Recovered) == 1
-    assert events[-1] is Recovered

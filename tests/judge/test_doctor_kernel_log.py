@@ -7,12 +7,12 @@ from doctor_kit import GPU, ROOT, card, gpu, inventory, machine, measured, root,
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence
 from linkgauge.judge.outcome import outcome_of
-from linkgauge.judge.xids import BROKEN
 from linkgauge.model.inventory import Adapter
-from linkgauge.model.kernel_log import KernelLog, LogLine
+from linkgauge.model.kernel_log import KernelLog, LogLine, joined
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import Run
 from linkgauge.model.settings import Settings
+from remedy_kit import assert_pasteable
 
 SUBJECT = f"cuda:0 ({GPU})"
 OTHER = "0000:03:00.0"
@@ -32,32 +32,31 @@ def xid(number, pci=GPU, seconds=1.5, **more):
 
 def findings(*lines, results=(), here=None, **log):
     evidence = Evidence(machine(here or inventory()), None, results, log=KernelLog(lines, **log))
-    return diagnose(evidence)
+    found = diagnose(evidence)
+    assert_pasteable(found)
+    return found
 
 
 def logged(*lines, **more):
     return the("kernel-log", findings(*lines, **more))
 
 
-@pytest.mark.parametrize("number", sorted(BROKEN))
+# Resolution buckets RESET_GPU, RESTART_BM, CHECK_MECHANICALS and the workflows of 48 and 74.
+RESET = {46, 48, 54, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 143, 156, 158}
+
+
+@pytest.mark.parametrize("number", sorted(RESET))
 def test_xids_of_broken_devices_and_links_are_failures(number):
     finding = logged(xid(number))
     assert (finding.severity, finding.subject) == ("fail", SUBJECT)
-    assert f"Xid {number} ({BROKEN[number]})" in finding.found
     assert finding.lines == (f"1.500 s: NVRM: Xid (PCI:0000:02:00): {number}, x",)
-
-
-def test_the_table_of_broken_devices_has_what_nvidia_resets_them_for():
-    # Resolution buckets RESET_GPU, RESTART_BM, CHECK_MECHANICALS and the workflows of 48 and 74.
-    reset = {46, 48, 54, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 143, 156, 158}
-    assert reset < BROKEN.keys()
-    assert BROKEN.keys().isdisjoint({8, 13, 14, 31, 32, 43, 45, 69, 106, 107, 137, 154, 155})
+    assert len(finding.remedy) == len(logged(xid(13)).remedy) + 1  # a reset
 
 
 @pytest.mark.parametrize(
     ("number", "gravity", "severity"),
     [
-        (13, None, "warn"),
+        *((number, None, "warn") for number in (8, 13, 14, 32, 69, 106, 107, 137, 155)),
         (31, None, "warn"),
         (43, None, "note"),
         (45, None, "note"),
@@ -94,23 +93,24 @@ def test_other_lines_are_as_grave_as_they_say(one, severity):
     assert (finding.severity, finding.subject) == (severity, SUBJECT)
 
 
-def test_lines_of_no_device_are_of_the_host():
-    finding = logged(line("out-of-memory", "Out of memory: Killed process 7 (python)", pci=None))
-    assert (finding.severity, finding.subject) == ("warn", "host")
+NIC = inventory(
+    pci=(root(), gpu(), gpu(address="0000:05:00.0", class_code=0x020700)),
+    adapters=(Adapter(name="mlx5_0", pci="0000:05:00.0"),),
+)
 
 
-def test_a_ports_lines_about_its_link_are_of_the_device_below_it():
-    assert logged(line("aer", pci=ROOT)).subject == SUBJECT
-    assert logged(line("hotplug", pci=ROOT)).subject == SUBJECT
-    assert logged(line("driver", pci=ROOT)).subject == ROOT
-
-
-def test_adapters_are_called_by_their_names_and_strangers_by_their_addresses():
-    nic = gpu(address="0000:05:00.0", class_code=0x020700)
-    adapter = Adapter(name="mlx5_0", pci="0000:05:00.0")
-    here = inventory(pci=(root(), gpu(), nic), adapters=(adapter,))
-    assert logged(line("aer", pci=adapter.pci), here=here).subject == "mlx5_0 (0000:05:00.0)"
-    assert logged(line("aer", pci="0000:77:00.0"), here=here).subject == "0000:77:00.0"
+@pytest.mark.parametrize(
+    ("kind", "pci", "subject"),
+    [
+        ("out-of-memory", None, "host"),
+        # A port's lines about its link are of the device below it.
+        ("aer", ROOT, SUBJECT), ("hotplug", ROOT, SUBJECT), ("driver", ROOT, ROOT),
+        ("aer", "0000:05:00.0", "mlx5_0 (0000:05:00.0)"),
+        ("aer", "0000:77:00.0", "0000:77:00.0"),
+    ],
+)  # fmt: skip
+def test_lines_are_of_the_part_that_they_name(kind, pci, subject):
+    assert logged(line(kind, pci=pci), here=NIC).subject == subject
 
 
 def test_the_lines_of_one_device_are_one_finding_the_gravest_first():
@@ -121,31 +121,24 @@ def test_the_lines_of_one_device_are_one_finding_the_gravest_first():
     assert "AER" not in finding.found
 
 
-def test_each_device_has_a_finding_of_its_own():
-    found = [f for f in findings(xid(79), xid(31, pci=OTHER), here=TWO) if f.check == "kernel-log"]
-    assert [(f.severity, f.subject) for f in found] == [
-        ("fail", SUBJECT), ("warn", f"cuda:1 ({OTHER})"),
-    ]  # fmt: skip
-
-
-def test_a_log_that_cannot_be_read_is_unknown():
-    finding = logged(unknown=("kernel log: /dev/kmsg: Operation not permitted: run as root",))
-    assert (finding.severity, finding.subject) == ("unknown", "host")
-    assert "during the run: /dev/kmsg: Operation not permitted: run as root" in finding.found
-
-
 @pytest.mark.parametrize(
-    ("log", "says"),
-    [({"more": 412}, "412 more lines"), ({"lost": True}, "overwrote before they were read")],
-)
-def test_what_is_not_kept_is_said(log, says):
+    ("log", "severity"),
+    [({"unknown": ("kernel log: /dev/kmsg: not permitted",)}, "unknown"), ({"more": 412}, "note"),
+     ({"lost": True}, "note")],
+)  # fmt: skip
+def test_what_is_not_read_or_kept_is_said(log, severity):
     finding = logged(**log)
-    assert (finding.severity, says in finding.found) == ("note", True)
+    assert (finding.severity, finding.subject) == (severity, "host")
 
 
-def test_a_quiet_log_and_none_are_no_finding():
-    assert findings() == ()
-    assert diagnose(Evidence(machine(inventory()))) == ()
+def test_logs_are_joined_in_their_order_and_a_reason_is_given_once():
+    one, two = line("xid"), line("aer")
+    logs = (
+        KernelLog((one,), 3, unknown=("a", "b")),
+        KernelLog((two,), 4, lost=True, unknown=("b",)),
+    )
+    assert joined(logs) == KernelLog((one, two), 7, lost=True, unknown=("a", "b"))
+    assert (joined(()), joined((KernelLog(),))) == (None, KernelLog())
 
 
 LOST = measured(status="error", reason="gone", kind="lost")
@@ -159,12 +152,8 @@ class TestWhatIsKnownOtherwise:
     def test_is_confirmed_and_stays_the_first_cause(self):
         lost, own = findings(xid(79), results=(LOST,))
         assert (lost.check, own.check, own.severity) == ("lost", "kernel-log", "fail")
-        assert own.why.endswith("; it confirms lost of cuda:0")
+        assert "confirms lost of cuda:0" in own.why
         assert lost == diagnose(Evidence(machine(inventory()), None, (LOST,)))[0]
-
-    def test_is_not_confirmed_by_lines_of_another_device(self):
-        first = {f.check: f for f in findings(xid(31, pci=OTHER), results=(LOST,), here=TWO)}
-        assert "confirms" not in first["kernel-log"].why
 
     def test_is_not_confirmed_by_what_followed_from_it(self):
         assert "confirms" not in logged(xid(45), results=(LOST,)).why

@@ -28,34 +28,33 @@ def noisy(seed, level=lambda at: 100.0, sigma=0.003):
     return [level(at) * (1 + draw.gauss(0, sigma)) for at in range(SLICES)]
 
 
-def test_a_step_is_found_with_its_moment():
-    (one,) = drifts(soak(course(noisy(1, lambda at: 95.0 if at >= 24 else 100.0))))
-    assert (one.direction, one.at) == ("worse", 240.0)
-    assert one.ratio == pytest.approx(0.95, abs=0.005)
+def step(to):
+    return lambda at: to if at >= 24 else 100.0
 
 
-def test_a_slow_fall_is_found():
-    (one,) = drifts(soak(course(noisy(2, lambda at: 100.0 - 0.2 * at))))
+@pytest.mark.parametrize(
+    ("means", "better", "at", "ratio"),
+    [
+        (noisy(1, step(95.0)), "higher", 240.0, 0.95),
+        (noisy(2, lambda at: 100.0 - 0.2 * at), "higher", None, None),
+        (noisy(3, step(110.0)), "lower", 240.0, 1.1),
+        # Parts without a visit are passed over.
+        ([None if n % 4 else one for n, one in enumerate(noisy(5, step(80.0)))], "higher", 240.0,
+         0.8),
+    ],
+    ids=["step", "slow fall", "longer times", "few visits"],
+)  # fmt: skip
+def test_a_level_that_changes_is_found_with_its_moment(means, better, at, ratio):
+    (one,) = drifts(soak(course(means, better=better)))
     assert one.direction == "worse"
-    assert one.ratio < 0.95
-
-
-def test_longer_times_are_worse():
-    (one,) = drifts(soak(course(noisy(3, lambda at: 110.0 if at >= 24 else 100.0), better="lower")))
-    assert one.direction == "worse"
+    if at:
+        assert (one.at, one.ratio) == (at, pytest.approx(ratio, abs=0.005))
 
 
 def test_noise_and_small_changes_are_none():
     cells = [course(noisy(seed), str(seed)) for seed in range(10, 60)]
     small = course(noisy(4, lambda at: 99.5 if at >= 24 else 100.0, 0.0005), "small")
     assert drifts(soak(*cells, small)) == ()
-
-
-def test_parts_without_a_visit_are_passed_over():
-    falling = noisy(5, lambda at: 80.0 if at >= 24 else 100.0)
-    means = [None if at % 4 else one for at, one in enumerate(falling)]
-    (one,) = drifts(soak(course(means)))
-    assert one.at == 240.0
 
 
 def test_the_worst_comes_first():

@@ -1,66 +1,20 @@
 """Which earlier runs count, wherever they are kept."""
 
+import pytest
 from msgspec.structs import replace
 
 from gate_kit import run
 from history_kit import run_at
+from judge.test_trends import past
 from linkgauge.judge.earlier import as_figures, earlier
 from linkgauge.judge.machine_state import state_of
 from linkgauge.judge.run_figures import figures_of
-from linkgauge.model.history import CellOf, EarlierRun, Figure, PastRun
+from linkgauge.model.history import CellOf, EarlierRun, Figure
 from linkgauge.model.settings import Settings, Simulation
-
-
-def past(kept, **state):
-    """What the history says of a run."""
-    (found,) = kept.results
-    return EarlierRun(
-        PastRun(
-            number=1, id=kept.id, label=kept.label, host="node1", accelerators="NVIDIA H200",
-            started=kept.started, finished=kept.finished, simulated=False, profiled=False,
-            profile="standard", status="pass", cells=2, passed=2, low=0, path=None, setup="",
-            state=1, machine=1,
-        ),
-        {
-            CellOf(found.benchmark, found.backend, found.size, cell.row, cell.column, "t"): Figure(
-                found.unit, found.better, cell.status, median=cell.summary.median,
-                slow_p95=cell.summary.slow_p95, slow_p99=cell.summary.slow_p99,
-            )
-            for cell in found.cells
-        },
-        kept.settings,
-        {**state_of(kept), **state},
-    )  # fmt: skip
 
 
 def at(moment, name="r", **more):
     return replace(run(name, **more), started=f"2026-11-{moment:02}T12:00:00.123Z")
-
-
-def test_a_run_of_the_history_has_the_figures_that_it_had():
-    like, kept = figures_of(run_at(9)), run_at(3)
-    found, own = as_figures(past(kept), like), figures_of(kept)
-    names = ("key", "unit", "better", "status", "definition", "figure", "slow_p95", "slow_p99")
-    assert [[getattr(one, name) for name in names] for one in found.cells] == [
-        [getattr(one, name) for name in names] for one in own.cells
-    ]
-    assert (found.id, found.label, found.started) == (own.id, own.label, own.started)
-
-
-def test_another_state_of_the_machine_does_not_count_and_what_changes_no_figure_does():
-    like = figures_of(run_at(9))
-    assert as_figures(past(run_at(3, driver="560")), like) is None
-    for name in ("kernel", "kernel options", "governor", "faults", "linkgauge"):
-        assert as_figures(past(run_at(3), **{name: "other"}), like) is None
-    assert as_figures(past(run_at(3), PCIe="2.5 GT/s x16", microcode="0x1"), like) is not None
-
-
-def test_other_settings_do_not_count():
-    like = figures_of(run_at(9))
-    other = as_figures(past(run_at(3, settings=Settings(sizes=(128,)))), like)
-    assert earlier([like], [like], [other], 50) == []
-    same = as_figures(past(run_at(3)), like)
-    assert earlier([like], [like], [same], 50) == [same]
 
 
 def test_no_run_counts_that_is_compared_or_that_is_later_than_the_first_side():
@@ -88,3 +42,39 @@ def test_of_simulated_runs_with_the_same_noise_or_another_fault_none_counts():
     first = simulated(10, 0)
     others = [simulated(1, 0), simulated(2, 1), simulated(3, 1), simulated(4, 2, ("slow sim:0",))]
     assert [one.id for one in earlier([first], [first], others, 50)] == ["r3"]
+
+
+def remembered(of, **state):
+    """What the history says of a run."""
+    (found,) = of.results
+    key = (found.benchmark, found.backend, found.size)
+    figures = {
+        CellOf(*key, cell.row, cell.column, "t"): Figure(
+            found.unit, found.better, cell.status, median=cell.summary.median,
+        )
+        for cell in found.cells
+    }  # fmt: skip
+    return EarlierRun(past(1, 1), figures, of.settings, {**state_of(of), **state})
+
+
+@pytest.mark.parametrize(
+    ("state", "counts"),
+    [
+        ({}, True), ({"PCIe": "2.5 GT/s x16", "microcode": "0x1"}, True),
+        ({"driver": "560"}, False),
+        *(({name: "other"}, False)
+          for name in ("kernel", "kernel options", "governor", "faults", "linkgauge")),
+    ],
+)  # fmt: skip
+def test_runs_of_the_history_count_if_nothing_changed_that_figures_depend_on(state, counts):
+    like, run = figures_of(run_at(9)), run_at(3)
+    found = as_figures(remembered(run, **state), like)
+    assert (found is not None) is counts
+    if found:
+        names = ("key", "unit", "better", "status", "figure")
+        assert [[getattr(one, name) for name in names] for one in found.cells] == [
+            [getattr(one, name) for name in names] for one in figures_of(run).cells
+        ]
+        assert earlier([like], [like], [found], 50) == [found]
+        other = replace(found, settings=Settings(sizes=(128,)))
+        assert earlier([like], [like], [other], 50) == []

@@ -6,9 +6,8 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from gate_kit import AIM, MACHINE, Trial, cell, failed, normal, run, runs
+from gate_kit import AIM, MACHINE, Trial, cell, normal, run, runs
 from linkgauge.judge.gate import hold, suspects
-from linkgauge.model.run_changes import Aim
 
 BASE = (100.0, 100.4, 99.6, 100.2, 99.8)
 LOSS = (90.0, 90.4, 89.6)
@@ -18,24 +17,20 @@ def verdicts(baseline, current, **more):
     return [one.verdict for one in hold(baseline, current, [], AIM, **more).cells]
 
 
-def test_a_proven_loss_fails_and_a_gain_does_not():
-    gate = hold(runs("a", *BASE), runs("b", *LOSS), [], AIM)
-    assert ([one.verdict for one in gate.cells], gate.code) == (["regression"], 1)
-    assert gate.cells[0].loss == pytest.approx(0.1, abs=0.001)
-    gain = hold(runs("a", *BASE), runs("b", 110.0, 111.0), [], AIM)
-    assert (gain.code, gain.cells[0].loss < 0) == (0, True)
-
-
-def test_of_a_latency_more_is_a_loss():
-    slower = runs("b", 110.0, 110.4, better="lower")
-    assert verdicts(runs("a", *BASE, better="lower"), slower) == ["regression"]
-
-
-def test_a_proven_loss_that_is_small_does_not_fail_unless_asked_for():
-    small = runs("b", 98.0, 98.1, 97.9)
-    assert verdicts(runs("a", *BASE), small) == ["ok"]
-    strict = hold(runs("a", *BASE), small, [], Aim(least=0.01, detect=0.02))
-    assert strict.code == 1
+@pytest.mark.parametrize(
+    ("current", "more", "aim", "code"),
+    [
+        (LOSS, {}, AIM, 1),
+        ((110.0, 111.0), {}, AIM, 0),
+        ((110.0, 110.4), {"better": "lower"}, AIM, 1),
+        ((98.0, 98.1, 97.9), {}, AIM, 0),
+        ((98.0, 98.1, 97.9), {}, replace(AIM, least=0.01, detect=0.02), 1),
+    ],
+    ids=["loss", "gain", "latency", "small loss", "small loss that was asked for"],
+)
+def test_a_proven_loss_of_the_least_size_fails(current, more, aim, code):
+    gate = hold(runs("a", *BASE, **more), runs("b", *current, **more), [], aim)
+    assert (gate.code, gate.cells[0].verdict) == (code, "regression" if code else "ok")
 
 
 def test_a_cell_that_is_missing_fails_but_none_that_the_baseline_never_measured():
@@ -45,6 +40,7 @@ def test_a_cell_that_is_missing_fails_but_none_that_the_baseline_never_measured(
     skipped = cell(1, None, status="skip")
     assert verdicts([run("a", skipped)], [run("b", cell(0, 1.0))]) == ["ok"]
     assert verdicts([run("a")], [run("b", cell(0, 1.0))]) == []
+    assert hold([run("a", skipped)], [run("b")], [], AIM).code == 4
 
 
 @pytest.mark.parametrize("status", ["skip", "fail", "timeout", "error"])
@@ -55,27 +51,24 @@ def test_a_worse_status_fails_and_a_better_one_passes(status):
     assert verdicts([run("a", bad)], [run("b", bad)]) == ["ok"]
 
 
-def test_nothing_in_common_is_no_success():
-    assert hold([run("a", cell(0, None, status="skip"))], [run("b")], [], AIM).code == 4
-
-
 def test_a_cell_measured_under_another_load_is_inconclusive_and_names_the_process():
-    gate = hold(runs("a", *BASE, busy=0.0), runs("b", *LOSS, busy=1.0, process="backup"), [], AIM)
-    (one,) = gate.cells
-    assert (one.verdict, gate.code) == ("inconclusive", 3)
-    found = one.disturbance
-    assert (found.process, found.pid, found.baseline, found.current) == ("backup", 77, 0.0, 1.0)
+    for figures, busy in (((BASE, LOSS), (0.0, 1.0)), ((BASE, LOSS), (1.0, 0.0))):
+        sides = [
+            runs(name, *own, busy=load, process="backup" if load else None)
+            for name, own, load in zip("ab", figures, busy, strict=True)
+        ]
+        gate = hold(*sides, [], AIM)
+        found = gate.cells[0].disturbance
+        assert (gate.cells[0].verdict, gate.code) == ("inconclusive", 3)
+        assert (found.process, found.pid, found.baseline, found.current) == ("backup", 77, *busy)
+        assert verdicts(*sides, force=True) == ["regression"]
 
 
-def test_that_the_baseline_was_the_busier_one_is_inconclusive_too():
-    gate = hold(runs("a", *LOSS, busy=1.0, process="x"), runs("b", *BASE, busy=0.0), [], AIM)
-    assert gate.code == 0  # it has gained, whatever the load was
-    gate = hold(runs("a", *BASE, busy=1.0, process="x"), runs("b", *LOSS, busy=0.0), [], AIM)
-    assert (gate.cells[0].verdict, gate.cells[0].disturbance.process) == ("inconclusive", "x")
-
-
-def test_sides_that_agree_are_never_inconclusive_whatever_the_load():
-    assert verdicts(runs("a", *BASE, busy=0.0), runs("b", *BASE, busy=1.0)) == ["ok"]
+@pytest.mark.parametrize("figures", [(BASE, BASE), (LOSS, BASE)])
+def test_sides_that_agree_or_gained_are_never_inconclusive_whatever_the_load(figures):
+    for busy in ((0.0, 1.0), (1.0, 0.0)):
+        sides = [runs(n, *own, busy=of) for n, own, of in zip("ab", figures, busy, strict=True)]
+        assert verdicts(*sides) == ["ok"]
     used = [replace(one, busy={"cuda:0": (1,)}) for one in runs("b", *BASE, devices=("cuda:0",))]
     assert verdicts(runs("a", *BASE, devices=("cuda:0",)), used) == ["ok"]
 
@@ -109,14 +102,9 @@ def test_a_gate_that_a_halved_figure_may_have_passed_does_not_pass():
     gate = hold([before], [after], [], AIM)
     assert (gate.cells[0].verdict, gate.code) == ("blind", 3)
     assert hold([before], [after], [], AIM, allow_blind=True).code == 0
-    quiet = hold([noisy("a", 100.0, wide=0.02)], [noisy("b", 99.0, wide=0.02)], [], AIM)
-    assert quiet.code == 0
-
-
-def test_a_gate_that_could_not_have_seen_the_loss_asked_for_does_not_pass():
-    before, after = noisy("a", 100.0, wide=0.1), noisy("b", 100.0, wide=0.1)
-    assert hold([before], [after], [], AIM).code == 0
-    assert hold([before], [after], [], replace(AIM, exclude=AIM.detect)).code == 3
+    some = noisy("a", 100.0, wide=0.1), noisy("b", 100.0, wide=0.1)
+    for aim, code in ((AIM, 0), (replace(AIM, exclude=AIM.detect), 3)):
+        assert hold(some[:1], some[1:], [], aim).code == code
 
 
 def test_a_regression_goes_before_cells_that_nothing_is_known_of():
@@ -127,7 +115,7 @@ def test_a_regression_goes_before_cells_that_nothing_is_known_of():
     assert hold([single[0]], [single[1]], [], AIM).code == 3
 
 
-NEAR, BETWEEN, FAR = (28e-9,), (36e-9,), (122e-9,)
+NEAR, FAR = (28e-9,), (122e-9,)
 
 
 @pytest.mark.parametrize(("before", "after"), [(FAR, NEAR), (NEAR, FAR)])
@@ -139,28 +127,10 @@ def test_virtual_cpus_that_the_host_moved_are_another_machine(before, after):
     assert one.disturbance.apart == (*before, *after)
 
 
-def test_virtual_cpus_about_as_far_apart_are_the_same_machine():
-    base = runs("a", *BASE, busy=0.0, apart=NEAR)
-    assert verdicts(base, runs("b", *LOSS, busy=0.0, apart=BETWEEN)) == ["regression"]
-    assert verdicts(base, runs("b", *LOSS, busy=0.0)) == ["regression"]
-
-
 def test_runs_before_the_cpus_were_moved_are_judged():
     base = runs("a", *BASE, busy=0.0, apart=FAR)
     moved = runs("b", 60.0, busy=0.0, apart=NEAR)
     assert verdicts(base, [*moved, run("c", cell(0, 100.1, busy=0.0, apart=FAR))]) == ["ok"]
-
-
-def test_force_judges_whatever_the_load():
-    disturbed = runs("b", *LOSS, busy=1.0)
-    assert verdicts(runs("a", *BASE, busy=0.0), disturbed, force=True) == ["regression"]
-
-
-def test_a_regression_elsewhere_goes_before_an_inconclusive_cell():
-    base = [run(f"a{n}", cell(0, x, busy=0.0), cell(1, x, busy=0.0)) for n, x in enumerate(BASE)]
-    lost = [run(f"b{n}", cell(0, x, busy=2.0), cell(1, x, busy=0.0)) for n, x in enumerate(LOSS)]
-    gate = hold(base, lost, [], AIM)
-    assert ([one.verdict for one in gate.cells], gate.code) == (["inconclusive", "regression"], 1)
 
 
 def test_where_some_runs_were_loaded_alike_these_are_judged():
@@ -168,10 +138,6 @@ def test_where_some_runs_were_loaded_alike_these_are_judged():
     current = [run("b", cell(0, 60.0, busy=1.0)), run("c", cell(0, 100.1, busy=0.1))]
     assert verdicts(base, current) == ["ok"]
     assert hold(base, current, [], AIM).cells[0].current.runs == 1
-
-
-def test_an_unknown_load_is_no_different_one():
-    assert verdicts(runs("a", *BASE, busy=None), runs("b", *LOSS, busy=1.0)) == ["regression"]
 
 
 def test_a_device_that_others_used_is_a_different_load():
@@ -212,9 +178,3 @@ def test_a_loss_of_one_run_that_the_next_ones_lack_does_not_fail():
     )
     assert hold(base, [first], [], AIM).code == 1
     assert hold(base, [first, *again], [], AIM).code == 0
-
-
-def test_the_kit_names_what_failed():
-    trial = Trial(5, normal, 8, loss=0.3, at=6)
-    gate = trial.gate(trial.runs(5, current=False), trial.runs(3, current=True), AIM)
-    assert failed(gate) == {6}

@@ -11,16 +11,10 @@ from msgspec.structs import replace
 
 from campaigns import FULL, trials
 from gate_kit import AIM, Trial, drawn_from, failed, normal, recorded, standardized
-from linkgauge.benchmarks.catalog import select
-from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Opened
-from linkgauge.engine.plan import fabrics, lay_out, make_plan
-from linkgauge.engine.worker import LocalWorker
+from judge_kit import run_of
 from linkgauge.judge.gate import hold
 from linkgauge.judge.run_figures import figures_of
-from linkgauge.model.run_changes import Aim
-from linkgauge.model.settings import Settings, Simulation
-from sim_kit import Silent
+from linkgauge.model.settings import Settings
 
 DESIGNS = {"5 against 3": (5, 3, 0), "5 against 1 and --rerun 2": (5, 1, 2)}
 SIMULATED = """
@@ -44,16 +38,9 @@ NAMES = (
 
 def measured(draws, text=SIMULATED, names=NAMES[:3]):
     """Runs of the sim backend."""
+    settings = Settings((64 << 20,), precision=0.02, max_time=1.0)
     for draw in draws:
-        simulation = Simulation("test", text, draw=draw)
-        settings = Settings((64 << 20,), precision=0.02, max_time=1.0, simulation=simulation)
-        worker = LocalWorker(settings)
-        box = worker.survey(("sim",))
-        plan = make_plan(lay_out(select(names, ()), fabrics(box, ()), ()), box, settings.sizes)
-        opened = Opened(
-            id="1", label="l", command=(), started="s", machine=box, settings=settings, plan=plan
-        )
-        yield execute((opened,), worker, lambda record: None, Silent())
+        yield run_of("test", text, *names, settings=settings, draw=draw)
 
 
 def simulated():
@@ -94,7 +81,7 @@ def test_one_run_against_another_is_judged_by_what_their_intervals_tell(holds):
     pairs = trials("gate: one run against another fails")
     every = [figures_of(run) for run in measured(range(2 * pairs), ALONE, NAMES)]
     exits, found = [], 0
-    for before, after in batched(every):
+    for before, after in zip(every[::2], every[1::2], strict=True):
         exits.append(hold([before], [after], [], AIM).code)
         lost = replace(after, cells=tuple(
             _slower(cell) if (cell.benchmark, cell.column) == (NAMES[1], "0") else cell
@@ -104,11 +91,6 @@ def test_one_run_against_another_is_judged_by_what_their_intervals_tell(holds):
     for wrong, happens in ((1, "fails"), (3, "is not known")):
         holds(f"gate: one run against another {happens}", exits.count(wrong), pairs)
     holds("gate: a loss of 10% is found by one run against another", found, pairs)
-
-
-def batched(every):
-    """Two after two."""
-    return zip(every[::2], every[1::2], strict=True)
 
 
 def _slower(cell):
@@ -135,7 +117,7 @@ def test_a_loss_of_five_percent_in_one_cell_of_a_hundred_is_found(noise, design,
 
 @pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200"])
 def test_two_percent_are_found_with_the_runs_that_the_gate_asks_for(noise, noises, holds):
-    aim = Aim(least=0.01, detect=0.02)
+    aim = replace(AIM, least=0.01, detect=0.02)
 
     def finds(seed):
         trial = Trial(seed, noises[noise], 100, loss=0.02)
@@ -180,7 +162,7 @@ MISSED = "1 of 300 × 4"
 """A single cell among hundreds is only seen by its own few runs: docs/gate.md has the rate."""
 
 
-@pytest.mark.parametrize("how", UNLIKE)
+@pytest.mark.parametrize("how", UNLIKE if FULL else ("deviations × e^±1", "1 of 60 × 3"))
 def test_cells_that_vary_unlike_each_other_do_not_make_runs_fail(how, holds):
     """With the gate's least loss."""
     name = "gate: alike runs fail of which a cell varies unlike the others"

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from doctor_kit import card, inventory, machine, measured
+from doctor_kit import GOOD, card, inventory, machine, measured
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.notes import Profiled
 from linkgauge.model.result import Run
@@ -39,19 +39,29 @@ def test_what_is_low_or_fails_is_not_success(run, code):
     assert outcome_of(run).code == code
 
 
-def test_a_warning_is_reported_and_no_failure():
-    outcome = outcome_of(run(WARNED))
-    assert ([finding.check for finding in outcome.findings], outcome.code) == (["locked-clock"], 0)
+OTHER = card(memory="cuda:1", pci="0000:03:00.0", remap_pending=True)
+POWERSAVE = inventory(host=replace(GOOD, governor="powersave"))
+
+
+@pytest.mark.parametrize(
+    ("judged", "reported"),
+    [
+        (run(WARNED), ["locked-clock"]),
+        (run(FAILING), ["row-remap"]),
+        # Only trouble is told, and failures of parts that were measured.
+        (run(POWERSAVE), []),
+        (run(POWERSAVE, verdict="low"), ["governor"]),
+        (run(inventory(cards=(card(), OTHER))), []),
+    ],
+)
+def test_what_is_reported_after_a_run(judged, reported):
+    assert [finding.check for finding in outcome_of(judged).findings] == reported
 
 
 @pytest.mark.parametrize("judged", [run(verdict="low"), run(FAILING), run(WARNED)])
-def test_who_wants_figures_only_is_told_no_verdict(judged):
+def test_figures_alone_or_under_a_profiler_are_not_judged(judged):
     outcome = outcome_of(judged, verdict=False)
     assert (outcome.code, outcome.findings) == (0, ())
-
-
-@pytest.mark.parametrize("judged", [run(verdict="low"), run(FAILING), run(WARNED)])
-def test_figures_under_a_profiler_are_not_judged(judged):
     (result,) = judged.results
     cells = tuple(replace(cell, notes=(Profiled("nsys"),)) for cell in result.cells)
     outcome = outcome_of(replace(judged, results=(replace(result, cells=cells),)))

@@ -9,15 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from linkgauge.benchmarks.host_latency import LARGEST, SMALLEST, UNIT, half_octaves
-from linkgauge.judge.plateaus import levels_of, with_levels
+from fakes import machine
+from linkgauge.judge.verdict import judge
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 
 KI, MI = 1 << 10, 1 << 20
-SIZES = tuple(half_octaves(SMALLEST, LARGEST))
+UNIT = 2 * KI
+SIZES = tuple(size for n in range(18) for size in ((4 * KI) << n, (6 * KI) << n))[:-1]
+"""Half octaves, as chases have them."""
 
 
 def misses(size, capacity, sharpness):
@@ -64,6 +67,33 @@ MACHINES = {
 }  # fmt: skip
 
 
+def levels(*rows, sweep=True, pages=()):
+    """Of rows of points, each row's."""
+    cells = []
+    for number, points in enumerate(rows):
+        row = pages[number] if pages else str(number)
+        for size, seconds in points:
+            place = f"host:0/{row}" if pages else "host:0"
+            transfers = parse_transfers(f"{place} -> null by cpu*1 x{size // UNIT}")
+            cell = CellResult(row, str(size), transfers, Report.LATENCY, "pass", operation="chase")
+            cells.append(replace(cell, summary=summarize([seconds] * 3, "lower")))
+    result = Result(
+        benchmark="memory_latency", title="", backend="host", size=UNIT, unit="s", better="lower",
+        sweep=sweep, status="pass", cells=tuple(cells),
+    )  # fmt: skip
+    run = Run(
+        id="1", label="l", command=(), started="s", finished="f", machine=machine(),
+        settings=Settings((UNIT,)), results=(result,),
+    )  # fmt: skip
+    found = [one.levels for one in judge(run).results[0].levels]
+    return found or [()] * len(rows)
+
+
+def levels_of(points):
+    (found,) = levels(points)
+    return found
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", MACHINES)
 def test_every_level_is_found_and_none_invented(name, seed):
@@ -79,14 +109,12 @@ def test_every_level_is_found_and_none_invented(name, seed):
             assert 2 / 3 * size <= level.most <= 1.5 * size
 
 
-def test_fewer_points_than_a_level_takes_are_no_level():
-    assert levels_of([]) == ()
-    assert levels_of([(4096, 1e-9)]) == ()
-    assert levels_of([(4096, 1e-9), (6144, 1e-9)]) == ()
-
-
-def test_a_ramp_has_no_levels():
-    assert levels_of((size, size * 1e-12) for size in SIZES) == ()
+@pytest.mark.parametrize(
+    "points", [[], [(4096, 1e-9)], [(4096, 1e-9), (6144, 1e-9)],
+               [(size, size * 1e-12) for size in SIZES]],
+)  # fmt: skip
+def test_few_points_and_a_ramp_have_no_levels(points):
+    assert levels_of(points) == ()
 
 
 points = st.lists(st.tuples(st.sampled_from(SIZES), st.floats(1e-10, 1e-6)), max_size=35)
@@ -104,43 +132,9 @@ def test_levels_rise_do_not_overlap_and_do_not_depend_on_the_order(given, shuffl
     assert levels_of(one_each) == found
 
 
-@settings(max_examples=15)
-@given(st.sampled_from(sorted(MACHINES)), st.floats(0.1, 10))
-def test_a_machine_of_another_speed_has_the_same_levels(name, factor):
-    caches, memory, how = MACHINES[name]
-    points = curve(caches, memory, **how)
-    as_fast = levels_of(points)
-    scaled = levels_of((size, seconds * factor) for size, seconds in points)
-    assert [(one.least, one.most) for one in scaled] == [(one.least, one.most) for one in as_fast]
-
-
-def result(rows):
-    cells = []
-    for row, points in rows.items():
-        for size, seconds in points:
-            transfers = parse_transfers(f"host:0/{row} -> null by cpu*1 x{size // UNIT}")
-            cell = CellResult(row, str(size), transfers, Report.LATENCY, "pass", operation="chase")
-            cells.append(replace(cell, summary=summarize([seconds] * 3, "lower")))
-    return Result(
-        benchmark="memory_latency", title="", backend="host", size=UNIT, unit="s", better="lower",
-        sweep=True, status="pass", cells=tuple(cells),
-    )  # fmt: skip
-
-
-def test_each_row_of_a_result_has_its_levels():
-    rows = {"base": curve(DESKTOP, 90.0), "huge": curve(DESKTOP, 70.0)}
-    judged = with_levels(result(rows))
-    assert [(one.row, len(one.levels)) for one in judged.levels] == [("base", 4), ("huge", 4)]
-    alone = replace(result({"base": rows["base"]}), sweep=False)
-    assert with_levels(alone).levels == ()
-
-
 def test_a_level_of_small_pages_alone_is_their_translation():
-    walks = [*DESKTOP[:2], (4 * MI, 7.0), *DESKTOP[2:]]
-    rows = {"base": curve(walks, 90.0), "huge": curve(DESKTOP, 70.0)}
-    assert len(levels_of(rows["base"])) == 5
-    base, huge = with_levels(result(rows)).levels
-    assert (
-        [one.number for one in base.levels] == [one.number for one in huge.levels] == [1, 2, 3, 4]
-    )
-    assert base.levels[2].seconds == pytest.approx(14e-9, rel=0.1)
+    walks = curve([*DESKTOP[:2], (4 * MI, 7.0), *DESKTOP[2:]], 90.0)
+    assert len(levels_of(walks)) == 5
+    base, huge = levels(walks, curve(DESKTOP, 70.0), pages=("base", "huge"))
+    assert [one.number for one in base] == [one.number for one in huge] == [1, 2, 3, 4]
+    assert base[2].seconds == pytest.approx(14e-9, rel=0.1)

@@ -11,7 +11,6 @@ from judge_kit import run_of
 from linkgauge.backends.sim.description import load, shipped
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.judge.dram import measured_ceilings
 from linkgauge.judge.expect import START, Expectation, Expectations
 from linkgauge.judge.verdict import HIGH, LOOSE, LOW, judge, judge_result, verdict
 from linkgauge.model.inventory import (
@@ -23,12 +22,13 @@ from linkgauge.model.inventory import (
     PciLink,
 )
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.notes import Profiled
-from linkgauge.model.result import CellResult, Expected, Result
+from linkgauge.model.result import CellResult, Expected, Part, Result
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 
 SIZE = 512 << 20
+DGX = load("dgx-h200-8")[1]
+ALL = [f"sim:{n}" for n in range(8)]
 
 
 def h200(n):
@@ -115,31 +115,20 @@ def verdicts(name, gigabytes):
     return {cell.verdict for cell in judged.cells}
 
 
-@pytest.mark.parametrize("name", MEASURED)
-def test_what_two_h200s_reach_is_ok(name):
+@pytest.mark.parametrize("name", [*MEASURED, *UNKNOWN])
+def test_what_two_h200s_reach_is_ok_half_of_it_low_and_twice_as_much_high(name):
+    if name in UNKNOWN:
+        assert verdicts(name, UNKNOWN[name]) == {"unknown"}
+        return
+    by_host = name.startswith(("all_to_host", "host_to_all"))
     assert verdicts(name, MEASURED[name]) == {"ok"}
-
-
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_what_nothing_tells_of_two_h200s_is_unknown(name):
-    assert verdicts(name, UNKNOWN[name]) == {"unknown"}
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in MEASURED if not name.startswith(("all_to_host", "host_to_all"))]
-)
-def test_half_of_what_two_h200s_reach_is_low(name):
-    assert verdicts(name, MEASURED[name] / 2) == {"low"}
-
-
-@pytest.mark.parametrize("name", MEASURED)
-def test_twice_what_two_h200s_reach_is_high(name):
+    assert by_host or verdicts(name, MEASURED[name] / 2) == {"low"}
     assert verdicts(name, MEASURED[name] * 2) == {"high"}
 
 
 # Efficiencies go up and down by a twentieth, noise to 2 %: what the judge is not told.
-@pytest.mark.parametrize("seed", [None, 1, 2, 3])
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("seed", [None, 1])
+@pytest.mark.parametrize("name", [name for name in shipped() if name != "fat-tree-1000"])
 def test_a_healthy_simulated_machine_is_never_low(name, seed):
     _, text = load(name)
     if seed is not None:
@@ -148,16 +137,20 @@ def test_a_healthy_simulated_machine_is_never_low(name, seed):
     if name == "riscv-2gpu":
         few.append("sim:1")
     judged = judge(run_of(name, text, *(_ON_HOST + _ON_DEVICES), size=SIZE, devices=few))
-    beside = [
-        (result.benchmark, cell.row, cell.column, cell.summary.median, cell.expected)
-        for result in judged.results
-        for cell in result.cells
-        if cell.verdict in ("low", "high")
-    ]
-    assert beside == []
-    assert any(cell.verdict == "ok" for result in judged.results for cell in result.cells)
+    found = {cell.verdict for result in judged.results for cell in result.cells}
+    assert "ok" in found <= {"ok", "unknown"}
+    all_devices = [f"sim:{n}" for n in range(DEVICES.get(name, 8))]
+    judged = judge(run_of(name, text, *TOTALS, size=128 << 20, devices=all_devices))
+    found = {cell.verdict for result in judged.results for cell in result.cells}
+    assert found <= {"ok", "unknown"}
+    if name in ("dgx-h200-8", "gb200-nvl72") and seed is None:
+        assert found == {"ok"}
 
 
+APART = ("disjoint_pairs_write_ce", "bisect_write_ce", "disjoint_pairs_write_sm", "bisect_write_sm")
+TOTALS = (*APART, "all_to_all_write_ce", "all_to_all_read_ce", "all_to_all_write_sm",
+          "all_to_all_read_sm")  # fmt: skip
+DEVICES = {"ppu-2x2": 4, "ipu-m2000": 4, "riscv-2gpu": 2, "vm-degraded": 1}
 _ON_HOST = ("host_to_host_memcpy_read_cpu", "host_to_host_memcpy_copy_cpu")
 _ON_DEVICES = tuple(MEASURED) + tuple(UNKNOWN)
 
@@ -174,50 +167,69 @@ def _varied(text, draw):
 
 def test_a_slow_device_is_low_wherever_it_takes_part():
     names = ("device_to_device_memcpy_write_ce", "host_to_device_memcpy_ce")
-    run = run_of("dgx", load("dgx-h200-8")[1], *names, size=SIZE, devices=["sim:0", "sim:1"],
+    run = run_of("dgx", DGX, *names, size=SIZE, devices=["sim:0", "sim:1"],
                  faults=["slow sim:1 rate=50%"])  # fmt: skip
     pairs, from_host = judge(run).results[::-1]
     assert [cell.verdict for cell in from_host.cells] == ["ok", "low"]
     assert {cell.verdict for cell in pairs.cells} == {"low"}
 
 
-def test_nothing_is_expected_under_a_profiler():
-    run = run_of("dgx", load("dgx-h200-8")[1], "host_to_device_memcpy_ce", size=SIZE,
-                 faults=["slow sim:1 rate=50%"])  # fmt: skip
-    (result,) = run.results
-    cells = tuple(replace(cell, notes=(Profiled("ncu"),)) for cell in result.cells)
-    profiled = replace(run, results=(replace(result, cells=cells),))
-    found = [(cell.expected, cell.verdict) for cell in judge(profiled).results[0].cells]
-    assert found == [(None, "unknown")] * 8
+def test_one_slow_device_is_low_although_the_total_would_do():
+    faults = ["slow sim:3 rate=50%"]
+    run = run_of("dgx", DGX, *TOTALS, size=128 << 20, devices=ALL, faults=faults)
+    for result in judge(run).results:
+        (cell,) = result.cells
+        apart = result.benchmark in APART
+        assert {part.expected is not None for part in cell.parts} == {apart}
+        if apart:
+            assert cell.summary.median > 0.75 * cell.expected.achievable
+            assert cell.verdict == "low"
 
 
-def _beside(machine_name):
-    """Pairs as judged, measured beside others; and as if each had been alone."""
-    text, name = load(machine_name)[1], "device_to_device_memcpy_write_ce"
+@pytest.mark.parametrize(
+    ("name", "fault", "share"),
+    [
+        ("all_to_host_memcpy_ce", "slow sim:3 rate=25%", 0.26),
+        ("device_local_copy", "slow sim:3 rate=25%", 0.26),
+        # Memory of the other node is farther from threads than their own.
+        ("host_to_host_memcpy_read_cpu", None, None),
+        ("device_to_device_latency_sm", None, None),
+    ],
+)
+def test_a_cell_of_which_nothing_is_expected_is_held_against_its_peers(name, fault, share):
+    run = run_of("dgx", DGX, name, size=64 << 20, faults=[fault] if fault else [])
+    (result,) = judge(run).results
+    far = [
+        (cell.column, cell.headline / cell.peers, cell.verdict)
+        for cell in result.cells if cell.peers is not None
+    ]  # fmt: skip
+    assert far == ([("3", pytest.approx(share, abs=0.03), "unknown")] if fault else [])
+
+
+def test_only_cells_that_cross_a_degraded_link_have_a_nominal_figure():
+    name = "device_to_device_memcpy_read_ce"
+    run = run_of("dgx-h200-8", DGX, name, faults=("slow sim:2-nvswitch rate=50%",))
+    for cell in judge(run).results[0].cells:
+        assert (cell.verdict, cell.expected.nominal is not None) == ("ok", "2" in cell.place)
+        if cell.expected.nominal:
+            assert cell.expected.nominal == pytest.approx(2 * cell.expected.achievable)
+
+
+@pytest.mark.parametrize(("machine_name", "is_known"), [("rbln-32", False), ("dgx-h200-8", True)])
+def test_pairs_beside_others_are_held_against_what_they_reach_alone_if_they_share_nothing(
+    machine_name, is_known
+):
     devices = ["sim:0", "sim:1", "sim:4", "sim:5"]
-    run = run_of(machine_name, text, name, size=SIZE, devices=devices, pairs=True)
-    return judge(run).results[0].cells, judge(replace(run, results=_alone(run))).results[0].cells
-
-
-def test_pairs_beside_others_are_not_held_against_what_they_reach_alone():
-    """Where what they may share is not known."""
-    beside, alone = _beside("rbln-32")
-    assert {cell.expected.achievable for cell in beside} == {None}
-    # Those within a switch have an expectation of their own; other ways have none.
-    known = [cell.expected.achievable is not None for cell in alone]
-    assert ["other pairs" in cell.expected.because for cell in beside] == known
-    assert any(known)
-
-
-def test_pairs_beside_others_that_share_no_link_are_as_fast_as_alone():
-    beside, alone = _beside("dgx-h200-8")
-    assert [cell.expected for cell in beside] == [cell.expected for cell in alone]
-    assert {cell.verdict for cell in beside} == {"ok"}
-
-
-def _alone(run):
+    run = run_of(machine_name, load(machine_name)[1], "device_to_device_memcpy_write_ce",
+                 size=SIZE, devices=devices, pairs=True)  # fmt: skip
     (result,) = run.results
-    return (replace(result, cells=tuple(replace(cell, notes=()) for cell in result.cells)),)
+    alone = (replace(result, cells=tuple(replace(cell, notes=()) for cell in result.cells)),)
+    beside, alone = (judge(one).results[0].cells for one in (run, replace(run, results=alone)))
+    assert any(cell.expected.achievable for cell in alone)
+    if is_known:
+        assert [cell.expected for cell in beside] == [cell.expected for cell in alone]
+    else:
+        assert {cell.expected.achievable for cell in beside} == {None}
 
 
 def reached(figure, bytes_=1 << 30, **more):
@@ -226,108 +238,105 @@ def reached(figure, bytes_=1 << 30, **more):
                       summary=summarize([figure] * 6), **more)  # fmt: skip
 
 
-class TestVerdict:
-    ESTIMATE = Expectation(Expected(50e9, 40e9, ""), most=50e9)
-
-    def longest(self, share):
-        """A hair faster than what is low, which leaves the start of a copy aside."""
-        seconds = (1 << 30) / (share * 40e9) + START
-        return (1 << 30) / seconds * 1.0001
-
-    def test_low_leaves_room_below_what_is_achievable(self):
-        assert verdict(reached(self.longest(LOW)), self.ESTIMATE) == "ok"
-        assert verdict(reached(self.longest(LOW) * 0.999), self.ESTIMATE) == "low"
-
-    def low(self, **more):
-        return verdict(replace(reached(10e9), **more), self.ESTIMATE)
-
-    def test_low_is_a_cell_with_its_whole_interval(self):
-        wide = replace(reached(10e9).summary, ci95=(9e9, 39e9))
-        assert self.low() == "low"
-        assert self.low(summary=replace(wide, ci95=(9e9, 11e9))) == "low"
-        assert self.low(summary=wide) == "unknown"
-
-    def test_without_an_interval_the_median_decides(self):
-        assert self.low(summary=replace(reached(10e9).summary, ci95=None)) == "low"
-
-    def test_low_is_no_cell_whose_last_visit_was_not(self):
-        before, visits = (10e9,) * 9, ((3,), (1, 2), (3,), (2,))
-        assert self.low(samples=(*before, 10e9, 10e9), visits=visits) == "low"
-        assert self.low(samples=(*before, 39e9, 39e9), visits=visits) == "unknown"
-
-    def test_more_room_where_it_is_known_roughly(self):
-        loose = replace(self.ESTIMATE, loose=True)
-        assert verdict(reached(self.longest(LOOSE)), loose) == "ok"
-        assert verdict(reached(self.longest(LOOSE) * 0.999), loose) == "low"
-
-    def test_high_is_more_than_any_sharing_lets_through(self):
-        assert verdict(reached(50e9 * HIGH), self.ESTIMATE) == "ok"
-        assert verdict(reached(50e9 * HIGH * 1.001), self.ESTIMATE) == "high"
-
-    def test_a_short_copy_may_spend_its_time_starting(self):
-        assert verdict(reached(10e9, bytes_=1 << 20), self.ESTIMATE) == "ok"
-
-    def test_a_theoretical_figure_alone_never_makes_low(self):
-        bound = Expectation(Expected(50e9, None, ""), most=50e9)
-        assert verdict(reached(LOW * 50e9), bound) == "ok"
-        assert verdict(reached(1e9), bound) == "unknown"
-
-    def test_nothing_measured_or_expected_is_unknown(self):
-        assert verdict(reached(1e9), Expectation(Expected())) == "unknown"
-        cell = replace(reached(1e9), summary=None, status="error")
-        assert verdict(cell, self.ESTIMATE) == "unknown"
+ESTIMATE = Expectation(Expected(50e9, 40e9, ""), most=50e9)
+BOUND = Expectation(Expected(50e9, None, ""), most=50e9)
+SUMMARY = reached(10e9).summary
+BEFORE, VISITS = (10e9,) * 9, ((3,), (1, 2), (3,), (2,))
 
 
-class TestCeilings:
-    def result(self, of, figures, size=SIZE):
-        cells = tuple(
-            replace(reached(figure * 1e9), transfers=parse_transfers(text))
-            for text, figure in figures.items()
-        )
-        return measured_ceilings([Result(
-            benchmark="host_to_host", title="", backend="host", size=size, unit="B/s",
-            better="higher", status="pass", cells=cells,
-        )], of)  # fmt: skip
+def longest(share):
+    """A hair faster than what is low, which leaves the start of a copy aside."""
+    seconds = (1 << 30) / (share * 40e9) + START
+    return (1 << 30) / seconds * 1.0001
 
-    def test_nodes_alike_are_held_against_the_best_of_them(self):
-        found = self.result(machine(nodes=2), {
-            "host:0 -> null by host:0.cpu": 100, "host:1 -> null by host:1.cpu": 60,
-            "host:1 -> null by host:0.cpu": 500, "host:0 -> null by host:0.cpu*1": 500,
-        })  # fmt: skip
-        assert found.best[0, "read"] == found.best[1, "read"] == 100e9
-        assert (0, "copy") not in found.best
 
-    @pytest.mark.parametrize(("nodes", "verdicts"), [(1, ["unknown"]), (2, ["ok", "ok"])])
-    def test_no_figure_is_held_against_itself(self, nodes, verdicts):
-        """The only node's is not judged; of two, each is held against the other."""
-        run = run_of("dgx", load("dgx-h200-8")[1], "device_local_copy", devices=["sim:0"])
-        cells = tuple(
-            replace(reached((100 - node) * 1e9), row=str(node),
-                    transfers=parse_transfers(f"host:{node} -> null by host:{node}.cpu"))
-            for node in range(nodes)
-        )  # fmt: skip
-        result = replace(run.results[0], backend="host", size=SIZE, unit="B/s", cells=cells)
-        (judged,) = judge(replace(run, machine=machine(nodes=nodes), results=(result,))).results
-        assert [cell.verdict for cell in judged.cells] == verdicts
-        figures = [cell.summary.median for cell in cells]
-        assert [cell.expected.achievable for cell in judged.cells] == (
-            [None] if nodes == 1 else figures[::-1]
-        )
+@pytest.mark.parametrize(
+    ("cell", "estimate", "said"),
+    [
+        (reached(longest(LOW)), ESTIMATE, "ok"),
+        (reached(longest(LOW) * 0.999), ESTIMATE, "low"),
+        # More room where it is known roughly.
+        (reached(longest(LOOSE)), replace(ESTIMATE, loose=True), "ok"),
+        (reached(longest(LOOSE) * 0.999), replace(ESTIMATE, loose=True), "low"),
+        (reached(50e9 * HIGH), ESTIMATE, "ok"),
+        (reached(50e9 * HIGH * 1.001), ESTIMATE, "high"),
+        # Low is a cell with its whole interval, as far as it is known …
+        (replace(reached(10e9), summary=replace(SUMMARY, ci95=(9e9, 11e9))), ESTIMATE, "low"),
+        (replace(reached(10e9), summary=replace(SUMMARY, ci95=(9e9, 39e9))), ESTIMATE, "unknown"),
+        (replace(reached(10e9), summary=replace(SUMMARY, ci95=None)), ESTIMATE, "low"),
+        # … and with its last visit.
+        (reached(10e9, samples=(*BEFORE, 10e9, 10e9), visits=VISITS), ESTIMATE, "low"),
+        (reached(10e9, samples=(*BEFORE, 39e9, 39e9), visits=VISITS), ESTIMATE, "unknown"),
+        # A short copy may spend its time starting; a theoretical figure never makes low.
+        (reached(10e9, bytes_=1 << 20), ESTIMATE, "ok"),
+        (reached(LOW * 50e9), BOUND, "ok"),
+        (reached(1e9), BOUND, "unknown"),
+        (reached(1e9), Expectation(Expected()), "unknown"),
+        (replace(reached(1e9), summary=None, status="error"), ESTIMATE, "unknown"),
+    ],
+)
+def test_verdicts(cell, estimate, said):
+    assert verdict(cell, estimate) == said
 
-    def test_unlike_nodes_are_not(self):
-        of = machine(nodes=2)
-        small = replace(of.host.nodes[1], cpus=(2,))
-        of = replace(of, host=replace(of.host, nodes=(of.host.nodes[0], small)))
-        figures = {"host:0 -> null by host:0.cpu": 100, "host:1 -> null by host:1.cpu": 60}
-        assert self.result(of, figures).best[1, "read"] == 60e9
 
-    def test_a_copy_reads_and_writes(self):
-        found = self.result(machine(), {"host:0 -> host:0 by cpu": 60,
-                                        "host:0 -> null by cpu": 100})  # fmt: skip
-        assert found.traffic(0) == 120e9
-        assert found.traffic(1) is None
+EACH = Expectation(Expected(100e9, 80e9, ""), most=100e9, each=(40e9, 40e9))
 
-    def test_what_a_cache_holds_tells_nothing(self):
-        of = machine()
-        of = replace(of, host=replace(of.host, last_level_cache=SIZE))
-        assert self.result(of, {"host:0 -> null by cpu": 100}).traffic(0) is None
+
+def total(*rates, samples=None, expected=40e9):
+    """Of two transfers that should reach 40 GB/s each."""
+    parts = tuple(
+        Part(n, 1 << 30, samples or (rate,) * 6, summarize([rate or 1] * 6) if rate else None,
+             expected)
+        for n, rate in enumerate(rates)
+    )  # fmt: skip
+    whole = sum(map(bool, rates)) and sum(rate or 40e9 for rate in rates)
+    return CellResult(
+        "0", "0", parse_transfers("x:0 -> x:1 by ce & x:2 -> x:3 by ce"), Report.TOTAL, "pass",
+        bytes=2 << 30, parts=parts, summary=summarize([whole] * 6), samples=(whole,) * 6,
+        visits=((3,), (3,)), definition="sustained",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (total(45e9, 20e9), "low"),
+        (total(45e9, 31e9), "ok"),
+        (total(45e9, 20e9, samples=(20e9,) * 3 + (39e9,) * 3), "unknown"),
+        # Of which nothing is expected leaves it to the sum.
+        (total(45e9, 20e9, expected=None), "ok"),
+        (total(25e9, 20e9, expected=None), "low"),
+        (total(45e9, None), "unknown"),
+    ],
+)
+def test_a_transfer_that_is_low_makes_the_total_low(cell, said):
+    assert verdict(cell, EACH) == said
+
+
+SMALL = replace(machine(nodes=2).host.nodes[1], cpus=(2,))
+
+
+@pytest.mark.parametrize(
+    ("own", "unlike", "cache", "verdicts"),
+    [
+        (["host:0 -> null by cpu"], False, 0, ["unknown"]),
+        (["host:0 -> null by cpu", "host:1 -> null by cpu"], False, 0, ["ok", "ok"]),
+        (["host:0 -> null by cpu", "host:1 -> null by cpu"], True, 0, ["unknown", "unknown"]),
+        (["host:0 -> null by cpu", "host:1 -> null by host:0.cpu"], False, 0, ["unknown"] * 2),
+        (["host:0 -> null by cpu", "host:1 -> null by cpu"], False, 2 * SIZE, ["unknown"] * 2),
+    ],
+    ids=["alone", "alike nodes", "unlike nodes", "from afar", "in a cache"],
+)
+def test_host_memory_is_held_against_that_of_nodes_alike(own, unlike, cache, verdicts):
+    """No figure is held against itself."""
+    of = machine(nodes=2)
+    nodes = (of.host.nodes[0], SMALL) if unlike else of.host.nodes
+    of = replace(of, host=replace(of.host, nodes=nodes, last_level_cache=cache or None))
+    run = run_of("dgx", DGX, "device_local_copy", devices=["sim:0"])
+    cells = tuple(
+        replace(reached((100 - n) * 1e9), row=str(n), transfers=parse_transfers(text))
+        for n, text in enumerate(own)
+    )
+    result = replace(run.results[0], backend="host", size=SIZE, unit="B/s", cells=cells)
+    (judged,) = judge(replace(run, machine=of, results=(result,))).results
+    assert [cell.verdict for cell in judged.cells] == verdicts

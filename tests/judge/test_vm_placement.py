@@ -5,12 +5,12 @@ from xml.etree.ElementTree import fromstring, tostring
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkgauge.judge.vm.suited import PLACEMENT
+from linkgauge.judge.vm import PLACEMENT
 from linkgauge.machine.domain_xml import parse_domain
 from linkgauge.report.domain_xml import elements_of
 from vm_kit import GIB, MIB, compare, domain, host_bus, hostdev, tree
 
-MANY = settings(max_examples=max(100, settings.default.max_examples))
+MANY = settings(max_examples=max(50, settings.default.max_examples))
 
 
 def host(nodes=2, cores=8, threads=2, memory=64, cards=(), **more):

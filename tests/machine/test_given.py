@@ -8,6 +8,7 @@ import pytest
 
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.engine.runs import read_run
+from linkgauge.machine.hardware import read_hardware
 from linkgauge.model.errors import InputError
 
 READERS = {"machine": lambda path: load(str(path)), "show": read_run}

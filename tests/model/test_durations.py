@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.durations import clock, format_duration, parse_duration
+from linkgauge.model.durations import format_duration, parse_duration
 from linkgauge.model.errors import InputError
 
 
@@ -44,7 +44,3 @@ def test_no_text_is_anything_but_seconds_or_refused(text):
 )  # fmt: skip
 def test_how_they_are_shown(seconds, shown):
     assert format_duration(seconds) == shown
-
-
-def test_a_clock_counts_hours():
-    assert (clock(3.9), clock(192), clock(100 * 3600)) == ("0:00:03", "0:03:12", "100:00:00")

@@ -41,25 +41,6 @@ def test_at_the_half_size_half_of_the_bandwidth_is_reached(latency, bandwidth):
     assert found.half / time == pytest.approx(found.bandwidth / 2)
 
 
-@given(sweeps, latencies, bandwidths, st.floats(0.01, 100), st.integers(1, 8), st.randoms())
-def test_the_units_of_time_and_size_and_the_order_do_not_matter(
-    sizes, latency, bandwidth, slower, larger, shuffler
-):
-    points = [
-        replace(point, seconds=point.seconds * (1 + 0.05 * (-1) ** n))
-        for n, point in enumerate(on_line(sizes, latency, bandwidth))
-    ]
-    found = fit(points)
-    scaled = [Timed(p.size * larger, p.bytes * larger, p.seconds * slower) for p in points]
-    shuffler.shuffle(scaled)
-    other = fit(scaled)
-    assert other.error == pytest.approx(found.error, rel=1e-6, abs=1e-9)
-    if found.half is not None and other.half is not None:
-        assert other.half == pytest.approx(found.half * larger, rel=1e-6)
-        assert other.latency == pytest.approx(found.latency * slower, rel=1e-6)
-        assert other.bandwidth == pytest.approx(found.bandwidth * larger / slower, rel=1e-6)
-
-
 @given(st.lists(st.builds(Timed, st.integers(1, 1 << 40), st.integers(1, 1 << 40),
                           st.floats(1e-9, 1e3)), max_size=8))  # fmt: skip
 def test_any_times_have_a_line_that_is_nowhere_negative_or_none(points):
@@ -84,18 +65,6 @@ def test_times_that_change_their_course_have_no_line_but_the_place_that_is_off_m
     assert found.error > OFF
     assert found.worst in POWERS
     assert found.latency is found.bandwidth is found.half is None
-
-
-def test_sizes_too_large_to_show_the_latency_show_the_bandwidth_alone():
-    found = fit(on_line((64 * MI, 256 * MI, 1024 * MI), 1e-6, 1e10))
-    assert found.latency is found.half is None
-    assert found.bandwidth == pytest.approx(1e10, rel=0.01)
-
-
-def test_sizes_too_small_to_show_the_bandwidth_show_the_latency_alone():
-    found = fit(on_line((1, 8, 64), 1e-6, 1e11))
-    assert found.bandwidth is found.half is None
-    assert found.latency == pytest.approx(1e-6, rel=0.01)
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.03])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.intervals import difference, estimates, student
+from linkgauge.model.intervals import difference, estimates
 
-RUNS = 400
+RUNS = 200
 
 
 def drawn(dice, cells, visits, samples, between, within, figure=100.0):
@@ -65,31 +65,6 @@ def test_few_samples_a_visit_are_held_as_often(cells, visits, samples, kind):
     assert held / count >= 0.92
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5])
-def test_samples_that_take_one_of_two_values_are_held_too(share):
-    """As copies behind one link do that a tick of the clock delays once or twice."""
-    dice = random.Random(4)
-    covered = 0
-
-    def figure():
-        return 100.0 * (1 + 0.001 * (dice.random() < share) + dice.gauss(0, 2e-5))
-
-    for _ in range(RUNS):
-        cells = [[[figure() for _ in range(4)] for _ in range(4)] for _ in range(2)]
-        low, high = estimates(cells)[0].interval()
-        middle = 100.0 if share < 0.5 else 100.05
-        covered += low <= middle * (1 + 1e-5) and high >= middle * (1 - 1e-5)
-    assert covered / RUNS >= 0.94
-
-
-def test_where_visits_fall_into_two_groups_both_are_within():
-    """As local copies are fast or slow by where their buffers lie."""
-    slow, fast = [99.6, 99.61, 99.59], [100.4, 100.41, 100.39]
-    low, high = estimates([[slow, slow, fast, slow], [fast, slow, fast, fast]])[0].interval()
-    assert low <= 99.6
-    assert high >= 100.39
-
-
 def test_a_sample_that_stalls_makes_no_interval_wide():
     steady = [[100.0, 100.1, 99.9, 100.05], [100.02, 99.97, 100.1, 99.95]]
     (one,) = estimates([[*steady, *steady]])
@@ -105,14 +80,6 @@ def test_one_that_scatters_more_than_the_others_has_its_own_variance():
     assert (one.alike, one.degrees) == (1, 2)
     assert {(other.alike, other.degrees) for other in others} == {(5, 10)}
     assert all(other.high - other.low < 0.01 for other in others)
-
-
-def test_many_quiet_cells_do_not_make_a_noisy_one_certain():
-    dice = random.Random(5)
-    *_, one = estimates([*drawn(dice, 40, 3, 1, 0.01, 0.0), [[3.38], [3.89], [2.65]]])
-    assert one.alike < 4
-    assert one.low < math.log(2.65)
-    assert one.high > math.log(3.89)
 
 
 @pytest.mark.parametrize(
@@ -153,25 +120,6 @@ def test_a_single_visit_borrows_what_alike_cells_know():
 @pytest.mark.parametrize("cells", [[], [[]], [[[1.0, 2.0]]], [[[1.0], [0.0]]]])
 def test_nothing_is_claimed_where_no_variance_is_known(cells):
     assert [each for each in estimates(cells) if each is not None] == []
-
-
-@given(st.lists(st.lists(st.floats(1e-9, 1e15), min_size=1, max_size=5), min_size=2, max_size=6),
-       st.floats(1e-3, 1e3))  # fmt: skip
-def test_it_is_relative_and_holds_its_figure(visits, factor):
-    (one,) = estimates([visits])
-    (scaled,) = estimates([[[sample * factor for sample in visit] for visit in visits]])
-    assert scaled.low - scaled.log == pytest.approx(one.low - one.log, rel=1e-4, abs=1e-6)
-    assert scaled.high - scaled.log == pytest.approx(one.high - one.log, rel=1e-4, abs=1e-6)
-    low, high = one.interval()
-    assert low <= statistics.median(sample for visit in visits for sample in visit) <= high
-
-
-@pytest.mark.parametrize(
-    ("degrees", "value"),
-    [(1, 12.706), (4, 2.776), (10, 2.228), (15, 2.131), (40, 2.021), (1000, 1.962)],
-)
-def test_students_t_is_that_of_the_published_tables(degrees, value):
-    assert student(degrees) == pytest.approx(value, abs=6e-4)
 
 
 def test_a_difference_is_proven_where_there_is_one_and_seldom_where_there_is_none():

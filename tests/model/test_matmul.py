@@ -4,16 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.errors import NotationError
 from linkgauge.model.matmul import (
     PRODUCTS,
-    operations_of,
     order_of,
     size_of,
     tolerance,
-    wrong_sum,
 )
-from linkgauge.model.notation import parse_transfer, parse_transfers
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
@@ -29,10 +26,6 @@ def test_a_size_has_one_order(order):
     assert order_of(size_of(order) - 1) == order - 1
 
 
-def test_a_product_is_2_n_cubed_operations():
-    assert operations_of(8192) == 2 * 8192**3 == 1_099_511_627_776
-
-
 def test_single_precision_may_err_less_than_any_other_type():
     """So that FP32 that is secretly TF32 is noticed."""
     allowed = {name: tolerance(name, 8192) for name in PRODUCTS}
@@ -44,22 +37,6 @@ def test_single_precision_may_err_less_than_any_other_type():
 def test_a_wrong_element_is_more_than_a_sum_may_err(name):
     """An element of an 8192 × 8192 product is of the order of √8192 = 90."""
     assert tolerance(name, 8192) < 90 / 8
-
-
-def test_a_wrong_sum_is_named_by_row_and_columns_of_the_matrix():
-    text = wrong_sum(100, 7, 3, 1.5, 2.5)
-    assert text == "the product is wrong in row 7, columns 96 to 99: their sum is 1.5, expected 2.5"
-
-
-@pytest.mark.parametrize("engine", ["cuda:0.sm", "sim:3.sm", "host:1.cpu*4"])
-def test_work_without_memory_is_of_kernels_and_threads(engine):
-    text = f"null -> null by {engine}"
-    assert str(parse_transfer(text)) == text
-
-
-def test_a_copy_engine_does_no_work_without_memory():
-    with pytest.raises(NotationError, match="null to null moves nothing"):
-        parse_transfer("null -> null by cuda:0.ce")
 
 
 def test_three_matrices_lie_in_the_memory_of_the_engine_and_no_bytes_are_moved():

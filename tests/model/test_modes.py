@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linkgauge.model.modes import LEAST, groups, split
 
-RUNS = 1000
+RUNS = 400
 
 
 def normal(dice, count):
@@ -53,12 +53,6 @@ def test_visits_that_differ_from_each_other_are_no_groups():
     assert found / RUNS <= 0.01
 
 
-def test_groups_that_visits_fall_into_as_a_whole_are_found_once_there_are_enough_visits():
-    visits = [[value + 0.1 * at for at in range(4)] for value in (90, 100, 100, 90, 100, 90, 100)]
-    samples = [sample for visit in visits for sample in visit]
-    assert split(samples, (1,) * 28, (4,) * 7) == pytest.approx(95, abs=1)
-
-
 def test_groups_within_a_visit_are_found_by_its_gates():
     samples = [100.0, 90.0, 100.1, 90.1, 100.2, 90.2, 100.0, 90.0]
     assert split(samples, (1,) * 8, (4, 4)) == pytest.approx(95, abs=1)
@@ -73,18 +67,6 @@ def test_two_groups_five_percent_apart_are_found():
     assert found / RUNS >= 0.95
 
 
-def test_of_three_groups_the_two_that_lie_farthest_apart_are_told_from_each_other():
-    dice = random.Random(5)
-    found = 0
-    for _ in range(RUNS):
-        samples = [
-            dice.choice((339, 339, 352, 365, 396, 396)) + dice.gauss(0, 0.2) for _ in range(30)
-        ]
-        border = split(samples, (1,) * 30)
-        found += border is not None and 365 < border < 396
-    assert found / RUNS >= 0.9
-
-
 def test_both_are_reported_the_larger_first():
     samples = [396.0, 356.1, 396.2, 356.0, 396.1, 396.3, 356.2, 396.2, 396.0]
     larger, smaller = groups(samples, (1,) * 9, split(samples, (1,) * 9))
@@ -96,10 +78,6 @@ def test_samples_behind_one_gate_are_one_vote():
     samples = [396.0] * 20 + [356.0] * 20
     assert split(samples, (20, 20)) is None
     assert split(samples, (5,) * 8) is not None
-
-
-def test_what_nobody_cares_about_is_no_group():
-    assert split([100.0, 100.1] * 10, (1,) * 20) is None
 
 
 @given(st.lists(st.floats(0, 1e15), max_size=40))

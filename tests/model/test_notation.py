@@ -15,7 +15,6 @@ from linkgauge.model.notation import (
     parse_memory,
     parse_transfer,
     parse_transfers,
-    schema_hook,
 )
 from linkgauge.model.transfer import Engine, Transfer
 
@@ -55,16 +54,6 @@ def transfers(draw):
         ends = draw(st.sampled_from([ends, (NULL, ends[1]), (ends[0], NULL)]))
     load = draw(st.sampled_from([100, 100, 1, 25, 99]))
     return Transfer(*ends, draw(engines()), draw(st.integers(1, 64)), both_ways, load)
-
-
-@given(memories | cpus)
-def test_every_memory_is_read_back_as_it_was_printed(memory):
-    assert parse_memory(str(memory)) == memory
-
-
-@given(transfers())
-def test_every_transfer_is_read_back_as_it_was_printed(transfer):
-    assert parse_transfer(str(transfer)) == transfer
 
 
 @given(st.lists(transfers(), min_size=1, max_size=5))
@@ -167,12 +156,6 @@ def test_a_label_is_the_name_among_those_of_a_backend(text, label):
     assert f"{memory.backend}:{memory.label}" == str(memory.place)
 
 
-def test_a_factor_may_be_a_size():
-    (transfer,) = parse_transfers("cuda:0 -> cuda:0 by ccl x8589934592")
-    assert transfer.scale == 8 << 30
-    assert parse_transfers(str(transfer)) == (transfer,)
-
-
 def test_the_pieces_of_a_transfer():
     transfer = parse_transfer("host:0/pageable <-> cuda:1@2 by cuda:1@2.sm x2")
     assert transfer.source == host(0, "pageable")
@@ -184,25 +167,6 @@ def test_the_pieces_of_a_transfer():
 
 class TestNetworkInterfaces:
     """They are engines between two ranks."""
-
-    def test_without_a_rank_it_is_the_sources(self):
-        transfer = parse_transfer("host:0@2 -> host:1@5 by nic:3.rdma")
-        assert transfer.engine == Engine(Memory("nic", 3, rank=2), "rdma")
-        assert str(transfer) == "host:0@2 -> host:1@5 by nic:3.rdma"
-
-    def test_the_destinations_pulls(self):
-        transfer = parse_transfer("cuda:0@0 -> cuda:0@1 by nic:1@1.tcp*4 to nic:2")
-        assert transfer.engine == Engine(Memory("nic", 1, rank=1), "tcp", 4, far=2)
-        assert parse_transfer(str(transfer)) == transfer
-        moved = transfer.placed(lambda memory: memory)
-        assert moved == transfer
-
-    @given(indices, indices, st.none() | indices, st.booleans(), st.sampled_from(["tcp", "rdma"]))
-    def test_what_is_printed_is_read_back(self, nic, memory, far, pulls, kind):
-        ends = [Memory("host", memory, rank=rank) for rank in (0, 1)]
-        engine = Engine(Memory("nic", nic, rank=int(pulls)), kind, far=far)
-        transfer = Transfer(*ends, engine)
-        assert parse_transfer(str(transfer)).engine == engine
 
     @pytest.mark.parametrize(
         ("text", "problem"),
@@ -253,11 +217,3 @@ class TestJson:
     def test_what_is_no_transfer_is_refused(self, wrong):
         with pytest.raises(msgspec.ValidationError):
             self.decode(json.dumps([wrong]))
-
-    def test_nothing_else_is_written(self):
-        with pytest.raises(NotImplementedError):
-            msgspec.json.encode([object()], enc_hook=encode_hook)
-
-    def test_a_schema_calls_it_a_text(self):
-        schema = msgspec.json.schema(list[Transfer], schema_hook=schema_hook)
-        assert schema == {"type": "array", "items": {"type": "string"}}

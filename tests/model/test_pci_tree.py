@@ -73,21 +73,6 @@ def test_hops_and_class(parts, distance, name):
     assert functions.topo_class(A, B) == functions.topo_class(B, A) == name
 
 
-def test_a_function_is_not_apart_from_itself():
-    assert tree(chain("0000:00:01.0", A)).distance(A, A) == 0
-    assert tree(chain("0000:00:01.0", A)).topo_class(A, A) is None
-
-
-def test_bridges_above_are_the_closest_first():
-    functions = tree(switched("0000:00:01.0", [A]))
-    assert [function.address for function in functions.above(A)] == [
-        "0000:01:10.0",
-        "0000:01:00.0",
-        "0000:00:01.0",
-    ]
-    assert functions.above("0000:00:01.0") == functions.above("gone") == ()
-
-
 def test_an_unknown_place_has_no_distance():
     lost = PciFunction(address=B, unknown=("parent: no host bridge",))
     orphan = PciFunction(address=B, parent="0000:09:00.0")

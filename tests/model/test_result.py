@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from linkgauge.model.machine import Host, Machine
-from linkgauge.model.notation import decode_hook, encode_hook, parse_transfer
+from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import CellResult, PlannedCell, Result, Run, exit_code, worst
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
@@ -26,21 +26,6 @@ def run_of(*statuses):
         id="1", label="l", command=(), started="", finished="", machine=Machine(host),
         settings=Settings((1,)), results=(result,),
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("statuses", "expected"),
-    [
-        ((), "skip"),
-        (("skip", "skip"), "skip"),
-        (("skip", "pass"), "pass"),
-        (("pass", "fail"), "fail"),
-        (("fail", "timeout"), "timeout"),
-        (("timeout", "error", "pass"), "error"),
-    ],
-)
-def test_a_result_is_as_bad_as_its_worst_cell(statuses, expected):
-    assert worst(statuses) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,10 +63,3 @@ def test_a_cell_of_a_file_without_operations_did_what_its_report_implies(
     assert (cell.report, cell.operation) == (report, operation)
     again = msgspec.json.encode(cell, enc_hook=encode_hook)
     assert msgspec.json.decode(again, type=kind, dec_hook=decode_hook()) == cell
-
-
-def test_an_operation_that_is_named_is_that_operation():
-    cell = PlannedCell(
-        "0", "1", (parse_transfer("host:0 -> sim:0 by ce"),), Report.LATENCY, operation="enqueue"
-    )
-    assert msgspec.structs.replace(cell, number=7).operation == "enqueue"
