@@ -124,7 +124,7 @@ def rated(figure=lambda *_: 100.0):
         total = rates[0] if cell.report.is_first else sum(rates)
         parts = [Part(n, sheet.size, (rate,), summarize([rate])) for n, rate in enumerate(rates)]
         return CellResult(
-            **own, status="pass", samples=(total,), summary=summarize([total]),
+            **own, status="pass", bytes=sheet.size, samples=(total,), summary=summarize([total]),
             parts=tuple(parts) if count > 1 else (),
         )  # fmt: skip
 
