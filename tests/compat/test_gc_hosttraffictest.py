@@ -145,15 +145,6 @@ def test_which_transfers_are_measured(words, tests):
         assert enabled == str(any(side in test for test in tests)).lower()
 
 
-def test_repeats_are_numbered_and_measured_anew():
-    out = tool(f"{QUICK} -R 3 --tile-read").stdout
-    heads = [line for line in out.splitlines() if line.startswith("Running")]
-    assert heads == [f"Running test sequence {n}/3" for n in (1, 2, 3)]
-    document = json.loads(tool(f"{QUICK} -R 2 -j").stdout)
-    assert list(document) == ["configuration", "repeat_0", "repeat_1"]
-    assert document["repeat_0"] != document["repeat_1"]
-
-
 @pytest.mark.parametrize(("tiles", "iterations"), [(1, 1), (7, 1000), (32, 128), (32, 4097)])
 def test_so_many_transfers_a_tile_are_made_or_a_few_more(tiles, iterations):
     document = json.loads(tool(f"-d 1 -n {tiles} -i {iterations} -p 2 -j").stdout)
@@ -166,14 +157,6 @@ def test_so_many_transfers_a_tile_are_made_or_a_few_more(tiles, iterations):
 def test_a_host_test_lasts_as_long_as_asked():
     (sequence,) = read_lines(tool("-d 0 --host --test-duration 2").stdout)
     assert all(2 <= float(test["seconds"]) < 2.1 for test in sequence.values())
-
-
-def test_verbose_shows_a_bar_and_more():
-    done = tool(f"{QUICK} -v")
-    assert "Graphcore GC200; 32 tiles, 4 tests" in done.stdout
-    assert "  Tile data transferred: 131072000 bytes\n" in done.stdout
-    bars = re.findall(r"^\[=+ *\] +(\d+)%$", done.stderr, re.MULTILINE)
-    assert bars == ["25", "50", "75", "100"]
 
 
 @pytest.mark.parametrize(

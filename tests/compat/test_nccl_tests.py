@@ -100,9 +100,7 @@ def test_given_the_times_of_h200s_it_prints_what_was_printed_there(perf, ranks, 
           for root in ("0", "1")]),
     ],
 )  # fmt: skip
-def test_sizes_types_reductions_roots_and_cycles_in_their_order(
-    perf, name, words, columns, values
-):
+def test_sizes_types_reductions_roots_and_cycles_in_their_order(perf, name, words, columns, values):
     found = [tuple(line[column] for column in columns) for line in rows(perf(name, words))]
     assert found[: len(values)] == values
 

@@ -81,19 +81,12 @@ def test_each_shape_has_its_rows_in_text_and_json(start):
     assert matrices["multinode_bisect_write_ce"] == [["10"], ["10"]]
 
 
-def test_verbose_lines_name_processes(start):
-    one_way, both = read_tests(start(2, "nvbandwidth", "-v -t 35 38").stdout)
-    assert one_way.samples == [
-        "Sample 0: Multinode node 1 -> Multinode node 0: 100.00 GB/s",
-        "Sample 0: Multinode node 0 -> Multinode node 1: 100.00 GB/s",
-    ]
-    assert len(both.samples) == 4
-
-
 def test_wrong_headings_of_the_tool_are_kept_and_said(start):
     done = start(2, "nvbandwidth", "-p multinode")
     tests = {test.name.removeprefix(BETWEEN): test.tables for test in read_tests(done.stdout)}
-    assert tests["memcpy_read_sm"][0].heading == "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)"
+    assert (
+        tests["memcpy_read_sm"][0].heading == "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)"
+    )
     said = [line.split(": its headings say ") for line in done.stderr.splitlines()]
     assert {(name.removeprefix(BETWEEN), what.partition(",")[0]) for name, what in said} == {
         ("memcpy_read_sm", "memcpy CE"),

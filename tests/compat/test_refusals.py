@@ -244,8 +244,8 @@ def test_a_tool_that_needs_devices_says_that_there_are_none(tool, words):
 
 
 WORDS = st.sampled_from(
-    "-b -t -p -s -d -j -i -a -A -k -K -m -l -n -N -R 0 1 -1 0,1 4K x 1e999 true --json --size --iter"
-    " --out --tc --npu_id_list --csv -CSV --memory=x --mode p2p cmdline --".split()
+    "-b -t -p -s -d -j -i -a -A -k -K -m -l -n -N -R 0 1 -1 0,1 4K x 1e999 true --json --size"
+    " --iter --out --tc --npu_id_list --csv -CSV --memory=x --mode p2p cmdline --".split()
 ) | st.text(max_size=8)
 
 

@@ -55,9 +55,9 @@ def test_round_trips_of_the_pages_command_on_the_pages_kind_of_host():
     assert done.returncode == 0
     rows = rows_of(Path("l.csv").read_text())
     assert [int(row["iteration"]) for row in rows] == list(range(10000))
-    assert {(row["source"], row["destination"], row["bytes"], row["simulated"]) for row in rows} == {
-        ("sim:0", "sim:1", "64", "SIMULATED")
-    }
+    assert {
+        (row["source"], row["destination"], row["bytes"], row["simulated"]) for row in rows
+    } == {("sim:0", "sim:1", "64", "SIMULATED")}
     for row in rows:
         assert float(row["latency_us"]) == pytest.approx(float(row["seconds"]) * 1e6)
     times = sorted(float(row["latency_us"]) for row in rows)

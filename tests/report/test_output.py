@@ -1,5 +1,6 @@
 """Golden files (UPDATE_GOLDEN=1 writes them anew), and text that the terminal must not obey."""
 
+import io
 import os
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 
 from command_kit import called
 from linkgauge.engine.runs import read_run
+from linkgauge.report.console import make_console
 from linkgauge.report.files import write_run
 from report.samples import RUN
 
@@ -20,6 +22,12 @@ def compare(name: str, text: str) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text()
+
+
+def text_console(width=120, **options):
+    console = make_console(file=io.StringIO(), **options)
+    console.width = width
+    return console
 
 
 @pytest.mark.parametrize("options", [(), ("--matrix", "-v"), ("--csv",)])
