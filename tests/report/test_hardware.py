@@ -27,8 +27,10 @@ def test_what_is_stated_is_kept_and_what_is_known_is_not(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"- a", b"a: [1]", b"a: {b: c}", b"[a]: b", b"a: b: c", b"\xff\xfe\x00", b"\0", None,
-     b"#" * (1 << 20) + b"#"],
+    [
+        b"", b"- a", b"a: [1]", b"a: {b: c}", b"[a]: b", b"a: b: c", b"\xff\xfe\x00", b"\0", None,
+        b'a: "\\ud800"', b"#" * (1 << 20) + b"#",
+    ],
 )  # fmt: skip
 def test_what_is_no_hardware_yml_is_refused_in_one_line(content, tmp_path):
     if content is not None:

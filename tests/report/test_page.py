@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from linkgauge.engine.runs import run_of
 from linkgauge.judge.outcome import Outcome
-from linkgauge.report.page.contents import page_of_run
+from linkgauge.report.page.contents import OneRun, page_of_run
 from linkgauge.report.page.drawing import Drawer
 from linkgauge.report.page.html import html_of
-from linkgauge.report.page.sections import OneRun
 from page_kit import HOSTILE, cell, hostile, result, whole, whole_run
 
 
