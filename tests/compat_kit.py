@@ -1,69 +1,159 @@
-"""Another tool's command line, in this process, on a simulated machine."""
+"""Another tool's command line through `linkgauge as`, on simulated machines and on made-up ones."""
 
 from __future__ import annotations
 
 import json
-import sys
-from typing import Any, NamedTuple
+import shlex
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from msgspec.structs import replace
 
-from linkgauge.backends.sim.description import load
-from linkgauge.compat import base, tool
-from linkgauge.compat.base import UsageError, Where
-from linkgauge.model.settings import Simulation
+from command_kit import called
+from fakes import device, machine
+from linkgauge.compat import base
+from linkgauge.engine.plan import make_plan
+from linkgauge.model.ranks import Rank
+from linkgauge.model.result import CellResult, Part, Result, Run, worst
+from linkgauge.model.settings import Settings
+from linkgauge.model.statistics import summarize
 
-ONE_DEVICE = """
-source: a test's
-noise: 0%
-host:
-  cpu_model: Test CPU
-  nodes: [{count: 1, cpus: 8, memory: 4G, rate: 100 GB/s}]
-link_kinds:
-  pcie: {kind: pcie, rate: 20 GB/s}
-devices:
-  - {count: 1, model: Test Card, memory: 1G, memory_rate: 1 TB/s}
-links:
-  - {kind: pcie, each: sim:0, to: host:0}
-"""
+ONE = Path(__file__).parent / "data" / "test.yml"
+ONE_DEVICE = ONE.read_text()
+AGES = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
 
 
-class Spoken(NamedTuple):
-    code: int
-    out: str
-    err: str
+def spoken(tool, words="", *more, on="ppu-8", faults=(), **environment):
+    """What comes of the tool's own command line: a text as for a shell, then further arguments.
+    `on` null is this machine."""
+    own = [] if on is None else ["--machine", on]
+    own += [word for fault in faults for word in ("--fault", fault)]
+    arguments = [*shlex.split(str(words)), *map(str, more)]
+    return called("as", *own, tool, *arguments, **environment)
 
 
-def where(machine="ppu-8", *faults):
-    """A shipped machine by name, or the text of a description."""
-    named = ("test", machine) if "\n" in machine else load(machine)
-    return Where(simulation=Simulation(*named, faults))
-
-
-def speak(capfd, name, *arguments, on=None):
-    """What the tool printed, and its exit code; what it refuses is said as `linkgauge as` does."""
-    try:
-        code = tool(name)(arguments, on or where())
-    except UsageError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        code = error.exit_code
-    out, err = capfd.readouterr()
-    return Spoken(code, out, err)
-
-
-def document(spoken: Spoken) -> Any:
+def document(done) -> Any:
     """What stands under the only root of the JSON that a tool printed."""
-    (root,) = json.loads(spoken.out).values()
+    (root,) = json.loads(done.stdout).values()
     return root
 
 
-def interrupted_after(count):
-    """base.measure as Ctrl-C leaves it, with so many cells of the first benchmark measured."""
+def two_devices(folder):
+    """The description of two devices on PCIe."""
+    file = folder / "test.yml"
+    two = ONE_DEVICE.replace("count: 1, model", "count: 2, model")
+    file.write_text(two.replace("each: sim:0,", "each: sim:0..1,"))
+    return file
 
-    def measure(context, benchmarks, *, observer=None, **more):
-        run = base.measure(context, benchmarks, **more)
-        first = run.results[0]
-        results = (replace(first, cells=first.cells[:count]),) if count else ()
-        return replace(run, results=results, finished=None)
 
-    return measure
+class MadeUp:
+    """Takes the place of measuring: `result(cell, settings, sheet)` is what comes of a cell. After
+    so many `cells`, Ctrl-C."""
+
+    def __init__(self, result, cells=None):
+        self.result, self.left = result, cells
+        self.settings, self.works = [], []
+
+    def install(self, monkeypatch, box=None):
+        """For the next command, on this machine if any."""
+
+        def measure(session, plan, observer):
+            return self.run(session, plan, observer)
+
+        @contextmanager
+        def opened(request):
+            yield SimpleNamespace(
+                request=request,
+                machine=box,
+                plan_of=lambda rows, sizes=None, first=0: make_plan(
+                    rows, box, sizes or request.settings.sizes, first=first
+                ),
+                measure=lambda plan, observer: self.run(
+                    SimpleNamespace(request=request, machine=box), plan, observer
+                ),
+            )
+
+        monkeypatch.setattr(base.Session, "measure", measure)
+        if box is not None:
+            monkeypatch.setattr(base, "opened_session", opened)
+
+    def run(self, session, plan, observer):
+        settings = session.request.settings
+        self.settings.append(settings)
+        results = []
+        for sheet in plan:
+            if self.left == 0:
+                break
+            cells = tuple(self._cells(sheet, settings, observer))
+            more = {name: getattr(sheet, name) for name in (
+                "benchmark", "title", "backend", "size", "unit", "better", "sweep", "parts",
+                "simulated", "reason")}  # fmt: skip
+            status = "skip" if sheet.reason else worst(cell.status for cell in cells)
+            results.append(Result(**more, status=status, cells=cells))
+            if len(cells) == len(sheet.cells):
+                observer.completed(results[-1])
+        return Run(
+            id="a", label="as", command=(), started=AGES[0],
+            finished=None if self.left == 0 else AGES[1], machine=session.machine,
+            settings=Settings(sizes=(1,)), results=tuple(results),
+        )  # fmt: skip
+
+    def _cells(self, sheet, settings, observer):
+        for cell in sheet.cells:
+            if self.left == 0:
+                return
+            self.left = None if self.left is None else self.left - 1
+            self.works.append(cell.operation)
+            found = self.result(cell, settings, sheet)
+            observer.finished(found)
+            yield found
+
+
+def rated(figure=lambda *_: 100.0):
+    """Results of GB/s, `figure(name, cell, part)`: null where the cell fails."""
+
+    def result(cell, settings, sheet):
+        own = {name: getattr(cell, name) for name in ("row", "column", "transfers", "report")}
+        count = len(sheet.parts or cell.transfers)
+        rates = [figure(sheet.benchmark, cell, number) for number in range(count)]
+        if None in rates:
+            return CellResult(**own, status="error", reason="process 1 ended")
+        rates = [rate * 1e9 for rate in rates]
+        total = rates[0] if cell.report.is_first else sum(rates)
+        parts = [Part(n, sheet.size, (rate,), summarize([rate])) for n, rate in enumerate(rates)]
+        return CellResult(
+            **own, status="pass", bytes=sheet.size, samples=(total,), summary=summarize([total]),
+            parts=tuple(parts) if count > 1 else (),
+        )  # fmt: skip
+
+    return result
+
+
+def as_rank(monkeypatch, rank, size):
+    """This process is what MPICH's mpiexec calls such a rank."""
+    monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
+    for name, number in (
+        ("PMI_RANK", rank), ("PMI_SIZE", size), ("MPI_LOCALRANKID", rank), ("MPI_LOCALNRANKS", size)
+    ):  # fmt: skip
+        monkeypatch.setenv(name, str(number))
+
+
+def of_processes(count):
+    """The machine of so many processes, half of them on each of two hosts, whose devices count
+    from 0."""
+    each = (count + 1) // 2
+    devices = tuple(
+        replace(
+            device(n % each, "cuda", pci=f"0000:{0x10 + n % each:02x}:00.0"),
+            memory=f"cuda:{n % each}@{n}", driver="580.1 CUDA 13.0", memory_bytes=1 << 34,
+        )
+        for n in range(count)
+    )  # fmt: skip
+    hosts = ["first" if n < each else "second" for n in range(count)]
+    ranks = tuple(
+        Rank(n, f"{host}.example", 100 + n, one.memory)
+        for n, (host, one) in enumerate(zip(hosts, devices, strict=True))
+    )
+    return replace(machine(), devices={"cuda": devices}, ranks=ranks)

@@ -1,19 +1,16 @@
 """`linkgauge as TransferBench` prints what a reader of TransferBench's output finds."""
 
-import csv
-import io
-import os
 import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from compat_kit import ONE_DEVICE, interrupted_after, speak, where
-from linkgauge.compat import base, copy_cells, transferbench
-from linkgauge.compat.base import Where
-from linkgauge.compat.transferbench_environment import Common, Variables
+from compat_kit import MadeUp, rated, spoken
+from linkgauge.compat.transferbench_notation import AskedTransfer, End, parse_test, written
+from linkgauge.model.errors import InputError
 
-GOLDEN = Path(__file__).parent / "golden"
 FILE = """\
 # not repeated
 ## Kernels
@@ -23,258 +20,247 @@ FILE = """\
 1 8 (N0->G0->G0)
 1 4 (C0->C0->N0)
 """
+ONE_COPY = "'1 1 G0->D0->G1'"
 
 
-@pytest.fixture
-def bench(capfd, monkeypatch, tmp_path):
-    """The tool on two GPUs unless told otherwise, with these variables and no others."""
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HIDE_ENV", "1")
 
-    def run(*arguments, on=None, **variables):
-        with monkeypatch.context() as patch:
-            for name, value in variables.items():
-                patch.setenv(name, str(value))
-            return speak(capfd, "TransferBench", *arguments, on=on or where("riscv-2gpu"))
 
-    return run
+def bench(words, on="riscv-2gpu", **more):
+    return spoken("TransferBench", words, on=on, **more)
 
 
-def compare(name, done):
-    path = GOLDEN / f"transferbench_{name}.txt"
-    text = f"{done.out}\n--- stderr\n{done.err}"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()
-
-
-def read_transfers(text):
+def read_transfers(done):
     """GB/s by transfer, as scripts read them: the columns have either border, or commas."""
     bar = " *[│,|] *"
     line = rf"Transfer (\d+){bar}([\d.]+) GB/s{bar}([\d.]+) ms{bar}(\d+) bytes{bar}(.+?)[ ,]*$"
-    found = re.findall(line, text, re.MULTILINE)
+    found = re.findall(line, done.stdout, re.MULTILINE)
     return {path: (float(rate), float(ms), int(size)) for _, rate, ms, size, path in found}
 
 
-class TestOutput:
-    def test_a_file_of_tests(self, bench):
-        Path("tests.cfg").write_text(FILE)
-        done = bench("tests.cfg", "64M", HIDE_ENV=0)
-        assert done.code == 0
-        compare("file", done)
-        found = read_transfers(done.out)
-        assert found["G0 -> G0:4 -> G1"][2] == 64 << 20
-        assert found["G1 -> D1:1 -> G0"][2] == 2 << 20, "its own size"
-        for rate, ms, size in found.values():
-            assert rate == pytest.approx(size / ms / 1e6, rel=0.05)
-
-    def test_the_peer_to_peer_matrix(self, bench):
-        done = bench("p2p", "64M")
-        assert done.code == 0
-        compare("p2p", done)
-
-    def test_all_pairs(self, bench):
-        done = bench("a2a", "64M", USE_DMA_EXEC=1, SHOW_DETAILS=1)
-        assert done.code == 0
-        compare("a2a", done)
-        row = re.search(r"│  GPU 00 │ +N/A +([\d.]+) │ +([\d.]+) │ +([\d.]+) │", done.out)
-        rate = read_transfers(done.out)["G0 -> D0:1 -> G1"][0]
-        assert [float(figure) for figure in row.groups()] == pytest.approx([rate] * 3, abs=0.006)
-
-    def test_from_one_to_all(self, bench):
-        done = bench("one2all", "16M", on=where("dgx-h200-8"), NUM_GPU_DEVICES=3, SWEEP_EXE="D")
-        assert done.code == 0
-        compare("one2all", done)
-
-    def test_iterations_one_by_one(self, bench):
-        done = bench("cmdline", "16M", "1 1 G0->D0->G1", SHOW_ITERATIONS=1, NUM_ITERATIONS=3)
-        times = [float(ms) for ms in re.findall(r"Iter \d{3} .*?([\d.]+) ms", done.out)]
-        assert len(times) == 3
-        assert times == sorted(times)
-        assert "StandardDev" in done.out
-
-    def test_csv_has_columns_and_no_borders(self, bench):
-        done = bench("cmdline", "16M", "1 1 G0->D0->G1", OUTPUT_TO_CSV=1, HIDE_ENV=0)
-        rows = [row for row in csv.reader(io.StringIO(done.out)) if len(row) == 6]
-        assert [row[0].split()[0] for row in rows] == ["Executor:", "Transfer", "Aggregate"]
-        assert re.search(r"NUM_ITERATIONS\s*,\s*10,", done.out)
-        assert "│" not in done.out
-        assert read_transfers(done.out)["G0 -> D0:1 -> G1"][0] > 100
-
-    def test_usage_names_presets_and_devices(self, bench):
-        done = bench()
-        assert done.code == 0
-        assert "Usage: TransferBench config <N>" in done.out
-        assert "p2p - Peer-to-peer" in done.out
-        assert "2 GPU device(s)" in done.out
-        assert bench("--help").code == 0
+def test_a_file_of_tests():
+    Path("tests.cfg").write_text(FILE)
+    done = bench("tests.cfg 64M", HIDE_ENV=0)
+    assert done.returncode == 0
+    found = read_transfers(done)
+    assert list(found) == [
+        "G0 -> G0:4 -> G1", "G0 -> D0:1 -> G1", "G1 -> D1:1 -> G0", "N -> G0:8 -> G0",
+        "C0 -> C0:4 -> N",
+    ]  # fmt: skip
+    assert found["G0 -> G0:4 -> G1"][2] == 64 << 20
+    assert found["G1 -> D1:1 -> G0"][2] == 2 << 20, "its own size"
+    for rate, ms, size in found.values():
+        assert rate == pytest.approx(size / ms / 1e6, rel=0.05)
 
 
-class TestMeaning:
-    def test_executors_are_engines(self, bench):
-        """Of what runs at the same time, each executor's line sums up its own transfers."""
-        done = bench("cmdline", "64M", "3 2 G0->D0->G1 G0->G0->N C0->C0->N")
-        heads = re.findall(r"Executor: (\w+) (\d\d)", done.out)
-        assert heads == [("CPU", "00"), ("GPU", "00"), ("DMA", "00")]
-
-    def test_size_0_is_a_range(self, bench):
-        done = bench("cmdline", "0", "1 1 G0->D0->G1", NUM_ITERATIONS=1)
-        sizes = [int(size) for size in re.findall(r"Transfer 0.*?(\d+) bytes", done.out)]
-        assert sizes == [1 << power for power in range(10, 30)]
-
-    def test_samples_between_powers(self, bench):
-        done = bench("cmdline", "0", "1 1 G0->D0->G1", NUM_ITERATIONS=1, SAMPLING_FACTOR=2)
-        sizes = [int(size) for size in re.findall(r"Transfer 0.*?(\d+) bytes", done.out)]
-        assert sizes[:4] == [1024, 1536, 2048, 3072]
-        assert sizes[-1] == 1 << 29
-
-    def test_remote_reads_are_by_the_destination(self, bench):
-        done = bench("p2p", "16M", USE_REMOTE_READ=1, P2P_MODE=1, NUM_CPU_DEVICES=1)
-        assert "SRC\\EXE+DST" in done.out
-        row = re.search(r"CPU 00  -> +[\d.]+ +([\d.]+) +([\d.]+)$", done.out, re.MULTILINE)
-        assert min(map(float, row.groups())) > 50, "GPUs pull what the CPU cannot push"
-        assert "Bidirectional" not in done.out
-
-    def test_write_only_copies_have_no_source(self, bench):
-        done = bench("a2a", "16M", A2A_MODE=2, SHOW_DETAILS=1, A2A_LOCAL=1)
-        assert "N -> G0:8 -> G0" in done.out
-
-    def test_variables_without_meaning_are_named(self, bench):
-        done = bench("cmdline", "4M", "1 4 F0->G0->B0", GFX_UNROLL=8, USE_SINGLE_STREAM=1)
-        assert done.code == 0
-        for said in (
-            "SIMULATED riscv-2gpu",
-            "GFX_UNROLL has no meaning here",
-            "USE_SINGLE_STREAM has no meaning here",
-            "F is measured as G",
-            "B is measured as C",
-            "SubExecutors has no effect on backend sim",
-        ):
-            assert said in done.err
-
-    def test_a_preset_takes_no_further_words(self, bench):
-        done = bench("a2a", "4M", "8")
-        assert done.code == 0
-        assert "'8' has no effect: variables set presets" in done.err
-
-    def test_sources_hold_the_pattern(self, bench):
-        assert bench("cmdline", "4M", "1 1 G0->D0->G1", FILL_PATTERN="DEADBEEF").code == 0
-        common = Common.read(Variables({"FILL_PATTERN": "DEADBEEF"}))
-        assert common.pattern == 0xDEADBEEFDEADBEEF
-
-    def test_negative_iterations_are_seconds(self):
-        settings = Common.read(Variables({"NUM_ITERATIONS": "-3"})).settings(None, 4)
-        assert (settings.samples, settings.max_time, settings.precision) == (None, 3.0, 0.0)
-
-    def test_a_host_alone(self, bench):
-        done = bench("cmdline", "1M", "1 1 C0->C0->C0", on=Where("host"), NUM_ITERATIONS=2)
-        assert done.code == 0
-        assert "C0 -> C0:1 -> C0" in read_transfers(done.out)
+def test_all_pairs():
+    done = bench("a2a 64M", USE_DMA_EXEC=1, SHOW_DETAILS=1)
+    assert done.returncode == 0
+    row = re.search(r"│  GPU 00 │ +N/A +([\d.]+) │ +([\d.]+) │ +([\d.]+) │", done.stdout)
+    rate = read_transfers(done)["G0 -> D0:1 -> G1"][0]
+    assert [float(figure) for figure in row.groups()] == pytest.approx([rate] * 3, abs=0.006)
 
 
-class TestTrouble:
-    def test_lines_that_are_not_measured_keep_their_numbers(self, bench):
-        """As in the tool's own example.cfg, which ends with a broadcast."""
-        Path("tests.cfg").write_text("1 16 (G0->G0->G0G1)\n1 1 (G0->D0->G1)\n")
-        done = bench("tests.cfg", "1M")
-        assert done.code == 0
-        assert re.findall(r"^Test (\d):", done.out, re.MULTILINE) == ["2"]
-        assert "line 1 is left out: G0G1: a transfer has one source and one" in done.err
-
-    def test_a_file_of_nothing_else_is_refused(self, bench):
-        Path("tests.cfg").write_text("1 1 (G0->I0->G1)\n")
-        done = bench("tests.cfg", "1M")
-        assert (done.code, done.out) == (1, "")
-        assert "no test" in done.err
-
-    @pytest.mark.parametrize(
-        ("arguments", "variables", "says"),
-        [
-            (["sweep"], {}, "preset sweep: not measured here"),
-            (["healthcheck"], {}, "preset healthcheck: not measured here: it knows the limits"),
-            (["nicp2p"], {}, "NIC executors are not there yet"),
-            (["schmoo"], {}, "preset schmoo: not measured here: it sweeps"),
-            (["missing.cfg"], {}, "cannot read missing.cfg: No such file"),
-            (["p2p", "3"], {}, "3 bytes: give a multiple of 4"),
-            (["p2p", "0"], {}, "preset p2p: give a size"),
-            (["p2p", "4M"], {"P2P_MODE": 3}, "P2P_MODE=3: give 0 to 2"),
-            (["p2p", "4M"], {"NUM_GPU_DEVICES": 9}, "NUM_GPU_DEVICES=9: there are 2 GPUs"),
-            (["p2p", "4M"], {"CPU_MEM_TYPE": 3}, "CPU_MEM_TYPE=3: give one of 0, 1, 2, 4"),
-            (["p2p"], {"NUM_ITERATIONS": 0}, "NUM_ITERATIONS=0 would run without end"),
-            (["p2p"], {"NUM_ITERATIONS": "x"}, "NUM_ITERATIONS=x: give a number"),
-            (["p2p"], {"GFX_BLOCK_SIZE": 100}, "GFX_BLOCK_SIZE=100: give a multiple of 64"),
-            (["p2p"], {"FILL_PATTERN": "ABC"}, "FILL_PATTERN=ABC: give 2, 4, 8 or 16"),
-            (["a2a"], {"A2A_MODE": "2:1"}, "A2A_MODE=2:1: give a number"),
-            (["a2a"], {"USE_DMA_EXEC": 1, "A2A_MODE": 1}, "USE_DMA_EXEC=1 copies"),
-            (["a2a"], {"NUM_QUEUE_PAIRS": 1}, "NIC executors are not measured"),
-            (["one2all"], {"EXE_INDEX": 2}, "EXE_INDEX=2: GPUs are 0 to 1"),
-            (["one2all"], {"SWEEP_EXE": "C"}, "SWEEP_EXE=C: give G or D"),
-            (["cmdline", "4M"], {}, "no test: write one"),
-            (["cmdline", "4M", "1 4 G0->G0->G7"], {}, "no GPU 7: there are 0 to 1"),
-            (["cmdline", "4M", "1 4 C1->G0->G0"], {}, "no CPU 1: there are 0 to 0"),
-            (["cmdline", "4M", "2 0 G0->G0->G1 G0->D0->G1"], {}, "only a GPU kernel's number"),
-            (["cmdline", "4M", "-2 (G0 G0 G1 0 0) (G0 G0 G1 1 0)"], {}, "are for all transfers"),
-        ],
-    )
-    def test_what_is_wrong_is_said_in_one_line(self, bench, arguments, variables, says):
-        done = bench(*arguments, **variables)
-        assert done.code == 1
-        said = [line for line in done.err.splitlines() if not line.startswith("SIMULATED")]
-        assert len(said) == 1
-        assert says in said[0]
-
-    def test_a_preset_needs_two_gpus(self, bench):
-        assert "needs two GPUs" in bench("a2a", "4M", on=where(ONE_DEVICE)).err
-
-    def test_a_wrong_byte_is_no_figure(self, bench):
-        done = bench("cmdline", "4M", "1 1 G0->D0->G1", on=where("riscv-2gpu", "flip sim:1"))
-        assert done.code == 1
-        assert "N/A GB/s" in done.out
-        assert "sim:1 is wrong at byte 0" in done.err
-
-    def test_an_engine_that_owns_neither_end_is_skipped_with_the_reason(self, bench):
-        done = bench("cmdline", "4M", "1 1 G0->D1->C0")
-        assert done.code == 4
-        assert "sim:1 holds neither end" in done.err
-
-    def test_after_ctrl_c_the_rest_is_not_available(self, bench, monkeypatch):
-        monkeypatch.setattr(copy_cells, "measure", interrupted_after(0))
-        done = bench("p2p", "4M", P2P_MODE=1)
-        assert done.code == 130
-        assert "GPU 01  ->       N/A" in done.out
+def test_executors_are_engines():
+    """Of what runs at the same time, each executor's line sums up its own transfers."""
+    done = bench("cmdline 64M '3 2 G0->D0->G1 G0->G0->N C0->C0->N'")
+    heads = re.findall(r"Executor: (\w+) (\d\d)", done.stdout)
+    assert heads == [("CPU", "00"), ("GPU", "00"), ("DMA", "00")]
 
 
-class TestKernels:
-    """SubExecutors of a GPU are the blocks of its kernel, where a backend takes them (cuda)."""
+@pytest.mark.parametrize(
+    ("factor", "sizes"),
+    [(1, [1 << power for power in range(10, 30)]), (2, [1024, 1536, 2048, 3072])],
+)
+def test_size_0_is_a_range(factor, sizes):
+    done = bench(f"cmdline 0 {ONE_COPY}", NUM_ITERATIONS=1, SAMPLING_FACTOR=factor)
+    found = [int(size) for size in re.findall(r"Transfer 0.*?(\d+) bytes", done.stdout)]
+    assert found[: len(sizes)] == sizes
+    assert found[-1] == 1 << 29
 
-    @pytest.fixture
-    def shapes(self, bench, monkeypatch):
-        """The blocks and threads of each session in which the lines of a file are measured."""
 
-        def of(*lines, **variables):
-            found = []
+@pytest.mark.parametrize(
+    ("words", "variables", "says"),
+    [
+        ("one2all 16M", {"SWEEP_EXE": "D"}, "GPU"),
+        ("a2a 16M", {"A2A_MODE": 2, "SHOW_DETAILS": 1, "A2A_LOCAL": 1}, "N -> G0:8 -> G0"),
+        ("a2a 4M 8", {}, "'8' has no effect: variables set presets"),
+        ("cmdline 4M '1 4 F0->G0->B0'", {"GFX_UNROLL": 8}, "GFX_UNROLL has no meaning here"),
+        ("cmdline 4M '1 4 F0->G0->B0'", {}, "F is measured as G"),
+        ("cmdline 4M '1 4 F0->G0->B0'", {}, "B is measured as C"),
+        ("cmdline 4M '1 4 F0->G0->B0'", {}, "SubExecutors has no effect on backend sim"),
+        ("", {}, "p2p - Peer-to-peer"),
+        ("", {}, "2 GPU device(s)"),
+    ],
+)
+def test_presets_and_variables(words, variables, says):
+    done = bench(words, **variables)
+    assert done.returncode == 0
+    assert says in done.stdout + done.stderr
 
-            def recording(where, settings, **more):
-                found.append((settings.engines.blocks, settings.engines.threads))
-                return base.opened(where, settings, **more)
 
-            monkeypatch.setattr(transferbench, "opened", recording)
-            Path("tests.cfg").write_text("\n".join(lines))
-            assert bench("tests.cfg", "1M", **variables).code == 0
-            return found
+def test_remote_reads_are_by_the_destination():
+    done = bench("p2p 16M", USE_REMOTE_READ=1, P2P_MODE=1, NUM_CPU_DEVICES=1)
+    assert "SRC\\EXE+DST" in done.stdout
+    row = re.search(r"CPU 00  -> +[\d.]+ +([\d.]+) +([\d.]+)$", done.stdout, re.MULTILINE)
+    assert min(map(float, row.groups())) > 50, "GPUs pull what the CPU cannot push"
+    assert "Bidirectional" not in done.stdout
 
-        return of
 
-    def test_each_number_opens_the_machine_once(self, shapes):
-        lines = "1 4 (G0->G0->G1)", "1 1 (G0->D0->G1)", "1 4 (G1->G1->G0)", "1 8 (G0->G0->G1)"
-        assert shapes(*lines) == [(4, 256), (8, 256)]
+@pytest.mark.parametrize(
+    ("variables", "name", "value"),
+    [
+        ({"FILL_PATTERN": "DEADBEEF"}, "pattern", 0xDEADBEEFDEADBEEF),
+        ({"NUM_ITERATIONS": "-3"}, "max_time", 3.0),
+    ],
+)
+def test_variables_reach_the_settings(monkeypatch, variables, name, value):
+    made_up = MadeUp(rated())
+    made_up.install(monkeypatch)
+    assert bench(f"cmdline 4M {ONE_COPY}", **variables).returncode == 0
+    settings = made_up.settings[0]
+    assert getattr(settings, name, getattr(settings.engines, name, None)) == value
 
-    def test_their_threads(self, shapes):
-        assert shapes("1 4 (G0->G0->G1)", GFX_BLOCK_SIZE=512) == [(4, 512)]
 
-    def test_0_and_several_numbers_leave_it_to_the_backend(self, shapes):
-        assert shapes("1 0 (G0->G0->G1)") == [(None, None)]
-        assert shapes("-2 (G0 G0 G1 4 0) (G1 G1 G0 8 0)") == [(None, None)]
+@pytest.mark.parametrize(
+    ("lines", "variables", "shapes"),
+    [
+        (["1 4 (G0->G0->G1)", "1 1 (G0->D0->G1)", "1 4 (G1->G1->G0)", "1 8 (G0->G0->G1)"], {},
+         {(4, 256), (8, 256)}),
+        (["1 4 (G0->G0->G1)"], {"GFX_BLOCK_SIZE": 512}, {(4, 512)}),
+        (["1 0 (G0->G0->G1)"], {}, {(None, None)}),
+        (["-2 (G0 G0 G1 4 0) (G1 G1 G0 8 0)"], {}, {(None, None)}),
+        (["1 1 (G0->D0->G1)", "1 4 (C0->C0->C0)"], {}, {(None, None)}),
+    ],
+)  # fmt: skip
+def test_sub_executors_of_a_gpu_are_the_blocks_of_its_kernel(monkeypatch, lines, variables, shapes):
+    """0 and several numbers leave it to the backend; copy engines and threads have none."""
+    made_up = MadeUp(rated())
+    made_up.install(monkeypatch)
+    Path("tests.cfg").write_text("\n".join(lines))
+    assert bench("tests.cfg 1M", **variables).returncode == 0
+    found = {(one.engines.blocks, one.engines.threads) for one in made_up.settings}
+    assert found == shapes
 
-    def test_copy_engines_and_threads_have_none(self, shapes):
-        assert shapes("1 1 (G0->D0->G1)", "1 4 (C0->C0->C0)") == [(None, None)]
+
+def test_lines_that_are_not_measured_keep_their_numbers():
+    """As in the tool's own example.cfg, which ends with a broadcast."""
+    Path("tests.cfg").write_text("1 16 (G0->G0->G0G1)\n1 1 (G0->D0->G1)\n")
+    done = bench("tests.cfg 1M")
+    assert done.returncode == 0
+    assert re.findall(r"^Test (\d):", done.stdout, re.MULTILINE) == ["2"]
+    assert "line 1 is left out: G0G1: a transfer has one source and one" in done.stderr
+    Path("tests.cfg").write_text("1 1 (G0->I0->G1)\n")
+    done = bench("tests.cfg 1M")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no test" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "fault", "code", "says"),
+    [
+        (f"cmdline 4M {ONE_COPY}", "flip sim:1", 1, "sim:1 is wrong at byte 0"),
+        ("cmdline 4M '1 1 G0->D1->C0'", "flip sim:1 cells=9", 4, "sim:1 holds neither end"),
+    ],
+)
+def test_what_cannot_be_measured_is_no_figure(words, fault, code, says):
+    done = bench(words, faults=[fault])
+    assert done.returncode == code
+    assert "N/A" in done.stdout
+    assert says in done.stderr
+
+
+def test_after_ctrl_c_the_rest_is_not_available(monkeypatch):
+    MadeUp(rated(), cells=0).install(monkeypatch)
+    done = bench("p2p 4M", P2P_MODE=1)
+    assert done.returncode == 130
+    assert "GPU 01  ->       N/A" in done.stdout
+
+
+G0, G1, C1 = End("G", 0), End("G", 1), End("C", 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "test"),
+    [
+        ("1 4 (G0->G0->G1)", [(G0, G0, G1, 4)]),
+        ("1 4 (C1->G2->G0)", [(C1, End("G", 2), G0, 4)]),
+        ("2 4 G0->G0->G1 G1->G1->G0", [(G0, G0, G1, 4), (G1, G1, G0, 4)]),
+        ("2 4 (G0 G0 G1) (G1 G1 G0)", [(G0, G0, G1, 4), (G1, G1, G0, 4)]),
+        ("-2 (G0 G0 G1 4 1M) (G1 G1 G0 2 2M)",
+         [(G0, G0, G1, 4, 1 << 20), (G1, G1, G0, 2, 2 << 20)]),
+        ("-1 (G0->D0->G1 1 0)", [(G0, End("D", 0), G1, 1, 0)]),
+        ("1 32 (N0->G0->G0)", [(None, G0, G0, 32)]),
+        ("1 4 n g0 f1", [(None, G0, End("F", 1), 4)]),
+        ("", []),
+        ("# a comment", []),
+        ("any words", []),
+    ],
+)  # fmt: skip
+def test_the_pages_examples_are_read(line, test):
+    assert parse_test(line) == tuple(AskedTransfer(*each) for each in test)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("0 4 (G0->G0->G1)", "0 transfers: give 1 to"),
+        ("1x 4 (G0->G0->G1)", "'1x' is not a number of transfers"),
+        ("1", "the number of SubExecutors is missing"),
+        ("1 x (G0->G0->G1)", "'x' is not a number of SubExecutors"),
+        ("1 4 (G0->G0)", "the destination of transfer 0 is missing"),
+        ("1 4 (G0->G0->G1) G0", "'G0' follows the last of 1 transfers"),
+        ("-1 (G0->G0->G1 4 3)", "3 bytes: give a multiple of 4"),
+        ("-1 (G0->G0->G1 4 1T)", "'1T' is not a number of bytes"),
+        ("1 4 (X0->G0->G1)", "'X0' is not a memory"),
+        ("1 4 (G0->F0->G1)", "'F0' is not an executor"),
+        ("1 4 (N0->G0->N0)", "a source or a destination"),
+        ("1 1 (N0->D0->G0)", "D0 copies from one memory to another"),
+        ("1 0 (C0->C0->C0)", "only a GPU kernel's number is left to linkgauge"),
+        ("1 1 (G0->N0.1->G1)", "N0.1: NIC executors are not measured"),
+        ("1 1 (G0->D0.1->G1)", "D0.1: parts of an executor cannot be chosen"),
+        ("1 4 (U0->G0->G0)", "U0: uncached GPU memory is not measured"),
+        ("1 4 (R0G0->G0->G1)", "R0G0: ranks are not measured"),
+        ("1 4 (K0->G0->G1)", "K0: uncached host memory"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(line, says):
+    with pytest.raises(InputError) as refused:
+        parse_test(line)
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+memories = st.none() | st.builds(End, st.sampled_from("CBDHPGF"), st.integers(0, 99))
+executors = st.builds(End, st.sampled_from("CGD"), st.integers(0, 99))
+transfers = st.builds(
+    AskedTransfer,
+    memories,
+    executors,
+    memories,
+    st.integers(1, 999),
+    st.integers(0, 1 << 28).map(lambda number: 4 * number),
+).filter(lambda t: len(t.ends) > (t.executor.letter == "D"))
+
+
+@given(st.lists(transfers, min_size=1, max_size=5).map(tuple))
+def test_what_is_written_is_read_back(test):
+    assert parse_test(written(test)) == test
+    assert parse_test(written(test).replace("->", " ").replace("(", "").replace(")", "")) == test
+
+
+@given(
+    st.text("CGDNIRUKMx0129-> ().#\t", max_size=24)
+    | st.lists(
+        st.sampled_from(["1", "-1", "2", "4", "G0", "C0", "N0", "D1", "->", "(", ")", "1M", "U0"]),
+        max_size=12,
+    ).map(" ".join)
+)
+def test_any_line_is_read_or_refused(line):
+    try:
+        assert all(transfer.ends for transfer in parse_test(line))
+    except InputError as error:
+        assert str(error)

@@ -1,6 +1,5 @@
 """The examples of launchers do what docs/launchers.md says, as far as one machine can show."""
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -42,20 +41,6 @@ def test_kubernetes_takes_the_pods_of_the_mpijob(role):
     kubernetes_validate.validate(pod, "1.31", strict=True)
 
 
-def test_a_wrong_field_would_be_noticed():
-    pod = manifest("check")
-    pod["spec"]["initContainers"][0]["comand"] = []
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(pod, "1.31", strict=True)
-
-
-def test_the_ranks_of_the_mpijob_fill_its_workers():
-    spec = manifest("mpijob")["spec"]
-    launcher = spec["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    workers = spec["mpiReplicaSpecs"]["Worker"]["replicas"]
-    assert launcher["command"][-2:] == ["-n", str(spec["slotsPerWorker"] * workers)]
-
-
 def words():
     """What the manifests' containers type, with an example for what Kubernetes sets."""
     job = manifest("job")["spec"]["template"]["spec"]["containers"][0]
@@ -87,20 +72,3 @@ def test_mpirun_measures_between_ranks(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "multinode_device_to_device_memcpy_write_ce" in done.stdout
     assert list(tmp_path.glob("out/*/nodes/*/run.json"))
-
-
-@pytest.mark.parametrize(
-    ("machine", "code", "begins"), [("ppu-2x2", 0, "ok: "), ("vm-degraded", 1, "not ok: ")]
-)
-def test_the_prolog_ends_as_the_check_does(machine, code, begins, tmp_path):
-    done = run(FOLDER / "prolog.sh", cwd=tmp_path, CHECK_OPTIONS=f"--machine {machine}")
-    assert done.returncode == code, done.stderr
-    (line,) = done.stdout.splitlines()
-    assert line.startswith(begins)
-
-
-def test_scripts_have_no_errors_of_the_shell():
-    for path in FOLDER.iterdir():
-        if path.suffix in (".sh", ".sbatch"):
-            assert subprocess.run(["bash", "-n", path], check=False).returncode == 0
-            assert path.suffix == ".sbatch" or os.access(path, os.X_OK)

@@ -119,13 +119,6 @@ def test_a_command_line_works_on_the_machine_that_it_names(typed, tmp_path, monk
     assert code in (None, 0, 1)  # 1: what is found of the machine
 
 
-def test_command_lines_are_found():
-    text = "Try `linkgauge run --size 1M`:\n\n    ssh node linkgauge show results/ | less\n"
-    assert list(in_sentences(text)) == ["run --size 1M"]
-    assert [words(line) for line in in_blocks(text)] == [["show", "results/"]]
-    assert len(of_pages(in_blocks)) > 60
-
-
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_the_links_of_a_page_beside_the_site_lead_somewhere(page):
     links = re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text("utf-8"))

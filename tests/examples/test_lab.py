@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 from command_kit import called
-from linkgauge.judge.limits import read_limits
 
 CI = Path(__file__).parents[2] / "examples/ci"
 PAGE = (CI.parents[1] / "docs/hardware-lab.md").read_text()
@@ -87,34 +86,6 @@ def test_what_it_cannot_do_is_one_line(tmp_path, capsys, monkeypatch):
         assert err.count("\n") == 1
 
 
-def test_a_node_that_changed_is_named(tmp_path, capsys, monkeypatch):
-    found = tmp_path / "found.yml"
-    file = CI / "lab/gpu07.yml"
-    found.write_text(file.read_text().replace("580.95.05", "590.44.01"))
-    code, out, _ = asked(capsys, monkeypatch, "check", file, found)
-    assert (code, out) == (
-        1, f"{file}: nvidia_driver is 590.44.01, described as 580.95.05\n",
-    )  # fmt: skip
-    assert lab.differences(GPU07, {**GPU07, "soc": "stated by hand"}) == []
-    assert lab.differences({"cpu": "A"}, {}) == ["cpu is not reported, described as A"]
-
-
-def test_what_devices_writes_is_what_it_reads(tmp_path):
-    done = called("devices", "--machine", "dgx-h200-8", "--yaml")
-    (tmp_path / "node.yml").write_text(done.stdout)
-    values = lab.read(tmp_path / "node.yml")
-    assert {"gpus-8", "gpu-nvidia-h200-141gb-hbm3e"} & set(lab.labels(values))
-    assert set(lab.FIXED) >= {"gpu", "nvidia_driver", "kernel"}
-
-
-def test_the_limits_are_of_throughput_and_of_the_95th_percentile():
-    bounds = [limit.bound for limit in read_limits(CI / "throughput.yml")]
-    assert all(bound.at_least for bound in bounds)
-    assert {bound.statistic for bound in bounds} == {"median", "min"}
-    (bound,) = (limit.bound for limit in read_limits(CI / "latency.yml"))
-    assert (bound.statistic, bound.at_least, bound.unit) == ("p95", False, "s")
-
-
 def test_the_inputs_are_the_pinned_ones():
     pinned = dict(line.split()[::-1] for line in (CI / "inputs.sha256").read_text().splitlines())
     inputs = {
@@ -145,38 +116,6 @@ def test_the_workflow_pins_actions_and_trusts_no_input():
             assert "${{" not in step.get("run", "")
     needed = set(re.findall(r"matrix\.(\w+)", WORKFLOW)) - {"outputs"}
     assert needed == {"node", "labels"}
-
-
-def groovy(text):
-    """The text without strings and comments: braces that are left are code."""
-    skipped = r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|//[^\n]*|/\*.*?\*/"
-    return re.sub(skipped, "''", text, flags=re.DOTALL)
-
-
-def test_the_jenkinsfile_is_well_formed():
-    code = groovy(JENKINSFILE)
-    stack = []
-    pairs = {")": "(", "]": "[", "}": "{"}
-    for letter in code:
-        if letter in "([{":
-            stack.append(letter)
-        elif letter in pairs:
-            assert stack.pop() == pairs[letter]
-    assert stack == []
-    assert "'" not in code.replace("''", "")
-    (pipeline,) = re.findall(r"^pipeline \{\n(.*)^\}", code, re.MULTILINE | re.DOTALL)
-    sections = re.findall(r"^  (\w+)", pipeline, re.MULTILINE)
-    assert sections == ["agent", "triggers", "options", "parameters", "stages"]
-    assert re.findall(r"stage\('(\w+)'\)", JENKINSFILE) == ["Nodes", "Measure"]
-    for name in re.findall(r"def (\w+)\(", code):
-        assert len(re.findall(rf"\b{name}\b", code)) > 1, f"{name} is called nowhere"
-
-
-def test_both_pipelines_do_what_a_person_does():
-    for text in (WORKFLOW, JENKINSFILE):
-        assert 'ci/measure.sh "$NODE"' in text
-        assert '--where "$WHERE"' in text
-        assert "tools/set-up .venv" in text
 
 
 @pytest.fixture

@@ -97,12 +97,6 @@ def test_bad_usage_is_one_line_and_changes_nothing(onboard, tmp_path, words, exp
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_help_is_the_head_of_the_script(onboard):
-    done = onboard("--help")
-    assert done.returncode == 0
-    assert "examples/onboard.sh [-o DIR]" in done.stdout
-
-
 def test_shellcheck_finds_nothing():
     command = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if command is None:

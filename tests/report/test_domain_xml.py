@@ -2,16 +2,14 @@
 
 from xml.etree.ElementTree import fromstring
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.test_vm_placement import host
 from linkgauge.judge.vm.planner import Suited
 from linkgauge.machine.domain_xml import parse_domain
 from linkgauge.model.domain import Cell, Topology
-from linkgauge.report.domain_xml import elements_of, text_of
-from vm_kit import GIB, MIB, compare, domain, hostdev
+from linkgauge.report.domain_xml import elements_of
+from vm_kit import GIB, MIB, domain
 
 
 def suited(**more):
@@ -73,33 +71,6 @@ def test_what_is_as_it_should_be_is_not_printed():
     assert printed(xml) == {}
 
 
-CARDS = [("0000:17:00.0", 0), ("0000:ca:00.0", 1), ("0000:ca:00.1", 1)]
-
-
-@pytest.mark.parametrize(("machine", "count"), [("pc-q35-8.2", 3), ("virt-9.0", 3), ("pc", 0)])
-def test_the_functions_of_a_card_share_a_port_below_their_nodes_expander(machine, count):
-    devices = "".join(hostdev(address) for address, _ in CARDS)
-    xml = domain(vcpus=4, devices=devices).replace(b"pc-q35-8.2", machine.encode())
-    judged = compare(xml, host(cards=CARDS), "host")
-    made = [fromstring(text) for text in elements_of(parse_domain(xml), judged.suited)]
-    moved = [one for one in made if one.tag == "hostdev"]
-    assert len(moved) == count
-    if count:
-        expanders = {
-            one.get("index"): one for one in made if one.get("model") == "pcie-expander-bus"
-        }
-        ports = {one.get("index"): one for one in made if one.get("model") == "pcie-root-port"}
-        assert [one.find("target").get("busNr") for one in expanders.values()] == ["254", "252"]
-        at = [one.find("address").attrib for one in moved]
-        assert [one["function"] for one in at] == ["0x0", "0x0", "0x1"]
-        assert [one.get("multifunction") for one in at] == [None, "on", None]
-        assert at[0]["bus"] != at[1]["bus"] == at[2]["bus"]
-        for one, (_, node) in zip(at, CARDS, strict=True):
-            port = ports[str(int(one["bus"], 16))]
-            above = expanders[str(int(port.find("address").get("bus"), 16))]
-            assert above.find("target/node").text == str(node)
-
-
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20))
 def test_no_text_breaks_out_of_its_place(text):
     shown = "".join(c for c in text if c in "\t\n\r" or (c >= " " and c not in "\ufffe\uffff"))
@@ -109,14 +80,3 @@ def test_no_text_breaks_out_of_its_place(text):
     shares = fromstring(text).find("shares")
     assert (shares.get("note"), shares.text or "") == (shown, shown)
     assert all(c == "\n" or " " <= c <= "~" for c in text)
-
-
-def test_a_devices_own_elements_survive_the_move():
-    rom = "<rom file='/a &quot;b&quot; &lt;c>'/><driver name='vfio'/>"
-    device = hostdev("0000:ca:00.0").replace("</source>", f"</source>{rom}")
-    xml = domain(vcpus=4, devices=hostdev("0000:17:00.0") + device)
-    judged = compare(xml, host(cards=CARDS[:2]), "host")
-    moved = [fromstring(one) for one in elements_of(parse_domain(xml), judged.suited)][-1]
-    assert moved.find("rom").get("file") == '/a "b" <c>'
-    assert moved.find("driver").get("name") == "vfio"
-    assert text_of(moved).count("<address") == 2

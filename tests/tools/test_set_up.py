@@ -76,32 +76,6 @@ def test_each_step_is_a_line_with_what_is_installed_and_how_long_it_takes(set_up
     assert "pytest" not in calls
 
 
-def test_a_long_step_prints_dots_and_nothing_of_it_goes_on_when_it_has_ended(set_up, tree):
-    script = tree / "tools/set-up"
-    text = script.read_text()
-    assert text.count("-t 10 ") == 1
-    script.write_text(text.replace("-t 10 ", "-t 0.1 "))
-    code, printed, _ = set_up(SLOW="--editable")
-    assert code == 0, printed
-    assert re.fullmatch(
-        r"  native module, .+ \(about 60 s\) \.{2,}done: \d+ s", printed.splitlines()[-1]
-    )
-
-
-def test_steps_that_end_at_once_never_lose_how_they_ended(set_up):
-    """A job in the background is lost where its number is given to the next process."""
-    for _ in range(10):
-        code, printed, _ = set_up(REFUSED="--editable")
-        assert code == 2, printed
-        assert "wait_for" not in printed
-    lines = (ROOT / "tools/set-up").read_text().splitlines()
-    assert not [line for line in lines if re.search(r"[^&>]&$", line)]
-
-
-def test_what_tests_need_comes_with_dev(set_up):
-    assert "pytest>=" in set_up("dev")[2]
-
-
 def test_a_driver_decides_which_bindings_are_installed(set_up):
     _, printed, calls = set_up(CUDA="cuda12")
     assert "NVIDIA driver found: bindings of CUDA 12 (about" in printed
@@ -128,13 +102,3 @@ def test_missing_headers_are_named_with_the_remedy(set_up):
     assert code == 2
     assert "no Python.h for" in printed
     assert "sudo apt-get install python3-dev" in printed
-
-
-def test_a_missing_compiler_is_named_with_the_remedy(set_up, tmp_path):
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    for name in ("bash", "dirname", "env", "sh"):
-        (tools / name).symlink_to(shutil.which(name))
-    code, printed, _ = set_up(PATH=str(tools))
-    assert code == 2
-    assert printed.startswith("set-up: no C++ compiler: run 'sudo apt-get install g++'")

@@ -1,0 +1,53 @@
+"""`linkgauge as`: a tool's own arguments reach it, and it measures where it is told to."""
+
+import pytest
+
+from command_kit import called
+from compat_kit import ONE, MadeUp, as_rank, of_processes, rated, spoken
+from linkgauge.compat import base
+
+
+def test_machine_and_backend_may_stand_in_the_environment(tmp_path, monkeypatch):
+    """And nothing is kept."""
+    monkeypatch.chdir(tmp_path)
+    words = "as", "nvbandwidth", "-t", "0", "-b", "1", "-i", "1"
+    done = called(*words, LINKGAUGE_MACHINE="ppu-8")
+    assert done.returncode == 0
+    assert "Running host_to_device_memcpy_ce." in done.stdout
+    assert ("SIMULATED ppu-8" in done.stderr, "SIMULATED" in done.stdout) == (True, False)
+    assert list(tmp_path.iterdir()) == []
+    refused = called(*words, LINKGAUGE_BACKEND="rocm")
+    assert (refused.returncode, "unknown backend 'rocm'" in refused.stderr) == (2, True)
+    both = called(*words, LINKGAUGE_BACKEND="cuda", LINKGAUGE_MACHINE="ppu-8")
+    assert "backend 'cuda': a simulated machine has host, sim" in both.stderr
+
+
+@pytest.mark.parametrize(("rank", "several"), [(0, True), (1, True), (0, False)])
+def test_of_the_processes_that_mpirun_started_all_measure_and_one_prints(
+    monkeypatch, rank, several
+):
+    """A session is of all where benchmarks between processes are meant."""
+    asked = []
+    as_rank(monkeypatch, rank, 2 if several else 1)
+    MadeUp(rated()).install(monkeypatch, of_processes(2 if several else 1))
+    opened = base.opened_session
+    monkeypatch.setattr(base, "opened_session", lambda r: asked.append(r) or opened(r))
+    done = spoken("nvbandwidth", "-t 0" if not several else "-t 47", on=None)
+    assert bool(done.stdout) == (rank == 0)
+    assert asked[0].what.is_across_ranks is several
+
+
+def test_cells_are_numbered_through():
+    """A fault strikes the cell of its number of all that a tool measures, and once."""
+    for number, left in enumerate(("D2H", "H2D")):
+        fault = f"flip sim:0 cells={number}"
+        done = spoken("bandwidth_test", "--size 1M --iter 1", on=ONE, faults=[fault])
+        assert done.returncode == 1
+        assert done.stderr.count("is wrong at byte") == 1
+        assert left in done.stdout
+
+
+def test_an_option_of_linkgauge_behind_the_tool_is_hinted_at():
+    done = called("as", "nvbandwidth", "--machine", "ppu-8")
+    assert done.returncode == 1
+    assert "linkgauge as --machine … nvbandwidth" in done.stderr
