@@ -1,6 +1,5 @@
 """The cuda backend over a driver that answers every call: devices, refusals, affinity, failures."""
 
-import ctypes
 import itertools
 import os
 from types import SimpleNamespace
@@ -8,9 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from cuda_kit import FakeCompiler, Status, engine_copies, gpu
-from linkgauge.backends.cuda import CudaBackend, enqueuing
+from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.cuda.gate import PATIENCE
 from linkgauge.backends.cuda.group import CudaGroup
 from linkgauge.backends.cuda.settings import CopySettings, store_tuned
 from linkgauge.backends.protocol import Copy
@@ -86,12 +84,6 @@ class TestRefusal:
         answers = {"cuDeviceCanAccessPeer": [0], "cuDeviceGetAttribute": [0]}
         assert says in str(backend_of(gpu(2, **answers)).refusal(parse_transfer(text)))
 
-    @pytest.mark.parametrize("kind", ["", "/pageable", "/huge", "/mapped", "/wc", "/managed"])
-    def test_knows_every_kind_of_host_memory(self, kind):
-        backend = backend_of(gpu())
-        for text in (f"host:1{kind} -> cuda:0 by ce", f"cuda:0 -> host:0{kind} by sm"):
-            assert backend.refusal(parse_transfer(text)) is None
-
 
 class TestWithoutPeerAccess:
     TEXT = "cuda:0 -> cuda:1 by ce"
@@ -136,41 +128,12 @@ class TestWithoutPeerAccess:
         group.wait()
         group.close()
 
-    def test_a_call_that_waits_for_the_device_does_not_wait_for_ever(self, bindings):
-        """The gate opens by itself soon, and that is no error."""
-        backend = backend_of(bindings, peer_access=False)
-        group = backend.prepare([self.copy(backend)])
-        group.arm(1)
-        (ctypes.c_uint32 * 2).from_buffer(bindings.memory[0])[1] = 1
-        group.open()
-        assert len(group.wait().seconds) == 1
-        gates = group._gate._launches.values()
-        assert [gate.arguments[1].value for gate in gates] == [int(PATIENCE * 1e9)]
-        group.close()
-
-    def test_its_own_call_is_what_enqueues_it(self, bindings, monkeypatch):
-        seen = []
-        monkeypatch.setattr(enqueuing, "address_of", lambda name: seen.append(name) or 1)
-        backend = backend_of(bindings, peer_access=False)
-        backend.prepare([self.copy(backend)], "enqueue").close()
-        assert seen == ["cuMemcpyPeerAsync"]
-
     def test_the_result_says_so(self):
         backend = backend_of(gpu(2), peer_access=False)
         assert (
             "the driver copies by way of the host" in backend.remarks(parse_transfer(self.TEXT))[-1]
         )
         assert backend.remarks(parse_transfer("host:0 -> cuda:1 by ce")) == ()
-
-    def test_copies_within_a_device_and_with_the_host_are_as_ever(self, bindings):
-        backend = backend_of(bindings, peer_access=False)
-        for text in ("cuda:1 -> cuda:1 by ce", "host:0 -> cuda:1 by ce"):
-            group = backend.prepare([self.copy(backend, text)])
-            group.arm(1)
-            group.open()
-            group.close()
-        assert bindings.names().count("cuMemcpyPeerAsync") == 0
-        assert bindings.names().count("cuMemcpyAsync") == 3  # one warms up
 
 
 class TestAffinity:

@@ -6,7 +6,6 @@ import pytest
 
 from cuda_kit import Bindings, FakeCompiler, FakeDevice, Status, gpu
 from linkgauge.backends.cuda import CudaBackend, copy_ping_pong, enqueuing
-from linkgauge.backends.cuda.device import Launch
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.enqueuing import Call, EnqueuingGroup
 from linkgauge.backends.cuda.group import QUEUE
@@ -94,15 +93,6 @@ def test_a_gate_that_opened_by_itself_spoils_the_sample(bindings, make):
         group.wait()
 
 
-def test_a_gate_that_opened_by_itself_spoils_nothing_where_calls_wait(bindings, make, monkeypatch):
-    monkeypatch.setattr(FakeDevice, "calls_wait", True)
-    _, group = make()
-    group.arm(1)
-    group.open()
-    ctypes.c_uint32.from_buffer(bindings.memory[0], 4).value = 1
-    assert len(group.wait().seconds) == 1
-
-
 def test_calls_out_of_order_raise(make):
     _, group = make()
     for step in (group.open, group.wait):
@@ -172,11 +162,3 @@ def test_a_copy_goes_there_and_back_on_one_stream_and_is_waited_for_each_time(mo
     for text in ("cuda:0 -> null by sm", "host:0 -> cuda:0 by cuda:0.sm"):
         with pytest.raises(Unsupported, match="only copies by ce are timed one by one"):
             backend.prepare([Copy(parse_transfer(text), *ends, 64, 1)], "copy-ping-pong")
-
-
-def test_a_kernels_words_are_what_the_launch_passes(bindings):
-    """cuLaunchKernel: function, grid, block, shared memory, stream, arguments, nothing else."""
-    device = FakeDevice(Driver(bindings))
-    launch = Launch(device, 7, (132, 512), [ctypes.c_uint64(5)], shared=64)
-    launch.enqueue(9)
-    assert launch.words(9) == bindings.calls[-1][1:]

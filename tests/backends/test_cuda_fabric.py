@@ -2,12 +2,11 @@
 by whoever reaches it, and let go of whole."""
 
 import pytest
-from msgspec import msgpack
 
 from cuda_emulator import emulated
 from cuda_kit import Status
 from linkgauge.backends.cuda import fabric
-from linkgauge.backends.cuda.ipc import Handle, OutOfReach, export, open_handle
+from linkgauge.backends.cuda.ipc import OutOfReach, export, open_handle
 from linkgauge.backends.cuda.product import domain
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import AllocationError, DeviceLost, Unsupported
@@ -44,17 +43,6 @@ def opened(other, exported, domain=None):
 
 
 class TestAllocated:
-    def test_is_the_device_s_own_like_any_other(self, owner, buffer):
-        backend, _ = owner
-        assert (buffer.memory, buffer.size) == (OURS, SIZE)
-        backend.fill(buffer, SIZE, Pattern.WORDS, 7, inverted=False)
-        assert backend.first_mismatch(buffer, SIZE, Pattern.WORDS, 7) is None
-
-    def test_is_of_whole_pages_to_be_exported(self, owner, buffer):
-        ((size, kind),) = owner[1].of("cuMemCreate")
-        assert kind == "CU_MEM_HANDLE_TYPE_FABRIC"
-        assert size >= SIZE
-
     def test_is_given_back_whole_and_once(self, owner, buffer):
         buffer.free()
         buffer.free()
@@ -92,11 +80,6 @@ class TestOpened:
         assert owner[0].first_mismatch(buffer, SIZE, Pattern.WORDS, 8) is None
         theirs.free()
 
-    def test_begins_where_the_buffer_does(self, owner, buffer):
-        handle = msgpack.decode(export(buffer, "node7"), type=Handle)
-        assert buffer.fabric.start + handle.offset == buffer.address
-        assert handle.offset + SIZE <= handle.mapped
-
     def test_is_let_go_of_once_and_its_owner_has_it_still(self, owner, other, buffer):
         theirs = opened(other, export(buffer, "node7"))
         theirs.free()
@@ -104,11 +87,6 @@ class TestOpened:
         assert not other[1].holds_fabric
         owner[0].fill(buffer, SIZE, Pattern.WORDS, 9, inverted=False)
         assert owner[0].first_mismatch(buffer, SIZE, Pattern.WORDS, 9) is None
-
-    @pytest.mark.parametrize("domain", [None, HERE])
-    def test_of_the_same_domain_or_an_unknown_one_is_tried(self, other, buffer, domain):
-        opened(other, export(buffer, "node7", HERE), domain).free()
-        opened(other, export(buffer, "node7", None), domain).free()
 
 
 class TestDomain:
@@ -130,9 +108,6 @@ class TestDomain:
     )
     def test_is_unknown_where_the_fabric_ends_with_the_machine(self, found):
         assert domain(found) is None
-
-    def test_is_unknown_without_nvml(self, owner):
-        assert owner[0].sensors.domain(0) is None
 
 
 class TestOutOfReach:

@@ -10,7 +10,7 @@ from cuda_kit import Bindings, FakeDevice, Status, engine_copies
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.gate import PATIENCE
-from linkgauge.backends.cuda.group import CudaGroup, batches, most_loops
+from linkgauge.backends.cuda.group import CudaGroup, batches
 from linkgauge.backends.cuda.launches import copy_launch
 from linkgauge.backends.cuda.settings import SPLIT_DEFAULT, CopySettings
 from linkgauge.backends.cuda.work import (
@@ -23,7 +23,7 @@ from linkgauge.backends.cuda.work import (
     kernel_copy,
     kernel_pieces,
 )
-from linkgauge.backends.protocol import MOST_LAPS, Copy
+from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfer
 
@@ -74,15 +74,6 @@ class TestGroup:
         ]
         group.close()
 
-    def test_works_of_one_device_have_streams_of_their_own(self, bindings):
-        driver, works = engine_copies(bindings, devices=(0, 0), streams=2)
-        works[1].device = works[0].device
-        group = CudaGroup(driver, works)
-        group.arm(1)
-        used = {call[-1] for call in bindings.calls if call[0] == "cuMemcpyAsync"}
-        assert used == {f"stream 0.{number}" for number in range(4)}
-        group.close()
-
     def test_the_queue_is_never_filled_behind_a_shut_gate(self, bindings):
         driver, works = engine_copies(bindings, devices=(0, 1), streams=2)
         group = CudaGroup(driver, works)
@@ -96,11 +87,6 @@ class TestGroup:
         assert copies == 2 * 2 * (5 * group.most_loops + 1)
         assert bindings.names()[-1] == "cuEventRecord"
         group.close()
-
-    def test_most_loops_looks_at_the_busiest_device(self, bindings):
-        _, (one,) = engine_copies(bindings)
-        _, (two,) = engine_copies(bindings, streams=4)
-        assert most_loops([one, two]) == most_loops([two]) < most_loops([one])
 
     def test_a_failure_while_arming_opens_the_gate(self, bindings):
         driver, works = engine_copies(bindings)
@@ -191,26 +177,6 @@ class TestLaps:
         assert (timing.seconds, timing.span) == ((6.0,), 6.5)
         group.close()
 
-    def test_without_laps_there_are_start_and_end(self, bindings):
-        driver, works = engine_copies(bindings)
-        group = CudaGroup(driver, works)
-        for laps in (2, 1):
-            group.arm(2, laps)
-            group.open()
-            assert [len(own) for own in group.wait().progress] == [laps + 1]
-        group.close()
-
-    def test_laps_that_do_not_fit_behind_the_gate_follow_when_it_is_open(self, bindings):
-        driver, works = engine_copies(bindings)
-        group = CudaGroup(driver, works)
-        loops = group.most_loops // 2 + 1
-        group.arm(loops, 3)
-        assert bindings.names().count("cuMemcpyAsync") == 1 + loops
-        group.open()
-        assert bindings.names().count("cuMemcpyAsync") == 1 + 3 * loops
-        assert len(group.wait().progress[0]) == 4
-        group.close()
-
     @pytest.mark.parametrize(
         ("given", "steps"),
         [
@@ -222,20 +188,6 @@ class TestLaps:
     )
     def test_batches_hold_every_loop_once(self, given, steps):
         assert batches(*given) == steps
-
-    @pytest.mark.parametrize("devices", [1, 2, 7])
-    def test_with_all_of_its_laps_a_group_fits_behind_the_gate(self, bindings, devices):
-        driver = Driver(bindings)
-        device = FakeDevice(driver)
-        works = [EngineCopy(device, 1 << 40, 1 << 41, 1 << 20, 1) for _ in range(devices)]
-        group = CudaGroup(driver, works)
-        laps = min(group.most_loops, MOST_LAPS)
-        bindings.calls.clear()
-        group.arm(group.most_loops // laps, laps)
-        aside = ("cuCtxSetCurrent", "cuEventCreate")
-        behind = [call for call in bindings.calls if call[0] not in aside]
-        assert len(behind) <= cuda_group.QUEUE
-        group.close()
 
 
 class TestRecording:
@@ -257,12 +209,6 @@ class TestRecording:
         launched = [call[1] for call in bindings.calls if call[0] == "cuLaunchKernel"]
         # What warms up records nothing.
         assert launched == ["gate.gate", "copy.copy", "gate.gate", "copy.copy PROGRESS=1"]
-        group.open()
-
-    def test_its_words_are_set_back_before_the_gate(self, group, bindings):
-        group.arm(2, 8)
-        names = bindings.names()
-        assert names.index("cuMemsetD8Async") < names.index("cuLaunchKernel")
         group.open()
 
     def test_what_it_recorded_counts_from_the_gate_s_opening(self, group, bindings):
@@ -324,12 +270,6 @@ class TestInterference:
         shortened = len(self.enqueued(bindings, work))
         assert shortened == max(whole // self.LOOPS, math.ceil(whole * share))
 
-    def test_every_byte_is_copied_however_little_is_needed(self, bindings):
-        work = self.interference(bindings)
-        self.enqueued(bindings, work)
-        work.settle(self.LOOPS, 1.0, 0.001)
-        assert sum(length for *_, length in self.enqueued(bindings, work)) == 1 << 30
-
     def test_what_ended_too_early_does_not_count(self, bindings):
         work = self.interference(bindings)
         self.enqueued(bindings, work)
@@ -337,11 +277,6 @@ class TestInterference:
         self.enqueued(bindings, work)
         assert work.settle(self.LOOPS, 0.6, 0.7) is None
         assert len(self.enqueued(bindings, work)) == work.operations(self.LOOPS)
-
-    def test_with_all_loops_it_counts_though_it_ended_first(self, bindings):
-        work = self.interference(bindings)
-        self.enqueued(bindings, work)
-        assert work.settle(self.LOOPS, 0.6, 0.7) == 0.6
 
     def test_a_kernel_s_pieces_make_up_a_loop(self, bindings):
         device = FakeDevice(Driver(bindings))

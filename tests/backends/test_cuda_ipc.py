@@ -63,11 +63,6 @@ class TestOpened:
             buffer.free()
         assert len(shifts) > 1, "drawn"
 
-    def test_makes_devices_reach_each_other_when_they_need_it(self, other, buffer):
-        opened(other, export(buffer, "box"))
-        ((_, flags),) = other[1].of("cuIpcOpenMemHandle")
-        assert flags == "CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS"
-
     def test_is_let_go_of_once_and_not_freed(self, owner, other, buffer):
         theirs = opened(other, export(buffer, "box"))
         theirs.free()

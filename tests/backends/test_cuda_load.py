@@ -146,8 +146,3 @@ def test_a_rate_that_cannot_be_measured_is_an_error(backend, monkeypatch):
     monkeypatch.setattr(load.Load, "start", STARTED)
     with pytest.raises(BackendError, match="nothing was copied"):
         loaded_by(backend, copy_of(backend, "cuda:0 -> cuda:0 by sm at 25%"))
-
-
-def test_without_loads_the_group_is_alone(backend):
-    alone = Timed()
-    assert loaded_by(backend, group=alone) is alone

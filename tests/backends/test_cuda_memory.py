@@ -72,14 +72,6 @@ def test_pageable_memory_is_not_the_drivers(bindings, home):
     assert own(bindings) == []
 
 
-def test_memory_that_cannot_be_registered_is_the_drivers_error_with_the_size(bindings, home):
-    bindings.failing["cuMemHostRegister"] = Status.CUDA_ERROR_INVALID_VALUE
-    with pytest.raises(
-        BackendError, match=r"cuMemHostRegister: CUDA_ERROR_INVALID_VALUE \(8\.0 KiB of host:0\)"
-    ):
-        had(home, "")
-
-
 def test_memory_that_cannot_be_bound_is_refused_unless_there_is_no_other_node(home):
     missing = Node(900, read_host().nodes[0].cpus)
     with pytest.raises(Unsupported, match="cannot bind memory to host:900"):
@@ -88,17 +80,6 @@ def test_memory_that_cannot_be_bound_is_refused_unless_there_is_no_other_node(ho
     if buffer.placement().node is not None:
         assert buffer.warnings == (f"host:900 is on node {buffer.placement().node}",)
     buffer.free()
-
-
-@pytest.mark.parametrize(("kind", "flags"), [("mapped", 3), ("wc", 7)])
-def test_the_drivers_own_memory_says_on_which_node_it_lies(bindings, home, kind, flags):
-    buffer = had(home, kind, Node(900, read_host().nodes[0].cpus))
-    assert bindings.of("cuMemHostAlloc") == [(SIZE, flags)]
-    node = native.node_of(buffer.address, SIZE)
-    assert (buffer.placement().node, buffer.placement().locked) == (node, True)
-    assert buffer.warnings == ((f"host:900/{kind} is on node {node}",) if node is not None else ())
-    buffer.free()
-    assert bindings.of("cuMemFreeHost") == [(buffer.address,)]
 
 
 def test_the_drivers_own_memory_is_asked_for_by_a_cpu_of_its_node(home, monkeypatch):
@@ -135,10 +116,6 @@ class TestManaged:
              "CU_MEM_LOCATION_TYPE_DEVICE", home.index),
         ]  # fmt: skip
         assert buffer.placement().node == native.node_of(buffer.address, SIZE)
-
-    def test_is_touched_by_the_host_first(self, home):
-        buffer = had(home, "managed")
-        assert ctypes.string_at(buffer.address, SIZE) == bytes(SIZE)
 
     def test_is_no_more_than_a_share_of_what_the_device_has_free(self, bindings, home):
         bindings.answers["cuMemGetInfo"] = (MANAGED_SHARE * SIZE - 1, 1 << 40)

@@ -43,21 +43,6 @@ class Refusing:
         self.closed = True
 
 
-def test_base_pages_are_never_huge():
-    assert placed("host:0/base").huge_bytes == 0
-
-
-@pytest.mark.parametrize("kind", ["preferred", "interleave", "weighted"])
-def test_memory_placed_by_a_policy_lies_where_it_says_or_is_skipped(kind):
-    try:
-        placement = placed(f"host:0/{kind}")
-    except Unsupported as reason:
-        assert "mbind: " in str(reason)
-        return
-    assert placement.nodes is None or set(placement.nodes) == {0}
-    assert list(native.unevenly(placement, [0])) == []
-
-
 @pytest.mark.parametrize(
     ("name", "alone", "reason"),
     [

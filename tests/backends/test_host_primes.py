@@ -55,17 +55,6 @@ def test_a_wrong_number_of_primes_is_an_error(monkeypatch):
         timing(monkeypatch, [thread(1, 1.0), thread(1, 1.0, found=7)], [(0, 1)])
 
 
-def test_real_threads_are_counted():
-    group = PrimesGroup([CPUS[:1]])
-    group.arm(3)
-    group.open()
-    found = group.wait()
-    assert found.counters.threads[0].steps == 3
-    assert found.counters.fairness is None
-    assert found.seconds[0] == pytest.approx(found.span)
-    assert found.counters.steal is None or found.counters.steal >= 0
-
-
 PARANOID = "proc/sys/kernel/perf_event_paranoid"
 GUEST = {PARANOID: b"2", "sys/class/dmi/id/sys_vendor": b"QEMU"}
 

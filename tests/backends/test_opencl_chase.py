@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -13,12 +12,11 @@ import pytest
 
 pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 
-from linkgauge import _native
 from linkgauge.backends import opencl
 from linkgauge.backends.opencl import chase
 from linkgauge.backends.opencl.chase import HOPS, ChaseGroup, Ring
 from linkgauge.backends.opencl.runtime import OpenCLDevice
-from linkgauge.backends.protocol import Copy, Pattern
+from linkgauge.backends.protocol import Copy
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
@@ -112,19 +110,6 @@ def test_only_lines_are_written(plain: opencl.OpenCL) -> None:
     assert set(changed % stride) <= set(range(8))
 
 
-def test_the_order_is_without_pattern_and_another_each_time(plain: opencl.OpenCL) -> None:
-    """Equal steps would be foreseen by a CPU's prefetchers."""
-    stride, orders = line_of(plain), []
-    for _ in range(2):
-        copy, group = prepared(plain, OWN, 4096 * stride)
-        orders.append(content(copy.source).view(np.uint64)[:: stride // 8].astype(np.int64))
-        group.close()
-    steps, counts = np.unique(orders[0] - np.arange(4096) * stride, return_counts=True)
-    assert len(steps) > 2000
-    assert counts.max() < 20
-    assert (orders[0] == orders[1]).mean() < 0.01
-
-
 @pytest.mark.parametrize("lines", [1, 2, 3, 64, 65, 1000])
 def test_where_hops_must_lead_is_known_without_the_device(
     backend: opencl.OpenCL, lines: int
@@ -169,19 +154,6 @@ def test_loads_that_are_left_out_are_found(plain: opencl.OpenCL, taken: int) -> 
     assert f"opencl:0: {HOPS} accesses led to byte" in problem
 
 
-def test_memory_beyond_the_caches_takes_longer(plain: opencl.OpenCL) -> None:
-    """Which tells that loads wait for each other, and reach what they should."""
-    far = 2 * _native.last_level_cache([min(os.sched_getaffinity(0))])
-    if far > plain._units[0].facts.device.largest_buffer:
-        pytest.skip("the last-level cache is larger than half of a buffer")
-    latency = []
-    for size in (16 << 10, far):
-        _, group = prepared(plain, HOST, size)
-        latency.append(min(step(group, 8).seconds[0] for _ in range(3)))
-        group.close()
-    assert latency[1] > 4 * latency[0]
-
-
 BETWEEN = 24
 BROKEN = {"back": (0, 2), "to itself": (None, 0), "out": (1 << 40, 0), "between": (BETWEEN, 0)}
 """Where the second line leads, and how long a ring is found."""
@@ -218,12 +190,6 @@ def cell_of(backend: opencl.OpenCL) -> CellResult:
     return cell
 
 
-def test_a_cell_is_seconds_of_an_access(plain: opencl.OpenCL) -> None:
-    cell = cell_of(plain)
-    assert (cell.status, cell.reason, cell.loops) == ("pass", None, 2)
-    assert all(0.3e-9 < sample < 1e-5 for sample in cell.samples)
-
-
 def test_a_pointer_that_was_changed_after_the_proof_fails_the_cell(
     plain: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,12 +224,6 @@ def test_what_is_no_chase_is_unsupported(
         plain.prepare([copy_of(plain, parse_transfer(text), size)], "chase")
 
 
-def test_it_runs_alone(plain: opencl.OpenCL) -> None:
-    copies = [copy_of(plain, parse_transfer(text), SIZE) for text in (HOST, OWN)]
-    with pytest.raises(Unsupported, match="one at a time"):
-        plain.prepare(copies, "chase")
-
-
 def test_what_a_cache_holds_is_said_of_the_chase_alone(plain: opencl.OpenCL) -> None:
     unit, transfer = plain._units[0], parse_transfer(OWN)
     unit.__dict__["cache_bytes"] = SIZE + 1
@@ -275,11 +235,3 @@ def test_what_a_cache_holds_is_said_of_the_chase_alone(plain: opencl.OpenCL) -> 
     unit.__dict__["cache_bytes"] = SIZE
     prepared(plain)
     assert plain.remarks(transfer) == ()
-
-
-def test_memory_that_held_a_ring_is_copied_like_any_other(plain: opencl.OpenCL) -> None:
-    copy, group = prepared(plain)
-    step(group, 1)
-    group.close()
-    plain.fill(copy.source, SIZE, Pattern.WORDS, 3, False)
-    assert plain.first_mismatch(copy.source, SIZE, Pattern.WORDS, 3) is None

@@ -54,15 +54,6 @@ def test_a_status_of_an_allocation_is_followed_to_the_doctor(
     ends_as(backend, kind, f"clCreateBuffer: {status}")
 
 
-@pytest.mark.parametrize(("status", "kind"), [*STATUSES, ("OUT_OF_RESOURCES", "call")])
-def test_so_is_that_of_a_copy(
-    backend: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch, status: str, kind: str
-) -> None:
-    """Drivers return CL_OUT_OF_RESOURCES for any failure: it is memory where some was asked for."""
-    monkeypatch.setattr(cl, "enqueue_copy", failing(status, "clEnqueueCopyBuffer"))
-    ends_as(backend, kind, status)
-
-
 @pytest.mark.parametrize(("status", "kind"), STATUSES)
 def test_so_is_what_a_command_ended_with(
     backend: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch, status: str, kind: str

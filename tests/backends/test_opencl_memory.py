@@ -12,14 +12,12 @@ import pytest
 pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 
 from linkgauge.backends import opencl
-from linkgauge.backends.opencl.host_memory import InPlaceBuffer, PinnedBuffer, SharedBuffer
+from linkgauge.backends.opencl.host_memory import InPlaceBuffer
 from linkgauge.backends.opencl.runtime import OpenCLDevice, calling, discover
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import AllocationError, BackendError
-from linkgauge.model.machine import Node
-from linkgauge.model.memory import host
 from linkgauge.model.notation import parse_memory, parse_transfer
-from opencl_kit import SEED, backend_of, cl, copy_of, opencl_error, run
+from opencl_kit import SEED, backend_of, copy_of, opencl_error, run
 
 
 @pytest.fixture
@@ -38,14 +36,6 @@ def test_memory_that_cannot_be_had(plain: opencl.OpenCL, text: str) -> None:
             plain.allocate(memory, most + 1, transfer.engine)
     with pytest.raises(AllocationError, match=str(1 << 60)):
         plain.allocate(parse_memory("host:0/pageable"), 1 << 60, transfer.engine)
-
-
-def test_the_runtime_refuses_memory(plain: opencl.OpenCL) -> None:
-    with (
-        pytest.raises(AllocationError, match=r"clCreateBuffer: INVALID_BUFFER_SIZE for 0 bytes"),
-        calling("clCreateBuffer", allocating=0),
-    ):
-        cl.Buffer(plain._units[0].context, cl.mem_flags.READ_WRITE, 0)
 
 
 @pytest.mark.parametrize(
@@ -77,19 +67,6 @@ def test_a_buffer_serves_the_engine_it_was_allocated_for(plain: opencl.OpenCL) -
         plain.fill(SimpleNamespace(), 64, Pattern.WORDS, 0, False)
 
 
-def test_placement_tells_what_is_known(plain: opencl.OpenCL) -> None:
-    transfer = parse_transfer("host:0/pageable -> opencl:0 by ce")
-    pageable, device = (plain.allocate(m, 8192, transfer.engine) for m in transfer.memories)
-    assert pageable.placement().locked is None
-    assert (device.placement().node, device.placement().locked) == (None, None)
-    pinned = plain.allocate(host(0), 8192, transfer.engine)
-    assert isinstance(pinned, PinnedBuffer)
-    assert (pinned.placement().node, pinned.placement().bytes) == (0, 8192)
-    two = opencl.OpenCL(plain._units, [Node(0, (0,)), Node(1, ())])
-    assert two.allocate(host(0), 64, transfer.engine).placement().node is None
-    two.close()
-
-
 def test_unified_memory_is_used_in_place() -> None:
     units = [
         OpenCLDevice(
@@ -108,10 +85,3 @@ def test_unified_memory_is_used_in_place() -> None:
             [msgspec.structs.replace(copy, transfer=parse_transfer("host:0 -> opencl:0 by ce"))]
         )
     backend.close()
-
-
-def test_fine_grained_memory_serves_kernels(plain: opencl.OpenCL) -> None:
-    transfer = parse_transfer("host:0 -> opencl:0 by sm")
-    if not plain._units[0].facts.fine_grained:
-        pytest.skip("opencl:0 has no fine-grained shared virtual memory")
-    assert isinstance(copy_of(plain, transfer, 64).source, SharedBuffer)

@@ -59,14 +59,6 @@ def test_more_pieces_than_a_queue_holds_are_refused(backend):
     group.close()
 
 
-def test_a_staging_buffer_lies_at_one_address(backend):
-    transfer = parse_transfer(f"{PATHS[0]} by ce")
-    buffer = backend.allocate(transfer.source, 4096, transfer.engine)
-    assert buffer.address % 8 == 0
-    assert buffer.address != 0
-    buffer.free()
-
-
 def test_what_is_told_of_a_figure_names_the_pieces(backend):
     (remark,) = [
         text for text in backend.remarks(parse_transfer(f"{PATHS[0]} by ce")) if "pieces" in text

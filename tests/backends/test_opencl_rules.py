@@ -73,11 +73,6 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize(("devices", "text"), ALLOWED)
-def test_allows(devices: tuple[refusals.Facts, ...], text: str) -> None:
-    assert refusals.refusal(parse_transfer(text), devices, [0]) is None
-
-
 @pytest.mark.parametrize(("devices", "text", "reason"), REFUSED)
 def test_refuses(devices: tuple[refusals.Facts, ...], text: str, reason: str) -> None:
     said = refusals.refusal(parse_transfer(text), devices, [0])
@@ -105,20 +100,6 @@ def test_pinned_memory_is_measured_near_the_device_only() -> None:
     assert "only host:1, nearest to opencl:1" in str(refusals.refusal(far, GPUS, [0, 1]))
     for text in ("host:1 -> opencl:1 by ce", "host:0/pageable -> opencl:1 by ce"):
         assert refusals.refusal(parse_transfer(text), GPUS, [0, 1]) is None
-
-
-def test_remarks_on_one_dram() -> None:
-    def said(devices: tuple[refusals.Facts, ...], text: str) -> tuple[str, ...]:
-        return refusals.remarks(parse_transfer(text), devices)
-
-    assert said(CPUS, "opencl:0 -> opencl:1 by ce") == ("opencl:0 and opencl:1 share one DRAM",)
-    assert said(CPUS, "host:0 -> opencl:1 by ce") == ("host:0 and opencl:1 share one DRAM",)
-    assert said(CPUS, "opencl:0 -> opencl:0 by ce") == ()
-    assert said(CPUS, "null -> opencl:0 by sm") == ()
-    across = ("opencl:0 and opencl:1 share one DRAM",)
-    assert said(CPUS, "opencl:1 -> null by opencl:0.sm") == across
-    assert said(CPUS, "host:0 -> null by opencl:0.sm") == ("host:0 and opencl:0 share one DRAM",)
-    assert said(GPUS, "host:0 -> opencl:0 by ce") == ()
 
 
 def test_without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:

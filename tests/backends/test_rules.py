@@ -3,12 +3,11 @@
 import pytest
 
 from linkgauge.backends.host import HostBackend
-from linkgauge.backends.opencl import refusals as opencl
 from linkgauge.backends.protocol import Copy
-from linkgauge.backends.rules import check_overlap, no_node, of_copy_engine, of_threads
+from linkgauge.backends.rules import check_overlap, of_copy_engine, of_threads
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.machine import Device, Node
-from linkgauge.model.notation import parse_memory, parse_transfer
+from linkgauge.model.machine import Node
+from linkgauge.model.notation import parse_transfer
 from sim_machine import backend as simulated
 
 CPUS = {0: (0, 1), 2: ()}
@@ -68,13 +67,6 @@ def test_what_copy_engines_do_not_do(text, reason):
     assert next(of_copy_engine(parse_transfer(text)), None) == reason
 
 
-def test_a_node_that_is_not_there():
-    assert list(no_node(parse_memory("host:2/huge"), CPUS)) == []
-    assert list(no_node(parse_memory("host:1/huge"), CPUS)) == [
-        "no node host:1: this machine has host:0, host:2"
-    ]
-
-
 @pytest.mark.parametrize(
     "text",
     ["host:0/mapped -> host:0 by cpu", "host:0 <-> host:1 by cpu", "host:0 -> null by cpu*9"],
@@ -84,14 +76,6 @@ def test_a_simulated_hosts_threads_do_no_more_than_a_real_ones(text):
     refused = HostBackend(nodes).refusal(parse_transfer(text))
     assert refused is not None
     assert simulated().refusal(parse_transfer(text)) == refused
-
-
-@pytest.mark.parametrize("text", ["null -> {}:0 by ce", "host:0 <-> {}:0 by ce"])
-def test_a_simulated_copy_engine_does_no_more_than_one_of_opencl(text):
-    facts = (opencl.Facts(Device("opencl:0", "model", 1 << 30, 1 << 28), 0, True),)
-    refused = opencl.refusal(parse_transfer(text.format("opencl")), facts, [0])
-    assert refused is not None
-    assert simulated().refusal(parse_transfer(text.format("sim"))) == refused
 
 
 @pytest.mark.parametrize(

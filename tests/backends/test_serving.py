@@ -12,7 +12,7 @@ import pytest
 
 from linkgauge.backends.serving import group_of
 from linkgauge.backends.serving.load import Answer, ServingGroup, arrivals
-from linkgauge.model.errors import BackendError, InputError, MissingPackage, Unsupported
+from linkgauge.model.errors import BackendError, InputError, MissingPackage
 from linkgauge.model.workload import Server, Workload
 from serving_kit import (
     HEAD,
@@ -197,16 +197,6 @@ def test_of_an_answer_without_end_no_more_is_read_than_an_answer_may_have(method
         with pytest.raises(BackendError, match=rf"{server.url}/v1/.* has more than \d+ bytes"):
             requested(server)
         assert server.sent < 64 << 20  # what lies in buffers of sockets is sent, too
-
-
-def test_an_address_whose_port_is_none_is_refused():
-    with pytest.raises(InputError, match="give http://HOST:PORT"):
-        group_of(asked("http://127.0.0.1:99999"))
-
-
-def test_other_workloads_are_not_for_the_host():
-    with pytest.raises(Unsupported, match="backend torch"):
-        group_of(Workload("decode"))
 
 
 class FakeTriton:

@@ -2,27 +2,18 @@
 
 import pytest
 
-from linkgauge.backends.protocol import Copy, Virtual
-from linkgauge.backends.sim import simulate
-from linkgauge.backends.sim.description import load
+from linkgauge.backends.protocol import Copy
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
-from linkgauge.model.errors import AllocationError, BackendError, InputError, Unsupported
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import host
-from linkgauge.model.notation import parse_memory, parse_transfers
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell
-from linkgauge.model.settings import EngineSettings, Settings, Simulation
-from linkgauge.model.transfer import Engine, Report, Transfer
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Report
 from sim_machine import backend, copies
 from visit_kit import whole
-
-
-def test_it_has_time_of_its_own_and_follows_pointers():
-    machine = backend()
-    assert isinstance(machine, Virtual)
-    chased = copies(machine, "sim:1 -> null by sim:0.sm", 1 << 20)
-    assert machine.prepare(chased, "chase").pace.steps == (1 << 20) // 128
 
 
 def test_the_host_takes_its_time_to_enqueue_a_copy():
@@ -74,19 +65,6 @@ def test_a_kernel_hides_nothing_of_copies_by_kernels_which_queue_behind_it():
     assert overlapped(backend(), "sm").headline == pytest.approx(0.0, abs=1e-9)
 
 
-def test_devices_are_those_of_the_description():
-    devices = backend().devices()
-    assert [device.memory for device in devices] == ["sim:0", "sim:1", "sim:2", "sim:3"]
-    assert [device.near for device in devices] == [0, 0, 1, 1]
-    assert {device.memory_bytes for device in devices} == {16 << 30}
-    assert {device.model for device in devices} == {"Test Card"}
-
-
-def test_a_simulation_that_is_wrong_is_refused():
-    with pytest.raises(InputError):
-        simulate(Simulation("x", "host: 1"), EngineSettings())
-
-
 def measured(numbers, machine):
     """Samples of the cells of these numbers, measured in this order by one backend."""
     how = Settings((1,))
@@ -128,48 +106,8 @@ def test_jitter_of_links_is_noise_of_what_crosses_them():
     assert len({shaken for _, shaken in drawn}) == 5
 
 
-def test_memory_is_as_large_as_described():
-    machine = backend()
-    engine = Engine(parse_memory("sim:0"), "ce")
-    held = machine.allocate(parse_memory("sim:0"), 16 << 30, engine)
-    with pytest.raises(AllocationError):
-        machine.allocate(parse_memory("sim:0"), 1, engine)
-    held.free()
-    machine.allocate(parse_memory("sim:0"), 1, engine).free()
-
-
 def test_a_buffer_of_another_backend_is_an_error():
     from fakes import FakeBuffer
 
     with pytest.raises(BackendError):
         backend().fill(FakeBuffer(host(0), 8), 8, 0, 1, inverted=False)
-
-
-@pytest.mark.parametrize(
-    ("transfer", "reason"),
-    [
-        (Transfer(host(0), host(0), Engine(host(0), "ce")), "host:0 has no ce"),
-        (
-            Transfer(host(0), host(0), Engine(parse_memory("sim:0"), "cpu")),
-            "sim:0 has no threads",
-        ),
-        (
-            Transfer(host(0), parse_memory("null"), Engine(host(0), "cpu"), both_ways=True),
-            "an end is null",
-        ),
-    ],
-)
-def test_what_cannot_be_written_is_refused_all_the_same(transfer, reason):
-    assert reason in backend().refusal(transfer)
-
-
-def test_places_without_a_link_between_them_are_refused():
-    apart = backend({"links": [{"kind": "mesh", "mesh": "sim:0..2"}]})
-    (transfer,) = parse_transfers("sim:0 -> sim:3 by ce")
-    assert apart.refusal(transfer) == "no link leads from sim:0 to sim:3"
-
-
-def test_a_shipped_machine_can_be_simulated():
-    machine = simulate(Simulation(*load("ppu-8")), EngineSettings())
-    assert len(machine.devices()) == 8
-    assert measured([0], machine)[0]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.backends.sim import description as described
-from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.description import parse_description
 from linkgauge.backends.sim.hardware import build, expand
 from linkgauge.model.errors import InputError
 from linkgauge.model.pcie import link_rate
@@ -30,29 +30,6 @@ def test_the_documented_example_is_a_machine():
     assert [device.name for device in machine.devices] == ["sim:0", "sim:1", "sim:2", "sim:3"]
     assert len(machine.links) == 6 + 4 + 2 + 1
     assert {link.rate for link in machine.links if link.kind_name == "mesh"} == {100e9}
-
-
-def test_quantities_have_units():
-    tree = yaml.safe_load(SMALL)
-    tree["link_kinds"]["mesh"] |= {"rate": "1.5 TB/s", "latency": "0.4 us", "jitter": "2%"}
-    mesh = parse_description(yaml.safe_dump(tree)).link_kinds["mesh"]
-    assert (mesh.rate, mesh.latency, mesh.jitter) == pytest.approx((1.5e12, 4e-7, 0.02))
-
-
-def test_each_goes_to_its_own_in_consecutive_blocks():
-    links = {link.name for link in hardware().links if link.kind_name == "pcie"}
-    assert links == {"sim:0-root0", "sim:1-root0", "sim:2-root1", "sim:3-root1"}
-
-
-def test_what_is_not_given_is_made_up_and_stays_the_same():
-    one, other = hardware().devices, hardware().devices
-    assert one == other
-    assert len({device.pci for device in one}) == len({device.uuid for device in one}) == 4
-
-
-def test_a_link_may_have_a_name_of_its_own():
-    links = [{"kind": "socket", "pairs": [["host:0", "host:1"]], "name": "upi"}]
-    assert [link.name for link in hardware(links=links).links] == ["upi"]
 
 
 @pytest.mark.parametrize(
@@ -142,25 +119,3 @@ def test_no_value_in_place_of_a_field_does_anything_but_be_read_or_refused(field
         build(parse_description(yaml.safe_dump(tree)))
     except InputError as error:
         assert "\n" not in str(error)
-
-
-def test_shipped_machines_are_found_by_name_and_files_by_path(tmp_path):
-    assert "ppu-8" in shipped()
-    assert load("ppu-8")[0] == "ppu-8"
-    (tmp_path / "mine.yml").write_text(SMALL)
-    assert load(str(tmp_path / "mine.yml")) == ("mine", SMALL)
-
-
-@pytest.mark.parametrize("name", ["ppu-9", "", "nowhere/x.yml", "../x", "\0"])
-def test_an_unknown_machine_is_refused_in_one_line(name, tmp_path, monkeypatch):
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(InputError) as caught:
-        load(name)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", shipped())
-def test_every_shipped_machine_can_be_built(name):
-    machine = build(parse_description(load(name)[1]))
-    assert machine.nodes

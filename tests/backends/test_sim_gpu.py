@@ -2,11 +2,9 @@
 
 import pytest
 
-from linkgauge.backends.sim.description import parse_description
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.worker import LocalWorker
-from linkgauge.model.errors import InputError
 from sim_kit import MACHINE, settings
 
 WITH_PRODUCTS = MACHINE.replace(
@@ -44,23 +42,6 @@ def test_a_type_that_is_not_described_is_skipped_with_the_reason():
     assert (found.status, found.reason) == ("skip", reason)
 
 
-def test_a_slow_device_multiplies_slowly():
-    found = cells("gpu_matmul", "slow sim:2 rate=25%")
-    assert figure(found["FP32", "2"]) == pytest.approx(12.5e12)
-    assert figure(found["FP32", "1"]) == pytest.approx(50e12)
-
-
-@pytest.mark.parametrize("rate", ["50", "50 GB/s", "0x TFLOP/s"])
-def test_a_rate_of_products_has_its_unit(rate):
-    with pytest.raises(InputError, match=r"a rate such as 67 TFLOP/s expected.*products"):
-        parse_description(WITH_PRODUCTS.replace("50 TFLOP/s", f"'{rate}'"))
-
-
-def test_a_type_that_does_not_exist_is_refused():
-    with pytest.raises(InputError, match=r"'fp8' - at `key` in `\$.devices\[0\].products`"):
-        parse_description(WITH_PRODUCTS.replace("bf16:", "fp8:"))
-
-
 @pytest.mark.parametrize("kind", ["read", "write", "copy", "triad"])
 def test_each_array_takes_the_memory_once(kind):
     for cell in cells(f"device_memory_{kind}", size=1 << 28).values():
@@ -74,10 +55,3 @@ def test_a_flipped_bit_fails_an_operation_where_it_is(kind):
     assert found["0", "1"].status == "fail"
     assert "sim:1 is wrong at byte 70000" in found["0", "1"].reason
     assert found["0", "0"].status == "pass"
-
-
-def test_the_best_of_five_is_reported():
-    found = cells("gpu_bandwidth_best_of", machine=WITH_PRODUCTS.replace("noise: 0%", "noise: 2%"))
-    for cell in found.values():
-        assert len(cell.samples) == 6  # as asked for: `settings` has six
-        assert cell.report == "best"

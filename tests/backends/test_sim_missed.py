@@ -1,7 +1,5 @@
 """A fault that struck nothing is told with the reason; each example that is printed strikes."""
 
-import re
-import shlex
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -9,7 +7,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from command_kit import called
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
 from linkgauge.backends.sim.faults import FAULTS
@@ -32,7 +29,6 @@ FIRST = (
     "device_to_device_memcpy_read_ce",
 )  # fmt: skip
 """The benchmarks that any plan begins with: their cells have the numbers of a whole run."""
-SHOWN = re.findall(r"^    (linkgauge run --machine .*--fault '[a-z]+ .*)$", DOCS, re.MULTILINE)
 
 
 @cache
@@ -66,25 +62,6 @@ def test_the_example_of_each_kind_strikes(kind):
     shows_in_results = kind != "busy"  # which is for those who ask before they measure
     assert (cells(struck) != cells(run_with())) is shows_in_results
     assert whys(struck) == []
-
-
-@pytest.mark.parametrize("fault", re.findall(r"^  - (.+)$", DOCS, re.MULTILINE))
-def test_those_of_the_pages_yaml_strike(fault):
-    struck = run_with(fault)
-    assert cells(struck) != cells(run_with())
-    assert whys(struck) == []
-
-
-@pytest.mark.parametrize("command", SHOWN)
-def test_the_commands_of_the_page_strike(command, tmp_path):
-    ended = called(*shlex.split(command)[1:], "--out", tmp_path)
-    assert ended.returncode in (0, 1, 3), ended.stderr
-    assert "SIMULATED" in ended.stdout
-    assert "struck nothing" not in ended.stdout
-
-
-def test_the_page_has_examples():
-    assert len(SHOWN) == 3
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
@@ -90,34 +89,5 @@ def test_the_cells_that_do_not_follow_are_the_documented_ones(deviations):
     }
 
 
-def test_the_number_of_shortest_paths_shows_in_every_pair():
-    reads = measured("device_to_device_memcpy_read_sm")
-    one_path = reads["0", "1"]
-    assert {round(figure / one_path) for figure in reads.values()} == {1, 2}
-    assert sum(round(figure / one_path) == 2 for figure in reads.values()) == 24
-
-
 COUNTED_ELSEWHERE = {"count", "cpus", "memory", "sockets", "max_speed", "max_width"}
 """How much there is of what; none of them makes a transfer faster or slower."""
-
-
-def numbers(tree, name=""):
-    """The fields that hold a figure."""
-    if isinstance(tree, dict):
-        return [found for key, value in tree.items() for found in numbers(value, key)]
-    if isinstance(tree, list):
-        return [found for value in tree for found in numbers(value, name)]
-    is_figure = str(tree)[:1].isdecimal()
-    return [name] if is_figure and name not in COUNTED_ELSEWHERE else []
-
-
-def test_at_most_twenty_numbers_shape_the_figures():
-    tree = yaml.safe_load(load("ppu-8")[1])
-    assert len(numbers(tree)) <= 20
-
-
-def test_every_link_of_the_fabric_is_the_same():
-    links = yaml.safe_load(load("ppu-8")[1])["links"]
-    fabric = [group for group in links if group["kind"] == "icn"]
-    assert len(fabric) == 3
-    assert all(set(group) <= {"kind", "mesh", "pairs"} for group in fabric)

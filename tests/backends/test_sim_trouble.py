@@ -4,12 +4,9 @@ import signal
 
 import pytest
 
-from linkgauge.backends.sim import simulate
 from linkgauge.engine.worker import LocalWorker
-from linkgauge.model.errors import InputError
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import PlannedCell
-from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Report
 from sim_kit import MACHINE, SIZE, planned, settings
 from visit_kit import whole
@@ -52,39 +49,12 @@ def test_what_is_slow_takes_so_much_longer(transfer, target):
     assert 0.1 <= slow / median(transfer) < 0.13
 
 
-@pytest.mark.parametrize("target", ["sim:2", "sim:0-sim:2", "host:0", "bridge"])
-def test_what_is_not_touched_stays_as_it_was(target):
-    assert measure(PEER, faults=[f"slow {target}", f"flip {target}", f"hang {target}"]) == measure(
-        PEER
-    )
-
-
 def test_a_fault_of_other_cells_changes_nothing():
     faults = [
         f"{kind} * cells=3..4" for kind in ("slow", "jitter", "stall", "flip", "hang", "nomem")
     ]
     for number in (2, 5):
         assert measure(PEER, faults=faults, number=number) == measure(PEER, number=number)
-
-
-def test_a_rate_that_drifts_falls_from_cell_to_cell():
-    figures = [median(PEER, faults=["drift * per_cell=-20%"], number=n) for n in range(4)]
-    assert figures == sorted(figures, reverse=True)
-    assert figures[3] / figures[0] == pytest.approx(0.8**3, rel=0.1)
-
-
-def test_a_stall_shows_in_the_worst_samples_and_not_in_the_median():
-    quiet = measure(PEER).summary
-    stalled = measure(PEER, faults=["stall sim:0-sim:1 every=7 for=0.5"])
-    assert stalled.summary.median == pytest.approx(quiet.median)
-    assert stalled.summary.min < quiet.min / 10
-    assert [n for n, figure in enumerate(stalled.samples) if figure < quiet.min / 10] == [6, 13]
-
-
-def test_jitter_scatters_the_samples_around_the_same_median():
-    jittery = measure(PEER, faults=["jitter sim:1 sigma=10%"]).summary
-    assert jittery.median == pytest.approx(median(PEER), rel=0.1)
-    assert 0.05 < jittery.stddev / jittery.median < 0.2
 
 
 def test_faults_of_latencies():
@@ -125,26 +95,6 @@ def test_a_flipped_bit_fails_the_cell_at_its_offset(transfers, offset):
     struck = measure(*transfers, faults=[f"flip sim:1 offset={offset} bit=5"])
     assert (struck.status, struck.verified) == ("fail", False)
     assert f"is wrong at byte {offset} of {SIZE}" in struck.reason
-
-
-def test_only_the_transfer_that_touches_the_target_gets_the_bit():
-    struck = measure("host:0 -> sim:0 by ce", "host:0 -> sim:2 by ce", faults=["flip sim:2"])
-    assert struck.reason.startswith("host:0 -> sim:2 by ce: sim:2 is wrong at byte 0")
-
-
-def test_a_flipped_bit_of_what_was_read_fails_a_pure_read():
-    struck = measure("sim:1 -> null by sm", faults=["flip sim:1 offset=9"])
-    assert (struck.status, "what was read differs" in struck.reason) == ("fail", True)
-
-
-def test_a_flip_beyond_what_is_copied_strikes_nothing():
-    assert measure(PEER, faults=[f"flip sim:1 offset={SIZE}"]).status == "pass"
-
-
-def test_the_cell_after_a_flip_is_right_again():
-    one = worker("flip * cells=0")
-    statuses = [one.measure((planned(PEER, number=n),), SIZE)[0].status for n in range(3)]
-    assert statuses == ["fail", "pass", "pass"]
 
 
 @pytest.mark.parametrize(
@@ -227,27 +177,8 @@ def test_a_worker_started_anew_before_any_cell_meets_the_same_faults():
     assert {result.status for (result,) in unbroken} == {"pass", "fail", "error"}
 
 
-def test_of_cells_at_the_same_time_only_the_one_that_is_meant_is_struck():
-    pair = (planned(PEER, number=4), planned("host:0 -> sim:2 by ce", number=5))
-    results = worker("flip * cells=5", "jitter * sigma=20% cells=5").measure(pair, SIZE)
-    assert [result.status for result in results] == ["pass", "fail"]
-    one, other = (whole(result).summary for result in results)
-    assert one.stddev == 0 < other.stddev
-    results = worker("nomem * cells=5").measure(pair, SIZE)
-    assert [result.status for result in results] == ["pass", "error"]
-
-
 def test_faults_of_the_description_and_of_the_command_both_strike():
     described = f"{MACHINE}\nfaults: ['flip * cells=0']\n"
     one = worker("flip * cells=2", machine=described)
     statuses = [one.measure((planned(PEER, number=n),), SIZE)[0].status for n in range(3)]
     assert statuses == ["fail", "pass", "fail"]
-
-
-@pytest.mark.parametrize(
-    ("fault", "problem"),
-    [("slow sim:7", "no sim:7: targets"), ("slow sim:0 rate=7", "must lie between 0 and 1")],
-)
-def test_a_fault_that_cannot_be_is_refused_before_anything_is_measured(fault, problem):
-    with pytest.raises(InputError, match=problem):
-        simulate(Simulation("test", MACHINE, (fault,)), EngineSettings())

@@ -47,24 +47,6 @@ def test_each_work_runs_its_laps_and_is_timed_by_itself():
     assert [work.closed for work in works] == [1, 1]
 
 
-def test_threads_live_as_long_as_the_group():
-    work = Work()
-    group = ThreadedGroup([work])
-    for _ in range(5):
-        sample(group, 1)
-    group.close()
-    assert len(work.threads) == 1
-
-
-def test_nothing_runs_before_the_gate_opens():
-    work = Work()
-    group = ThreadedGroup([work])
-    group.arm(1)
-    assert not work.loops
-    group.close()
-    assert not work.loops
-
-
 @pytest.mark.parametrize("error", [BackendError("run", "broken"), Unsupported("broken")])
 def test_a_work_that_fails_is_the_groups_error_and_the_next_sample_runs(error):
     broken, other = Work(), Work()

@@ -3,7 +3,7 @@
 import pytest
 
 from linkgauge.backends.torch import gated
-from linkgauge.backends.torch.gated import LAPS, QUEUE, GatedGroup, most_loops
+from linkgauge.backends.torch.gated import GatedGroup
 from linkgauge.model.errors import BackendError
 from torch_kit import FakeClock, FakeUnit, FakeWork
 
@@ -64,20 +64,6 @@ def test_works_start_together_when_all_are_warm(clock):
     assert [work.loops for work in works] == [[1, 2], [1, 2]]
 
 
-def test_works_of_one_device_have_streams_of_their_own(clock):
-    unit = FakeUnit(clock)
-    sample(GatedGroup([FakeWork([unit], each=1e-3) for _ in range(3)]), 2)
-    assert len(unit.streams) == 3
-
-
-def test_more_loops_than_fit_behind_the_gate_follow_it(clock):
-    work = FakeWork([FakeUnit(clock)], each=1e-3, call=1e-6)
-    group = GatedGroup([work])
-    timing = sample(group, 2 * group.most_loops + 1)
-    assert work.loops == [1, group.most_loops, group.most_loops, 1]
-    assert timing.seconds == pytest.approx(((2 * group.most_loops + 1) * 1e-3,))
-
-
 def test_calls_out_of_order_raise_and_closing_is_always_safe(clock):
     group = GatedGroup([FakeWork([FakeUnit(clock)], each=1e-3)])
     for call in (group.wait, group.open):
@@ -88,12 +74,3 @@ def test_calls_out_of_order_raise_and_closing_is_always_safe(clock):
         group.arm(1)
     group.close()
     group.close()
-
-
-def test_the_queues_of_a_device_are_shared_by_its_works(clock):
-    unit = FakeUnit(clock)
-    alone = most_loops([FakeWork([unit], 1)])
-    assert LAPS < most_loops([FakeWork([unit], 1)] * 4) < alone / 3 < alone < QUEUE
-    peer = FakeWork([unit, FakeUnit(clock, "torch:cuda:1")], 1)
-    assert most_loops([peer]) < alone / 3
-    assert most_loops([FakeWork([unit], 1)] * 100) == 1

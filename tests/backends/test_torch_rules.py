@@ -29,24 +29,6 @@ def remarks(text, known=CUDA):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "host:0 -> torch:cuda:0",
-        "torch:cuda:0 -> host:1/pageable",
-        "host:0/huge -> torch:cuda:1",
-        "torch:cuda:0 -> torch:cuda:0",
-        "torch:cuda:0 -> torch:cuda:1",
-        "torch:cuda:0 -> torch:cuda:0 by sm",
-        "null -> torch:cuda:0 by sm",
-        "null -> null by torch:cuda:0.sm",
-        "host:0 -> torch:cpu:0",
-    ],
-)
-def test_what_torch_can_do_is_not_refused(text):
-    assert reason(text) is None
-
-
-@pytest.mark.parametrize(
     ("text", "because"),
     [
         ("host:0 -> torch:cuda:7", "no torch:cuda:7 here: there is torch:cuda:0, torch:cuda:1"),
@@ -107,13 +89,6 @@ def test_devices_are_those_of_the_accelerator_and_the_cpu():
     assert described[-1].shares_host_memory
 
 
-def test_a_native_backend_is_named_where_there_is_one():
-    (nvidia, *_), (amd, *_) = (discover(fake_torch(hip=hip)) for hip in (None, "7.1.2"))
-    assert any("backend cuda" in note for note in nvidia.facts.device.notes)
-    assert not any("backend cuda" in note for note in amd.facts.device.notes)
-    assert amd.facts.device.driver == "ROCm 7.1.2"
-
-
 def test_of_amds_gpus_it_is_known_what_torch_has_kernels_for():
     (amd, *_), (nvidia, *_) = (discover(fake_torch(hip=hip)) for hip in ("7.1.2", None))
     assert amd.supported() == {
@@ -131,11 +106,6 @@ def test_amds_gpus_are_described_by_their_driver_and_by_torch():
     (now,) = backend.sense([units.memory for units in discover(fake_torch(gpus=1))])
     assert now.clock == 1.204e9
     backend.close()
-
-
-def test_without_an_accelerator_there_is_the_cpu():
-    (unit,) = discover(fake_torch(gpus=0))
-    assert str(unit.memory) == "torch:cpu:0"
 
 
 @pytest.mark.parametrize(
