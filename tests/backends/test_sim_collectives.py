@@ -146,7 +146,7 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize("size", [8, 4096, 1 << 20])
+@pytest.mark.parametrize("size", [8, 2048])
 @pytest.mark.parametrize("name", COLLECTIVE_NAMES)
 def test_every_number_is_right(name, size):
     machine = backend()
@@ -169,18 +169,3 @@ def test_an_element_altered_in_one_rank_is_found(offset):
     result = measured(machine, work("all_reduce"))
     assert (result.status, result.kind, result.wrong) == ("fail", "wrong-bytes", 1)
     assert result.reason == f"1 element is wrong, first element {offset // 4} of rank 2"
-
-
-def test_a_slow_link_slows_its_ring():
-    machine = faulty("slow sim:2-sim:3 rate=50%")
-    assert seconds(prepared(machine, work("all_reduce"))) == pytest.approx(
-        [SIZE * 1.5 / (RATE / 2)] * 4
-    )
-
-
-def test_a_late_rank_waits_least():
-    machine = faulty("stall sim:1 every=1 for=0.001")
-    result = measured(machine, work("sendrecv"))
-    medians = {times.rank: times.seconds[0] for times in result.iterations}
-    assert medians[1] == pytest.approx(SIZE / RATE)
-    assert [medians[rank] for rank in (0, 2, 3)] == pytest.approx([SIZE / RATE + 1e-3] * 3)

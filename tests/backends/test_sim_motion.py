@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from linkgauge.backends.sim.run_position import RunPosition
 from linkgauge.model.notation import parse_transfers
 from sim_machine import backend, copies, rates, seconds
 
@@ -85,12 +84,6 @@ def test_reads_and_writes_have_their_own_efficiency_and_cost_the_other_way():
     assert rates(machine, reads) == about([16, 16])
     writes = "sim:0 -> sim:1 by ce & sim:1 -> sim:0 by ce"
     assert rates(machine, writes) == about([40 / 1.5] * 2)
-
-
-def test_kernels_may_have_an_efficiency_and_a_cost_of_their_own():
-    machine = with_mesh(sm_efficiency={"write": 0.5}, sm_reverse={"write": 0.5})
-    assert rates(machine, "sim:0 -> sim:1 by ce & sim:1 -> sim:0 by ce") == about([40, 40])
-    assert rates(machine, "sim:0 -> sim:1 by sm & sim:1 -> sim:0 by sm") == about([16, 16])
 
 
 def test_a_link_may_bound_both_directions_together():
@@ -179,20 +172,3 @@ def latency(machine, text):
 )
 def test_an_access_takes_the_memorys_time_and_that_of_the_links(text, nanoseconds):
     assert latency(backend(), text) * 1e9 == pytest.approx(nanoseconds)
-
-
-def test_noise_depends_on_the_cell_and_the_sample_alone():
-    def drawn(cell, before):
-        course = RunPosition(7)
-        for other in before:
-            course.enter(other, "measure")
-            course.pass_by(1.0)
-        course.enter(cell, "measure")
-        figures = []
-        for _ in range(5):
-            figures.append([course.noise(number, 0.1) for number in range(3)])
-            course.pass_by(1.0)
-        return figures
-
-    assert drawn(4, ()) == drawn(4, (0, 1, 9)) != drawn(5, ())
-    assert len({value for sample in drawn(4, ()) for value in sample}) == 15

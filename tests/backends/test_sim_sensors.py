@@ -2,26 +2,13 @@
 
 import pytest
 
-from linkgauge.backends.protocol import HasTelemetry
 from linkgauge.backends.sim import SimBackend
-from linkgauge.backends.sim.description import load, parse_description
+from linkgauge.backends.sim.description import parse_description
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.symptoms import ERRORS
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.model.memory import Memory
-from machine_kit import OF_HOSTS
 from sim_tree import tree_of
-
-PRODUCT = """
-source: a test
-host: {cpu_model: Test CPU, nodes: [{cpus: 4, memory: 8G}]}
-link_kinds: {nvlink4: {kind: fabric, rate: 25 GB/s, count: 2}}
-devices:
-  - {count: 2, model: NVIDIA GB200, memory: 1G, properties: {board: 692-2G520, form_factor: SXM,
-     fabric_state: completed, fabric_clique: 7, fabric_cluster: 1b-00, unused_links: 1, ecc: 1}}
-links: [{kind: nvlink4, mesh: sim:0..1}]
-"""
-
 
 MACHINE = """
 source: a test
@@ -69,24 +56,6 @@ def links(made):
 
 def active(made, memory):
     return [link.active for link in made.inventory()[memory].links]
-
-
-def test_is_what_its_readers_find():
-    made = machine("slow sim:0-plx rate=25%", "slow sim:0-sim:1 rate=40%", after=3)
-    assert isinstance(made, HasTelemetry)
-    assert read_inventory(tree_of(made)).accelerators == made.inventory()
-
-
-@pytest.mark.parametrize("name", OF_HOSTS)
-def test_every_shipped_machine_is_healthy(name):
-    made = machine(text=load(name)[1], after=5)
-    for device in made.inventory():
-        assert all(link.active and not link.errors for link in device.links)
-        assert not device.throttled
-        assert not device.pcie_replays
-        assert device.clock == device.max_clock
-    assert [one.memory for one in made.inventory()] == [one.memory for one in made.devices()]
-    assert read_inventory(tree_of(made)).accelerators == made.inventory()
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ import signal
 import pytest
 
 from linkgauge.engine.worker import LocalWorker
-from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import PlannedCell
 from linkgauge.model.transfer import Report
 from sim_kit import MACHINE, SIZE, planned, settings
 from visit_kit import whole
@@ -57,30 +55,6 @@ def test_a_fault_of_other_cells_changes_nothing():
         assert measure(PEER, faults=faults, number=number) == measure(PEER, number=number)
 
 
-def test_faults_of_latencies():
-    chase = "host:0 -> null by sim:0.sm"
-    quiet = measure(chase, report=Report.LATENCY)
-    faults = ["stall sim:0 every=20 for=1", "flip sim:0"]
-    struck = measure(chase, report=Report.LATENCY, faults=faults)
-    assert (struck.status, struck.verified) == ("pass", None)
-    assert struck.samples[:19] == quiet.samples[:19]
-    assert struck.samples[19] > quiet.samples[19]
-
-
-@pytest.mark.parametrize(
-    ("target", "is_struck"), [("host:0", True), ("host:1", True), ("sim:0", False)]
-)
-def test_faults_of_a_node_strike_lines_that_bounce_between_its_cpus(target, is_struck):
-    line = f"cpu:0 -> cpu:{worker().survey([]).host.nodes[1].cpus[0]} by cpu"
-    cell = PlannedCell("0", "1", (parse_transfer(line),), Report.LATENCY, operation="ping-pong")
-    ((quiet,), (struck,)) = (
-        worker(*faults).measure((cell,), 64) for faults in ((), (f"stall {target} every=20 for=1",))
-    )
-    assert (quiet.status, struck.status, struck.verified) == ("pass", "pass", True)
-    assert struck.samples[:19] == quiet.samples[:19]
-    assert (struck.samples[19] > 2 * quiet.samples[19]) == is_struck
-
-
 @pytest.mark.parametrize("offset", [0, 1000, 4095, 4096, 54321, SIZE - 1])
 @pytest.mark.parametrize(
     "transfers",
@@ -95,34 +69,6 @@ def test_a_flipped_bit_fails_the_cell_at_its_offset(transfers, offset):
     struck = measure(*transfers, faults=[f"flip sim:1 offset={offset} bit=5"])
     assert (struck.status, struck.verified) == ("fail", False)
     assert f"is wrong at byte {offset} of {SIZE}" in struck.reason
-
-
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        (
-            "nomem sim:1",
-            "while allocating (sim:0, sim:1): allocate: out of memory (SIMULATED: nomem sim:1)",
-        ),
-        ("lost sim:1", "while measuring (sim:0, sim:1): copy: device lost (SIMULATED: lost sim:1)"),
-        (
-            "lost sim:1 phase=warm-up",
-            (
-                "while warming up (sim:0, sim:1): copy: device lost"
-                " (SIMULATED: lost sim:1 phase=warm-up)"
-            ),
-        ),
-    ],
-)
-def test_what_fails_says_the_phase_the_call_and_the_fault(fault, reason):
-    struck = measure(PEER, faults=[fault])
-    assert (struck.status, struck.reason) == ("error", reason)
-
-
-def test_allocation_fails_although_buffers_of_an_earlier_cell_are_idle():
-    one = worker("nomem sim:1 cells=1")
-    statuses = [one.measure((planned(PEER, number=n),), SIZE)[0].status for n in range(3)]
-    assert statuses == ["pass", "error", "pass"]
 
 
 def test_a_crash_is_a_real_signal_to_this_very_process(monkeypatch):
