@@ -14,7 +14,6 @@ from linkgauge import _native
 
 CPUS = sorted(os.sched_getaffinity(0))
 SIZE = 1 << 20
-CPU_EVENTS = ("cycles", "instructions", "cache_misses", "tlb_misses")
 
 
 def counted():
@@ -36,18 +35,6 @@ def test_a_team_counts_between_the_gate_and_its_end():
     assert counts.seconds >= span.end - span.begin
     assert counts.page_faults >= 0
     assert 0 <= counts.involuntary <= counts.context_switches
-
-
-def test_threads_that_are_pinned_do_not_migrate():
-    assert counted()[1].migrations in (0, None)
-
-
-def test_cycles_are_counted_or_refused():
-    counts = counted()[1]
-    if counts.refused:
-        assert all(getattr(counts, name) is None for name in CPU_EVENTS)
-    else:
-        assert counts.cycles is None or counts.cycles > 0
 
 
 def run(code: str) -> str:
