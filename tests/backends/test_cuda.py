@@ -5,10 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from cuda_kit import Bindings, MiB, Status
+from cuda_kit import Bindings, MiB
 from linkgauge.backends.cuda import compiler as cuda_compiler
 from linkgauge.backends.cuda import launches as cuda_kernels
-from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.settings import (
     ARRAY_DEFAULT,
     DEFAULT,
@@ -21,7 +20,7 @@ from linkgauge.backends.cuda.settings import (
 )
 from linkgauge.backends.cuda.tune import Candidate, Path, candidates, finalists
 from linkgauge.backends.cuda.work import slices
-from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.settings import EngineSettings
 
@@ -29,18 +28,6 @@ from linkgauge.model.settings import EngineSettings
 @pytest.fixture
 def bindings():
     return Bindings()
-
-
-class TestDriver:
-    def test_names_the_call_its_purpose_and_the_error(self, bindings):
-        bindings.failing["cuFoo"] = Status.CUDA_ERROR_INVALID_VALUE
-        with pytest.raises(BackendError, match=r"^cuFoo: CUDA_ERROR_INVALID_VALUE \(3 bytes\)$"):
-            Driver(bindings).call("cuFoo", about="3 bytes")
-
-    def test_out_of_memory_is_an_allocation_error(self, bindings):
-        bindings.failing["cuMemAlloc"] = Status.CUDA_ERROR_OUT_OF_MEMORY
-        with pytest.raises(AllocationError):
-            Driver(bindings).call("cuMemAlloc", 1)
 
 
 class TestSettings:

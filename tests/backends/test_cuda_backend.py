@@ -31,21 +31,6 @@ def backend_of(bindings, nodes=NODES, **engines):
 
 
 class TestDevices:
-    def test_are_described_with_address_and_uuid_as_nvidia_smi_shows_them(self):
-        uuid = SimpleNamespace(bytes=bytes(range(16)))
-        bindings = gpu(
-            cuDeviceGetUuid_v2=[uuid], cuDeviceTotalMem=[1 << 37], cuDriverGetVersion=[13010]
-        )
-        (device,) = backend_of(bindings).devices()
-        assert (device.memory, device.model, device.memory_bytes) == (
-            "cuda:0", "NVIDIA H200", 1 << 37,
-        )  # fmt: skip
-        assert (device.pci, device.uuid) == (
-            "0000:1b:00.0", "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f",
-        )  # fmt: skip
-        assert device.driver.endswith("CUDA 13.1")
-        assert device.notes == ("compute capability 9.9", "9 multiprocessors")
-
     def test_say_that_they_are_a_mig_instance(self):
         uuid = SimpleNamespace(bytes=bytes(16))
         name = b"NVIDIA A100-SXM4-40GB MIG 1g.5gb\0"
@@ -152,11 +137,6 @@ class TestAffinity:
     def test_the_controlling_thread_is_on_the_devices_node(self, moves):
         self.prepared(backend_of(gpu()), "cuda:0 -> cuda:0 by ce")
         assert moves == [(2, 3)]
-
-    def test_or_on_that_of_the_host_memory(self, moves):
-        # Of the node that the device is not near to.
-        self.prepared(backend_of(gpu()), "host:0/mapped -> cuda:0 by ce")
-        assert moves[-1] == (0, 1)
 
     def test_or_where_it_was(self, moves):
         self.prepared(backend_of(gpu(), affinity=False), "cuda:0 -> cuda:0 by ce")

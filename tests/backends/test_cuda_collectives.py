@@ -151,13 +151,6 @@ def test_the_library_is_named(backend, monkeypatch):
     assert "NCCL_ALGO=Ring" in variables
 
 
-def test_without_nccl_there_is_a_remedy():
-    opened, _ = emulated(1)
-    refused = opened.refusal(parse_transfer("cuda:0 -> cuda:0 by ccl"))
-    assert isinstance(refused, Unsupported)
-    assert "pip install 'linkgauge[nccl13]'" in str(refused)
-
-
 def test_graphs_are_launched_once_for_each_device(backend, library):
     group = group_of(backend, Collective("all_reduce", reduction="sum", graphed=True))
     group.arm(3)

@@ -43,11 +43,6 @@ def opened(other, exported, domain=None):
 
 
 class TestAllocated:
-    def test_is_given_back_whole_and_once(self, owner, buffer):
-        buffer.free()
-        buffer.free()
-        assert not owner[1].holds_fabric
-
     def test_is_not_had_by_devices_without_it(self, owner):
         owner[1].answers["cuDeviceGetAttribute"] = [0]
         with pytest.raises(Unsupported, match="cuda:0 has no fabric handles"):

@@ -8,7 +8,6 @@ import pytest
 
 from cuda_emulator import EmulatingCompiler, emulated
 from cuda_kit import FakeDevice, gpu
-from linkgauge import _native
 from linkgauge.backends.cuda import flags, hand_overs
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.iterations import WARM_UPS
@@ -49,15 +48,6 @@ def test_two_sides_send_each_value_there_and_back(bounce):
     assert ticks == pytest.approx(2 * nanoseconds, rel=0.05)
     assert all(begin < end for begin, end in pairwise(times[:21]))
     assert times[21] == 0
-
-
-def test_a_side_that_hears_nothing_gives_up_and_says_how_far_it_came(bounce):
-    words, report = (ctypes.c_uint64 * 32)(), (ctypes.c_uint64 * 64)()
-    at = ctypes.addressof(words)
-    bounce(at, at + flags.APART, 5, 20, SECOND // 100, ctypes.addressof(report))
-    assert report[0] == 0
-    bounce(at, at + flags.APART, 5, 20, SECOND // 100, 0)
-    assert words[flags.APART // 8] == 5, "the first value was sent, and nothing answered"
 
 
 @pytest.mark.parametrize("text", ["host:0 -> cuda:0 by sm", "cuda:0 -> cuda:0 by sm"])
@@ -229,16 +219,6 @@ def test_an_iteration_is_these_calls_and_what_they_need_is_released(calls, opera
     assert made == released
 
 
-def test_a_doorbell_that_nobody_answers_is_given_up(calls, monkeypatch):
-    monkeypatch.setattr(flags, "LIMIT", 0.02)
-    group = hand_overs.hand_over(Device(Driver(gpu())), "doorbell")
-    group.arm(1)
-    group.open()
-    with pytest.raises(TookTooLong, match="no store by cuda:0"):
-        group.wait()
-    group.close()
-
-
 def test_a_call_that_fails_is_named(calls, monkeypatch):
     bindings = gpu()
     monkeypatch.setattr(calls, "address_of", None)
@@ -258,16 +238,3 @@ def test_what_cannot_be_made_releases_what_was(calls):
     with pytest.raises(BackendError, match="cuGraphInstantiate"):
         hand_overs.hand_over(Device(Driver(bindings)), "graph-launch")
     assert "cuGraphDestroy" in bindings.names()
-
-
-def test_words_that_host_and_device_see():
-    """A store is seen; what is awaited is then the next number; nothing is awaited for ever."""
-    word, value = ctypes.c_uint64(0), ctypes.c_uint64(5)
-    at, next_one = ctypes.addressof(word), ctypes.addressof(value)
-    store, wait = (_native.STORE_WORD, (at, next_one)), (_native.AWAIT_WORD, (at, next_one, 1000))
-    _, status, _ = _native.time_iterations([store, wait], 4)
-    assert status == 0
-    assert (word.value, value.value) == (8, 9)
-    ends, status, failed = _native.time_iterations([wait], 4)
-    assert (status, failed, len(ends)) == (1, 0, 2)
-    assert value.value == 9

@@ -11,14 +11,12 @@ from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.gate import PATIENCE
 from linkgauge.backends.cuda.group import CudaGroup, batches
-from linkgauge.backends.cuda.launches import copy_launch
-from linkgauge.backends.cuda.settings import SPLIT_DEFAULT, CopySettings
+from linkgauge.backends.cuda.settings import CopySettings
 from linkgauge.backends.cuda.work import (
     MARGIN,
     PIECE,
     EngineCopy,
     Interference,
-    KernelWork,
     engine_pieces,
     kernel_copy,
     kernel_pieces,
@@ -225,23 +223,6 @@ class TestRecording:
         assert timing.progress[0] == pytest.approx((5e-6, 6e-6, 8e-6, 11e-6))
         assert len(timing.progress[1]) == 4
 
-    def test_in_several_launches_events_tell(self, group, bindings):
-        group.arm(group.most_loops, 2)
-        group.open()
-        launched = [call[1] for call in bindings.calls if call[0] == "cuLaunchKernel"]
-        assert "copy.copy PROGRESS=1" not in launched
-        assert len(group.wait().progress[0]) == 3
-
-
-class TestInPlace:
-    def test_what_is_repeated_in_place_has_one_lap_of_all_its_loops(self, bindings):
-        driver = Driver(bindings)
-        device = FakeDevice(driver)
-        launch = copy_launch(device, 1 << 40, 1 << 41, 1 << 30, SPLIT_DEFAULT, both_ways=True)
-        group = CudaGroup(driver, [KernelWork(device, launch, True, least_loops=16)])
-        assert (group.pace.loops, group.pace.laps) == (16, 1)
-        group.close()
-
 
 class TestInterference:
     LOOPS = 4
@@ -269,14 +250,6 @@ class TestInterference:
         assert work.settle(self.LOOPS, 1.0, measured) == 1.0
         shortened = len(self.enqueued(bindings, work))
         assert shortened == max(whole // self.LOOPS, math.ceil(whole * share))
-
-    def test_what_ended_too_early_does_not_count(self, bindings):
-        work = self.interference(bindings)
-        self.enqueued(bindings, work)
-        work.settle(self.LOOPS, 1.0, 0.5)
-        self.enqueued(bindings, work)
-        assert work.settle(self.LOOPS, 0.6, 0.7) is None
-        assert len(self.enqueued(bindings, work)) == work.operations(self.LOOPS)
 
     def test_a_kernel_s_pieces_make_up_a_loop(self, bindings):
         device = FakeDevice(Driver(bindings))

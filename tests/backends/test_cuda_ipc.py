@@ -3,11 +3,10 @@
 import ctypes
 
 import pytest
-from msgspec import msgpack
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.cuda.ipc import Handle, export, open_handle
+from linkgauge.backends.cuda.ipc import export, open_handle
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.memory import Memory
@@ -41,28 +40,6 @@ def opened(other, exported, machine="box"):
 
 
 class TestOpened:
-    def test_is_the_same_memory(self, owner, other, buffer):
-        theirs = opened(other, export(buffer, "box"))
-        assert (theirs.memory, theirs.size) == (THEIRS, SIZE)
-        owner[0].fill(buffer, SIZE, Pattern.WORDS, 7, inverted=False)
-        assert other[0].first_mismatch(theirs, SIZE, Pattern.WORDS, 7) is None
-        other[0].fill(theirs, SIZE, Pattern.WORDS, 8, inverted=False)
-        assert owner[0].first_mismatch(buffer, SIZE, Pattern.WORDS, 8) is None
-
-    def test_begins_where_the_buffer_does(self, owner, other):
-        """Handles are of whole allocations, in which buffers begin anywhere."""
-        backend, _ = owner
-        engine = parse_transfer("cuda:0 -> cuda:0 by ce").engine
-        shifts = set()
-        for _ in range(12):
-            buffer = backend.allocate(OURS, SIZE, engine)
-            handle = export(buffer, "box")
-            theirs = opened(other, handle)
-            assert theirs.address == buffer.address
-            shifts.add(msgpack.decode(handle, type=Handle).offset)
-            buffer.free()
-        assert len(shifts) > 1, "drawn"
-
     def test_is_let_go_of_once_and_not_freed(self, owner, other, buffer):
         theirs = opened(other, export(buffer, "box"))
         theirs.free()

@@ -112,16 +112,6 @@ def test_one_wrong_element_is_found_where_it_is(device, blas, operation, row, co
     group.close()
 
 
-def test_a_product_in_tf32_does_not_pass_for_one_in_fp32(device, blas):
-    group = product(device, "matmul-fp32")
-    run(group)
-    work = group._work
-    work._blas.multiply(ORDER, work.a, work.b, work.product, cublas.R_32F,
-                        cublas.COMPUTE_32F_FAST_TF32)  # fmt: skip
-    assert group.mismatch() is not None
-    group.close()
-
-
 def test_an_old_product_does_not_pass_for_a_new_one(device, blas):
     group = product(device, "matmul-fp32")
     run(group)

@@ -1,6 +1,5 @@
 """Host memory of the cuda backend, without a GPU: what is asked of the driver, and what is said."""
 
-import ctypes
 import os
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from cuda_kit import Bindings, FakeDevice, Status
 from linkgauge.backends import native
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.cuda.memory import MANAGED_SHARE, allocate, pinned_words
+from linkgauge.backends.cuda.memory import MANAGED_SHARE, allocate
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
@@ -37,15 +36,6 @@ def had(home, kind, node=None, alone=True):
 def own(bindings):
     """Its calls but for entering contexts."""
     return [call for call in bindings.calls if call[0] != "cuCtxSetCurrent"]
-
-
-@pytest.mark.parametrize(("kind", "size"), [(ctypes.c_uint32, 4), (ctypes.c_uint64, 8)])
-def test_words_that_host_and_devices_share_are_mapped_into_every_device(bindings, home, kind, size):
-    words = pinned_words(home, kind, 3)
-    assert own(bindings) == [("cuMemHostAlloc", 3 * size, 3)]
-    words[2] = 7
-    assert kind.from_address(ctypes.addressof(words) + 2 * size).value == 7
-    assert ctypes.addressof(words) == ctypes.addressof(bindings.memory[0])
 
 
 @pytest.mark.parametrize("kind", ["", "huge", "staging"])

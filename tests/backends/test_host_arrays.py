@@ -60,19 +60,6 @@ def test_a_kernel_that_computes_something_else_fails(kind, monkeypatch):
     assert "host:0 is wrong at byte" in cell.reason
 
 
-def test_threads_of_several_nodes_work_at_once():
-    """A node's number is all that differs: memory is bound to neither."""
-
-    class TwoNodes(HostBackend):
-        def allocate(self, memory, size, engine):
-            return HostBackend([Node(memory.index, (CPU,))]).allocate(memory, size, engine)
-
-    backend = TwoNodes([Node(0, (CPU,)), Node(1, (CPU,))])
-    cell = measure("stream-triad", "host:0 -> host:0 by cpu & host:1 -> host:1 by cpu", backend)
-    assert (cell.status, cell.verified, cell.bytes) == ("pass", True, 6 * SIZE)
-    assert [part.bytes for part in cell.parts] == [3 * SIZE] * 2
-
-
 @pytest.mark.parametrize(
     ("text", "operation", "why"),
     [

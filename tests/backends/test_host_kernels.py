@@ -11,7 +11,6 @@ from linkgauge.backends.host_kernels import (
     EVERYWHERE,
     OPS,
     Chosen,
-    Kernels,
     MeasuredKernels,
     Regime,
     kernels_of,
@@ -70,15 +69,6 @@ def test_what_bad_luck_left_must_still_beat_what_is_safe():
 
     course = Unlucky(dict.fromkeys(NAMES, 20.0) | {"k9": 1.0})
     assert search(course, COPY, NAMES, ("k9",), 1.0)[0] == "k9"
-
-
-def test_twins_of_narrower_vectors_join_once_few_are_left():
-    families = ["nt-1", "nt-2", "nt-4", "nt-8", "plain", "plain-2"]
-    names = [f"{family}-{unit}" for family in families for unit in ("avx2", "avx512")]
-    paces = {name: 2.0 + number for number, name in enumerate(names)} | {"nt-2-avx2": 1.0}
-    course = FakeCourse(paces)
-    assert search(course, COPY, ["libc", *names], ("libc",), 1.0)[:2] == ("nt-2-avx2", "nt-1-avx2")
-    assert course.turns[0][1] == ("libc", *names[1::2])
 
 
 @pytest.mark.parametrize(("second", "reversed_"), [(0.9, True), (0.99, False), (1.1, False)])
@@ -167,15 +157,6 @@ def test_without_memory_to_measure_on_the_defaults_remain(tmp_path):
     chosen = kernels.choose(READ, [CPU], 4096)
     assert chosen.kernel == _native.default_kernel(READ, streaming=False)
     assert chosen.why == "by default, not measured"
-
-
-def test_one_that_is_asked_for_serves_the_operations_that_know_it():
-    kernels = Kernels("libc")
-    assert (kernels.choose(COPY, [CPU], 64).kernel, kernels.choose(COPY, [CPU], 64).why) == (
-        "libc",
-        "as asked for",
-    )
-    assert kernels.choose(READ, [CPU], 64).kernel == _native.default_kernel(READ, streaming=False)
 
 
 def test_a_job_beyond_the_caches_is_told_by_what_it_touches():

@@ -49,12 +49,6 @@ def test_products_of_less_than_single_precision_are_found_wrong(group):
     assert group.mismatch() is not None
 
 
-def test_rates_of_several_nodes_add_up_to_that_of_the_product():
-    timing = run(ProductGroup("matmul-fp32", [1, 3], size_of(64), 1))
-    assert sum(1 / seconds for seconds in timing.seconds) == pytest.approx(1 / timing.span)
-    assert timing.seconds[0] == pytest.approx(3 * timing.seconds[1])
-
-
 def test_the_blas_is_given_as_many_threads_as_there_are_cpus(group, monkeypatch):
     asked = []
 

@@ -55,11 +55,6 @@ class TestInventory:
         assert (found.bar1_bytes, found.pcie_replays) == (1 << 38, 7)
         assert found.processes == ()
 
-    def test_computes_the_memorys_peak_from_its_clock_and_bus(self, nvml):
-        found = only()
-        assert (found.memory_clock, found.memory_bus) == (3201e6, 6144)
-        assert found.memory_rate == pytest.approx(4.917e12, rel=1e-4)
-
     @pytest.mark.parametrize(
         ("code", "why"),
         [
@@ -306,10 +301,6 @@ class TestProcesses:
             }
         )
         assert others([self.OWN, 94, 91, 92, 93, 92], tree) == (92, 93, 94)
-
-    def test_that_are_garbled_are_others(self):
-        tree = self.tree(**{"91": {"stat": b"garbled", "cmdline": b""}})
-        assert others([91], tree) == (91,)
 
     def test_of_another_namespace_are_said_to_be(self, nvml):
         pids = [type("Process", (), {"pid": 999_999_999})]

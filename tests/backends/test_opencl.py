@@ -19,8 +19,6 @@ from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfer
 from opencl_kit import SEED, backend_of, cl, copy_of, corrupt, opencl_error, opened, run
 
-SIZES = (1, 7, 8, 15, 16, 511, 512, 513, 4097, (1 << 20) + 3)
-
 
 @pytest.fixture(params=["as it is", "as a GPU"])
 def backend(request: pytest.FixtureRequest) -> Iterator[opencl.OpenCL]:
@@ -32,21 +30,6 @@ def backend(request: pytest.FixtureRequest) -> Iterator[opencl.OpenCL]:
 def plain() -> Iterator[opencl.OpenCL]:
     with opened() as backend:
         yield backend
-
-
-ONE_WAY = (
-    "host:0 -> opencl:0 by ce",
-    "host:0/pageable -> opencl:0 by ce",
-    "opencl:0 -> host:0 by ce",
-    "opencl:0 -> host:0/pageable by ce",
-    "opencl:0 -> opencl:0 by ce",
-    "opencl:0 -> opencl:1 by opencl:0.ce",
-    "opencl:0 -> opencl:1 by opencl:1.ce",
-    "host:0 -> opencl:0 by sm",
-    "opencl:0 -> host:0 by sm",
-    "opencl:0 -> opencl:0 by sm",
-    "opencl:0 -> opencl:1 by opencl:1.sm",
-)
 
 
 def test_touches_nothing_beyond_the_size(backend: opencl.OpenCL) -> None:
@@ -67,14 +50,6 @@ CONCURRENT = (
     ("host:0 -> opencl:0 by sm", "opencl:1 -> host:0/pageable by ce"),
     ("opencl:0 <-> opencl:1 by sm", "opencl:1 -> null by opencl:1.sm"),
 )
-
-
-def test_compares_in_pieces(plain: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linkgauge.backends.opencl.device_memory._PIECE", 24)
-    copy = copy_of(plain, parse_transfer("opencl:0 -> opencl:0 by ce"), 1003)
-    assert plain.first_mismatch(copy.source, 1003, Pattern.WORDS, SEED) is None
-    corrupt(copy.source, 1001)
-    assert plain.first_mismatch(copy.source, 1003, Pattern.WORDS, SEED) == 1001
 
 
 @pytest.mark.parametrize("at", [0, 1, 3])

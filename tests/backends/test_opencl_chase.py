@@ -99,17 +99,6 @@ def test_a_ring_leads_through_every_line_once_and_back(
     assert group.mismatch() is None
 
 
-def test_only_lines_are_written(plain: opencl.OpenCL) -> None:
-    """What lies behind the last whole line is another's, and so is all but a line's first word."""
-    stride = line_of(plain)
-    copy = copy_of(plain, parse_transfer(OWN), 100 * stride + 16)
-    before = content(copy.source)
-    plain.prepare([copy], "chase").close()
-    changed = np.flatnonzero(before != content(copy.source))
-    assert changed.max() < 100 * stride
-    assert set(changed % stride) <= set(range(8))
-
-
 @pytest.mark.parametrize("lines", [1, 2, 3, 64, 65, 1000])
 def test_where_hops_must_lead_is_known_without_the_device(
     backend: opencl.OpenCL, lines: int
@@ -140,18 +129,6 @@ def test_a_loop_is_its_hops_and_a_lap_goes_on_where_the_last_one_ended(
             assert group.mismatch() is None
             assert len(timing.progress[0]) == laps + 1
             assert timing.seconds[0] / (loops * laps * HOPS) > 0.3e-9
-
-
-@pytest.mark.parametrize("taken", [0, HOPS - 1, HOPS + 1])
-def test_loads_that_are_left_out_are_found(plain: opencl.OpenCL, taken: int) -> None:
-    """As by a compiler: the time would be wrong, and so is the end."""
-    _, group = prepared(plain)
-    group._lane._follow(taken, None)
-    group._lane.queue.finish()
-    group._lane._hops = HOPS
-    problem = group.mismatch()
-    assert problem is not None
-    assert f"opencl:0: {HOPS} accesses led to byte" in problem
 
 
 BETWEEN = 24

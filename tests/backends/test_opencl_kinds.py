@@ -30,11 +30,6 @@ def backend() -> Iterator[opencl.OpenCL]:
     opened.close()
 
 
-def failing(status: str, call: str) -> Any:
-    def fail(*arguments: Any, **options: Any) -> Any:
-        raise opencl_error(status, call)
-
-    return fail
 
 
 def ends_as(backend: opencl.OpenCL, kind: str, reason: str) -> None:
@@ -44,14 +39,6 @@ def ends_as(backend: opencl.OpenCL, kind: str, reason: str) -> None:
     assert cell.reason is not None
     assert reason in cell.reason
     assert found_by_the_doctor(cell) == CHECKS[kind]
-
-
-@pytest.mark.parametrize(("status", "kind"), [*STATUSES, ("OUT_OF_RESOURCES", "memory")])
-def test_a_status_of_an_allocation_is_followed_to_the_doctor(
-    backend: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch, status: str, kind: str
-) -> None:
-    monkeypatch.setattr(cl, "Buffer", failing(status, "clCreateBuffer"))
-    ends_as(backend, kind, f"clCreateBuffer: {status}")
 
 
 @pytest.mark.parametrize(("status", "kind"), STATUSES)

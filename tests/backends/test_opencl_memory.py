@@ -16,7 +16,7 @@ from linkgauge.backends.opencl.host_memory import InPlaceBuffer
 from linkgauge.backends.opencl.runtime import OpenCLDevice, calling, discover
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import AllocationError, BackendError
-from linkgauge.model.notation import parse_memory, parse_transfer
+from linkgauge.model.notation import parse_transfer
 from opencl_kit import SEED, backend_of, copy_of, opencl_error, run
 
 
@@ -25,17 +25,6 @@ def plain() -> Iterator[opencl.OpenCL]:
     backend = backend_of(list(discover()))
     yield backend
     backend.close()
-
-
-@pytest.mark.parametrize("text", ["host:0 -> opencl:0 by ce", "host:0 -> opencl:0 by sm"])
-def test_memory_that_cannot_be_had(plain: opencl.OpenCL, text: str) -> None:
-    transfer = parse_transfer(text)
-    (most,) = {device.largest_buffer for device in plain.devices()[:1]}
-    for memory in transfer.memories:
-        with pytest.raises(AllocationError, match=f"not {most + 1}"):
-            plain.allocate(memory, most + 1, transfer.engine)
-    with pytest.raises(AllocationError, match=str(1 << 60)):
-        plain.allocate(parse_memory("host:0/pageable"), 1 << 60, transfer.engine)
 
 
 @pytest.mark.parametrize(

@@ -30,21 +30,6 @@ CPUS = (facts(0, shares=True, fine=True), facts(1, shares=True, fine=True))
 GPUS = (facts(0, shares=False, fine=False), facts(1, shares=False, fine=True, near=1))
 MIXED = (facts(0, shares=True, fine=False), facts(1, platform=1, shares=True, fine=True))
 
-ALLOWED = (
-    (CPUS, "host:0 -> opencl:0 by ce"),
-    (CPUS, "host:0/pageable -> opencl:0 by ce"),
-    (CPUS, "host:0 <-> opencl:1 by sm"),
-    (CPUS, "opencl:0 -> opencl:1 by opencl:1.ce"),
-    (CPUS, "null -> host:0 by opencl:0.sm"),
-    (CPUS, "host:0 -> null by opencl:1.sm"),
-    (CPUS, "opencl:1 -> null by opencl:0.sm"),
-    (CPUS, "null -> opencl:1 by opencl:0.sm"),
-    (GPUS, "host:0 -> opencl:0 by ce"),
-    (GPUS, "opencl:0 <-> opencl:0 by sm"),
-    (GPUS, "opencl:1 -> host:0 by sm"),
-    (GPUS, "null -> opencl:1 by sm"),
-    (MIXED, "host:0 -> opencl:0 by sm"),
-)
 
 REFUSED = (
     (CPUS, "opencl:7 -> host:0 by ce", "no opencl:7 here: there is opencl:0, opencl:1"),

@@ -6,7 +6,6 @@ import pytest
 
 from linkgauge.backends.overlap import OverlapGroup, fit, launched
 from linkgauge.backends.protocol import Gated, Pace, Timing
-from linkgauge.model.errors import BackendError
 
 
 class Kernel:
@@ -64,17 +63,6 @@ def test_each_sample_is_copies_then_the_kernel_then_both_of_as_many_loops():
     assert done == [(copies, 5), (computing, 5), (both, 5)]
     assert (timing.seconds, timing.span) == ((15, 10), 20)
     assert timing.progress == ((0.0, 15), (0.0, 10))
-
-
-def test_calls_out_of_order_raise_and_closing_twice_closes_each_group():
-    done = []
-    group = group_of(*(Pretended(lambda n: 1.0, done=done) for _ in range(3)))
-    for call in (group.wait, group.open):
-        with pytest.raises(BackendError):
-            call()
-    group.close()
-    group.close()
-    assert [what for _, what in done] == ["closed"] * 3
 
 
 @pytest.mark.parametrize("copy", [4e-6, 1e-3, 0.5])

@@ -103,18 +103,6 @@ def test_answers_are_streamed_and_their_tokens_counted(monkeypatch):
     assert stage(done, "first token").summary.median <= stage(done, "request").summary.median
 
 
-def test_a_server_without_completions_is_asked_to_chat():
-    with (
-        small_server(absent=("/v1/completions",)) as server,
-        closing(group_of(asked(server.url, model="mine"))) as group,
-    ):
-        _, done = sampled(group, 1)
-        path, _, body = server.asked[-1]
-    assert (path, body["model"]) == ("/v1/chat/completions", "mine")
-    assert body["messages"][0]["role"] == "user"
-    assert done.tokens_rate > 0
-
-
 def test_what_is_no_answer_is_an_error_with_what_the_server_said():
     with small_server() as server, closing(group_of(asked(server.url))) as group:
         server.broken = True

@@ -30,18 +30,6 @@ def test_only_loops_are_timed_not_what_the_host_does(clock):
     assert timing.checksums == (None,)
 
 
-def test_a_gate_that_ended_too_early_is_tried_again_with_a_longer_one(clock):
-    unit = FakeUnit(clock)
-    group = GatedGroup([FakeWork([unit], each=1e-6, call=1e-3)])
-    timing = sample(group, 20)
-    assert timing.seconds == pytest.approx((20e-6,))
-    sleeps = [what[1] for what in unit.stream(0).log if what[0] == "sleep"]
-    assert len(sleeps) == 2
-    assert sleeps[1] > 20e-3 > sleeps[0]
-    sample(group, 20)  # the gate is long enough from here on
-    assert len([what for what in unit.stream(0).log if what[0] == "sleep"]) == 3
-
-
 def test_a_gate_that_never_holds_is_an_error(clock):
     class Slower(FakeWork):
         """Takes the host ever longer."""
