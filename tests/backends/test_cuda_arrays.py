@@ -183,16 +183,6 @@ class TestSearch:
         assert "3 blocks of 64 threads, 2 in flight" in self.prepared(search)
         assert "spread" not in self.prepared(search)
 
-    def test_who_is_to_search_nothing_uses_what_is_remembered(self, search, cache):
-        backend, _ = emulated(tuned=True, searches=False)
-        assert self.prepared(backend) == "cuda:0.sm: plain of 1024 threads, 4 in flight"
-        assert (search.tried, cache.exists()) == ([], False)
-        backend.close()
-        self.prepared(search)
-        backend, _ = emulated(tuned=True, searches=False)
-        assert "3 blocks of 64 threads" in self.prepared(backend)
-        backend.close()
-
     def test_a_dead_device_ends_it(self, search):
         copy = lend(search, "peak-write", 1 << 12)
         search.bindings.failing["cuLaunchKernel"] = Status.CUDA_ERROR_LAUNCH_FAILED

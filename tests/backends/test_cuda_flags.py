@@ -67,14 +67,6 @@ def test_the_cell_ends_as_one_that_took_too_long(monkeypatch, text):
     group.close()
 
 
-@pytest.mark.parametrize("text", ["host:0 -> cuda:0 by ce", "cuda:0 -> null by sm"])
-def test_flags_bounce_by_kernels_between_two_memories(text):
-    backend, _ = emulated()
-    transfer = parse_transfer(text)
-    with pytest.raises(Unsupported, match="flags bounce by a kernel"):
-        backend.prepare([Copy(transfer, None, None, flags.BYTES, 1)], "flag-ping-pong")
-
-
 def test_more_round_trips_than_a_report_holds_are_refused():
     backend, _ = emulated()
     transfer = parse_transfer("cuda:0 -> cuda:0 by sm")

@@ -60,18 +60,6 @@ class TestGroup:
         group.wait()
         group.close()
 
-    def test_as_nvbandwidth_none_waits_for_the_others_warm_ups(self, bindings):
-        driver, works = engine_copies(bindings, devices=(0, 1), warm_up=4)
-        group = CudaGroup(driver, works, aligned=False)
-        bindings.calls.clear()
-        group.arm(2)
-        calls = [call[0] for call in bindings.calls if call[0] != "cuCtxSetCurrent"]
-        assert calls[:15] == [
-            *(*OPENING, *["cuMemcpyAsync"] * 3) * 2,
-            *("cuEventRecord", "cuStreamWaitEvent", "cuEventRecord"),  # starts
-        ]
-        group.close()
-
     def test_the_queue_is_never_filled_behind_a_shut_gate(self, bindings):
         driver, works = engine_copies(bindings, devices=(0, 1), streams=2)
         group = CudaGroup(driver, works)
@@ -202,13 +190,6 @@ class TestRecording:
         yield group
         group.close()
 
-    def test_one_launch_carries_out_all_laps(self, group, bindings):
-        group.arm(2, 8)
-        launched = [call[1] for call in bindings.calls if call[0] == "cuLaunchKernel"]
-        # What warms up records nothing.
-        assert launched == ["gate.gate", "copy.copy", "gate.gate", "copy.copy PROGRESS=1"]
-        group.open()
-
     def test_what_it_recorded_counts_from_the_gate_s_opening(self, group, bindings):
         words = [10**9, 777, *(10**9 + 1000 * lap for lap in (5, 6, 8, 11))]
 
@@ -235,13 +216,6 @@ class TestInterference:
         bindings.calls.clear()
         work.enqueue(["stream"], self.LOOPS)
         return [call[1:4] for call in bindings.calls]
-
-    def test_pieces_make_up_every_loop(self, bindings):
-        work = self.interference(bindings)
-        pieces = self.enqueued(bindings, work)
-        assert len(pieces) == work.operations(self.LOOPS)
-        assert sum(length for *_, length in pieces) == self.LOOPS << 30
-        assert {destination - source for destination, source, _ in pieces} == {1 << 40}
 
     @pytest.mark.parametrize(("measured", "share"), [(0.2, 0.2 * MARGIN), (0.5, 0.5 * MARGIN)])
     def test_next_sample_outlasts_the_measured_copy_by_the_margin(self, bindings, measured, share):

@@ -8,7 +8,7 @@ from linkgauge.backends.cuda.tune import tune
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device
 
-SIZE = 4096
+SIZE = 512
 STREAMS, BULK = CopySettings(streams=3), CopySettings(kernel="bulk", unroll=2)
 BEST = {"ce local": STREAMS} | dict.fromkeys(("sm from-host", "sm to-host", "sm local"), BULK)
 

@@ -4,9 +4,7 @@ import re
 
 import pytest
 
-from linkgauge import _native
 from linkgauge.backends.host import HostBackend
-from linkgauge.backends.host_kernels import Kernels
 from linkgauge.backends.protocol import Copy
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
@@ -35,29 +33,6 @@ def measure(operation, text=None, backend=None, size=SIZE):
     cell = Measurement(planned, size, SETTINGS, [backend] * len(transfers))
     (result,) = measure_together([cell], SETTINGS, BufferPool()).cells
     return result
-
-
-@pytest.mark.parametrize("kind", ["copy", "triad"])
-def test_a_mode_decides_on_the_kernel_and_the_result_names_it(kind):
-    forced = _native.kernels(_native.Op[kind.upper()])[-1]
-    backend = HostBackend([Node(0, (CPU,))], Kernels(forced))
-    of_stream, of_peak = (
-        measure(f"{mode}-{kind}", backend=backend).notes for mode in ("stream", "peak")
-    )
-    linear = _native.linear_kernel(_native.Op[kind.upper()])
-    words = f"host:0.cpu: {kind} by {linear}, linear with ordinary stores, as STREAM's loop"
-    assert words in [note.text for note in of_stream]
-    assert f"host:0.cpu: {kind} by {forced}, as asked for" in [note.text for note in of_peak]
-
-
-@pytest.mark.parametrize("kind", ["scale", "add", "triad"])
-def test_a_kernel_that_computes_something_else_fails(kind, monkeypatch):
-    work = ARRAYS[f"stream-{kind}"]
-    wrong = {"scale": "COPY", "add": "TRIAD", "triad": "ADD"}[kind]
-    monkeypatch.setattr("linkgauge.backends.host._op", lambda *_: _native.Op[wrong])
-    cell = measure(f"{work.mode}-{kind}")
-    assert (cell.status, cell.verified) == ("fail", False)
-    assert "host:0 is wrong at byte" in cell.reason
 
 
 @pytest.mark.parametrize(

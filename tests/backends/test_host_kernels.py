@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from linkgauge import _native
@@ -137,18 +135,6 @@ def test_a_best_one_that_no_longer_is_has_all_searched_again(tmp_path, faster):
     assert load(file)[where.case(COPY)] == (other, overtaking)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[1]", b'{"copy, 1 thread, within the caches": ["none", "libc"]}']
-)
-def test_what_does_not_read_is_searched_anew(tmp_path, content):
-    file = tmp_path / "host.json"
-    file.write_bytes(content)
-    courses = []
-    measured(file, courses).prepare()
-    assert len(courses) == len(EVERYWHERE)
-    assert len(json.loads(file.read_text())) == len(EVERYWHERE) * len(OPS)
-
-
 def test_without_memory_to_measure_on_the_defaults_remain(tmp_path):
     def course_of(where):
         raise OSError(12, "Cannot allocate memory")
@@ -157,13 +143,6 @@ def test_without_memory_to_measure_on_the_defaults_remain(tmp_path):
     chosen = kernels.choose(READ, [CPU], 4096)
     assert chosen.kernel == _native.default_kernel(READ, streaming=False)
     assert chosen.why == "by default, not measured"
-
-
-def test_a_job_beyond_the_caches_is_told_by_what_it_touches():
-    caches = _native.last_level_cache([CPU])
-    assert regime_of(READ, [CPU], caches) == Regime(crowd=False, beyond=False)
-    assert regime_of(COPY, [CPU], caches // 2 + 1) == Regime(crowd=False, beyond=True)
-    assert regime_of(WRITE, [CPU, CPU], caches + 1) == Regime(crowd=True, beyond=True)
 
 
 class TestWithoutSearching:

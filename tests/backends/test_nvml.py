@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 
 from fake_nvml import (
     FIELDS,
-    FUNCTION_NOT_FOUND,
     GPU,
     H200,
-    NO_PERMISSION,
     NOT_FOUND,
-    NOT_SUPPORTED,
     Device,
     FakeNvml,
     address,
@@ -55,22 +52,6 @@ class TestInventory:
         assert (found.bar1_bytes, found.pcie_replays) == (1 << 38, 7)
         assert found.processes == ()
 
-    @pytest.mark.parametrize(
-        ("code", "why"),
-        [
-            (NOT_SUPPORTED, "Not Supported by this device, or not in a virtual machine"),
-            (NO_PERMISSION, "Insufficient Permissions: run as root"),
-            (FUNCTION_NOT_FOUND, "13: needs a newer driver"),
-            (15, "15: reset it, or power the machine off and on"),
-            (999, "999"),
-        ],
-    )
-    def test_says_which_call_failed_and_what_would_help(self, nvml, code, why):
-        nvml.failing["nvmlDeviceGetPowerUsage"] = code
-        found = only()
-        assert found.power is None
-        assert found.unknown == (f"power: nvmlDeviceGetPowerUsage: {why}",)
-
     def test_says_where_the_binding_is_too_old(self, nvml):
         del nvml.answers["nvmlDeviceGetRemappedRows"]
         nvml.c_nvmlGpuFabricInfoV_t = None
@@ -109,20 +90,6 @@ class TestInventory:
         assert bool(first.unknown) == bool(second.unknown) == bool(asked)
 
     @pytest.mark.parametrize(
-        ("reasons", "words"),
-        [
-            (0x0, ()),
-            (0x1, ()),
-            (0x5, ("power cap",)),
-            (0x4A, ("clocks set by the user", "hardware slowdown", "hardware thermal slowdown")),
-            (1 << 40, ()),
-        ],
-    )
-    def test_words_what_throttles_and_leaves_out_that_it_is_idle(self, nvml, reasons, words):
-        nvml.answers["nvmlDeviceGetCurrentClocksThrottleReasons"] = reasons
-        assert only().throttled == words
-
-    @pytest.mark.parametrize(
         ("state", "status", "word"),
         [
             (0, 0, "not supported"),
@@ -134,24 +101,6 @@ class TestInventory:
     def test_tells_how_far_the_fabric_is(self, nvml, state, status, word):
         nvml.fabric = (state, status)
         assert only().fabric_state == word
-
-    @pytest.mark.parametrize(
-        ("model", "part", "form"),
-        [
-            ("NVIDIA H200", "692-2G520-0282-001", "SXM"),
-            ("NVIDIA A100-SXM4-80GB", None, "SXM"),
-            ("NVIDIA H100 NVL", None, "PCIe"),
-            ("NVIDIA A100-PCIE-40GB", None, "PCIe"),
-            ("NVIDIA H100 PCIe", "900-21010-0000-000", "PCIe"),
-            ("NVIDIA L40S", "900-2G133-0080-000", "PCIe"),
-            ("NVIDIA H200", None, None),
-            ("NVIDIA GB200", "699-2G548-0200-800", None),
-        ],
-    )
-    def test_tells_the_form_factor_by_name_or_part_number(self, nvml, model, part, form):
-        nvml.answers["nvmlDeviceGetBoardPartNumber"] = part
-        found = only(Device(model=model))
-        assert (found.board, found.form_factor) == (part, form)
 
     def test_of_a_mig_instance_is_its_gpus(self, nvml):
         nvml.answers["nvmlDeviceGetHandleByUUID"] = lambda uuid: f"instance {uuid}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -12,20 +11,15 @@ import pytest
 
 pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 
+from kinds_kit import outcome
 from linkgauge.backends import opencl
-from linkgauge.backends.opencl import chase
-from linkgauge.backends.opencl.chase import HOPS, ChaseGroup, Ring
+from linkgauge.backends.opencl.chase import ChaseGroup
 from linkgauge.backends.opencl.runtime import OpenCLDevice
 from linkgauge.backends.protocol import Copy
-from linkgauge.engine.measure import measure_together
-from linkgauge.engine.measurement import Measurement
-from linkgauge.engine.pool import BufferPool
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import CellResult, PlannedCell
-from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
-from opencl_kit import SEED, cl, copy_of, opened
+from opencl_kit import cl, copy_of, opened
 
 HOST, OWN, OTHER = CHASES = (
     "host:0 -> null by opencl:0.sm",
@@ -75,8 +69,8 @@ def store(buffer: Any, at: int, offset: int) -> None:
     cl.enqueue_copy(buffer.unit.queue, buffer.for_kernel(), word, dst_offset=at)
 
 
-def step(group: Any, loops: int, laps: int = 1) -> Any:
-    group.arm(loops, laps)
+def step(group: Any, loops: int) -> Any:
+    group.arm(loops)
     group.open()
     return group.wait()
 
@@ -97,38 +91,6 @@ def test_a_ring_leads_through_every_line_once_and_back(
     assert met == {line * stride for line in range(lines)}
     step(group, 1)
     assert group.mismatch() is None
-
-
-@pytest.mark.parametrize("lines", [1, 2, 3, 64, 65, 1000])
-def test_where_hops_must_lead_is_known_without_the_device(
-    backend: opencl.OpenCL, lines: int
-) -> None:
-    stride = line_of(backend)
-    copy = copy_of(backend, parse_transfer(OWN), lines * stride)
-    ring = Ring(lines, stride, SEED)
-    chase._lay(backend._units[0], copy.source, ring)
-    words = content(copy.source).view(np.uint64)
-    at = ring.offset(0)
-    for hops in range(1, 2 * lines + 1):
-        at = int(words[at // 8])
-        assert at == ring.offset(hops)
-
-
-@pytest.mark.parametrize("text", CHASES)
-def test_a_loop_is_its_hops_and_a_lap_goes_on_where_the_last_one_ended(
-    backend: opencl.OpenCL, text: str
-) -> None:
-    _, group = prepared(backend, text)
-    with closing(group):
-        assert group.pace.steps == HOPS
-        hops = 0
-        for loops, laps in ((1, 1), (3, 1), (2, 5), (100, 1)):
-            timing = step(group, loops, laps)
-            hops += loops * laps * HOPS
-            assert group._lane._hops == hops
-            assert group.mismatch() is None
-            assert len(timing.progress[0]) == laps + 1
-            assert timing.seconds[0] / (loops * laps * HOPS) > 0.3e-9
 
 
 BETWEEN = 24
@@ -157,16 +119,6 @@ def test_what_is_not_one_ring_over_all_lines_is_an_error(
         plain.prepare([copy], "chase")
 
 
-def cell_of(backend: opencl.OpenCL) -> CellResult:
-    transfer = parse_transfer(OWN)
-    planned = PlannedCell("0", "0", (transfer,), Report.LATENCY, operation="chase")
-    how = Settings((SIZE,), samples=2, loops=2)
-    pool = BufferPool()
-    (cell,) = measure_together([Measurement(planned, SIZE, how, [backend])], how, pool).cells
-    pool.free_idle()
-    return cell
-
-
 def test_a_pointer_that_was_changed_after_the_proof_fails_the_cell(
     plain: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,7 +132,7 @@ def test_a_pointer_that_was_changed_after_the_proof_fails_the_cell(
         return group
 
     monkeypatch.setattr(plain, "prepare", changed)
-    cell = cell_of(plain)
+    cell = outcome(plain, OWN, SIZE, "chase", Report.LATENCY)
     assert (cell.status, cell.kind) == ("fail", "wrong-bytes")
     assert cell.reason is not None
     assert "accesses led to byte" in cell.reason

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 from kinds_kit import CHECKS, found_by_the_doctor, outcome
 from linkgauge.backends import opencl
 from linkgauge.backends.opencl.runtime import discover
-from opencl_kit import backend_of, cl, opencl_error
+from opencl_kit import backend_of, cl
 
 WITHIN = "opencl:0 -> opencl:0 by ce"
 STATUSES = [
@@ -28,8 +27,6 @@ def backend() -> Iterator[opencl.OpenCL]:
     opened = backend_of(list(discover()))
     yield opened
     opened.close()
-
-
 
 
 def ends_as(backend: opencl.OpenCL, kind: str, reason: str) -> None:

@@ -1,10 +1,8 @@
 """Copies without and with a kernel that is fitted to them, over groups that only pretend."""
 
-from contextlib import ExitStack
-
 import pytest
 
-from linkgauge.backends.overlap import OverlapGroup, fit, launched
+from linkgauge.backends.overlap import fit, launched
 from linkgauge.backends.protocol import Gated, Pace, Timing
 
 
@@ -43,26 +41,6 @@ class Pretended(Gated):
     def close(self):
         super().close()
         self.done.append((self, "closed"))
-
-
-def group_of(copies, computing, together, kernel=None):
-    made = ExitStack()
-    for one in (copies, computing, together):
-        made.callback(one.close)
-    return OverlapGroup(copies, computing, together, made, kernel)
-
-
-def test_each_sample_is_copies_then_the_kernel_then_both_of_as_many_loops():
-    done = []
-    copies, computing, both = (Pretended(lambda n, s=s: s * n, done=done) for s in (2, 3, 4))
-    group = group_of(copies, computing, both)
-    group.arm(5)
-    assert done == []  # nothing runs before the gate opens
-    group.open()
-    timing = group.wait()
-    assert done == [(copies, 5), (computing, 5), (both, 5)]
-    assert (timing.seconds, timing.span) == ((15, 10), 20)
-    assert timing.progress == ((0.0, 15), (0.0, 10))
 
 
 @pytest.mark.parametrize("copy", [4e-6, 1e-3, 0.5])

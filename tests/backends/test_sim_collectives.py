@@ -111,27 +111,6 @@ def test_where_no_link_is_the_route_over_the_host_is_taken():
         prepared(backend(alone), work("sendrecv"), ranks=2)
 
 
-def test_groups_of_a_split_run_at_the_same_time():
-    halves = work("all_reduce", split="DIV 2")
-    assert seconds(prepared(backend(), halves)) == pytest.approx([SIZE / RATE] * 4)
-    narrow = {
-        "links": [
-            {"kind": "pcie", "each": "sim:0..3", "to": "root0"},
-            {"kind": "socket", "each": "root0..1", "to": "host:0..1"},
-            {"kind": "socket", "pairs": [["host:0", "host:1"]]},
-        ],
-        "devices.0.memory_rate": "10 GB/s",
-    }
-    alone = seconds(prepared(backend(narrow), work("all_reduce"), ranks=2))
-    assert seconds(prepared(backend(narrow), halves)) == pytest.approx([alone[0]] * 4)
-
-
-def test_aggregated_calls_start_once():
-    group = prepared(backend(STARTUP), work("sendrecv", aggregated=4))
-    assert group.pace.steps == 4
-    assert seconds(group)[0] == pytest.approx(3e-6 + 4 * SIZE / RATE)
-
-
 def test_one_rank_only_copies():
     (took,) = seconds(prepared(backend(), work("all_reduce"), ranks=1))
     assert took == pytest.approx(2 * SIZE / 1e12)

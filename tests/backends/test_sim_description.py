@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from linkgauge.backends.sim import description as described
 from linkgauge.backends.sim.description import parse_description
-from linkgauge.backends.sim.hardware import build, expand
+from linkgauge.backends.sim.hardware import build
 from linkgauge.model.errors import InputError
-from linkgauge.model.pcie import link_rate
 from sim_machine import SMALL
 
 
@@ -30,28 +29,6 @@ def test_the_documented_example_is_a_machine():
     assert [device.name for device in machine.devices] == ["sim:0", "sim:1", "sim:2", "sim:3"]
     assert len(machine.links) == 6 + 4 + 2 + 1
     assert {link.rate for link in machine.links if link.kind_name == "mesh"} == {100e9}
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("sim:0..2", ("sim:0", "sim:1", "sim:2")),
-        ("sim:9..10", ("sim:9", "sim:10")),
-        ("root", ("root",)),
-        ("sim:3", ("sim:3",)),
-        ("sim:2..1", ()),
-    ],
-)
-def test_ranges(text, names):
-    assert expand(text) == names
-
-
-@pytest.mark.parametrize(
-    ("speed", "width", "gigabytes"),
-    [(2.5, 16, 4.0), (32, 16, 63.015), (8, 4, 3.938), (64, 16, 118)],
-)
-def test_the_rate_of_pcie_follows_from_its_speed_and_width(speed, width, gigabytes):
-    assert link_rate(speed, width) / 1e9 == pytest.approx(gigabytes, rel=1e-3)
 
 
 MISTAKES = [

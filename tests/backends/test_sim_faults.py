@@ -142,17 +142,6 @@ def test_the_caret_stands_under_the_character_at_fault(text, position, problem):
     assert problem in caught.value.problem
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_each_kind_is_documented_and_its_example_is_of_it(name):
-    kind = FAULTS[name]
-    assert type(parse_fault(kind.example)) is kind
-    assert kind.example.startswith(f"{name} ")
-    assert kind.meaning
-    given_all = " ".join(f"{name}={value}" for name, value in parameters(kind).items())
-    if kind is not Lost:  # which begins with one cell
-        assert parse_fault(f"{name} * {given_all}") == kind("*")
-
-
 DOCS = (Path(__file__).parents[2] / "docs/faults.md").read_text("utf-8")
 
 
@@ -211,13 +200,6 @@ def test_rates_multiply_and_drift_from_the_first_cell_on():
     assert faults.rate(1, {"sim:1"}) == faults.rate(2, {"sim:1"}) == 1.0
     assert faults.rate(4, {"sim:1"}) == pytest.approx(0.5 * 0.99**2)
     assert faults.rate(0, {"sim:2"}) == 1.0
-
-
-def test_noise_adds_in_quadrature():
-    faults = schedule("jitter sim:0 sigma=3%", "jitter sim:1 sigma=4%")
-    assert faults.sigma(0, {"sim:0"}) == 0.03
-    assert faults.sigma(0, TOUCHED) == pytest.approx(0.05)
-    assert faults.sigma(0, {"sim:2"}) == 0.0
 
 
 def test_a_stall_comes_every_so_many_samples():

@@ -118,15 +118,6 @@ def test_a_slow_fabric_has_lost_links(rate, up, rising):
     assert links(made)[:3] == [LANES_16] * 3
 
 
-def test_a_slow_device_is_held_down_and_its_links_are_well():
-    made = machine("slow sim:1 rate=50%", after=1)
-    clocks = [(one.clock, one.throttled) for one in made.sense(sims(0, 1, 2))]
-    assert clocks == [(2e9, ()), (1e9, ("hardware slowdown",)), (2e9, ())]
-    assert links(made)[:3] == [LANES_16] * 3
-    assert all(active(made, 1))
-    assert not any(link.errors for link in made.inventory()[1].links)
-
-
 def test_drift_holds_the_clock_down_further_and_further():
     made = machine("drift sim:0 per_cell=-10%")
     clocks = []

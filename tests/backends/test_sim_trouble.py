@@ -23,30 +23,6 @@ def measure(*transfers, faults=(), number=0, report=Report.SUM):
     return whole(result)
 
 
-def median(*transfers, faults=(), number=0):
-    return measure(*transfers, faults=faults, number=number).summary.median
-
-
-@pytest.mark.parametrize(
-    ("transfer", "target"),
-    [
-        (PEER, "sim:0-sim:1"),
-        (PEER, "sim:1-sim:0"),
-        (PEER, "sim:0"),
-        (PEER, "sim:1"),
-        (PEER, "*"),
-        ("host:0 -> sim:2 by ce", "host:0-sim:2"),
-        ("host:1 -> sim:2 by ce", "host:0"),
-        ("host:1 -> host:0 by cpu", "bridge"),
-        ("host:0 -> host:0 by cpu*1", "host:0"),
-    ],
-)
-def test_what_is_slow_takes_so_much_longer(transfer, target):
-    slow = median(transfer, faults=[f"slow {target} rate=10%"])
-    # What a copy takes to start stays as it is.
-    assert 0.1 <= slow / median(transfer) < 0.13
-
-
 def test_a_fault_of_other_cells_changes_nothing():
     faults = [
         f"{kind} * cells=3..4" for kind in ("slow", "jitter", "stall", "flip", "hang", "nomem")
@@ -121,10 +97,3 @@ def test_a_worker_started_anew_before_any_cell_meets_the_same_faults():
     unbroken = [one.measure((one_cell,), SIZE) for one_cell in CELLS]
     assert unbroken == [worker(*ALL_AT_ONCE).measure((one_cell,), SIZE) for one_cell in CELLS]
     assert {result.status for (result,) in unbroken} == {"pass", "fail", "error"}
-
-
-def test_faults_of_the_description_and_of_the_command_both_strike():
-    described = f"{MACHINE}\nfaults: ['flip * cells=0']\n"
-    one = worker("flip * cells=2", machine=described)
-    statuses = [one.measure((planned(PEER, number=n),), SIZE)[0].status for n in range(3)]
-    assert statuses == ["fail", "pass", "fail"]

@@ -76,19 +76,6 @@ def test_what_the_hosts_clock_times_says_so():
     )
 
 
-def test_devices_are_those_of_the_accelerator_and_the_cpu():
-    units = discover(fake_torch())
-    described = [unit.facts.device for unit in units]
-    assert [one.memory for one in described] == ["torch:cuda:0", "torch:cuda:1", "torch:cpu:0"]
-    first = units[0].facts
-    assert (first.device.pci, first.device.uuid) == ("0000:1b:00.0", "GPU-aaaa-bbbb")
-    assert first.device.driver == "CUDA 13.2"
-    assert first.peers == ("torch:cuda:1",)
-    assert first.gated
-    assert described[-1].is_cpu
-    assert described[-1].shares_host_memory
-
-
 def test_of_amds_gpus_it_is_known_what_torch_has_kernels_for():
     (amd, *_), (nvidia, *_) = (discover(fake_torch(hip=hip)) for hip in ("7.1.2", None))
     assert amd.supported() == {

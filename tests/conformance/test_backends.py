@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.subjects import Subject, release, run
+from kinds_kit import outcome
 from linkgauge.backends.protocol import Checked, Copy, Pattern, follows
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.transfer import Operation, Report, Transfer
+from linkgauge.model.transfer import Operation, Transfer
 
 SIZES = [1, 7, 8, 511, 512, 513, 4096, 65_537, (1 << 20) + 3]
 
@@ -243,12 +244,6 @@ def test_one_byte_changed_behind_its_back_is_found_at_its_offset(subject):
 
 def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatch):
     """From the cell to its status, by the engine: the byte changes between copy and check."""
-    from linkgauge.engine.measure import measure_together
-    from linkgauge.engine.measurement import Measurement
-    from linkgauge.engine.pool import BufferPool
-    from linkgauge.model.result import PlannedCell
-    from linkgauge.model.settings import Settings
-
     compare = subject.backend.first_mismatch
 
     def corrupted(buffer, size, pattern, seed):
@@ -259,12 +254,7 @@ def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatc
     for transfer in paths(subject):
         if transfer.destination.is_null:
             continue
-        pool = BufferPool()
-        planned = PlannedCell("0", "0", (transfer,), Report.FIRST)
-        how = Settings((1,), samples=2, loops=2)
-        measured = Measurement(planned, 100_000, how, [subject.backend])
-        (cell,) = measure_together([measured], how, pool).cells
-        pool.free_idle()
+        cell = outcome(subject.backend, str(transfer), 100_000)
         assert (cell.status, cell.verified) == ("fail", False)
         assert "wrong at byte 54321 of 100000" in cell.reason
 
