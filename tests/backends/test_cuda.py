@@ -18,7 +18,7 @@ from linkgauge.backends.cuda.settings import (
     override,
     store_tuned,
 )
-from linkgauge.backends.cuda.tune import Candidate, Path, candidates, finalists
+from linkgauge.backends.cuda.tune import Path, candidates
 from linkgauge.backends.cuda.work import slices
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
@@ -115,14 +115,6 @@ class TestTune:
         persistent = [one for one in tried if one.spread]
         assert {one.blocks * one.threads for one in persistent} == {132 * 2048, 132 * 1024}
         assert any(one.kernel == "bulk" for one in tried) == (operation == "peak-copy")
-
-    def test_every_kernel_reaches_the_final(self):
-        slow_bulk = Candidate(CopySettings(kernel="bulk", unroll=2), 1.0)
-        plain = [Candidate(CopySettings(unroll=n), 10.0 + n) for n in range(1, 12)]
-        chosen = finalists([Candidate(DEFAULT, 9.0), slow_bulk, *plain])
-        assert chosen[0] == DEFAULT
-        assert chosen[1] == CopySettings(unroll=11)
-        assert slow_bulk.settings in chosen
 
 
 class Nvrtc:

@@ -96,17 +96,6 @@ def test_of_each_type_and_reduction(backend, number):
         assert group_of(backend, work).check() == Wrong(), reduction
 
 
-def test_calls_of_several_ranks_are_grouped(backend, library):
-    group = group_of(backend, Collective("all_reduce", reduction="sum", aggregated=2))
-    before = len(library.lines())
-    group.arm(1)
-    group.open()
-    group.wait()
-    made = library.lines()[before:].decode().split()
-    assert made == ["(", *["all_reduce"] * 2 * RANKS, ")"]
-    assert group.pace.steps == 2
-
-
 def test_buffers_are_registered_if_asked_for(backend, library):
     before = len(library.lines())
     group = group_of(backend, Collective("all_gather", registered="local"))

@@ -9,7 +9,6 @@ import pytest
 from cuda_kit import Bindings, FakeDevice, Status, engine_copies
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.cuda.gate import PATIENCE
 from linkgauge.backends.cuda.group import CudaGroup, batches
 from linkgauge.backends.cuda.settings import CopySettings
 from linkgauge.backends.cuda.work import (
@@ -109,21 +108,6 @@ class TestGroup:
         (ctypes.c_uint32 * 2).from_buffer(bindings.memory[0])[1] = 1
         with pytest.raises(BackendError, match="gate: not opened"):
             group.wait()
-        group.close()
-
-    def test_where_calls_wait_for_the_device_no_gate_waits_for_the_host(
-        self, bindings, monkeypatch
-    ):
-        """The call behind the gate would wait for it, and the host could not open it."""
-        monkeypatch.setattr(FakeDevice, "calls_wait", True)
-        driver, works = engine_copies(bindings)
-        group = CudaGroup(driver, works)
-        group.arm(1)
-        gates = group._gate._launches.values()
-        assert [gate.arguments[1].value for gate in gates] == [int(PATIENCE * 1e9)]
-        (ctypes.c_uint32 * 2).from_buffer(bindings.memory[0])[1] = 1
-        group.open()
-        assert len(group.wait().seconds) == 1
         group.close()
 
 

@@ -11,7 +11,6 @@ from fake_nvml import (
     FIELDS,
     GPU,
     H200,
-    NOT_FOUND,
     Device,
     FakeNvml,
     address,
@@ -20,7 +19,7 @@ from linkgauge.backends.cuda.nvml import NvmlTelemetry
 from linkgauge.backends.cuda.processes import others
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import BackendError
-from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
+from linkgauge.model.inventory import PciLink, Telemetry
 
 
 @pytest.fixture
@@ -193,16 +192,6 @@ class TestWithoutNvml:
     def test_says_why_the_library_does_not_open(self, nvml):
         nvml.failing["nvmlInit"] = 12
         assert only().unknown == ("NVML: nvmlInit: 12: check that nvidia-smi works here",)
-
-    def test_says_why_a_device_is_not_known(self, nvml):
-        nvml.failing["nvmlDeviceGetHandleByPciBusId"] = NOT_FOUND
-        assert only() == Accelerator(
-            memory="cuda:0",
-            model="NVIDIA H200",
-            unknown=(
-                "NVML does not know cuda:0 (0000:1b:00.0): 6: check that nvidia-smi shows it here",
-            ),
-        )
 
     def test_says_what_the_driver_refuses_to_tell(self, nvml):
         device = Device()
