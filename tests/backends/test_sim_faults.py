@@ -1,4 +1,4 @@
-"""Faults read and print, errors point at the fault, what strikes follows from the cell alone."""
+"""Faults read and print, and errors point at the fault."""
 
 import re
 import signal
@@ -26,7 +26,6 @@ from linkgauge.backends.sim.faults import (
     parameters,
     parse_fault,
 )
-from linkgauge.backends.sim.schedule import Schedule
 from linkgauge.model.errors import NotationError, Phase
 
 PHASES = get_args(Phase)[1:]  # what is planned only is not struck
@@ -158,51 +157,3 @@ def test_the_page_tells_every_kind_with_its_defaults_and_its_examples_parse():
     assert len(examples) == 6
     for example in examples:
         parse_fault(example)
-
-
-def schedule(*texts):
-    return Schedule([parse_fault(text) for text in texts])
-
-
-TOUCHED = frozenset({"sim:0", "sim:1", "sim:0-sim:1"})
-
-
-@pytest.mark.parametrize("kind", ["hang", "crash", "nomem"])
-@pytest.mark.parametrize("phase", PHASES)
-def test_what_ends_a_cell_strikes_its_phase_of_its_cells_and_no_other(kind, phase):
-    fault = f"{kind} sim:1 phase={phase.replace(' ', '-')} cells=2..3"
-    struck = {
-        (cell, at)
-        for cell in range(6)
-        for at in PHASES
-        if schedule(fault).strike(cell, at, TOUCHED)
-    }
-    assert struck == {(2, phase), (3, phase)}
-
-
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_lost_device_stays_lost(phase):
-    faults = schedule(f"lost sim:1 phase={phase.replace(' ', '-')} cells=2")
-    later = PHASES[PHASES.index(phase) :]
-    for at in PHASES:
-        assert not faults.strike(1, at, TOUCHED)
-        assert bool(faults.strike(2, at, TOUCHED)) == (at in later)
-        assert faults.strike(3, at, TOUCHED)
-        assert not faults.strike(3, at, frozenset({"sim:0"}))
-
-
-def test_rates_multiply_and_drift_from_the_first_cell_on():
-    faults = schedule(
-        "slow sim:0 rate=0.5", "slow * rate=0.5 cells=4", "drift sim:1 per_cell=-1% cells=2.."
-    )
-    assert faults.rate(0, {"sim:0"}) == 0.5
-    assert faults.rate(4, {"sim:0"}) == 0.25
-    assert faults.rate(1, {"sim:1"}) == faults.rate(2, {"sim:1"}) == 1.0
-    assert faults.rate(4, {"sim:1"}) == pytest.approx(0.5 * 0.99**2)
-    assert faults.rate(0, {"sim:2"}) == 1.0
-
-
-def test_a_stall_comes_every_so_many_samples():
-    faults = schedule("stall sim:0 every=3 for=0.25 cells=1")
-    assert [faults.stall(1, n, TOUCHED) for n in range(7)] == [0, 0, 0.25, 0, 0, 0.25, 0]
-    assert not any(faults.stall(0, n, TOUCHED) for n in range(7))

@@ -23,6 +23,52 @@ def measure(*transfers, faults=(), number=0, report=Report.SUM):
     return whole(result)
 
 
+@pytest.mark.parametrize(
+    ("fault", "statuses"),
+    [
+        ("nomem sim:1 cells=1..2", "pass error error pass"),
+        ("lost sim:1 cells=1", "pass error error error"),
+        ("lost sim:2 cells=1", "pass pass pass pass"),
+        ("flip sim:1 cells=2", "pass pass fail pass"),
+    ],
+)
+def test_what_ends_a_cell_strikes_its_cells_and_a_lost_device_stays_lost(fault, statuses):
+    one = worker(fault)
+    found = [one.measure((planned(PEER, number=n),), SIZE)[0].status for n in range(4)]
+    assert found == statuses.split()
+
+
+@pytest.mark.parametrize(
+    ("phase", "words"),
+    [("allocate", "while allocating"), ("warm-up", "while warming up"),
+     ("fill", "while filling"), ("measure", "while measuring"), ("verify", "while verifying")],
+)  # fmt: skip
+def test_it_strikes_in_its_phase(phase, words):
+    struck = measure(PEER, faults=[f"lost sim:1 phase={phase}"])
+    assert (struck.status, words in struck.reason) == ("error", True), struck.reason
+
+
+def test_rates_multiply_and_drift_from_the_first_cell_on():
+    faults = [
+        "slow sim:0 rate=0.5", "slow * rate=0.5 cells=4", "drift sim:1 per_cell=-1% cells=2..",
+    ]  # fmt: skip
+    quiet, *struck = (
+        SIZE / measure(PEER, faults=some, number=number).summary.median
+        for some, number in (((), 0), (faults, 0), (faults, 2), (faults, 4))
+    )
+    start = quiet - SIZE / 50e9
+    taken = [(seconds - start) / (quiet - start) for seconds in struck]
+    assert taken == pytest.approx([2, 2, 4 / 0.99**2], rel=1e-6)
+
+
+def test_a_stall_comes_every_so_many_samples():
+    quiet, struck = (
+        measure(PEER, faults=faults).samples for faults in ((), ["stall sim:0 every=3 for=0.25"])
+    )
+    pairs = enumerate(zip(quiet, struck, strict=True))
+    assert all((one != other) == (n % 3 == 2) for n, (one, other) in pairs)
+
+
 def test_a_fault_of_other_cells_changes_nothing():
     faults = [
         f"{kind} * cells=3..4" for kind in ("slow", "jitter", "stall", "flip", "hang", "nomem")
