@@ -9,7 +9,6 @@ from cuda_kit import Bindings, MiB
 from linkgauge.backends.cuda import compiler as cuda_compiler
 from linkgauge.backends.cuda import launches as cuda_kernels
 from linkgauge.backends.cuda.settings import (
-    ARRAY_DEFAULT,
     DEFAULT,
     SPLIT_DEFAULT,
     CopySettings,
@@ -18,7 +17,6 @@ from linkgauge.backends.cuda.settings import (
     override,
     store_tuned,
 )
-from linkgauge.backends.cuda.tune import Path, candidates
 from linkgauge.backends.cuda.work import slices
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
@@ -102,19 +100,6 @@ class TestGeometry:
         )
         assert sum(length for *_, length in pieces) == size
         assert all(length > 0 and place % 4096 == 0 for place, _, length in pieces)
-
-
-class TestTune:
-    @pytest.mark.parametrize("operation", ["peak-read", "peak-copy", "peak-triad"])
-    def test_so_are_those_of_arrays_none_with_more_threads_than_run_at_once(self, operation):
-        path = Path(parse_transfer("cuda:0 -> cuda:0 by sm"), operation)
-        tried = list(candidates(path, 132))
-        assert tried[0] == ARRAY_DEFAULT
-        assert len(set(tried)) == len(tried)
-        assert path.name == f"sm {operation}"
-        persistent = [one for one in tried if one.spread]
-        assert {one.blocks * one.threads for one in persistent} == {132 * 2048, 132 * 1024}
-        assert any(one.kernel == "bulk" for one in tried) == (operation == "peak-copy")
 
 
 class Nvrtc:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from cuda_emulator import EmulatingCompiler, emulated
+from cuda_emulator import emulated
 from cuda_kit import FakeDevice, gpu
 from linkgauge.backends.cuda import flags, hand_overs
 from linkgauge.backends.cuda.driver import Driver
@@ -15,38 +15,6 @@ from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.transfer import HAND_OVERS
-
-SECOND = 1_000_000_000
-
-
-@pytest.fixture
-def bounce():
-    """The kernel itself, on this CPU."""
-    library = ctypes.CDLL(EmulatingCompiler().compile("flags", 90).decode())
-
-    def launch(mine, theirs, first, count, limit, report):
-        values = [ctypes.c_uint64(one) for one in (mine, theirs, first, count, limit, report)]
-        pointers = (ctypes.c_void_p * 6)(*(ctypes.addressof(value) for value in values))
-        library.emulate_bounce(1, 1, pointers)
-
-    return launch
-
-
-def test_two_sides_send_each_value_there_and_back(bounce):
-    words = (ctypes.c_uint64 * 128)(*[77] * 128)  # of an earlier ping-pong
-    one, other = ctypes.addressof(words), ctypes.addressof(words) + flags.APART
-    report = (ctypes.c_uint64 * 64)()
-    answers = threading.Thread(target=bounce, args=(other, one, 100, 20, 20 * SECOND, 0))
-    answers.start()
-    bounce(one, other, 100, 20, 20 * SECOND, ctypes.addressof(report))
-    answers.join()
-    came, nanoseconds, ticks, *times = report
-    assert came == 20
-    assert words[0] == words[flags.APART // 8] == 119
-    assert nanoseconds >= 1_000_000
-    assert ticks == pytest.approx(2 * nanoseconds, rel=0.05)
-    assert all(begin < end for begin, end in pairwise(times[:21]))
-    assert times[21] == 0
 
 
 @pytest.mark.parametrize("text", ["host:0 -> cuda:0 by sm", "cuda:0 -> cuda:0 by sm"])

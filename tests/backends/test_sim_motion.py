@@ -132,6 +132,15 @@ def test_the_start_of_a_write_and_of_a_copy_between_devices_may_take_another_tim
         assert seconds(machine, text, size=1)[0] * 1e6 == pytest.approx(start, rel=1e-3)
 
 
+def test_traffic_is_split_over_all_shortest_paths():
+    ring = [["sim:0", "sim:1"], ["sim:1", "sim:2"], ["sim:2", "sim:3"], ["sim:3", "sim:0"]]
+    square = {"links.0": {"kind": "mesh", "pairs": ring}}
+    forwarding = square | {"devices.0.forwards": True}
+    assert rates(backend(forwarding), "sim:0 -> sim:2 by ce") == about([80])
+    # Devices that do not forward leave only the way by the host's sockets.
+    assert rates(backend(square), "sim:0 -> sim:2 by ce") == about([PCIE])
+
+
 def latency(machine, text):
     chase = machine.prepare(copies(machine, text, 2 << 20), "chase")
     chase.arm(3)

@@ -1,7 +1,6 @@
 """What threads meet with is counted, whatever the kernel grants."""
 
 import errno
-import os
 import platform
 import resource
 import subprocess
@@ -9,32 +8,6 @@ import sys
 import textwrap
 
 import pytest
-
-from linkgauge import _native
-
-CPUS = sorted(os.sched_getaffinity(0))
-SIZE = 1 << 20
-
-
-def counted():
-    memory = _native.Memory(SIZE, _native.Kind.PAGEABLE, None, CPUS[:1])
-    team = _native.Team([_native.Job(_native.Op.WRITE, 0, memory.address, SIZE, 1, CPUS[:1])])
-    try:
-        assert team.counts().seconds == 0
-        team.arm(3)
-        team.open()
-        (span,) = team.wait()
-        return span, team.counts()
-    finally:
-        team.close()
-        memory.close()
-
-
-def test_a_team_counts_between_the_gate_and_its_end():
-    span, counts = counted()
-    assert counts.seconds >= span.end - span.begin
-    assert counts.page_faults >= 0
-    assert 0 <= counts.involuntary <= counts.context_switches
 
 
 def run(code: str) -> str:

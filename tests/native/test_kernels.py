@@ -74,27 +74,6 @@ def test_a_kernel_computes_exactly(
     assert target.guarded()
 
 
-def test_what_computes_needs_whole_numbers() -> None:
-    for target, size in ((64, 12), (68, 16)):
-        with pytest.raises(ValueError, match="whole numbers of 8 bytes"):
-            Job(Op.TRIAD, 64, target, size, 1, CPUS)
-
-
-@pytest.mark.parametrize("op", list(Op))
-def test_a_race_times_each_turn(op: Op) -> None:
-    source, target = Arena(2 * BLOCK, 0), Arena(BLOCK, 0, 64)
-    source.bytes[:] = expected(2 * BLOCK, 2, Pattern.NUMBERS)
-    job = Job(op, source.address, target.address, BLOCK, 2, CPUS)
-    turns = kernels(op) * 2
-    seconds = race(job, turns, BLOCK // 4, 3, 2)
-    assert len(seconds) == len(turns)
-    assert min(seconds) > 0
-    if op == Op.COPY:  # every window was gone over
-        assert np.array_equal(target.bytes, source.bytes[:BLOCK])
-    assert source.guarded()
-    assert target.guarded()
-
-
 def test_a_race_refuses_what_it_cannot_run() -> None:
     arena = Arena(4096, 0)
     job = Job(Op.READ, arena.address, 0, 4096, 1, CPUS)

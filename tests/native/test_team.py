@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
 from linkgauge._native import (
@@ -98,25 +97,6 @@ def test_closing_ends_a_wait_in_another_thread(arena: Arena) -> None:
     team.close()
     waiter.join(60)
     assert len(raised) == 1
-
-
-def test_more_threads_than_bytes() -> None:
-    arena = Arena(1, 0)
-    with team_of(Job(Op.WRITE, 0, arena.address, 1, 4, CPUS[:1] * 8)) as team:
-        sample(team, 1000)
-    assert np.array_equal(arena.bytes, expected(1, 4, Pattern.CONSTANT))
-    assert arena.guarded()
-
-
-@pytest.mark.parametrize("laps", [1, 5])
-def test_a_span_tells_when_each_lap_ended(team: Team, laps: int) -> None:
-    team.arm(3, laps)
-    team.open()
-    for span in team.wait():
-        assert len(span.progress) == laps + 1
-        assert span.passes == 3 * laps
-        assert span.begin <= span.progress[0] <= span.progress[-1] <= span.end
-        assert span.progress == sorted(span.progress)
 
 
 def test_this_thread_stays_where_it_may_run(team: Team) -> None:
