@@ -1,7 +1,5 @@
 """Host memory of the cuda backend, without a GPU: what is asked of the driver, and what is said."""
 
-import os
-
 import pytest
 
 from cuda_kit import Bindings, FakeDevice, Status
@@ -55,13 +53,6 @@ def test_pinned_memory_is_registered_whole_and_unregistered_before_it_goes(bindi
     assert own(bindings)[1:] == [("cuMemHostUnregister", buffer.address)]
 
 
-def test_pageable_memory_is_not_the_drivers(bindings, home):
-    buffer = had(home, "pageable")
-    assert (buffer.placement().locked, buffer.host_only) == (None, True)
-    buffer.free()
-    assert own(bindings) == []
-
-
 def test_memory_that_cannot_be_bound_is_refused_unless_there_is_no_other_node(home):
     missing = Node(900, read_host().nodes[0].cpus)
     with pytest.raises(Unsupported, match="cannot bind memory to host:900"):
@@ -70,14 +61,6 @@ def test_memory_that_cannot_be_bound_is_refused_unless_there_is_no_other_node(ho
     if buffer.placement().node is not None:
         assert buffer.warnings == (f"host:900 is on node {buffer.placement().node}",)
     buffer.free()
-
-
-def test_the_drivers_own_memory_is_asked_for_by_a_cpu_of_its_node(home, monkeypatch):
-    moves = []
-    monkeypatch.setattr(os, "sched_getaffinity", lambda who: {4, 5, 6, 7})
-    monkeypatch.setattr(os, "sched_setaffinity", lambda who, cpus: moves.append(set(cpus)))
-    had(home, "wc", Node(1, (6, 7))).free()
-    assert moves == [{6, 7}, {4, 5, 6, 7}]
 
 
 @pytest.mark.parametrize("kind", ["mapped", "managed", ""])

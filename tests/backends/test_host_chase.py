@@ -1,12 +1,9 @@
 """Chases by a host thread: the cycle is laid once, proved, and loaded by no more than is asked."""
 
-import math
-
 import pytest
 
 from kinds_kit import outcome
 from linkgauge import _native
-from linkgauge.backends import host_chase
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
@@ -79,19 +76,6 @@ def test_others_run_for_as_long_as_the_chase_alone(backend):
     both = "host:0 -> null by cpu*1 & host:0 -> null by cpu*1"
     with pytest.raises(Unsupported, match="only a load on the memory"):
         backend.prepare(copies_of(backend, both, endless=False), "chase")
-
-
-def test_a_load_is_a_share_of_the_full_rate(backend, monkeypatch):
-    monkeypatch.setattr(host_chase, "rates", lambda jobs, warm_up: [1e9 for _ in jobs])
-    made = []
-    job = _native.Job
-    monkeypatch.setattr(
-        _native, "Job", lambda *a, **k: made.append(k.get("rate", 0)) or job(*a, **k)
-    )
-    backend = HostBackend([Node(0, (CPU,) * 4)])
-    text = "host:0 -> null by cpu*1 & host:0 -> null by cpu*1 at 25% & null -> host:0 by cpu*1"
-    backend.prepare(copies_of(backend, text), "chase").close()
-    assert made == [0, math.inf, math.inf, 0.25e9, math.inf]
 
 
 def test_a_cell_reports_the_latency_and_the_rate_beside_it():

@@ -8,18 +8,14 @@ from linkgauge import _native
 from linkgauge.backends.host_kernels import (
     EVERYWHERE,
     OPS,
-    Chosen,
     MeasuredKernels,
     Regime,
-    kernels_of,
     load,
     regime_of,
     remembered_file,
 )
 from linkgauge.backends.host_search import is_reversed, search
 from linkgauge.machine.host import read_host
-from linkgauge.model.machine import Node
-from linkgauge.model.settings import EngineSettings
 
 CPU = read_host().nodes[0].cpus[0]
 COPY, READ, WRITE = _native.Op.COPY, _native.Op.READ, _native.Op.WRITE
@@ -73,12 +69,6 @@ def test_what_bad_luck_left_must_still_beat_what_is_safe():
 def test_an_order_is_reversed_only_by_more_than_noise(second, reversed_):
     course = FakeCourse({"best": 1.0, "second": second})
     assert is_reversed(course, READ, "best", "second", 0.1) is reversed_
-
-
-def best_of(op):
-    """The last of the operation's kernels is the fastest, the one before it the second."""
-    names = _native.kernels(op)
-    return names[-1], names[-2]
 
 
 def paces():
@@ -143,28 +133,6 @@ def test_without_memory_to_measure_on_the_defaults_remain(tmp_path):
     chosen = kernels.choose(READ, [CPU], 4096)
     assert chosen.kernel == _native.default_kernel(READ, streaming=False)
     assert chosen.why == "by default, not measured"
-
-
-class TestWithoutSearching:
-    @pytest.fixture
-    def file(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        return remembered_file(1)
-
-    def chosen(self):
-        kernels = kernels_of(EngineSettings(searches=False), [Node(0, (CPU,))])
-        kernels.prepare()
-        return kernels.choose(COPY, [CPU], 4096)
-
-    def test_what_is_remembered_is_used(self, file):
-        measured(file, []).prepare()
-        before = file.read_bytes()
-        assert self.chosen() == Chosen(best_of(COPY)[0], "as remembered")
-        assert file.read_bytes() == before
-
-    def test_nothing_is_measured_nor_remembered(self, file):
-        assert self.chosen().why == "by default, not measured"
-        assert not file.exists()
 
 
 CPUINFO = """processor : 0

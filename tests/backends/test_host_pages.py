@@ -5,13 +5,13 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge import _native
-from linkgauge._native import Kind, Policy
+from linkgauge._native import Policy
 from linkgauge.backends import native
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory, parse_transfer
 from linkgauge.model.result import Placement
 
@@ -126,19 +126,3 @@ def test_a_first_touch_takes_unlocked_memory():
     for name in ("host:0", "host:0/huge"):
         with pytest.raises(Unsupported, match=r"unlocked|huge pages"):
             touch(name)
-
-
-def test_fresh_memory_is_zero_and_a_refusal_names_the_call():
-    memory = _native.Memory(HUGE, Kind.BASE, None, CPUS)
-    _native.fill(memory.address, HUGE, 1, _native.Pattern.WORDS, False, CPUS)
-    times = _native.first_touch(memory.address, HUGE, CPUS, 1, 2)
-    assert times[0] == 0
-    assert times == sorted(times)
-    with pytest.raises(OSError, match=r"madvise\(MADV_DONTNEED\)"):
-        _native.first_touch(memory.address + 1, HUGE - 4096, CPUS, 1)
-    for cpus, loops in (([], 1), (CPUS, 0)):
-        with pytest.raises(ValueError, match=r"cpus|loops"):
-            _native.first_touch(memory.address, HUGE, cpus, loops)
-    group = touch("host:0/base")
-    with pytest.raises(BackendError, match="not open"):
-        group.wait()

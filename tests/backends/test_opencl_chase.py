@@ -149,16 +149,3 @@ def test_what_is_no_chase_is_unsupported(
 ) -> None:
     with pytest.raises(Unsupported, match=why):
         plain.prepare([copy_of(plain, parse_transfer(text), size)], "chase")
-
-
-def test_what_a_cache_holds_is_said_of_the_chase_alone(plain: opencl.OpenCL) -> None:
-    unit, transfer = plain._units[0], parse_transfer(OWN)
-    unit.__dict__["cache_bytes"] = SIZE + 1
-    copy, _ = prepared(plain)
-    said = ("64 KiB fit in the cache of opencl:0 (64.0 KiB): the figure may be the cache's",)
-    assert plain.remarks(transfer) == said
-    plain.prepare([copy])
-    assert plain.remarks(transfer) == ()
-    unit.__dict__["cache_bytes"] = SIZE
-    prepared(plain)
-    assert plain.remarks(transfer) == ()

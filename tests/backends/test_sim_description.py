@@ -63,15 +63,6 @@ def test_a_mistake_is_told_in_one_line_with_its_place(changes, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[", "- 1", "a: b: c", "{a: !!python/object:os.system 1}", "\0"]
-)
-def test_what_is_no_description_is_refused_in_one_line(text):
-    with pytest.raises(InputError) as caught:
-        parse_description(text)
-    assert "\n" not in str(caught.value)
-
-
 @given(st.text())
 def test_no_text_does_anything_but_parse_or_be_refused(text):
     try:

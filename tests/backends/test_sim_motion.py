@@ -119,19 +119,6 @@ def test_a_node_may_take_turns():
     assert rates(backend(), f"{device} & {threads}") == about([PCIE, 30])
 
 
-def test_the_start_of_a_write_and_of_a_copy_between_devices_may_take_another_time():
-    starts = {"startup": "10 us", "write_startup": "20 us", "peer_startup": "30 us"}
-    machine = backend({"devices.0.ce": starts})
-    for text, start in (
-        ("host:0 -> sim:0 by ce", 10),
-        ("sim:0 -> sim:0 by ce", 10),
-        ("sim:0 -> host:0 by ce", 20),
-        ("sim:0 -> sim:1 by ce", 30),
-        ("sim:0 -> sim:1 by sim:1.ce", 30),
-    ):
-        assert seconds(machine, text, size=1)[0] * 1e6 == pytest.approx(start, rel=1e-3)
-
-
 def test_traffic_is_split_over_all_shortest_paths():
     ring = [["sim:0", "sim:1"], ["sim:1", "sim:2"], ["sim:2", "sim:3"], ["sim:3", "sim:0"]]
     square = {"links.0": {"kind": "mesh", "pairs": ring}}

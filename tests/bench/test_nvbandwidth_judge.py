@@ -1,7 +1,8 @@
-"""Each bar holds what it should, ends included."""
+"""Beside nvbandwidth: both tools have the same figures, and each bar holds what it should."""
 
 import pytest
 
+import nvbandwidth_figures as figures
 import nvbandwidth_judge as judge
 from nvbandwidth_figures import DEVICE_TESTS, HOST_TESTS, Key
 from nvbandwidth_kit import BIDIRECTIONAL, both
@@ -59,3 +60,25 @@ def test_as_is_held_to_one_percent_or_to_their_own_differences():
     assert verdicts(100.99, 94.01) == ["ok", "ok"]
     assert verdicts(98.99, 106.01) == ["MISSED", "MISSED"]
     assert {row.verdict for row in judge.compare_as([], others)} == {"not measured"}
+
+
+def test_both_tools_name_the_same_figures_in_the_same_unit():
+    left, right = both()
+    assert left.keys() == right.keys()
+    assert left == pytest.approx(right)
+    assert right[Key("host_to_device_memcpy_ce", "", "0", "1")] == pytest.approx(50e9)
+    assert right[Key("device_to_device_latency_sm", "", "1", "0")] == pytest.approx(700e-9)
+
+
+def test_what_has_no_figure_is_told():
+    cases = [
+        {"name": "all_to_one_read_ce", "status": "Waived"},
+        {"name": BIDIRECTIONAL, "status": "Passed", "bandwidth_matrix": [["1"]]},
+        {"name": "device_local_copy", "status": "Passed", "bandwidth_matrix": [["fast"]]},
+        {"name": "all_to_one_write_ce", "status": "Passed", "bandwidth_matrix": [["0.00"]]},
+        {"name": "some_new_test", "status": "Error"},
+    ]
+    read = figures.read_nvbandwidth({"nvbandwidth": {"testcases": cases, "error": "lost"}})
+    assert not read.figures
+    told = [problem.split(":")[0].split()[0] for problem in read.problems]
+    assert told == ["lost", *(cases[place]["name"] for place in (1, 2, 3, 0))]
