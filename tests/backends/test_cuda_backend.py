@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from cuda_kit import FakeCompiler, Status, engine_copies, gpu
-from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda import CudaBackend, enqueuing
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.group import CudaGroup
 from linkgauge.backends.cuda.settings import CopySettings, store_tuned
@@ -112,6 +112,13 @@ class TestWithoutPeerAccess:
         assert "cuMemcpyAsync" not in bindings.names()
         group.wait()
         group.close()
+
+    def test_its_own_call_is_what_enqueues_it(self, bindings, monkeypatch):
+        seen = []
+        monkeypatch.setattr(enqueuing, "address_of", lambda name: seen.append(name) or 1)
+        backend = backend_of(bindings, peer_access=False)
+        backend.prepare([self.copy(backend)], "enqueue").close()
+        assert seen == ["cuMemcpyPeerAsync"]
 
     def test_the_result_says_so(self):
         backend = backend_of(gpu(2), peer_access=False)

@@ -126,3 +126,10 @@ def test_a_load_that_ended_by_its_limit_is_an_error(backend, monkeypatch):
     monkeypatch.setattr(load.Load, "start", STARTED)
     with pytest.raises(BackendError, match="ended before"):
         group.wait()
+
+
+def test_a_rate_that_cannot_be_measured_is_an_error(backend, monkeypatch):
+    monkeypatch.setattr(load, "LIMIT", 0.02)
+    monkeypatch.setattr(load.Load, "start", STARTED)
+    with pytest.raises(BackendError, match="nothing was copied"):
+        loaded_by(backend, copy_of(backend, "cuda:0 -> cuda:0 by sm at 25%"))

@@ -164,6 +164,13 @@ def test_types_that_a_device_does_not_have_are_unsupported(blas, capability, ope
             product((backend, bindings), operation)
 
 
+def test_a_library_is_named_in_the_result(device, blas, library):
+    backend, _ = device
+    product(device, "matmul-fp32").close()
+    assert backend.remarks(WORK) == (f"products by cuBLAS 13.1.7 ({library})",)
+    assert backend.refusal(WORK) is None
+
+
 class TestLibrary:
     @pytest.mark.parametrize(
         ("version", "extra"), [(13000, "cublas13"), (14010, "cublas13"), (12080, "cublas12")]

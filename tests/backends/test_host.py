@@ -62,6 +62,12 @@ def test_threads_that_share_cpus_are_told(text, threads):
     assert not any("share" in str(words) for words in backend.remarks(transfers[0]))
 
 
+def test_threads_that_may_use_no_cpu_are_refused():
+    backend = HostBackend([Node(0, tuple(CPUS[:1])), Node(2, ())])
+    (transfer,) = parse_transfers("host:0 -> host:0 by host:2.cpu")
+    assert backend.refusal(transfer) == "this process may use no CPU of host:2 (cpuset)"
+
+
 @pytest.mark.parametrize(
     ("text", "operation", "why"),
     [

@@ -101,6 +101,20 @@ class TestInventory:
         nvml.fabric = (state, status)
         assert only().fabric_state == word
 
+    @pytest.mark.parametrize(
+        ("reasons", "words"),
+        [
+            (0x0, ()),
+            (0x1, ()),
+            (0x5, ("power cap",)),
+            (0x4A, ("clocks set by the user", "hardware slowdown", "hardware thermal slowdown")),
+            (1 << 40, ()),
+        ],
+    )
+    def test_words_what_throttles_and_leaves_out_that_it_is_idle(self, nvml, reasons, words):
+        nvml.answers["nvmlDeviceGetCurrentClocksThrottleReasons"] = reasons
+        assert only().throttled == words
+
     def test_of_a_mig_instance_is_its_gpus(self, nvml):
         nvml.answers["nvmlDeviceGetHandleByUUID"] = lambda uuid: f"instance {uuid}"
         nvml.answers["nvmlDeviceGetDeviceHandleFromMigDeviceHandle"] = lambda instance: instance
@@ -130,6 +144,11 @@ class TestLinks:
         first, _ = NvmlTelemetry([Device(0), Device(1)]).inventory()
         assert first.links[0].remote == "gpu 10000:aa:01.0"
         assert {link.remote for link in first.links[1:]} == {"cuda:1"}
+
+    @pytest.mark.parametrize("none", [address(), address(domain=0xFFFFFFFF, bus=0xFF)])
+    def test_lead_to_switches_without_an_address(self, nvml, none):
+        nvml.answers["nvmlDeviceGetNvLinkRemotePciInfo"] = none
+        assert only().links[0].remote == "nvswitch"
 
     @pytest.mark.parametrize(
         ("number", "version", "rate"),

@@ -149,3 +149,6 @@ def test_what_is_no_chase_is_unsupported(
 ) -> None:
     with pytest.raises(Unsupported, match=why):
         plain.prepare([copy_of(plain, parse_transfer(text), size)], "chase")
+    alone = copy_of(plain, parse_transfer(OWN), SIZE)
+    with pytest.raises(Unsupported, match="one at a time"):
+        plain.prepare([alone, alone], "chase")

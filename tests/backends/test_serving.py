@@ -12,7 +12,7 @@ import pytest
 
 from linkgauge.backends.serving import group_of
 from linkgauge.backends.serving.load import Answer, ServingGroup, arrivals
-from linkgauge.model.errors import BackendError, InputError, MissingPackage
+from linkgauge.model.errors import BackendError, InputError, MissingPackage, Unsupported
 from linkgauge.model.workload import Server, Workload
 from serving_kit import (
     HEAD,
@@ -114,6 +114,23 @@ def test_what_is_no_answer_is_an_error_with_what_the_server_said():
         group_of(asked())
     with pytest.raises(InputError, match="give http://HOST:PORT"):
         group_of(asked("ftp://host"))
+
+
+def test_a_server_without_completions_is_asked_to_chat():
+    with (
+        small_server(absent=("/v1/completions",)) as server,
+        closing(group_of(asked(server.url, model="mine"))) as group,
+    ):
+        _, done = sampled(group, 1)
+        path, _, body = server.asked[-1]
+    assert (path, body["model"]) == ("/v1/chat/completions", "mine")
+    assert body["messages"][0]["role"] == "user"
+    assert done.tokens_rate > 0
+
+
+def test_other_workloads_are_not_for_the_host():
+    with pytest.raises(Unsupported, match="backend torch"):
+        group_of(Workload("decode"))
 
 
 DEEP = b"[" * 100_000

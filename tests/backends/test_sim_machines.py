@@ -232,3 +232,10 @@ def test_the_tests_whose_cells_do_not_all_follow_are_the_documented_ones(deviati
         "all_to_one_write_sm", "one_to_all_read_sm", "all_to_one_read_sm", "one_to_all_write_sm",
         "host_device_latency_sm",
     }  # fmt: skip
+
+
+def test_a_kernel_hides_copies_by_copy_engines():
+    cells = result_of("ppu-8", "copy_compute_overlap", ("sim:0",)).cells
+    assert [cell.headline for cell in cells] == pytest.approx([1.0] * 3, abs=1e-3)
+    computing, *copying = (part.summary.median for part in cells[-1].parts)
+    assert max(copying) == pytest.approx(computing, rel=1e-2)
