@@ -152,16 +152,6 @@ class TestAffinity:
 
 
 class TestFailures:
-    @pytest.mark.parametrize("good", range(5))
-    def test_no_event_is_left_of_a_group_that_could_not_be_made(self, good):
-        bindings = gpu()
-        driver, works = engine_copies(bindings, devices=(0, 1))
-        bindings.failing["cuEventCreate"] = Status.CUDA_ERROR_OUT_OF_MEMORY
-        bindings.left["cuEventCreate"] = good
-        with pytest.raises(BackendError, match="cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY"):
-            CudaGroup(driver, works)
-        assert len(set(bindings.of("cuEventDestroy"))) == good
-
     def test_nor_where_it_has_no_gate(self):
         bindings = gpu()
         driver, works = engine_copies(bindings, devices=(0, 1))

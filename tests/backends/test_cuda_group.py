@@ -2,7 +2,6 @@
 
 import ctypes
 import math
-import struct
 
 import pytest
 
@@ -17,12 +16,9 @@ from linkgauge.backends.cuda.work import (
     EngineCopy,
     Interference,
     engine_pieces,
-    kernel_copy,
     kernel_pieces,
 )
-from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import BackendError
-from linkgauge.model.notation import parse_transfer
 
 
 @pytest.fixture
@@ -158,35 +154,6 @@ class TestLaps:
     )
     def test_batches_hold_every_loop_once(self, given, steps):
         assert batches(*given) == steps
-
-
-class TestRecording:
-    """A kernel that carries out all laps in one launch records them itself."""
-
-    @pytest.fixture
-    def group(self, bindings):
-        device = FakeDevice(Driver(bindings))
-        transfer = parse_transfer("cuda:0 -> cuda:1 by sm")
-        copy = Copy(transfer, None, None, 1 << 30, 1, tracked=True)
-        work = kernel_copy(device, copy, (1 << 41, 1 << 40), CopySettings())
-        group = CudaGroup(device.driver, [work, *engine_copies(bindings)[1]])
-        bindings.calls.clear()
-        yield group
-        group.close()
-
-    def test_what_it_recorded_counts_from_the_gate_s_opening(self, group, bindings):
-        words = [10**9, 777, *(10**9 + 1000 * lap for lap in (5, 6, 8, 11))]
-
-        def copied(into, address, size):
-            into[: 8 * len(words)] = struct.pack(f"<{len(words)}Q", *words)
-            return (Status.CUDA_SUCCESS,)
-
-        bindings.cuMemcpyDtoH = copied
-        group.arm(2, 3)
-        group.open()
-        timing = group.wait()
-        assert timing.progress[0] == pytest.approx((5e-6, 6e-6, 8e-6, 11e-6))
-        assert len(timing.progress[1]) == 4
 
 
 class TestInterference:

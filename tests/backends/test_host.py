@@ -108,14 +108,6 @@ def test_a_rate_is_the_sum_of_the_threads_own(monkeypatch):
     assert found.span == 2.0
 
 
-def test_each_node_has_its_own_rate(monkeypatch):
-    threads = [thread(10, 1.0), thread(30, 1.0), thread(0, 1.0)]
-    found = timing(monkeypatch, threads, [(0, 1), (2,)], loops=20)
-    assert found.seconds[0] == 20 / 40
-    assert found.seconds[1] > 1e9
-    assert [(one.cpu, one.steps) for one in found.counters.threads] == [(0, 10), (1, 30), (2, 0)]
-
-
 def test_a_wrong_number_of_primes_is_an_error(monkeypatch):
     with pytest.raises(BackendError, match="CPU 1 found 7 primes in 1 events"):
         timing(monkeypatch, [thread(1, 1.0), thread(1, 1.0, found=7)], [(0, 1)])

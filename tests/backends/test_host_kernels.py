@@ -55,16 +55,6 @@ def test_a_search_finds_the_best_two_whatever_disturbs_half_of_the_turns(disturb
     assert sum(seconds for *_, seconds in course.turns) <= 1.0
 
 
-def test_what_bad_luck_left_must_still_beat_what_is_safe():
-    class Unlucky(FakeCourse):
-        def take_turns(self, op, kernels, turns, seconds):
-            found = super().take_turns(op, kernels, turns, seconds)
-            return found | {"k9": [50.0] * turns} if len(kernels) > 5 else found
-
-    course = Unlucky(dict.fromkeys(NAMES, 20.0) | {"k9": 1.0})
-    assert search(course, COPY, NAMES, ("k9",), 1.0)[0] == "k9"
-
-
 @pytest.mark.parametrize(("second", "reversed_"), [(0.9, True), (0.99, False), (1.1, False)])
 def test_an_order_is_reversed_only_by_more_than_noise(second, reversed_):
     course = FakeCourse({"best": 1.0, "second": second})

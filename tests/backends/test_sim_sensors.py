@@ -115,14 +115,3 @@ def test_a_slow_fabric_has_lost_links(rate, up, rising):
     assert active(made, 1)[6:] == active(made, 2) == [True]
     assert bool(made.inventory()[0].links[0].errors) is rising
     assert links(made)[:3] == [LANES_16] * 3
-
-
-def test_drift_holds_the_clock_down_further_and_further():
-    made = machine("drift sim:0 per_cell=-10%")
-    clocks = []
-    for number in range(3):
-        made.enter({number: ()}, "measure")
-        clocks.append(made.sense(sims(0))[0].clock)
-    assert clocks == pytest.approx([2e9, 1.8e9, 1.62e9])
-    # One that gets faster has no clock beyond its highest.
-    assert machine("drift sim:0 per_cell=10%", after=9).sense(sims(0))[0].clock == 2e9

@@ -2,7 +2,6 @@
 
 import errno
 import platform
-import resource
 import subprocess
 import sys
 import textwrap
@@ -55,16 +54,3 @@ def test_a_seccomp_profile_that_refuses_perf_leaves_what_the_kernel_counts():
         """
     )
     assert refused.startswith(f"{errno.EPERM} None True")
-
-
-def test_too_few_descriptors_are_left_to_others():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert soft >= 8
-    refused = run(
-        f"""
-        import resource
-        from linkgauge import _native
-        resource.setrlimit(resource.RLIMIT_NOFILE, (8, {hard}))
-        """
-    )
-    assert refused.startswith(f"{errno.EMFILE} None True")

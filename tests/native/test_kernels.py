@@ -16,7 +16,6 @@ from linkgauge._native import (
     Pattern,
     first_mismatch,
     kernels,
-    race,
 )
 from native.arena import CPUS, Arena, expected, offsets, quick, sample, seeds, team_of, xor_of
 
@@ -72,14 +71,3 @@ def test_a_kernel_computes_exactly(
     assert np.array_equal(source.bytes, given_)
     assert source.guarded()
     assert target.guarded()
-
-
-def test_a_race_refuses_what_it_cannot_run() -> None:
-    arena = Arena(4096, 0)
-    job = Job(Op.READ, arena.address, 0, 4096, 1, CPUS)
-    (name, *_) = kernels(Op.READ)
-    for kernel, window, loops in (("none", 4096, 1), (name, 4097, 1), (name, 0, 1), (name, 64, 0)):
-        with pytest.raises(ValueError, match=r"kernel|window|loops"):
-            race(job, [kernel], window, 0, loops)
-    with pytest.raises(OSError, match="60000"):
-        race(Job(Op.READ, arena.address, 0, 4096, 1, [CPUS[0], 60_000]), [name], 4096)

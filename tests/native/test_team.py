@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -124,18 +123,3 @@ def test_an_endless_job_goes_on_until_the_others_have_ended(arena: Arena) -> Non
             assert endless.checksum == xor_of(arena.bytes[:4096])
             passes.append(endless.passes)
     assert max(passes) > 3
-
-
-def test_endless_jobs_alone_go_on_until_somebody_waits(arena: Arena) -> None:
-    job = Job(Op.WRITE, 0, arena.address, LARGE, 7, CPUS, endless=True)
-    assert job.endless
-    with team_of(job) as team:
-        for _ in range(3):
-            team.arm(1)
-            team.open()
-            time.sleep(0.02)
-            asked = time.monotonic()
-            (span,) = team.wait()
-            assert span.passes >= 1
-            assert span.end >= asked
-    assert bool((arena.bytes == expected(LARGE, 7, Pattern.CONSTANT)).all())
