@@ -62,10 +62,18 @@ def test_threads_that_share_cpus_are_told(text, threads):
     assert not any("share" in str(words) for words in backend.remarks(transfers[0]))
 
 
-def test_threads_that_may_use_no_cpu_are_refused():
-    backend = HostBackend([Node(0, tuple(CPUS[:1])), Node(2, ())])
-    (transfer,) = parse_transfers("host:0 -> host:0 by host:2.cpu")
-    assert backend.refusal(transfer) == "this process may use no CPU of host:2 (cpuset)"
+@pytest.mark.parametrize(
+    ("engine", "reason"),
+    [
+        ("host:0.cpu*2", None),
+        ("host:0.cpu*3", "host:0 has 2 usable CPUs"),
+        ("host:2.cpu", "this process may use no CPU of host:2 (cpuset)"),
+    ],
+)
+def test_a_node_has_so_many_usable_cpus(engine, reason):
+    backend = HostBackend([Node(0, (CPUS[0], CPUS[0])), Node(2, ())])
+    (transfer,) = parse_transfers(f"host:0 -> host:0 by {engine}")
+    assert backend.refusal(transfer) == reason
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,8 @@ class TestInventory:
         assert (found.compute_mode, found.fabric_state) == ("exclusive process", "completed")
         assert (found.bar1_bytes, found.pcie_replays) == (1 << 38, 7)
         assert found.processes == ()
+        assert (found.memory_clock, found.memory_bus) == (3201e6, 6144)
+        assert found.memory_rate == pytest.approx(4.917e12, rel=1e-4)
 
     def test_says_where_the_binding_is_too_old(self, nvml):
         del nvml.answers["nvmlDeviceGetRemappedRows"]
