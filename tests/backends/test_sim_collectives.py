@@ -90,6 +90,15 @@ def test_each_step_takes_the_time_to_start(name, steps):
     assert took == pytest.approx(steps * 3e-6, rel=1e-2)
 
 
+def test_each_lap_has_its_end():
+    group = prepared(backend(), work("all_gather"))
+    group.arm(2, 3)
+    group.open()
+    timing = group.wait()
+    for seconds, times in zip(timing.seconds, timing.progress, strict=True):
+        assert times == pytest.approx([seconds * lap / 3 for lap in range(4)])
+
+
 def test_a_root_is_a_star_and_pairs_go_all_at_once():
     for name in ("gather", "scatter", "alltoall"):  # each pair has a link of its own
         took = seconds(prepared(backend(), work(name)))
