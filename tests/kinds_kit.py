@@ -17,11 +17,12 @@ CHECKS = {"memory": "out-of-memory", "lost": "lost", "timeout": "hang", "call": 
 """The doctor's check by the kind of a cell's outcome."""
 
 
-def outcome(backend, text, size=4096) -> CellResult:
+def outcome(backend, text, size=4096, operation="copy", report=Report.FIRST) -> CellResult:
     """What becomes of this cell on a backend."""
-    planned = PlannedCell("0", "0", parse_transfers(text), Report.FIRST)
-    settings = Settings((size,), samples=6)
-    cell = Measurement(planned, size, settings, [backend])
+    transfers = parse_transfers(text)
+    planned = PlannedCell("0", "0", transfers, report, operation=operation)
+    settings = Settings((size,), samples=6, loops=2)
+    cell = Measurement(planned, size, settings, [backend] * len(transfers))
     (result,) = measure_together([cell], settings, BufferPool()).cells
     return result
 

@@ -1,18 +1,13 @@
 """Fabricated documents and runs of both tools, for the tests of their comparison."""
 
-import json
-
-import msgspec
-
 import nvbandwidth_figures as figures
 from fakes import device, machine
-from linkgauge.model.notation import encode_hook, parse_transfers
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Part, Result, Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
-from nvbandwidth_figures import HOST_TESTS, PARTS, TESTS, UNITS
-from nvbandwidth_plan import TUNED_BARS, Campaign, Record
+from nvbandwidth_figures import PARTS, TESTS, UNITS
 
 SIZE = 512 << 20
 BIDIRECTIONAL = "device_to_device_bidirectional_memcpy_read_sm"
@@ -82,28 +77,3 @@ def run_of(results):
 
 def both():
     return figures.read_linkgauge(ours()).figures, figures.read_nvbandwidth(theirs()).figures
-
-
-def record(tool, scope, number=1, document=None, **more):
-    if isinstance(document, Run):
-        document = json.loads(msgspec.json.encode(document, enc_hook=encode_hook))
-    more = {"seconds": 20.0, "command": (f"/some/where/{tool}", "run"), **more}
-    return Record(tool=tool, scope=scope, round=number, document=document, **more)
-
-
-def campaign(mode, *records, rounds=1, **more):
-    started = "2026-11-21T20:15:00+00:00"
-    return Campaign(mode=mode, rounds=rounds, started=started, records=records, **more)
-
-
-def whole(rounds=2, factor=1.0, tuned=1.02):
-    records = []
-    for number in range(1, rounds + 1):
-        records += [
-            record("linkgauge", "tuned", number, ours(TUNED_BARS, tuned)),
-            record("nvbandwidth", "tuned", number, theirs(TUNED_BARS)),
-            record("linkgauge", "suite", number, ours(factor=factor)),
-            record("nvbandwidth", "suite" if number == 1 else "host", number,
-                   theirs(TESTS if number == 1 else HOST_TESTS)),
-        ]  # fmt: skip
-    return campaign("all", *records, rounds=rounds)

@@ -5,27 +5,19 @@ from itertools import pairwise
 
 import pytest
 
-from cuda_kit import Bindings, MiB, Status
-from linkgauge.backends import cuda
+from cuda_kit import Bindings, MiB
 from linkgauge.backends.cuda import compiler as cuda_compiler
-from linkgauge.backends.cuda import driver as cuda_driver
-from linkgauge.backends.cuda import launches as cuda_kernels
-from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.settings import (
-    ARRAY_DEFAULT,
     DEFAULT,
     SPLIT_DEFAULT,
     CopySettings,
-    defaults,
     key,
     load_tuned,
     override,
     store_tuned,
 )
-from linkgauge.backends.cuda.tune import Candidate, Path, candidates, finalists
 from linkgauge.backends.cuda.work import slices
-from linkgauge.machine.host import read_host
-from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.settings import EngineSettings
 
@@ -33,23 +25,6 @@ from linkgauge.model.settings import EngineSettings
 @pytest.fixture
 def bindings():
     return Bindings()
-
-
-class TestDriver:
-    def test_names_the_call_its_purpose_and_the_error(self, bindings):
-        bindings.failing["cuFoo"] = Status.CUDA_ERROR_INVALID_VALUE
-        with pytest.raises(BackendError, match=r"^cuFoo: CUDA_ERROR_INVALID_VALUE \(3 bytes\)$"):
-            Driver(bindings).call("cuFoo", about="3 bytes")
-
-    def test_out_of_memory_is_an_allocation_error(self, bindings):
-        bindings.failing["cuMemAlloc"] = Status.CUDA_ERROR_OUT_OF_MEMORY
-        with pytest.raises(AllocationError):
-            Driver(bindings).call("cuMemAlloc", 1)
-
-    def test_says_that_there_is_no_driver(self, monkeypatch):
-        monkeypatch.setattr(cuda_driver, "LIBRARY", "libno-such-driver.so.1")
-        with pytest.raises(Unsupported, match="no NVIDIA driver: libno-such-driver"):
-            cuda.create(EngineSettings(), read_host())
 
 
 class TestSettings:
@@ -69,10 +44,6 @@ class TestSettings:
     )
     def test_path_is_seen_from_the_engine(self, text, expected):
         assert key(parse_transfer(text)) == expected
-
-    def test_split_has_its_own_defaults(self):
-        assert defaults(parse_transfer("cuda:0 <-> host:0 by sm")) == SPLIT_DEFAULT
-        assert defaults(parse_transfer("cuda:0 -> host:0 by sm")) == DEFAULT
 
     def test_the_bulk_kernel_is_for_one_way_only(self):
         bulk = EngineSettings(kernel="bulk")
@@ -109,19 +80,6 @@ class TestSettings:
 
 
 class TestGeometry:
-    def test_default_is_one_block_a_multiprocessor(self):
-        assert cuda_kernels.plain_grid(512 * MiB, DEFAULT, 132) == (132, 12)
-
-    @pytest.mark.parametrize("size", [1, 15, 16, 4096, MiB, 13 * MiB, 512 * MiB + 1])
-    def test_blocks_never_exceed_the_tiles(self, size):
-        for settings in (DEFAULT, SPLIT_DEFAULT, CopySettings(blocks=528, threads=64, unroll=16)):
-            blocks, unroll = cuda_kernels.plain_grid(size, settings, 132)
-            tile = settings.threads * unroll * 16
-            assert 1 <= blocks <= -(-size // tile)
-
-    def test_split_has_a_thread_for_every_access(self):
-        assert cuda_kernels.plain_grid(512 * MiB, SPLIT_DEFAULT, 132) == (32768, 1)
-
     @pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 10 * MiB + 7])
     @pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
     def test_slices_cover_the_size_once(self, size, count):
@@ -134,37 +92,6 @@ class TestGeometry:
         )
         assert sum(length for *_, length in pieces) == size
         assert all(length > 0 and place % 4096 == 0 for place, _, length in pieces)
-
-    def test_first_word_follows_the_definition(self):
-        x = (0 + 5 * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15 % 2**64
-        assert cuda_kernels.first_word(5) == x ^ x >> 29
-
-
-class TestTune:
-    def test_defaults_are_tried_first_and_once(self):
-        for text in ("cuda:0 -> host:0 by sm", "cuda:0 -> cuda:0 by ce"):
-            tried = list(candidates(Path(parse_transfer(text)), 132))
-            assert tried[0] == DEFAULT
-            assert len(set(tried)) == len(tried)
-
-    @pytest.mark.parametrize("operation", ["peak-read", "peak-copy", "peak-triad"])
-    def test_so_are_those_of_arrays_none_with_more_threads_than_run_at_once(self, operation):
-        path = Path(parse_transfer("cuda:0 -> cuda:0 by sm"), operation)
-        tried = list(candidates(path, 132))
-        assert tried[0] == ARRAY_DEFAULT
-        assert len(set(tried)) == len(tried)
-        assert path.name == f"sm {operation}"
-        persistent = [one for one in tried if one.spread]
-        assert {one.blocks * one.threads for one in persistent} == {132 * 2048, 132 * 1024}
-        assert any(one.kernel == "bulk" for one in tried) == (operation == "peak-copy")
-
-    def test_every_kernel_reaches_the_final(self):
-        slow_bulk = Candidate(CopySettings(kernel="bulk", unroll=2), 1.0)
-        plain = [Candidate(CopySettings(unroll=n), 10.0 + n) for n in range(1, 12)]
-        chosen = finalists([Candidate(DEFAULT, 9.0), slow_bulk, *plain])
-        assert chosen[0] == DEFAULT
-        assert chosen[1] == CopySettings(unroll=11)
-        assert slow_bulk.settings in chosen
 
 
 class Nvrtc:
@@ -225,11 +152,6 @@ class TestCompiler:
     def test_the_log_is_in_the_error(self, tmp_path):
         with pytest.raises(BackendError, match=r"compile gate\.cu: the log"):
             cuda_compiler.Compiler(tmp_path, Nvrtc()).compile("gate", 90, ("BAD",))
-
-    def test_does_without_a_cache_that_cannot_be_written(self, tmp_path):
-        blocked = tmp_path / "file"
-        blocked.write_text("")
-        assert cuda_compiler.Compiler(blocked / "below", Nvrtc()).compile("gate", 90)
 
     @pytest.mark.parametrize("capability", [75, 90])
     def test_every_kernel_compiles(self, tmp_path, capability):

@@ -9,7 +9,7 @@ from linkgauge.backends.cuda import tune
 from linkgauge.backends.cuda.settings import ARRAY_DEFAULT, CopySettings, load_tuned
 from linkgauge.backends.protocol import RESULTS, Copy, Pattern
 from linkgauge.model.arrays import ARRAYS, source_arrays
-from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 
 OPERATIONS = [name for name, work in ARRAYS.items() if work.mode == "peak"]
@@ -80,14 +80,6 @@ def test_every_byte_is_as_the_operation_makes_it(device, operation, settings):
         else:
             found = device.first_mismatch(copy.destination, size, made(operation), copy.seed)
             assert found is None, size
-
-
-def test_an_operation_is_not_another_one(device):
-    """Were all of them copies, they would not pass."""
-    for operation in ("peak-scale", "peak-add", "peak-triad"):
-        copy = lend(device, operation, 4096)
-        run(device.prepare_with([copy], TILES, "peak-copy"))
-        assert device.first_mismatch(copy.destination, 4096, made(operation), copy.seed) == 0
 
 
 def test_two_arrays_of_a_kernel_begin_at_an_access(device):
@@ -191,48 +183,8 @@ class TestSearch:
         assert "3 blocks of 64 threads, 2 in flight" in self.prepared(search)
         assert "spread" not in self.prepared(search)
 
-    def test_where_the_default_is_the_fastest_that_is_remembered_too(self, search, cache):
-        search.rates[ARRAY_DEFAULT] = 9.0
-        assert self.prepared(search) == "cuda:0.sm: plain of 1024 threads, 4 in flight"
-        assert load_tuned("NVIDIA H200", cache) == {"sm peak-write": ARRAY_DEFAULT}
-
-    def test_small_arrays_and_shapes_by_hand_are_not_searched(self, search):
-        self.prepared(search, size=(1 << 12) - 16)
-        assert search.tried == []
-        backend, _ = emulated(tuned=True, threads=64, blocks=2)
-        assert "2 blocks of 64 threads" in self.prepared(backend)
-        backend.close()
-        assert search.tried == []
-
-    def test_who_is_to_search_nothing_uses_what_is_remembered(self, search, cache):
-        backend, _ = emulated(tuned=True, searches=False)
-        assert self.prepared(backend) == "cuda:0.sm: plain of 1024 threads, 4 in flight"
-        assert (search.tried, cache.exists()) == ([], False)
-        backend.close()
-        self.prepared(search)
-        backend, _ = emulated(tuned=True, searches=False)
-        assert "3 blocks of 64 threads" in self.prepared(backend)
-        backend.close()
-
     def test_a_dead_device_ends_it(self, search):
         copy = lend(search, "peak-write", 1 << 12)
         search.bindings.failing["cuLaunchKernel"] = Status.CUDA_ERROR_LAUNCH_FAILED
         with pytest.raises(BackendError, match="cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED"):
             search.prepare([copy], "peak-write")
-
-    def test_where_nothing_can_be_stored_it_is_known_for_this_run(self, search, monkeypatch):
-        def full(*_):
-            raise OSError("no space")
-
-        monkeypatch.setattr("linkgauge.backends.cuda.arrays.store_tuned", full)
-        self.prepared(search)
-        tried = len(search.tried)
-        self.prepared(search)
-        assert len(search.tried) == tried
-
-
-def test_memory_for_two_arrays_is_asked_for_at_once():
-    backend, bindings = emulated()
-    bindings.cuMemAlloc = lambda size: (Status.CUDA_ERROR_OUT_OF_MEMORY,)
-    with pytest.raises(AllocationError):
-        lend(backend, "peak-triad", 1 << 20)

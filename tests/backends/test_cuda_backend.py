@@ -1,6 +1,5 @@
 """The cuda backend over a driver that answers every call: devices, refusals, affinity, failures."""
 
-import ctypes
 import itertools
 import os
 from types import SimpleNamespace
@@ -10,7 +9,6 @@ import pytest
 from cuda_kit import FakeCompiler, Status, engine_copies, gpu
 from linkgauge.backends.cuda import CudaBackend, enqueuing
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.cuda.gate import PATIENCE
 from linkgauge.backends.cuda.group import CudaGroup
 from linkgauge.backends.cuda.settings import CopySettings, store_tuned
 from linkgauge.backends.protocol import Copy
@@ -33,21 +31,6 @@ def backend_of(bindings, nodes=NODES, **engines):
 
 
 class TestDevices:
-    def test_are_described_with_address_and_uuid_as_nvidia_smi_shows_them(self):
-        uuid = SimpleNamespace(bytes=bytes(range(16)))
-        bindings = gpu(
-            cuDeviceGetUuid_v2=[uuid], cuDeviceTotalMem=[1 << 37], cuDriverGetVersion=[13010]
-        )
-        (device,) = backend_of(bindings).devices()
-        assert (device.memory, device.model, device.memory_bytes) == (
-            "cuda:0", "NVIDIA H200", 1 << 37,
-        )  # fmt: skip
-        assert (device.pci, device.uuid) == (
-            "0000:1b:00.0", "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f",
-        )  # fmt: skip
-        assert device.driver.endswith("CUDA 13.1")
-        assert device.notes == ("compute capability 9.9", "9 multiprocessors")
-
     def test_say_that_they_are_a_mig_instance(self):
         uuid = SimpleNamespace(bytes=bytes(16))
         name = b"NVIDIA A100-SXM4-40GB MIG 1g.5gb\0"
@@ -85,12 +68,6 @@ class TestRefusal:
     def test_says_what_is_missing(self, text, says):
         answers = {"cuDeviceCanAccessPeer": [0], "cuDeviceGetAttribute": [0]}
         assert says in str(backend_of(gpu(2, **answers)).refusal(parse_transfer(text)))
-
-    @pytest.mark.parametrize("kind", ["", "/pageable", "/huge", "/mapped", "/wc", "/managed"])
-    def test_knows_every_kind_of_host_memory(self, kind):
-        backend = backend_of(gpu())
-        for text in (f"host:1{kind} -> cuda:0 by ce", f"cuda:0 -> host:0{kind} by sm"):
-            assert backend.refusal(parse_transfer(text)) is None
 
 
 class TestWithoutPeerAccess:
@@ -136,18 +113,6 @@ class TestWithoutPeerAccess:
         group.wait()
         group.close()
 
-    def test_a_call_that_waits_for_the_device_does_not_wait_for_ever(self, bindings):
-        """The gate opens by itself soon, and that is no error."""
-        backend = backend_of(bindings, peer_access=False)
-        group = backend.prepare([self.copy(backend)])
-        group.arm(1)
-        (ctypes.c_uint32 * 2).from_buffer(bindings.memory[0])[1] = 1
-        group.open()
-        assert len(group.wait().seconds) == 1
-        gates = group._gate._launches.values()
-        assert [gate.arguments[1].value for gate in gates] == [int(PATIENCE * 1e9)]
-        group.close()
-
     def test_its_own_call_is_what_enqueues_it(self, bindings, monkeypatch):
         seen = []
         monkeypatch.setattr(enqueuing, "address_of", lambda name: seen.append(name) or 1)
@@ -161,16 +126,6 @@ class TestWithoutPeerAccess:
             "the driver copies by way of the host" in backend.remarks(parse_transfer(self.TEXT))[-1]
         )
         assert backend.remarks(parse_transfer("host:0 -> cuda:1 by ce")) == ()
-
-    def test_copies_within_a_device_and_with_the_host_are_as_ever(self, bindings):
-        backend = backend_of(bindings, peer_access=False)
-        for text in ("cuda:1 -> cuda:1 by ce", "host:0 -> cuda:1 by ce"):
-            group = backend.prepare([self.copy(backend, text)])
-            group.arm(1)
-            group.open()
-            group.close()
-        assert bindings.names().count("cuMemcpyPeerAsync") == 0
-        assert bindings.names().count("cuMemcpyAsync") == 3  # one warms up
 
 
 class TestAffinity:
@@ -190,11 +145,6 @@ class TestAffinity:
         self.prepared(backend_of(gpu()), "cuda:0 -> cuda:0 by ce")
         assert moves == [(2, 3)]
 
-    def test_or_on_that_of_the_host_memory(self, moves):
-        # Of the node that the device is not near to.
-        self.prepared(backend_of(gpu()), "host:0/mapped -> cuda:0 by ce")
-        assert moves[-1] == (0, 1)
-
     def test_or_where_it_was(self, moves):
         self.prepared(backend_of(gpu(), affinity=False), "cuda:0 -> cuda:0 by ce")
         self.prepared(backend_of(gpu(), nodes=NODES[:1]), "cuda:0 -> cuda:0 by ce")
@@ -202,16 +152,6 @@ class TestAffinity:
 
 
 class TestFailures:
-    @pytest.mark.parametrize("good", range(5))
-    def test_no_event_is_left_of_a_group_that_could_not_be_made(self, good):
-        bindings = gpu()
-        driver, works = engine_copies(bindings, devices=(0, 1))
-        bindings.failing["cuEventCreate"] = Status.CUDA_ERROR_OUT_OF_MEMORY
-        bindings.left["cuEventCreate"] = good
-        with pytest.raises(BackendError, match="cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY"):
-            CudaGroup(driver, works)
-        assert len(set(bindings.of("cuEventDestroy"))) == good
-
     def test_nor_where_it_has_no_gate(self):
         bindings = gpu()
         driver, works = engine_copies(bindings, devices=(0, 1))

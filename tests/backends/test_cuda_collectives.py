@@ -96,29 +96,6 @@ def test_of_each_type_and_reduction(backend, number):
         assert group_of(backend, work).check() == Wrong(), reduction
 
 
-def test_groups_work_at_the_same_time(backend):
-    work = Collective("all_reduce", reduction="sum", split="MOD 2")
-    assert group_of(backend, work).check() == Wrong()
-
-
-def test_calls_of_several_ranks_are_grouped(backend, library):
-    group = group_of(backend, Collective("all_reduce", reduction="sum", aggregated=2))
-    before = len(library.lines())
-    group.arm(1)
-    group.open()
-    group.wait()
-    made = library.lines()[before:].decode().split()
-    assert made == ["(", *["all_reduce"] * 2 * RANKS, ")"]
-    assert group.pace.steps == 2
-
-
-def test_communicators_stay(backend):
-    work = Collective("all_reduce", reduction="sum")
-    group_of(backend, work)
-    group_of(backend, work)
-    assert len(backend.collectives._joined) == 1
-
-
 def test_buffers_are_registered_if_asked_for(backend, library):
     before = len(library.lines())
     group = group_of(backend, Collective("all_gather", registered="local"))
@@ -163,13 +140,6 @@ def test_the_library_is_named(backend, monkeypatch):
     assert "NCCL_ALGO=Ring" in variables
 
 
-def test_without_nccl_there_is_a_remedy():
-    opened, _ = emulated(1)
-    refused = opened.refusal(parse_transfer("cuda:0 -> cuda:0 by ccl"))
-    assert isinstance(refused, Unsupported)
-    assert "pip install 'linkgauge[nccl13]'" in str(refused)
-
-
 def test_graphs_are_launched_once_for_each_device(backend, library):
     group = group_of(backend, Collective("all_reduce", reduction="sum", graphed=True))
     group.arm(3)
@@ -194,9 +164,3 @@ def test_a_call_that_fails_leaves_no_group_open(backend, library):
         group.check()
     assert library.open_groups() == 0
     assert group.check() == Wrong()
-
-
-def test_nor_does_a_registration_that_fails(backend, library):
-    with pytest.raises(Unsupported):
-        group_of(backend, Collective("all_gather", registered="symmetric"))
-    assert library.open_groups() == 0

@@ -5,14 +5,10 @@ import ctypes
 import pytest
 
 from cuda_emulator import emulated
-from cuda_kit import FakeCompiler, FakeDevice, Status, gpu
-from linkgauge.backends.cuda import CudaBackend
-from linkgauge.backends.cuda.compute import ComputeWork
-from linkgauge.backends.cuda.driver import Driver
+from cuda_kit import Status
 from linkgauge.backends.protocol import Checked, Copy, Pattern, follows
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.settings import EngineSettings
 
 SIZE = 8192
 BOTH = "null -> null by cuda:0.sm & host:0 -> cuda:0 by ce & cuda:0 -> host:0 by ce"
@@ -48,29 +44,6 @@ def moving(bindings):
     bindings.cuMemcpyAsync = copy
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 7])
-def test_every_thread_finds_the_results_that_it_must(made, rounds):
-    backend, bindings = made
-    work = ComputeWork(backend._devices[0])
-    work.rounds = rounds
-    work.enqueue([None], 3)
-    assert work.mismatch() is None
-    assert bindings.launched() == ["multiply_add"] * 2
-    work.close()
-    work.close()
-    assert not bindings.held
-
-
-def test_a_wrong_result_is_found(made):
-    backend, _ = made
-    work = ComputeWork(backend._devices[0])
-    work._launch.arguments[1].value = 0.5  # not what the results are compared with
-    work.enqueue([None], 1)
-    assert work.mismatch() == "cuda:0 computed wrongly"
-    work.close()
-    assert work.mismatch() is None
-
-
 def test_copies_run_without_and_with_a_kernel_of_all_loops(made):
     backend, bindings = made
     moving(bindings)
@@ -104,15 +77,6 @@ def test_what_fails_on_the_way_leaves_no_memory_behind(made, failing):
     assert set(bindings.held) == held
 
 
-def test_a_kernel_is_loaded_before_any_gate_is_shut():
-    bindings = gpu()
-    device = FakeDevice(Driver(bindings))
-    device.aside = "aside"
-    ComputeWork(device)
-    assert bindings.names()[-1] == "cuStreamSynchronize"
-    assert bindings.of("cuLaunchKernel")[0][0] == "compute.multiply_add"
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -126,12 +90,3 @@ def test_what_is_no_copy_beside_a_kernel_is_unsupported(made, text, why):
     backend, _ = made
     with pytest.raises(Unsupported, match=why):
         backend.prepare(copies_of(backend, text), "overlap")
-
-
-def test_copies_of_another_device_are_not_hidden_behind_this_ones_kernel():
-    backend = CudaBackend(Driver(gpu(2)), (), EngineSettings(tuned=False), FakeCompiler())
-    transfers = parse_transfers("null -> null by cuda:0.sm & cuda:0 -> cuda:1 by cuda:1.ce")
-    with pytest.raises(
-        Unsupported, match="only a copy of its own can run beside a kernel of cuda:0"
-    ):
-        backend.prepare([Copy(one, None, None, SIZE, 1) for one in transfers], "overlap")

@@ -2,30 +2,23 @@
 
 import ctypes
 import math
-import struct
 
 import pytest
 
 from cuda_kit import Bindings, FakeDevice, Status, engine_copies
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.cuda.gate import PATIENCE
-from linkgauge.backends.cuda.group import CudaGroup, batches, most_loops
-from linkgauge.backends.cuda.launches import copy_launch
-from linkgauge.backends.cuda.settings import SPLIT_DEFAULT, CopySettings
+from linkgauge.backends.cuda.group import CudaGroup, batches
+from linkgauge.backends.cuda.settings import CopySettings
 from linkgauge.backends.cuda.work import (
     MARGIN,
     PIECE,
     EngineCopy,
     Interference,
-    KernelWork,
     engine_pieces,
-    kernel_copy,
     kernel_pieces,
 )
-from linkgauge.backends.protocol import MOST_LAPS, Copy
 from linkgauge.model.errors import BackendError
-from linkgauge.model.notation import parse_transfer
 
 
 @pytest.fixture
@@ -62,27 +55,6 @@ class TestGroup:
         group.wait()
         group.close()
 
-    def test_as_nvbandwidth_none_waits_for_the_others_warm_ups(self, bindings):
-        driver, works = engine_copies(bindings, devices=(0, 1), warm_up=4)
-        group = CudaGroup(driver, works, aligned=False)
-        bindings.calls.clear()
-        group.arm(2)
-        calls = [call[0] for call in bindings.calls if call[0] != "cuCtxSetCurrent"]
-        assert calls[:15] == [
-            *(*OPENING, *["cuMemcpyAsync"] * 3) * 2,
-            *("cuEventRecord", "cuStreamWaitEvent", "cuEventRecord"),  # starts
-        ]
-        group.close()
-
-    def test_works_of_one_device_have_streams_of_their_own(self, bindings):
-        driver, works = engine_copies(bindings, devices=(0, 0), streams=2)
-        works[1].device = works[0].device
-        group = CudaGroup(driver, works)
-        group.arm(1)
-        used = {call[-1] for call in bindings.calls if call[0] == "cuMemcpyAsync"}
-        assert used == {f"stream 0.{number}" for number in range(4)}
-        group.close()
-
     def test_the_queue_is_never_filled_behind_a_shut_gate(self, bindings):
         driver, works = engine_copies(bindings, devices=(0, 1), streams=2)
         group = CudaGroup(driver, works)
@@ -96,11 +68,6 @@ class TestGroup:
         assert copies == 2 * 2 * (5 * group.most_loops + 1)
         assert bindings.names()[-1] == "cuEventRecord"
         group.close()
-
-    def test_most_loops_looks_at_the_busiest_device(self, bindings):
-        _, (one,) = engine_copies(bindings)
-        _, (two,) = engine_copies(bindings, streams=4)
-        assert most_loops([one, two]) == most_loops([two]) < most_loops([one])
 
     def test_a_failure_while_arming_opens_the_gate(self, bindings):
         driver, works = engine_copies(bindings)
@@ -137,21 +104,6 @@ class TestGroup:
         (ctypes.c_uint32 * 2).from_buffer(bindings.memory[0])[1] = 1
         with pytest.raises(BackendError, match="gate: not opened"):
             group.wait()
-        group.close()
-
-    def test_where_calls_wait_for_the_device_no_gate_waits_for_the_host(
-        self, bindings, monkeypatch
-    ):
-        """The call behind the gate would wait for it, and the host could not open it."""
-        monkeypatch.setattr(FakeDevice, "calls_wait", True)
-        driver, works = engine_copies(bindings)
-        group = CudaGroup(driver, works)
-        group.arm(1)
-        gates = group._gate._launches.values()
-        assert [gate.arguments[1].value for gate in gates] == [int(PATIENCE * 1e9)]
-        (ctypes.c_uint32 * 2).from_buffer(bindings.memory[0])[1] = 1
-        group.open()
-        assert len(group.wait().seconds) == 1
         group.close()
 
 
@@ -191,26 +143,6 @@ class TestLaps:
         assert (timing.seconds, timing.span) == ((6.0,), 6.5)
         group.close()
 
-    def test_without_laps_there_are_start_and_end(self, bindings):
-        driver, works = engine_copies(bindings)
-        group = CudaGroup(driver, works)
-        for laps in (2, 1):
-            group.arm(2, laps)
-            group.open()
-            assert [len(own) for own in group.wait().progress] == [laps + 1]
-        group.close()
-
-    def test_laps_that_do_not_fit_behind_the_gate_follow_when_it_is_open(self, bindings):
-        driver, works = engine_copies(bindings)
-        group = CudaGroup(driver, works)
-        loops = group.most_loops // 2 + 1
-        group.arm(loops, 3)
-        assert bindings.names().count("cuMemcpyAsync") == 1 + loops
-        group.open()
-        assert bindings.names().count("cuMemcpyAsync") == 1 + 3 * loops
-        assert len(group.wait().progress[0]) == 4
-        group.close()
-
     @pytest.mark.parametrize(
         ("given", "steps"),
         [
@@ -222,79 +154,6 @@ class TestLaps:
     )
     def test_batches_hold_every_loop_once(self, given, steps):
         assert batches(*given) == steps
-
-    @pytest.mark.parametrize("devices", [1, 2, 7])
-    def test_with_all_of_its_laps_a_group_fits_behind_the_gate(self, bindings, devices):
-        driver = Driver(bindings)
-        device = FakeDevice(driver)
-        works = [EngineCopy(device, 1 << 40, 1 << 41, 1 << 20, 1) for _ in range(devices)]
-        group = CudaGroup(driver, works)
-        laps = min(group.most_loops, MOST_LAPS)
-        bindings.calls.clear()
-        group.arm(group.most_loops // laps, laps)
-        aside = ("cuCtxSetCurrent", "cuEventCreate")
-        behind = [call for call in bindings.calls if call[0] not in aside]
-        assert len(behind) <= cuda_group.QUEUE
-        group.close()
-
-
-class TestRecording:
-    """A kernel that carries out all laps in one launch records them itself."""
-
-    @pytest.fixture
-    def group(self, bindings):
-        device = FakeDevice(Driver(bindings))
-        transfer = parse_transfer("cuda:0 -> cuda:1 by sm")
-        copy = Copy(transfer, None, None, 1 << 30, 1, tracked=True)
-        work = kernel_copy(device, copy, (1 << 41, 1 << 40), CopySettings())
-        group = CudaGroup(device.driver, [work, *engine_copies(bindings)[1]])
-        bindings.calls.clear()
-        yield group
-        group.close()
-
-    def test_one_launch_carries_out_all_laps(self, group, bindings):
-        group.arm(2, 8)
-        launched = [call[1] for call in bindings.calls if call[0] == "cuLaunchKernel"]
-        # What warms up records nothing.
-        assert launched == ["gate.gate", "copy.copy", "gate.gate", "copy.copy PROGRESS=1"]
-        group.open()
-
-    def test_its_words_are_set_back_before_the_gate(self, group, bindings):
-        group.arm(2, 8)
-        names = bindings.names()
-        assert names.index("cuMemsetD8Async") < names.index("cuLaunchKernel")
-        group.open()
-
-    def test_what_it_recorded_counts_from_the_gate_s_opening(self, group, bindings):
-        words = [10**9, 777, *(10**9 + 1000 * lap for lap in (5, 6, 8, 11))]
-
-        def copied(into, address, size):
-            into[: 8 * len(words)] = struct.pack(f"<{len(words)}Q", *words)
-            return (Status.CUDA_SUCCESS,)
-
-        bindings.cuMemcpyDtoH = copied
-        group.arm(2, 3)
-        group.open()
-        timing = group.wait()
-        assert timing.progress[0] == pytest.approx((5e-6, 6e-6, 8e-6, 11e-6))
-        assert len(timing.progress[1]) == 4
-
-    def test_in_several_launches_events_tell(self, group, bindings):
-        group.arm(group.most_loops, 2)
-        group.open()
-        launched = [call[1] for call in bindings.calls if call[0] == "cuLaunchKernel"]
-        assert "copy.copy PROGRESS=1" not in launched
-        assert len(group.wait().progress[0]) == 3
-
-
-class TestInPlace:
-    def test_what_is_repeated_in_place_has_one_lap_of_all_its_loops(self, bindings):
-        driver = Driver(bindings)
-        device = FakeDevice(driver)
-        launch = copy_launch(device, 1 << 40, 1 << 41, 1 << 30, SPLIT_DEFAULT, both_ways=True)
-        group = CudaGroup(driver, [KernelWork(device, launch, True, least_loops=16)])
-        assert (group.pace.loops, group.pace.laps) == (16, 1)
-        group.close()
 
 
 class TestInterference:
@@ -309,13 +168,6 @@ class TestInterference:
         work.enqueue(["stream"], self.LOOPS)
         return [call[1:4] for call in bindings.calls]
 
-    def test_pieces_make_up_every_loop(self, bindings):
-        work = self.interference(bindings)
-        pieces = self.enqueued(bindings, work)
-        assert len(pieces) == work.operations(self.LOOPS)
-        assert sum(length for *_, length in pieces) == self.LOOPS << 30
-        assert {destination - source for destination, source, _ in pieces} == {1 << 40}
-
     @pytest.mark.parametrize(("measured", "share"), [(0.2, 0.2 * MARGIN), (0.5, 0.5 * MARGIN)])
     def test_next_sample_outlasts_the_measured_copy_by_the_margin(self, bindings, measured, share):
         work = self.interference(bindings)
@@ -323,25 +175,6 @@ class TestInterference:
         assert work.settle(self.LOOPS, 1.0, measured) == 1.0
         shortened = len(self.enqueued(bindings, work))
         assert shortened == max(whole // self.LOOPS, math.ceil(whole * share))
-
-    def test_every_byte_is_copied_however_little_is_needed(self, bindings):
-        work = self.interference(bindings)
-        self.enqueued(bindings, work)
-        work.settle(self.LOOPS, 1.0, 0.001)
-        assert sum(length for *_, length in self.enqueued(bindings, work)) == 1 << 30
-
-    def test_what_ended_too_early_does_not_count(self, bindings):
-        work = self.interference(bindings)
-        self.enqueued(bindings, work)
-        work.settle(self.LOOPS, 1.0, 0.5)
-        self.enqueued(bindings, work)
-        assert work.settle(self.LOOPS, 0.6, 0.7) is None
-        assert len(self.enqueued(bindings, work)) == work.operations(self.LOOPS)
-
-    def test_with_all_loops_it_counts_though_it_ended_first(self, bindings):
-        work = self.interference(bindings)
-        self.enqueued(bindings, work)
-        assert work.settle(self.LOOPS, 0.6, 0.7) == 0.6
 
     def test_a_kernel_s_pieces_make_up_a_loop(self, bindings):
         device = FakeDevice(Driver(bindings))

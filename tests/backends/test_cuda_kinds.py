@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from cuda_kit import FakeCompiler, Status, gpu
-from fake_nvml import Device, FakeNvml
+from fake_nvml import FakeNvml
 from kinds_kit import CHECKS, found_by_the_doctor, outcome
 from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.cuda.nvml import NvmlTelemetry
 from linkgauge.model.errors import AllocationError, BackendError, DeviceLost, TookTooLong
 from linkgauge.model.machine import Node
 from linkgauge.model.settings import EngineSettings
@@ -97,9 +96,3 @@ def test_nvml_is_not_asked_for_ever_where_cuda_fails_at_its_question():
     for name in ("cuMemAlloc", "cuDeviceGetPCIBusId"):
         bindings.failing[name] = Status.CUDA_ERROR_UNKNOWN
     assert outcome(backend, "cuda:0 -> cuda:0 by ce").kind == "call"
-
-
-def test_what_nvml_cannot_tell_of_a_lost_device_says_what_to_do(nvml):
-    nvml.failing["nvmlDeviceGetPowerUsage"] = GPU_IS_LOST
-    (card,) = NvmlTelemetry([Device()]).inventory()
-    assert "reset it, or power the machine off and on" in card.unknown[0]

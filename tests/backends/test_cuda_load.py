@@ -120,19 +120,6 @@ def test_a_load_is_a_copy_one_way_by_a_kernel(backend, text, size):
         loaded_by(backend, Copy(parse_transfer(text), None, None, size, 1))
 
 
-def test_what_fails_beside_a_load_ends_the_load(backend, monkeypatch):
-    stopped = []
-    stop = load.Load.stop
-    monkeypatch.setattr(load.Load, "stop", lambda one: stopped.append(one) or stop(one))
-    group = loaded_by(
-        backend, copy_of(backend, "cuda:0 -> cuda:0 by sm"), group=Timed(BackendError("x", "y"))
-    )
-    before = len(stopped)
-    with pytest.raises(BackendError, match="x: y"):
-        group.wait()
-    assert len(stopped) == before + 1
-
-
 def test_a_load_that_ended_by_its_limit_is_an_error(backend, monkeypatch):
     monkeypatch.setattr(load, "LIMIT", 0.02)
     group = loaded_by(backend, copy_of(backend, "cuda:0 -> cuda:0 by sm"))
@@ -146,8 +133,3 @@ def test_a_rate_that_cannot_be_measured_is_an_error(backend, monkeypatch):
     monkeypatch.setattr(load.Load, "start", STARTED)
     with pytest.raises(BackendError, match="nothing was copied"):
         loaded_by(backend, copy_of(backend, "cuda:0 -> cuda:0 by sm at 25%"))
-
-
-def test_without_loads_the_group_is_alone(backend):
-    alone = Timed()
-    assert loaded_by(backend, group=alone) is alone

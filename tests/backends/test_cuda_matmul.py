@@ -3,7 +3,6 @@
 import ctypes
 import math
 import struct
-from itertools import pairwise
 
 import pytest
 
@@ -11,7 +10,7 @@ from compiled_kit import CUBLAS, own_library_of
 from cuda_emulator import emulated
 from cuda_kit import Status
 from linkgauge.backends.cuda import cublas
-from linkgauge.backends.protocol import Checked, Copy, follows
+from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer
@@ -58,41 +57,9 @@ def run(group, loops=2, laps=1):
     return group.wait()
 
 
-def numbers(address, count, operation):
-    data = ctypes.string_at(address, count * PRODUCTS[operation].bytes)
-    if operation == "matmul-bf16":
-        data = b"".join(b"\0\0" + data[at : at + 2] for at in range(0, len(data), 2))
-    return struct.unpack(f"<{count}{'e' if operation == 'matmul-fp16' else 'f'}", data)
-
-
 def poke(address, operation, value):
     packed = struct.pack("<e" if operation == "matmul-fp16" else "<f", value)
     ctypes.memmove(address, packed[-PRODUCTS[operation].bytes :], PRODUCTS[operation].bytes)
-
-
-@pytest.mark.parametrize("operation", PRODUCTS)
-def test_a_product_is_made_and_found_right(device, blas, operation):
-    group = product(device, operation)
-    run(group)
-    assert follows(group, Checked)
-    assert group.mismatch() is None
-    work = group._work
-    a, b, c = (numbers(at, ORDER**2, operation) for at in (work.a, work.b, work.product))
-    row, column = 7, 91
-    exact = sum(a[row * ORDER + k] * b[k * ORDER + column] for k in range(ORDER))
-    assert c[row * ORDER + column] == pytest.approx(exact, rel=0.02, abs=0.1)
-    group.close()
-
-
-@pytest.mark.parametrize(
-    ("operation", "types", "compute"),
-    [("matmul-fp32", 0, 68), ("matmul-tf32", 0, 77), ("matmul-bf16", 14, 68),
-     ("matmul-fp16", 2, 68)],
-)  # fmt: skip
-def test_cublas_is_asked_for_what_torch_asks_for(device, blas, operation, types, compute):
-    product(device, operation).close()
-    gemm = f"gemm 100 100 100 types {types} {types} {types} compute {compute} algorithm -1"
-    assert blas.asked()[-1] == gemm
 
 
 def test_ten_products_warm_up_and_a_hundred_are_timed_behind_one_gate(device, blas):
@@ -112,7 +79,7 @@ def test_ten_products_warm_up_and_a_hundred_are_timed_behind_one_gate(device, bl
 
 
 @pytest.mark.parametrize("operation", PRODUCTS)
-@pytest.mark.parametrize(("row", "column"), [(0, 0), (99, 99), (42, 32)])
+@pytest.mark.parametrize(("row", "column"), [(0, 0), (99, 99)])
 @pytest.mark.parametrize("wrong", [30.0, math.nan, math.inf])
 def test_one_wrong_element_is_found_where_it_is(device, blas, operation, row, column, wrong):
     group = product(device, operation)
@@ -124,44 +91,12 @@ def test_one_wrong_element_is_found_where_it_is(device, blas, operation, row, co
     group.close()
 
 
-def test_a_product_in_tf32_does_not_pass_for_one_in_fp32(device, blas):
-    group = product(device, "matmul-fp32")
-    run(group)
-    work = group._work
-    work._blas.multiply(ORDER, work.a, work.b, work.product, cublas.R_32F,
-                        cublas.COMPUTE_32F_FAST_TF32)  # fmt: skip
-    assert group.mismatch() is not None
-    group.close()
-
-
 def test_an_old_product_does_not_pass_for_a_new_one(device, blas):
     group = product(device, "matmul-fp32")
     run(group)
     group._work.spoil("a stream")
     assert "sum is nan, expected" in group.mismatch()
     group.close()
-
-
-@pytest.mark.parametrize("operation", PRODUCTS)
-def test_numbers_are_normal_and_differ_by_matrix_and_seed(device, blas, operation):
-    group, other = product(device, operation), product(device, operation, seed=4)
-    a, b = (numbers(at, ORDER**2, operation) for at in (group._work.a, group._work.b))
-    assert a != b
-    assert numbers(other._work.a, ORDER**2, operation) not in (a, b)
-    again = product(device, operation)
-    assert numbers(again._work.a, ORDER**2, operation) == a
-    for drawn in (a, b):
-        mean = sum(drawn) / len(drawn)
-        spread = math.sqrt(sum(one * one for one in drawn) / len(drawn))
-        kurtosis = sum(one**4 for one in drawn) / len(drawn)
-        assert abs(mean) < 0.04
-        assert abs(spread - 1) < 0.03
-        assert abs(kurtosis - 3) < 0.5
-        assert 3 < max(map(abs, drawn)) < 6
-    neighbours = sum(x * y for x, y in pairwise(a)) / len(a)
-    assert abs(neighbours) < 0.04
-    for one in (group, other, again):
-        one.close()
 
 
 def test_numbers_are_drawn_by_philox_and_box_muller(device, blas):
@@ -173,19 +108,9 @@ def test_numbers_are_drawn_by_philox_and_box_muller(device, blas):
         radius = math.sqrt(-2 * math.log(((one >> 8) + 0.5) / (1 << 24)))
         angle = 2 * math.pi * (other >> 8) / (1 << 24)
         expected += [radius * math.cos(angle), radius * math.sin(angle)]
-    assert numbers(group._work.a, 4, "matmul-fp32") == pytest.approx(expected, rel=1e-5)
+    drawn = struct.unpack("<4f", ctypes.string_at(group._work.a, 16))
+    assert drawn == pytest.approx(expected, rel=1e-5)
     group.close()
-
-
-def test_all_memory_is_given_back(blas):
-    backend, bindings = emulated()
-    group = product((backend, bindings), "matmul-bf16")
-    run(group)
-    group.mismatch()
-    group.close()
-    backend.close()
-    assert bindings.held == {}
-    assert blas.asked()[-1] == "destroy"
 
 
 @pytest.mark.parametrize("left", range(4))
@@ -223,22 +148,6 @@ def test_errors_name_the_call_and_the_status(device, blas, status, error, says):
     group.close()
 
 
-def test_a_handle_that_cannot_be_made_names_library_and_driver(blas, library):
-    backend, bindings = emulated()
-    blas.fail_next(1)
-    with pytest.raises(BackendError) as caught:
-        product((backend, bindings), "matmul-fp32")
-    assert f"({library}, driver of CUDA 13.0)" in str(caught.value)
-    backend.close()
-
-
-def test_a_library_is_named_in_the_result(device, blas, library):
-    backend, _ = device
-    product(device, "matmul-fp32").close()
-    assert backend.remarks(WORK) == (f"products by cuBLAS 13.1.7 ({library})",)
-    assert backend.refusal(WORK) is None
-
-
 @pytest.mark.parametrize(
     ("capability", "operation", "says"),
     [(7, "matmul-bf16", "BF16 needs compute capability 8.0"),
@@ -255,14 +164,14 @@ def test_types_that_a_device_does_not_have_are_unsupported(blas, capability, ope
             product((backend, bindings), operation)
 
 
-class TestLibrary:
-    def test_the_first_that_loads_is_taken(self, device, blas, library, monkeypatch, tmp_path):
-        backend, _ = device
-        broken = tmp_path / "libcublas.so.13"
-        broken.write_text("no library")
-        monkeypatch.setattr(cublas, "_paths", lambda majors: iter([str(broken), library]))
-        assert cublas.open_cublas(backend._driver).path == library
+def test_a_library_is_named_in_the_result(device, blas, library):
+    backend, _ = device
+    product(device, "matmul-fp32").close()
+    assert backend.remarks(WORK) == (f"products by cuBLAS 13.1.7 ({library})",)
+    assert backend.refusal(WORK) is None
 
+
+class TestLibrary:
     @pytest.mark.parametrize(
         ("version", "extra"), [(13000, "cublas13"), (14010, "cublas13"), (12080, "cublas12")]
     )
@@ -272,23 +181,6 @@ class TestLibrary:
         monkeypatch.setattr(cublas, "_paths", lambda majors: iter(()))
         with pytest.raises(Unsupported, match=rf"pip install 'linkgauge\[{extra}\]'"):
             product((backend, bindings), "matmul-fp32")
-
-    def test_a_driver_is_offered_no_newer_library(self, monkeypatch):
-        offered = []
-        backend, bindings = emulated()
-        bindings.answers["cuDriverGetVersion"] = [12080]
-        monkeypatch.setattr(cublas, "_paths", lambda majors: offered.append(majors) or iter(()))
-        with pytest.raises(Unsupported):
-            cublas.open_cublas(backend._driver)
-        assert offered == [[12, 11]]
-
-    @pytest.mark.parametrize("place", ["nvidia/cu13/lib", "nvidia/cublas/lib"])
-    def test_wheels_are_found_in_site_packages(self, monkeypatch, tmp_path, place):
-        wheel = tmp_path / place / "libcublas.so.13"
-        wheel.parent.mkdir(parents=True)
-        wheel.write_text("")
-        monkeypatch.setattr("sys.path", [str(tmp_path)])
-        assert list(cublas._paths([13, 12])) == [str(wheel)]
 
     def test_so_is_the_toolkit_of_the_environment(self, monkeypatch, tmp_path):
         library = tmp_path / "lib64" / "libcublas.so.12"

@@ -1,14 +1,11 @@
 """Host memory of the cuda backend, without a GPU: what is asked of the driver, and what is said."""
 
-import ctypes
-import os
-
 import pytest
 
 from cuda_kit import Bindings, FakeDevice, Status
 from linkgauge.backends import native
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.cuda.memory import MANAGED_SHARE, allocate, pinned_words
+from linkgauge.backends.cuda.memory import MANAGED_SHARE, allocate
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
@@ -39,15 +36,6 @@ def own(bindings):
     return [call for call in bindings.calls if call[0] != "cuCtxSetCurrent"]
 
 
-@pytest.mark.parametrize(("kind", "size"), [(ctypes.c_uint32, 4), (ctypes.c_uint64, 8)])
-def test_words_that_host_and_devices_share_are_mapped_into_every_device(bindings, home, kind, size):
-    words = pinned_words(home, kind, 3)
-    assert own(bindings) == [("cuMemHostAlloc", 3 * size, 3)]
-    words[2] = 7
-    assert kind.from_address(ctypes.addressof(words) + 2 * size).value == 7
-    assert ctypes.addressof(words) == ctypes.addressof(bindings.memory[0])
-
-
 @pytest.mark.parametrize("kind", ["", "huge", "staging"])
 def test_pinned_memory_is_registered_whole_and_unregistered_before_it_goes(bindings, home, kind):
     try:
@@ -65,21 +53,6 @@ def test_pinned_memory_is_registered_whole_and_unregistered_before_it_goes(bindi
     assert own(bindings)[1:] == [("cuMemHostUnregister", buffer.address)]
 
 
-def test_pageable_memory_is_not_the_drivers(bindings, home):
-    buffer = had(home, "pageable")
-    assert (buffer.placement().locked, buffer.host_only) == (None, True)
-    buffer.free()
-    assert own(bindings) == []
-
-
-def test_memory_that_cannot_be_registered_is_the_drivers_error_with_the_size(bindings, home):
-    bindings.failing["cuMemHostRegister"] = Status.CUDA_ERROR_INVALID_VALUE
-    with pytest.raises(
-        BackendError, match=r"cuMemHostRegister: CUDA_ERROR_INVALID_VALUE \(8\.0 KiB of host:0\)"
-    ):
-        had(home, "")
-
-
 def test_memory_that_cannot_be_bound_is_refused_unless_there_is_no_other_node(home):
     missing = Node(900, read_host().nodes[0].cpus)
     with pytest.raises(Unsupported, match="cannot bind memory to host:900"):
@@ -88,25 +61,6 @@ def test_memory_that_cannot_be_bound_is_refused_unless_there_is_no_other_node(ho
     if buffer.placement().node is not None:
         assert buffer.warnings == (f"host:900 is on node {buffer.placement().node}",)
     buffer.free()
-
-
-@pytest.mark.parametrize(("kind", "flags"), [("mapped", 3), ("wc", 7)])
-def test_the_drivers_own_memory_says_on_which_node_it_lies(bindings, home, kind, flags):
-    buffer = had(home, kind, Node(900, read_host().nodes[0].cpus))
-    assert bindings.of("cuMemHostAlloc") == [(SIZE, flags)]
-    node = native.node_of(buffer.address, SIZE)
-    assert (buffer.placement().node, buffer.placement().locked) == (node, True)
-    assert buffer.warnings == ((f"host:900/{kind} is on node {node}",) if node is not None else ())
-    buffer.free()
-    assert bindings.of("cuMemFreeHost") == [(buffer.address,)]
-
-
-def test_the_drivers_own_memory_is_asked_for_by_a_cpu_of_its_node(home, monkeypatch):
-    moves = []
-    monkeypatch.setattr(os, "sched_getaffinity", lambda who: {4, 5, 6, 7})
-    monkeypatch.setattr(os, "sched_setaffinity", lambda who, cpus: moves.append(set(cpus)))
-    had(home, "wc", Node(1, (6, 7))).free()
-    assert moves == [{6, 7}, {4, 5, 6, 7}]
 
 
 @pytest.mark.parametrize("kind", ["mapped", "managed", ""])
@@ -135,10 +89,6 @@ class TestManaged:
              "CU_MEM_LOCATION_TYPE_DEVICE", home.index),
         ]  # fmt: skip
         assert buffer.placement().node == native.node_of(buffer.address, SIZE)
-
-    def test_is_touched_by_the_host_first(self, home):
-        buffer = had(home, "managed")
-        assert ctypes.string_at(buffer.address, SIZE) == bytes(SIZE)
 
     def test_is_no_more_than_a_share_of_what_the_device_has_free(self, bindings, home):
         bindings.answers["cuMemGetInfo"] = (MANAGED_SHARE * SIZE - 1, 1 << 40)

@@ -1,23 +1,15 @@
 """Chases by a host thread: the cycle is laid once, proved, and loaded by no more than is asked."""
 
-import math
-from contextlib import closing
-
 import pytest
 
+from kinds_kit import outcome
 from linkgauge import _native
-from linkgauge.backends import host_chase
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.protocol import Copy
-from linkgauge.engine.measure import measure_together
-from linkgauge.engine.measurement import Measurement
-from linkgauge.engine.pool import BufferPool
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell
-from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
 CPU = read_host().nodes[0].cpus[0]
@@ -38,15 +30,6 @@ def copies_of(backend, text, size=SIZE, endless=True):
 
 
 ALONE = "host:0/base -> null by cpu*1"
-
-
-def test_a_loop_is_its_hops_and_a_latency_is_one_of_them(backend):
-    (copy,) = copies_of(backend, ALONE)
-    with closing(backend.prepare([copy], "chase")) as group:
-        assert group.pace.steps == host_chase.HOPS
-        group.arm(3)
-        group.open()
-        assert group.wait().seconds[0] / (3 * host_chase.HOPS) > 0.3e-9
 
 
 def test_a_cycle_is_laid_again_only_after_others_wrote_there(backend, monkeypatch):
@@ -95,34 +78,18 @@ def test_others_run_for_as_long_as_the_chase_alone(backend):
         backend.prepare(copies_of(backend, both, endless=False), "chase")
 
 
-def test_a_load_is_a_share_of_the_full_rate(backend, monkeypatch):
-    monkeypatch.setattr(host_chase, "rates", lambda jobs, warm_up: [1e9 for _ in jobs])
-    made = []
-    job = _native.Job
-    monkeypatch.setattr(
-        _native, "Job", lambda *a, **k: made.append(k.get("rate", 0)) or job(*a, **k)
-    )
-    backend = HostBackend([Node(0, (CPU,) * 4)])
-    text = "host:0 -> null by cpu*1 & host:0 -> null by cpu*1 at 25% & null -> host:0 by cpu*1"
-    backend.prepare(copies_of(backend, text), "chase").close()
-    assert made == [0, math.inf, math.inf, 0.25e9, math.inf]
-
-
-def measured(text, backend, operation="chase"):
-    transfers = parse_transfers(text)
-    report = Report.LATENCY if operation == "chase" else Report.FIRST
-    planned = PlannedCell("0", "0", transfers, report, operation=operation)
-    settings = Settings(sizes=(SIZE,), samples=2, loops=2)
-    cell = Measurement(planned, SIZE, settings, [backend] * len(transfers))
-    return measure_together([cell], settings, BufferPool()).cells[0]
-
-
 def test_a_cell_reports_the_latency_and_the_rate_beside_it():
     cpus = read_host().nodes[0].cpus
     if len(cpus) < 2:
         pytest.skip("needs two CPUs")
     backend = HostBackend([Node(0, cpus)])
-    cell = measured("host:0 -> null by cpu*1 & host:0 -> null by cpu*1 at 50%", backend)
+    cell = outcome(
+        backend,
+        "host:0 -> null by cpu*1 & host:0 -> null by cpu*1 at 50%",
+        SIZE,
+        "chase",
+        Report.LATENCY,
+    )
     assert (cell.status, cell.reason) == ("pass", None)
     latency, beside = cell.parts
     assert latency.samples == cell.samples
@@ -132,5 +99,5 @@ def test_a_cell_reports_the_latency_and_the_rate_beside_it():
 
 
 def test_a_load_of_what_is_measured_is_refused(backend):
-    cell = measured("host:0 -> null by cpu*1 at 50%", backend, "copy")
+    cell = outcome(backend, "host:0 -> null by cpu*1 at 50%")
     assert (cell.status, "beside a latency" in cell.reason) == ("skip", True)

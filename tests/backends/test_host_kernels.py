@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from linkgauge import _native
-from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_kernels import (
     EVERYWHERE,
     OPS,
-    Chosen,
-    Kernels,
     MeasuredKernels,
     Regime,
-    check_kernel,
-    kernels_of,
     load,
     regime_of,
     remembered_file,
-    store,
 )
 from linkgauge.backends.host_search import is_reversed, search
-from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
-from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Node
-from linkgauge.model.notation import parse_transfers
-from linkgauge.model.settings import EngineSettings
 
 CPU = read_host().nodes[0].cpus[0]
 COPY, READ, WRITE = _native.Op.COPY, _native.Op.READ, _native.Op.WRITE
@@ -68,35 +55,10 @@ def test_a_search_finds_the_best_two_whatever_disturbs_half_of_the_turns(disturb
     assert sum(seconds for *_, seconds in course.turns) <= 1.0
 
 
-def test_what_bad_luck_left_must_still_beat_what_is_safe():
-    class Unlucky(FakeCourse):
-        def take_turns(self, op, kernels, turns, seconds):
-            found = super().take_turns(op, kernels, turns, seconds)
-            return found | {"k9": [50.0] * turns} if len(kernels) > 5 else found
-
-    course = Unlucky(dict.fromkeys(NAMES, 20.0) | {"k9": 1.0})
-    assert search(course, COPY, NAMES, ("k9",), 1.0)[0] == "k9"
-
-
-def test_twins_of_narrower_vectors_join_once_few_are_left():
-    families = ["nt-1", "nt-2", "nt-4", "nt-8", "plain", "plain-2"]
-    names = [f"{family}-{unit}" for family in families for unit in ("avx2", "avx512")]
-    paces = {name: 2.0 + number for number, name in enumerate(names)} | {"nt-2-avx2": 1.0}
-    course = FakeCourse(paces)
-    assert search(course, COPY, ["libc", *names], ("libc",), 1.0)[:2] == ("nt-2-avx2", "nt-1-avx2")
-    assert course.turns[0][1] == ("libc", *names[1::2])
-
-
 @pytest.mark.parametrize(("second", "reversed_"), [(0.9, True), (0.99, False), (1.1, False)])
 def test_an_order_is_reversed_only_by_more_than_noise(second, reversed_):
     course = FakeCourse({"best": 1.0, "second": second})
     assert is_reversed(course, READ, "best", "second", 0.1) is reversed_
-
-
-def best_of(op):
-    """The last of the operation's kernels is the fastest, the one before it the second."""
-    names = _native.kernels(op)
-    return names[-1], names[-2]
 
 
 def paces():
@@ -138,17 +100,6 @@ def test_what_is_found_is_remembered_and_only_tested_anew_later(tmp_path):
     assert load(file) == known
 
 
-def test_beyond_the_caches_all_operations_are_tested_in_the_same_memory(tmp_path):
-    file, later = tmp_path / "host.json", []
-    measured(file, []).prepare()
-    again = measured(file, later)
-    size = _native.last_level_cache([CPU]) + 1
-    for op in (COPY, READ):
-        assert again.choose(op, [CPU], size).why == "chosen on this machine"
-    (course,) = later
-    assert {op for op, *_ in course.turns} == set(OPS)
-
-
 @pytest.mark.parametrize("faster", ["second", "default"])
 def test_a_best_one_that_no_longer_is_has_all_searched_again(tmp_path, faster):
     file = tmp_path / "host.json"
@@ -164,29 +115,6 @@ def test_a_best_one_that_no_longer_is_has_all_searched_again(tmp_path, faster):
     assert load(file)[where.case(COPY)] == (other, overtaking)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[1]", b'{"copy, 1 thread, within the caches": ["none", "libc"]}']
-)
-def test_what_does_not_read_is_searched_anew(tmp_path, content):
-    file = tmp_path / "host.json"
-    file.write_bytes(content)
-    courses = []
-    measured(file, courses).prepare()
-    assert len(courses) == len(EVERYWHERE)
-    assert len(json.loads(file.read_text())) == len(EVERYWHERE) * len(OPS)
-
-
-def test_a_folder_that_cannot_be_written_costs_a_search_and_nothing_else(tmp_path):
-    (tmp_path / "file").write_text("")
-    file = tmp_path / "file" / "host.json"
-    for _ in range(2):
-        courses = []
-        kernels = measured(file, courses)
-        assert kernels.choose(WRITE, [CPU], 4096).why == "chosen on this machine"
-        assert len(courses) == len(EVERYWHERE)
-    store(file, {})
-
-
 def test_without_memory_to_measure_on_the_defaults_remain(tmp_path):
     def course_of(where):
         raise OSError(12, "Cannot allocate memory")
@@ -195,56 +123,6 @@ def test_without_memory_to_measure_on_the_defaults_remain(tmp_path):
     chosen = kernels.choose(READ, [CPU], 4096)
     assert chosen.kernel == _native.default_kernel(READ, streaming=False)
     assert chosen.why == "by default, not measured"
-
-
-def test_one_that_is_asked_for_serves_the_operations_that_know_it():
-    kernels = Kernels("libc")
-    assert (kernels.choose(COPY, [CPU], 64).kernel, kernels.choose(COPY, [CPU], 64).why) == (
-        "libc",
-        "as asked for",
-    )
-    assert kernels.choose(READ, [CPU], 64).kernel == _native.default_kernel(READ, streaming=False)
-
-
-def test_an_unknown_name_is_refused_with_those_there_are():
-    check_kernel("libc")
-    with pytest.raises(InputError, match=r"unknown host kernel 'fast': this CPU runs .*libc"):
-        check_kernel("fast")
-
-
-def test_a_job_beyond_the_caches_is_told_by_what_it_touches():
-    caches = _native.last_level_cache([CPU])
-    assert regime_of(READ, [CPU], caches) == Regime(crowd=False, beyond=False)
-    assert regime_of(COPY, [CPU], caches // 2 + 1) == Regime(crowd=False, beyond=True)
-    assert regime_of(WRITE, [CPU, CPU], caches + 1) == Regime(crowd=True, beyond=True)
-
-
-def test_untuned_settings_measure_nothing():
-    kernels = kernels_of(EngineSettings(host_tuned=False), [Node(0, (CPU,))])
-    kernels.prepare()
-    assert kernels.choose(COPY, [CPU], 4096).why == "by default, not measured"
-
-
-class TestWithoutSearching:
-    @pytest.fixture
-    def file(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        return remembered_file(1)
-
-    def chosen(self):
-        kernels = kernels_of(EngineSettings(searches=False), [Node(0, (CPU,))])
-        kernels.prepare()
-        return kernels.choose(COPY, [CPU], 4096)
-
-    def test_what_is_remembered_is_used(self, file):
-        measured(file, []).prepare()
-        before = file.read_bytes()
-        assert self.chosen() == Chosen(best_of(COPY)[0], "as remembered")
-        assert file.read_bytes() == before
-
-    def test_nothing_is_measured_nor_remembered(self, file):
-        assert self.chosen().why == "by default, not measured"
-        assert not file.exists()
 
 
 CPUINFO = """processor : 0
@@ -277,26 +155,3 @@ def test_what_is_remembered_is_of_one_processor_its_microcode_hypervisor_and_thr
         "host-amd-epyc-7r13-cpu-family-25-model-1-stepping-1-microcode-0xa0011d1"
         "-without-a-name-2-threads.json"
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("host:0 -> null by cpu*1", "host:0.cpu: read by plain"),
-        ("null -> host:0 by cpu*1", "host:0.cpu: write by rep, as asked for"),
-        ("host:0 -> host:0 by cpu*1", "host:0.cpu: copy by rep, as asked for"),
-    ],
-)
-def test_a_result_names_its_kernel(text, words):
-    if "rep" not in _native.kernels(COPY):
-        pytest.skip("this CPU has no string instructions")
-    backend = HostBackend([Node(0, (CPU,))], Kernels("rep"))
-    (transfer,) = parse_transfers(text)
-    assert backend.refusal(transfer) is None
-    ends = [
-        None if memory.is_null else backend.allocate(memory, 4096, transfer.engine)
-        for memory in (transfer.source, transfer.destination)
-    ]
-    backend.prepare([Copy(transfer, *ends, 4096, 1)]).close()
-    (remark,) = backend.remarks(transfer)
-    assert remark.startswith(words)

@@ -5,13 +5,13 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge import _native
-from linkgauge._native import Kind, Policy
+from linkgauge._native import Policy
 from linkgauge.backends import native
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory, parse_transfer
 from linkgauge.model.result import Placement
 
@@ -41,21 +41,6 @@ class Refusing:
 
     def close(self):
         self.closed = True
-
-
-def test_base_pages_are_never_huge():
-    assert placed("host:0/base").huge_bytes == 0
-
-
-@pytest.mark.parametrize("kind", ["preferred", "interleave", "weighted"])
-def test_memory_placed_by_a_policy_lies_where_it_says_or_is_skipped(kind):
-    try:
-        placement = placed(f"host:0/{kind}")
-    except Unsupported as reason:
-        assert "mbind: " in str(reason)
-        return
-    assert placement.nodes is None or set(placement.nodes) == {0}
-    assert list(native.unevenly(placement, [0])) == []
 
 
 @pytest.mark.parametrize(
@@ -141,19 +126,3 @@ def test_a_first_touch_takes_unlocked_memory():
     for name in ("host:0", "host:0/huge"):
         with pytest.raises(Unsupported, match=r"unlocked|huge pages"):
             touch(name)
-
-
-def test_fresh_memory_is_zero_and_a_refusal_names_the_call():
-    memory = _native.Memory(HUGE, Kind.BASE, None, CPUS)
-    _native.fill(memory.address, HUGE, 1, _native.Pattern.WORDS, False, CPUS)
-    times = _native.first_touch(memory.address, HUGE, CPUS, 1, 2)
-    assert times[0] == 0
-    assert times == sorted(times)
-    with pytest.raises(OSError, match=r"madvise\(MADV_DONTNEED\)"):
-        _native.first_touch(memory.address + 1, HUGE - 4096, CPUS, 1)
-    for cpus, loops in (([], 1), (CPUS, 0)):
-        with pytest.raises(ValueError, match=r"cpus|loops"):
-            _native.first_touch(memory.address, HUGE, cpus, loops)
-    group = touch("host:0/base")
-    with pytest.raises(BackendError, match="not open"):
-        group.wait()

@@ -1,11 +1,9 @@
-"""How the opencl backend copies, verifies, gates and times, on whatever OpenCL there is."""
+"""How the opencl backend copies, allocates, verifies and fails, on whatever OpenCL there is."""
 
 from __future__ import annotations
 
-import ctypes
-import os
-import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,16 +12,15 @@ import pytest
 # Before all that needs it: without it these tests are skipped, not broken.
 pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 
-from linkgauge import _native
+from kinds_kit import CHECKS, found_by_the_doctor, outcome
 from linkgauge.backends import opencl
-from linkgauge.backends.opencl.group import OpenCLGroup
-from linkgauge.backends.opencl.runtime import discover
+from linkgauge.backends.opencl.runtime import OpenCLDevice, calling, discover
 from linkgauge.backends.protocol import Pattern
-from linkgauge.model.errors import BackendError
-from linkgauge.model.notation import parse_memory, parse_transfer
-from opencl_kit import SEED, backend_of, buffers, cl, copy_of, corrupt, opencl_error, opened, run
-
-SIZES = (1, 7, 8, 15, 16, 511, 512, 513, 4097, (1 << 20) + 3)
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.settings import EngineSettings, Pieces
+from opencl_kit import SEED, backend_of, cl, copy_of, corrupt, opencl_error, opened, run
 
 
 @pytest.fixture(params=["as it is", "as a GPU"])
@@ -38,60 +35,6 @@ def plain() -> Iterator[opencl.OpenCL]:
         yield backend
 
 
-ONE_WAY = (
-    "host:0 -> opencl:0 by ce",
-    "host:0/pageable -> opencl:0 by ce",
-    "opencl:0 -> host:0 by ce",
-    "opencl:0 -> host:0/pageable by ce",
-    "opencl:0 -> opencl:0 by ce",
-    "opencl:0 -> opencl:1 by opencl:0.ce",
-    "opencl:0 -> opencl:1 by opencl:1.ce",
-    "host:0 -> opencl:0 by sm",
-    "opencl:0 -> host:0 by sm",
-    "opencl:0 -> opencl:0 by sm",
-    "opencl:0 -> opencl:1 by opencl:1.sm",
-)
-
-
-@pytest.mark.parametrize("text", ONE_WAY)
-def test_copies_every_byte(backend: opencl.OpenCL, text: str) -> None:
-    for size in SIZES:
-        copy = copy_of(backend, parse_transfer(text), size)
-        assert backend.first_mismatch(copy.destination, size, Pattern.WORDS, SEED) == 0
-        timing = run(backend, [copy])
-        for buffer in buffers(copy):
-            assert backend.first_mismatch(buffer, size, Pattern.WORDS, SEED) is None, size
-        assert timing.checksums == (None,)
-        assert 0 < timing.seconds[0] <= timing.span * 1.000001
-        assert backend.checksum(copy.source, size) == backend.checksum(copy.destination, size)
-
-
-@pytest.mark.parametrize("ends", ["host:0 <-> opencl:0", "opencl:0 <-> opencl:1"])
-def test_exchanges_odd_chunks_for_even_ones(backend: opencl.OpenCL, ends: str) -> None:
-    for size in SIZES:
-        copy = copy_of(backend, parse_transfer(f"{ends} by opencl:0.sm"), size)
-        run(backend, [copy])
-        for buffer in buffers(copy):
-            assert backend.first_mismatch(buffer, size, Pattern.SPLIT, SEED) is None, size
-
-
-@pytest.mark.parametrize("memory", ["opencl:0", "host:0"])
-def test_pure_write_and_read(backend: opencl.OpenCL, memory: str) -> None:
-    for size in SIZES:
-        write = copy_of(backend, parse_transfer(f"null -> {memory} by opencl:0.sm"), size)
-        run(backend, [write])
-        assert backend.first_mismatch(write.destination, size, Pattern.CONSTANT, SEED) is None
-        read = copy_of(backend, parse_transfer(f"{memory} -> null by opencl:0.sm"), size)
-        known = (ctypes.c_uint8 * size)()
-        cpus = [min(os.sched_getaffinity(0))]
-        place = ctypes.addressof(known)
-        _native.fill(place, size, SEED, _native.Pattern.WORDS, False, cpus)
-        expected = _native.checksum(place, size, cpus)
-        for loops in (1, 2):  # an even number of loops must not cancel out
-            assert run(backend, [read], loops).checksums == (expected,)
-        assert backend.checksum(read.source, size) == expected
-
-
 def test_touches_nothing_beyond_the_size(backend: opencl.OpenCL) -> None:
     copy = copy_of(backend, parse_transfer("opencl:0 -> opencl:0 by sm"), 8192)
     small = msgspec.structs.replace(copy, size=4097)
@@ -104,100 +47,13 @@ def test_touches_nothing_beyond_the_size(backend: opencl.OpenCL) -> None:
     assert backend.first_mismatch(copy.source, 4097, Pattern.WORDS, SEED) is None
 
 
-CONCURRENT = (
-    ("host:0 -> opencl:0 by ce", "opencl:0 -> host:0 by ce"),
-    ("host:0 -> opencl:0 by ce", "host:0 -> opencl:1 by ce", "opencl:0 -> opencl:1 by ce"),
-    ("host:0 -> opencl:0 by sm", "opencl:1 -> host:0/pageable by ce"),
-    ("opencl:0 <-> opencl:1 by sm", "opencl:1 -> null by opencl:1.sm"),
-)
-
-
-@pytest.mark.parametrize("texts", CONCURRENT)
-def test_runs_groups_again_and_again(backend: opencl.OpenCL, texts: tuple[str, ...]) -> None:
-    size = 123_457
-    copies = [copy_of(backend, parse_transfer(text), size, seed) for seed, text in enumerate(texts)]
-    group = backend.prepare(copies)
-    for loops in (1, 3, 2):
-        group.arm(loops)
-        group.open()
-        timing = group.wait()
-        assert len(timing.seconds) == len(texts)
-        assert timing.span >= max(timing.seconds) * 0.999999
-    for copy in copies:
-        pattern = Pattern.SPLIT if copy.transfer.both_ways else Pattern.WORDS
-        for buffer in buffers(copy):
-            assert backend.first_mismatch(buffer, size, pattern, copy.seed) is None
-
-
-def test_as_many_loops_as_it_says(plain: opencl.OpenCL) -> None:
-    copies = [copy_of(plain, parse_transfer(text), 64) for text in CONCURRENT[0]]
-    assert run(plain, copies, plain.prepare(copies).most_loops).span > 0
-
-
-@pytest.mark.parametrize("memory", ["opencl:0", "host:0", "host:0/pageable"])
-@pytest.mark.parametrize("offset", [0, 5, 511, 4096, 70_000, 70_002])
-def test_finds_one_wrong_byte(backend: opencl.OpenCL, memory: str, offset: int) -> None:
-    size = 70_003
-    engine = parse_transfer("host:0 -> opencl:0 by ce").engine
-    buffer = backend.allocate(parse_memory(memory), size, engine)
-    for pattern in Pattern:
-        backend.fill(buffer, size, pattern, SEED, False)
-        assert backend.first_mismatch(buffer, size, pattern, SEED) is None
-        corrupt(buffer, offset)
-        assert backend.first_mismatch(buffer, size, pattern, SEED) == offset
-        corrupt(buffer, size - 1)  # a later one does not hide it
-        expected = None if offset == size - 1 else offset
-        assert backend.first_mismatch(buffer, size, pattern, SEED) == expected
-
-
-def test_compares_in_pieces(plain: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linkgauge.backends.opencl.device_memory._PIECE", 24)
-    copy = copy_of(plain, parse_transfer("opencl:0 -> opencl:0 by ce"), 1003)
-    assert plain.first_mismatch(copy.source, 1003, Pattern.WORDS, SEED) is None
-    corrupt(copy.source, 1001)
-    assert plain.first_mismatch(copy.source, 1003, Pattern.WORDS, SEED) == 1001
-
-
-@pytest.mark.parametrize("text", ["host:0 -> opencl:0 by ce", "opencl:0 -> opencl:0 by sm"])
-def test_nothing_moves_before_the_gate_opens(plain: opencl.OpenCL, text: str) -> None:
-    copy = copy_of(plain, parse_transfer(text), 4096)
-    poison = plain.checksum(copy.destination, 4096)
-    group = plain.prepare([copy])
-    with pytest.raises(BackendError, match="not armed"):
-        group.open()
-    group.arm(3)
-    time.sleep(0.05)
-    assert plain.checksum(copy.destination, 4096) == poison
-    with pytest.raises(BackendError, match="armed already"):
-        group.arm(1)
-    with pytest.raises(BackendError, match="not open"):
-        group.wait()
-    group.open()
-    group.wait()
-    assert plain.first_mismatch(copy.destination, 4096, Pattern.WORDS, SEED) is None
-    with pytest.raises(BackendError, match="not open"):
-        group.wait()
-
-
-def test_closes_twice_and_while_armed(plain: opencl.OpenCL) -> None:
-    copies = [copy_of(plain, parse_transfer(text), 4096) for text in CONCURRENT[0]]
-    group = plain.prepare(copies)
-    group.arm(2)
-    group.close()
-    group.close()
-    plain.prepare(copies).arm(2)
-    plain.close()  # with a gate still closed
-    plain.close()
-    for copy in copies:
-        for buffer in buffers(copy):
-            buffer.free()
+BOTH_WAYS = ("host:0 -> opencl:0 by ce", "opencl:0 -> host:0 by ce")
 
 
 @pytest.mark.parametrize("at", [0, 1, 3])
 def test_an_enqueue_that_fails_leaves_no_queue_hanging(plain: opencl.OpenCL, at: int) -> None:
-    copies = [copy_of(plain, parse_transfer(text), 4096) for text in CONCURRENT[0]]
+    copies = [copy_of(plain, parse_transfer(text), 4096) for text in BOTH_WAYS]
     group = plain.prepare(copies)
-    assert isinstance(group, OpenCLGroup)
     lane = group.lanes[1]
     (enqueue,), calls = lane._commands, iter(range(9))
 
@@ -248,17 +104,105 @@ def test_says_why_a_program_does_not_build(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("line", "path"),
+    ("name", "allocating", "kind"),
     [
-        ("7f00-7f01 r-xp 00000000 08:01 42     /usr/lib/libOpenCL.so.1", "/usr/lib/libOpenCL.so.1"),
-        ("7f00-7f01 r-xp 0 08:01 42  /home/me/my project/libOpenCL-1a2b.so.1",
-         "/home/me/my project/libOpenCL-1a2b.so.1"),
-        ("7f00-7f01 r-xp 0 08:01 42  /opt/libOpenCL.so.1 (deleted)", "/opt/libOpenCL.so.1"),
-        ("7f00-7f01 r-xp 0 08:01 42  /usr/lib/libopenblas.so", None),
+        ("MEM_OBJECT_ALLOCATION_FAILURE", None, AllocationError),
+        ("OUT_OF_HOST_MEMORY", None, AllocationError),
+        ("OUT_OF_RESOURCES", 5, AllocationError),
+        ("OUT_OF_RESOURCES", None, BackendError),
+        ("INVALID_KERNEL_ARGS", 5, BackendError),
     ],
-)  # fmt: skip
-def test_the_library_that_is_loaded_is_found_whatever_its_path(line, path):
-    from linkgauge.backends.opencl.library import _LIBRARY
+)
+def test_errors_are_ours_and_name_the_call(
+    name: str, allocating: int | None, kind: type[BackendError]
+) -> None:
+    with pytest.raises(BackendError, match=f"^clThis: {name}") as caught, calling("?", allocating):
+        raise opencl_error(name, "clThis")
+    assert type(caught.value) is kind
+    with pytest.raises(BackendError, match=f"^clThat: {name}"), calling("clThat", allocating):
+        raise opencl_error(name, "")
 
-    found = _LIBRARY.search(f"00-01 r--p 0 00:00 0 [heap]\n{line}\n")
-    assert (found and found[1]) == path
+
+def test_a_buffer_serves_the_engine_it_was_allocated_for(plain: opencl.OpenCL) -> None:
+    ce = copy_of(plain, parse_transfer("host:0 -> opencl:0 by ce"), 64)
+    sm = msgspec.structs.replace(ce, transfer=parse_transfer("host:0 -> opencl:0 by sm"))
+    with pytest.raises(BackendError, match="host:0 was allocated for ce, not for sm"):
+        plain.prepare([sm])
+    with pytest.raises(BackendError, match="not a buffer of the opencl backend"):
+        plain.fill(SimpleNamespace(), 64, Pattern.WORDS, 0, False)
+
+
+def test_unified_memory_is_used_in_place() -> None:
+    units = [
+        OpenCLDevice(
+            unit.handle, msgspec.structs.replace(unit.facts, fine_grained=False), unit.domain
+        )
+        for unit in discover()
+    ]
+    backend = backend_of(units)
+    transfer = parse_transfer("host:0 -> opencl:0 by sm")
+    copy = copy_of(backend, transfer, 4097)
+    run(backend, [copy])
+    assert backend.first_mismatch(copy.destination, 4097, Pattern.WORDS, SEED) is None
+    with pytest.raises(BackendError, match="allocated for sm, not for ce"):
+        backend.prepare(
+            [msgspec.structs.replace(copy, transfer=parse_transfer("host:0 -> opencl:0 by ce"))]
+        )
+    backend.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        ("MEM_OBJECT_ALLOCATION_FAILURE", "memory"),
+        ("OUT_OF_HOST_MEMORY", "memory"),
+        ("DEVICE_NOT_AVAILABLE", "lost"),
+        ("INVALID_COMMAND_QUEUE", "call"),
+    ],
+)
+def test_what_a_command_ended_with_is_followed_to_the_doctor(
+    plain: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch, status: str, kind: str
+) -> None:
+    code = int(getattr(cl.status_code, status))
+    monkeypatch.setattr(cl.Event, "command_execution_status", property(lambda event: code))
+    cell = outcome(plain, "opencl:0 -> opencl:0 by ce")
+    assert (cell.status, cell.kind) == ("error", kind)
+    assert f"clFinish: a copy ended with {status}" in str(cell.reason)
+    assert found_by_the_doctor(cell) == CHECKS[kind]
+
+
+@pytest.fixture(scope="module")
+def cutting() -> Iterator[opencl.OpenCL]:
+    opened = opencl.create(EngineSettings(pieces=Pieces(4096, 3)), read_host())
+    yield opened
+    opened.close()
+
+
+class TestPieces:
+    """Copies cut into small pieces: every byte arrives, and the queues are not overfilled."""
+
+    PATHS = ("host:0/staging -> opencl:0", "opencl:0 -> host:0/staging", "opencl:0 -> opencl:0")
+
+    @pytest.mark.parametrize("path", PATHS)
+    @pytest.mark.parametrize("engine", ["ce", "sm"])
+    @pytest.mark.parametrize("size", [1, 17, 4097, 100_003])
+    def test_every_byte_of_every_piece_arrives(
+        self, cutting: opencl.OpenCL, path: str, engine: str, size: int
+    ) -> None:
+        transfer = parse_transfer(f"{path} by opencl:0.{engine}")
+        copy = copy_of(cutting, transfer, size)
+        assert run(cutting, [copy], 3).span > 0
+        assert cutting.first_mismatch(copy.destination, size, Pattern.WORDS, SEED) is None
+        said = [text for text in cutting.remarks(transfer) if "pieces" in str(text)]
+        assert len(said) == 1
+
+    def test_more_pieces_than_a_queue_holds_are_refused(self, cutting: opencl.OpenCL) -> None:
+        transfer = parse_transfer(f"{self.PATHS[0]} by opencl:0.ce")
+        group = cutting.prepare([copy_of(cutting, transfer, 501 * 4096)])
+        assert group.most_loops == 1
+        group.arm(1)
+        group.open()
+        group.wait()
+        with pytest.raises(Unsupported, match="no more than 500 pieces a buffer"):
+            group.arm(2)
+        group.close()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -13,21 +11,14 @@ import pytest
 
 pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 
-from linkgauge import _native
+from kinds_kit import outcome
 from linkgauge.backends import opencl
-from linkgauge.backends.opencl import chase
-from linkgauge.backends.opencl.chase import HOPS, ChaseGroup, Ring
 from linkgauge.backends.opencl.runtime import OpenCLDevice
-from linkgauge.backends.protocol import Copy, Pattern
-from linkgauge.engine.measure import measure_together
-from linkgauge.engine.measurement import Measurement
-from linkgauge.engine.pool import BufferPool
+from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import CellResult, PlannedCell
-from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
-from opencl_kit import SEED, cl, copy_of, opened
+from opencl_kit import cl, copy_of, opened
 
 HOST, OWN, OTHER = CHASES = (
     "host:0 -> null by opencl:0.sm",
@@ -53,10 +44,9 @@ def line_of(backend: opencl.OpenCL) -> int:
     return backend._units[0].cache_line
 
 
-def prepared(backend: opencl.OpenCL, text: str = OWN, size: int = SIZE) -> tuple[Any, ChaseGroup]:
+def prepared(backend: opencl.OpenCL, text: str = OWN, size: int = SIZE) -> tuple[Any, Any]:
     copy = copy_of(backend, parse_transfer(text), size)
     group = backend.prepare([copy], "chase")
-    assert isinstance(group, ChaseGroup)
     return copy, group
 
 
@@ -77,8 +67,8 @@ def store(buffer: Any, at: int, offset: int) -> None:
     cl.enqueue_copy(buffer.unit.queue, buffer.for_kernel(), word, dst_offset=at)
 
 
-def step(group: Any, loops: int, laps: int = 1) -> Any:
-    group.arm(loops, laps)
+def step(group: Any, loops: int) -> Any:
+    group.arm(loops)
     group.open()
     return group.wait()
 
@@ -99,87 +89,6 @@ def test_a_ring_leads_through_every_line_once_and_back(
     assert met == {line * stride for line in range(lines)}
     step(group, 1)
     assert group.mismatch() is None
-
-
-def test_only_lines_are_written(plain: opencl.OpenCL) -> None:
-    """What lies behind the last whole line is another's, and so is all but a line's first word."""
-    stride = line_of(plain)
-    copy = copy_of(plain, parse_transfer(OWN), 100 * stride + 16)
-    before = content(copy.source)
-    plain.prepare([copy], "chase").close()
-    changed = np.flatnonzero(before != content(copy.source))
-    assert changed.max() < 100 * stride
-    assert set(changed % stride) <= set(range(8))
-
-
-def test_the_order_is_without_pattern_and_another_each_time(plain: opencl.OpenCL) -> None:
-    """Equal steps would be foreseen by a CPU's prefetchers."""
-    stride, orders = line_of(plain), []
-    for _ in range(2):
-        copy, group = prepared(plain, OWN, 4096 * stride)
-        orders.append(content(copy.source).view(np.uint64)[:: stride // 8].astype(np.int64))
-        group.close()
-    steps, counts = np.unique(orders[0] - np.arange(4096) * stride, return_counts=True)
-    assert len(steps) > 2000
-    assert counts.max() < 20
-    assert (orders[0] == orders[1]).mean() < 0.01
-
-
-@pytest.mark.parametrize("lines", [1, 2, 3, 64, 65, 1000])
-def test_where_hops_must_lead_is_known_without_the_device(
-    backend: opencl.OpenCL, lines: int
-) -> None:
-    stride = line_of(backend)
-    copy = copy_of(backend, parse_transfer(OWN), lines * stride)
-    ring = Ring(lines, stride, SEED)
-    chase._lay(backend._units[0], copy.source, ring)
-    words = content(copy.source).view(np.uint64)
-    at = ring.offset(0)
-    for hops in range(1, 2 * lines + 1):
-        at = int(words[at // 8])
-        assert at == ring.offset(hops)
-
-
-@pytest.mark.parametrize("text", CHASES)
-def test_a_loop_is_its_hops_and_a_lap_goes_on_where_the_last_one_ended(
-    backend: opencl.OpenCL, text: str
-) -> None:
-    _, group = prepared(backend, text)
-    with closing(group):
-        assert group.pace.steps == HOPS
-        hops = 0
-        for loops, laps in ((1, 1), (3, 1), (2, 5), (100, 1)):
-            timing = step(group, loops, laps)
-            hops += loops * laps * HOPS
-            assert group._lane._hops == hops
-            assert group.mismatch() is None
-            assert len(timing.progress[0]) == laps + 1
-            assert timing.seconds[0] / (loops * laps * HOPS) > 0.3e-9
-
-
-@pytest.mark.parametrize("taken", [0, HOPS - 1, HOPS + 1])
-def test_loads_that_are_left_out_are_found(plain: opencl.OpenCL, taken: int) -> None:
-    """As by a compiler: the time would be wrong, and so is the end."""
-    _, group = prepared(plain)
-    group._lane._follow(taken, None)
-    group._lane.queue.finish()
-    group._lane._hops = HOPS
-    problem = group.mismatch()
-    assert problem is not None
-    assert f"opencl:0: {HOPS} accesses led to byte" in problem
-
-
-def test_memory_beyond_the_caches_takes_longer(plain: opencl.OpenCL) -> None:
-    """Which tells that loads wait for each other, and reach what they should."""
-    far = 2 * _native.last_level_cache([min(os.sched_getaffinity(0))])
-    if far > plain._units[0].facts.device.largest_buffer:
-        pytest.skip("the last-level cache is larger than half of a buffer")
-    latency = []
-    for size in (16 << 10, far):
-        _, group = prepared(plain, HOST, size)
-        latency.append(min(step(group, 8).seconds[0] for _ in range(3)))
-        group.close()
-    assert latency[1] > 4 * latency[0]
 
 
 BETWEEN = 24
@@ -208,22 +117,6 @@ def test_what_is_not_one_ring_over_all_lines_is_an_error(
         plain.prepare([copy], "chase")
 
 
-def cell_of(backend: opencl.OpenCL) -> CellResult:
-    transfer = parse_transfer(OWN)
-    planned = PlannedCell("0", "0", (transfer,), Report.LATENCY, operation="chase")
-    how = Settings((SIZE,), samples=2, loops=2)
-    pool = BufferPool()
-    (cell,) = measure_together([Measurement(planned, SIZE, how, [backend])], how, pool).cells
-    pool.free_idle()
-    return cell
-
-
-def test_a_cell_is_seconds_of_an_access(plain: opencl.OpenCL) -> None:
-    cell = cell_of(plain)
-    assert (cell.status, cell.reason, cell.loops) == ("pass", None, 2)
-    assert all(0.3e-9 < sample < 1e-5 for sample in cell.samples)
-
-
 def test_a_pointer_that_was_changed_after_the_proof_fails_the_cell(
     plain: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +130,7 @@ def test_a_pointer_that_was_changed_after_the_proof_fails_the_cell(
         return group
 
     monkeypatch.setattr(plain, "prepare", changed)
-    cell = cell_of(plain)
+    cell = outcome(plain, OWN, SIZE, "chase", Report.LATENCY)
     assert (cell.status, cell.kind) == ("fail", "wrong-bytes")
     assert cell.reason is not None
     assert "accesses led to byte" in cell.reason
@@ -256,30 +149,6 @@ def test_what_is_no_chase_is_unsupported(
 ) -> None:
     with pytest.raises(Unsupported, match=why):
         plain.prepare([copy_of(plain, parse_transfer(text), size)], "chase")
-
-
-def test_it_runs_alone(plain: opencl.OpenCL) -> None:
-    copies = [copy_of(plain, parse_transfer(text), SIZE) for text in (HOST, OWN)]
+    alone = copy_of(plain, parse_transfer(OWN), SIZE)
     with pytest.raises(Unsupported, match="one at a time"):
-        plain.prepare(copies, "chase")
-
-
-def test_what_a_cache_holds_is_said_of_the_chase_alone(plain: opencl.OpenCL) -> None:
-    unit, transfer = plain._units[0], parse_transfer(OWN)
-    unit.__dict__["cache_bytes"] = SIZE + 1
-    copy, _ = prepared(plain)
-    said = ("64 KiB fit in the cache of opencl:0 (64.0 KiB): the figure may be the cache's",)
-    assert plain.remarks(transfer) == said
-    plain.prepare([copy])
-    assert plain.remarks(transfer) == ()
-    unit.__dict__["cache_bytes"] = SIZE
-    prepared(plain)
-    assert plain.remarks(transfer) == ()
-
-
-def test_memory_that_held_a_ring_is_copied_like_any_other(plain: opencl.OpenCL) -> None:
-    copy, group = prepared(plain)
-    step(group, 1)
-    group.close()
-    plain.fill(copy.source, SIZE, Pattern.WORDS, 3, False)
-    assert plain.first_mismatch(copy.source, SIZE, Pattern.WORDS, 3) is None
+        plain.prepare([alone, alone], "chase")

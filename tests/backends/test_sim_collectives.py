@@ -4,7 +4,6 @@ from itertools import product
 
 import pytest
 
-from linkgauge.backends.number_bytes import decode, encode
 from linkgauge.backends.protocol import Collecting, Copy
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.faults import parse_fault
@@ -91,6 +90,15 @@ def test_each_step_takes_the_time_to_start(name, steps):
     assert took == pytest.approx(steps * 3e-6, rel=1e-2)
 
 
+def test_each_lap_has_its_end():
+    group = prepared(backend(), work("all_gather"))
+    group.arm(2, 3)
+    group.open()
+    timing = group.wait()
+    for seconds, times in zip(timing.seconds, timing.progress, strict=True):
+        assert times == pytest.approx([seconds * lap / 3 for lap in range(4)])
+
+
 def test_a_root_is_a_star_and_pairs_go_all_at_once():
     for name in ("gather", "scatter", "alltoall"):  # each pair has a link of its own
         took = seconds(prepared(backend(), work(name)))
@@ -98,11 +106,6 @@ def test_a_root_is_a_star_and_pairs_go_all_at_once():
     both = {"devices.0.sm": {"startup": "0 ns", "write": "60 GB/s"}}
     took = seconds(prepared(backend(both), work("alltoall")))
     assert took == pytest.approx([SIZE / 4 / 20e9] * 4)  # three at once out of each
-
-
-def test_a_hypercube_doubles_what_partners_exchange():
-    took = seconds(prepared(backend(), work("hypercube")))
-    assert took == pytest.approx([(SIZE / 4 + SIZE / 2) / RATE] * 4)
 
 
 def test_where_no_link_is_the_route_over_the_host_is_taken():
@@ -115,32 +118,6 @@ def test_where_no_link_is_the_route_over_the_host_is_taken():
     alone = {"links": [{"kind": "pcie", "each": "sim:0..1", "to": "root0..1"}]}
     with pytest.raises(Unsupported, match="no link leads from sim:0 to sim:1"):
         prepared(backend(alone), work("sendrecv"), ranks=2)
-
-
-def test_groups_of_a_split_run_at_the_same_time():
-    halves = work("all_reduce", split="DIV 2")
-    assert seconds(prepared(backend(), halves)) == pytest.approx([SIZE / RATE] * 4)
-    narrow = {
-        "links": [
-            {"kind": "pcie", "each": "sim:0..3", "to": "root0"},
-            {"kind": "socket", "each": "root0..1", "to": "host:0..1"},
-            {"kind": "socket", "pairs": [["host:0", "host:1"]]},
-        ],
-        "devices.0.memory_rate": "10 GB/s",
-    }
-    alone = seconds(prepared(backend(narrow), work("all_reduce"), ranks=2))
-    assert seconds(prepared(backend(narrow), halves)) == pytest.approx([alone[0]] * 4)
-
-
-@pytest.mark.parametrize("more", [{"graphed": True}, {"registered": "local"}, {"blocking": True}])
-def test_how_it_is_called_is_accepted(more):
-    assert seconds(prepared(backend(), work("sendrecv", **more)))[0] == pytest.approx(SIZE / RATE)
-
-
-def test_aggregated_calls_start_once():
-    group = prepared(backend(STARTUP), work("sendrecv", aggregated=4))
-    assert group.pace.steps == 4
-    assert seconds(group)[0] == pytest.approx(3e-6 + 4 * SIZE / RATE)
 
 
 def test_one_rank_only_copies():
@@ -157,7 +134,7 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize("size", [8, 4096, 1 << 20])
+@pytest.mark.parametrize("size", [8, 2048])
 @pytest.mark.parametrize("name", COLLECTIVE_NAMES)
 def test_every_number_is_right(name, size):
     machine = backend()
@@ -180,71 +157,3 @@ def test_an_element_altered_in_one_rank_is_found(offset):
     result = measured(machine, work("all_reduce"))
     assert (result.status, result.kind, result.wrong) == ("fail", "wrong-bytes", 1)
     assert result.reason == f"1 element is wrong, first element {offset // 4} of rank 2"
-
-
-@pytest.mark.parametrize("name", COLLECTIVE_NAMES)
-def test_every_rank_that_receives_is_checked(name):
-    result = measured(faulty("flip * bit=6"), work(name))
-    receives = 1 if name in ("gather", "reduce") else 4
-    assert result.wrong == receives
-
-
-def test_a_flip_on_a_link_strikes_the_rank_that_receives_over_it():
-    result = measured(faulty("flip sim:1-sim:2"), work("sendrecv"))
-    assert (result.wrong, result.reason) == (1, "1 element is wrong, first element 0 of rank 2")
-
-
-def test_a_flip_beyond_a_short_buffer_strikes_nothing():
-    result = measured(faulty("flip * offset=3000"), work("reduce_scatter"), 4096)
-    assert (result.status, result.wrong) == ("pass", 0)
-
-
-def test_nothing_is_checked_unless_asked():
-    result = measured(faulty("flip *"), work("all_reduce"), verify=False)
-    assert (result.status, result.wrong, result.verified) == ("pass", None, None)
-
-
-def test_a_slow_link_slows_its_ring():
-    machine = faulty("slow sim:2-sim:3 rate=50%")
-    assert seconds(prepared(machine, work("all_reduce"))) == pytest.approx(
-        [SIZE * 1.5 / (RATE / 2)] * 4
-    )
-
-
-def test_a_late_rank_waits_least():
-    machine = faulty("stall sim:1 every=1 for=0.001")
-    result = measured(machine, work("sendrecv"))
-    medians = {times.rank: times.seconds[0] for times in result.iterations}
-    assert medians[1] == pytest.approx(SIZE / RATE)
-    assert [medians[rank] for rank in (0, 2, 3)] == pytest.approx([SIZE / RATE + 1e-3] * 3)
-
-
-def test_ranks_are_alike_but_for_noise():
-    times = prepared(backend({"noise": "1%"}), work("all_reduce")).iterations(8)
-    assert len(times) == 4
-    assert len({each for own in times for each in own}) == 32
-    assert [sum(own) / 8 for own in times] == pytest.approx([SIZE * 1.5 / RATE] * 4, rel=0.02)
-
-
-def test_a_rank_has_its_buffers_in_its_own_memory():
-    refusal = backend().refusal
-    assert refusal(parse_transfer("sim:0 -> sim:0 by ccl")) is None
-    for text in ("sim:0 -> sim:1 by sim:0.ccl", "sim:0 -> null by sim:0.ccl"):
-        assert "in its own memory" in refusal(parse_transfer(text))
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-def test_numbers_are_read_as_they_were_written(number):
-    values = [0.0, 1.0, 2.0, 3.0, 7.0]
-    assert list(decode(number, encode(number, values))) == values
-
-
-def test_small_fractions_have_bits_too():
-    assert decode("f8e4m3", encode("f8e4m3", [1 / 64 / 8, 0.5])) == [1 / 64 / 8, 0.5]
-    assert decode("f8e5m2", bytes([0x3C | 0x80])) == [-1.0]
-
-
-def test_a_link_that_ends_cells_ends_a_collective_over_it():
-    result = measured(faulty("lost sim:1-sim:2"), work("sendrecv"))
-    assert (result.status, result.phase) == ("error", "measure")
-    assert measured(faulty("lost sim:1-sim:2"), work("sendrecv"), ranks=2).status == "pass"

@@ -1,22 +1,22 @@
 """Each shipped machine shows the figures of the source that its description names."""
 
+import re
 from collections import Counter
 from importlib import resources
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from command_kit import called
+from judge_kit import run_of
 from linkgauge.backends import sim
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
-from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.engine.headline import headline
-from linkgauge.model.collective import COLLECTIVE_NAMES
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.transfer import Cell, Report
 from machine_kit import OF_HOSTS
+from nvbandwidth_reader import read_tests
 
 SIZE = 512 << 20
 GIGABIT = 1e9 / 8
@@ -27,32 +27,34 @@ def machine(name):
     return SimBackend(msgspec.structs.replace(parse_description(load(name)[1]), noise=0.0))
 
 
-def time(backend, transfers, size):
-    """The timing of one loop; of a latency cell its group is a chase."""
+def seconds(backend, text, size=SIZE):
+    """How long each of the transfers in notation takes for one loop."""
+    transfers = parse_transfers(text)
     assert [backend.refusal(transfer) for transfer in transfers] == [None] * len(transfers)
     copies = [Copy(t, None, None, t.bytes_moved(size), 1) for t in transfers]
-    chased = all(t.destination.is_null and t.engine.kind == "sm" for t in transfers)
-    group = backend.prepare(copies, "chase" if chased else "copy")
+    group = backend.prepare(copies)
     group.arm(1)
     group.open()
-    timing = group.wait()
-    return timing.seconds[0] / group.pace.steps if chased else timing
+    return group.wait().seconds
 
 
-def rate(backend, text, size=SIZE, report=Report.FIRST):
-    """Bytes/s of transfers in notation."""
-    transfers = parse_transfers(text)
-    return headline(Cell("0", "0", transfers, report), size, time(backend, transfers, size), 1)
+def rate(backend, text, size=SIZE):
+    """Bytes/s of the first of the transfers."""
+    return size / seconds(backend, text, size)[0]
 
 
-def figures(backend, name, devices):
-    """What each cell of a benchmark reports over the first `devices`."""
-    fabric = DeviceSet("sim", backend.host().nodes, backend.devices()[:devices])
-    for cell in CATALOG[name].lay_out(fabric).cells:
-        if cell.report is Report.LATENCY:
-            yield time(backend, cell.transfers, CATALOG[name].size)
-        else:
-            yield headline(cell, SIZE, time(backend, cell.transfers, SIZE), 1)
+def result_of(machine, benchmark, devices=()):
+    """What a benchmark reports on a machine without noise, over these devices or all."""
+    name, text = load(machine)
+    quiet = re.sub("^noise: .*", "noise: 0", text, flags=re.MULTILINE)
+    (result,) = run_of(name, quiet, benchmark, size=SIZE, devices=devices).results
+    return result
+
+
+def figures(name, benchmark):
+    """What each of its cells reports over the first two devices."""
+    cells = result_of(name, benchmark, ("sim:0", "sim:1")).cells
+    return [cell.headline for cell in cells if cell.status != "skip"]
 
 
 def within(tolerance, expected):
@@ -80,20 +82,6 @@ def test_rbln_32_copies_as_its_page_prints():
     assert rate(backend, "sim:0 -> sim:1 by sim:0.ce", 1 << 20) == within(0.01, 10.29e9)
 
 
-def test_rbln_32_shares_the_link_above_a_switch():
-    backend = machine("rbln-32")
-    alone = rate(backend, "sim:0 -> host:0 by sim:0.ce")
-    beside = " & ".join(f"sim:{n} -> host:0 by sim:{{}}.ce".format(n) for n in range(4))
-    assert rate(backend, beside) == within(0.01, alone / 4)
-    # Within a switch nobody is in the way; a pair of other switches goes over both uplinks.
-    assert rate(backend, "sim:0 -> sim:1 by sim:0.ce & sim:2 -> sim:3 by sim:2.ce") == within(
-        0.001, rate(backend, "sim:0 -> sim:1 by sim:0.ce")
-    )
-    assert rate(backend, "sim:0 -> sim:4 by sim:0.ce & sim:1 -> sim:5 by sim:1.ce") == within(
-        0.01, alone / 2
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "gigabits"),
     [
@@ -105,10 +93,6 @@ def test_rbln_32_shares_the_link_above_a_switch():
 )
 def test_ipu_m2000_reaches_its_buffer_as_its_page_prints(text, gigabits):
     assert rate(machine("ipu-m2000"), text, 64 << 20) == within(0.005, gigabits * GIGABIT)
-
-
-def test_ipu_m2000_serves_devices_from_the_gateways_memory():
-    assert [device.near for device in machine("ipu-m2000").devices()] == [1, 1, 1, 1]
 
 
 # Of docs/benchmarks.md, by linkgauge: within and between devices the middle of the range, to and
@@ -157,7 +141,7 @@ TO_HOST = {
     + [(name, figure, 0.015) for name, figure in TO_HOST.items()],
 )
 def test_dgx_h200_8_gives_two_gpus_the_figures_of_two_h200(name, expected, tolerance):
-    for figure in figures(machine("dgx-h200-8"), name, 2):
+    for figure in figures("dgx-h200-8", name):
         assert figure == within(tolerance, expected * 1e9)
 
 
@@ -166,28 +150,8 @@ def test_dgx_h200_8_gives_two_gpus_the_figures_of_two_h200(name, expected, toler
     [("host_device_latency_sm", 1192.7), ("device_to_device_latency_sm", 828.4)],
 )
 def test_dgx_h200_8_has_the_latencies_of_two_h200(name, nanoseconds):
-    for figure in figures(machine("dgx-h200-8"), name, 2):
+    for figure in figures("dgx-h200-8", name):
         assert figure == within(0.01, nanoseconds * 1e-9)
-
-
-def test_every_test_but_the_one_that_is_not_modelled_is_compared():
-    compared = {*DEVICES, *TO_HOST, "host_device_latency_sm", "device_to_device_latency_sm"}
-    others = (
-        "host_to_host", "core_to_core", "memory_", "cpu_primes", "gpu_", "device_memory_",
-        "all_reduce", "latency_", "concurrency_", "copy_compute_overlap", "multinode_",
-        "all_to_all_", "disjoint_pairs_", "bisect_", "nic_", "nodes_", "rdma_", "ai_",
-        *COLLECTIVE_NAMES,
-    )  # fmt: skip
-    tests = {name for name in CATALOG if not name.startswith(others) and "_cpu" not in name}
-    assert tests - compared == {"host_to_all_bidirectional_memcpy_ce"}
-
-
-def test_dgx_h200_8_has_four_gpus_a_socket_that_do_not_disturb_the_others():
-    backend = machine("dgx-h200-8")
-    assert [device.near for device in backend.devices()] == [0] * 4 + [1] * 4
-    alone = rate(backend, "sim:0 -> sim:1 by sim:0.ce")
-    both = rate(backend, "sim:0 -> sim:1 by sim:0.ce & sim:2 -> sim:3 by sim:2.ce")
-    assert both == within(1e-9, alone)
 
 
 def test_gb200_nvl72_copies_as_published():
@@ -197,44 +161,12 @@ def test_gb200_nvl72_copies_as_published():
     assert rate(backend, "host:0 -> sim:0 by sim:0.sm") == within(0.005, 201e9)
     assert rate(backend, "sim:71 -> host:35 by sim:71.sm") == within(0.005, 193e9)
     both = "sim:0 -> sim:71 by sim:71.sm & sim:71 -> sim:0 by sim:0.sm"
-    assert rate(backend, both, report=Report.SUM) == within(0.005, 1530e9)
+    assert 2 * rate(backend, both) == within(0.005, 1530e9)
     triad = 2 * rate(backend, "host:0 -> null by host:0.cpu")
     assert triad == within(0.005, 763e9)
     # A copy reads and writes; a large one, so that its start does not count.
     local = rate(backend, "sim:5 -> sim:5 by sim:5.ce", 64 << 30)
     assert 2 * local == within(0.005, 7.35e12)
-
-
-def test_gb200_nvl72_joins_nodes_of_a_tray_only():
-    backend = machine("gb200-nvl72")
-    near, far = (parse_transfers(f"host:0 -> host:{n} by host:0.cpu")[0] for n in (1, 2))
-    assert backend.refusal(near) is None
-    assert "no link leads from host:0 to host:2" in backend.refusal(far)
-
-
-def test_a_rack_is_not_planned_beyond_what_its_systems_join():
-    """A tray's CPUs reach the memory of their own tray: nothing else is planned, nor skipped."""
-    backend = machine("gb200-nvl72")
-    nodes = backend.host().nodes
-    apart = backend.look().host.apart
-    assert {(0, 2), (35, 0)} <= apart
-    assert apart.isdisjoint({(0, 0), (0, 1), (35, 34)})
-    fabric = DeviceSet("sim", nodes, backend.devices()[:2], profile="quick", apart=apart)
-    for name in (
-        "host_to_host_memcpy_copy_cpu", "memory_stream_copy", "memory_stream_nodes",
-        "memory_latency", "memory_latency_nodes", "core_to_core_latency",
-    ):  # fmt: skip
-        cells = CATALOG[name].lay_out(fabric).cells
-        assert cells
-        refused = [backend.refusal(each) for cell in cells for each in cell.transfers]
-        assert not any(refused), name
-
-
-def test_vm_degraded_stays_below_4_gigabytes_a_second_and_its_own_memory_does_not():
-    backend = machine("vm-degraded")
-    for text in ("host:0 -> sim:0 by sim:0.ce", "sim:0 -> host:0 by sim:0.ce"):
-        assert 3.4e9 < rate(backend, text) < 4.0e9
-    assert 2 * rate(backend, "sim:0 -> sim:0 by sim:0.ce") == within(0.02, 1.6e12)
 
 
 def test_riscv_2gpu_reaches_the_share_of_nvlink_that_its_page_prints():
@@ -252,6 +184,64 @@ def test_riscv_2gpu_reaches_the_share_of_nvlink_that_its_page_prints():
     assert (backend.host().architecture, backend.host().hostname) == ("riscv64", "sifive-rv64-01")
 
 
-def test_riscv_2gpu_takes_4_to_6_microseconds_for_64_bytes():
-    timing = time(machine("riscv-2gpu"), parse_transfers("sim:0 -> sim:1 by sim:0.ce"), 64)
-    assert 4e-6 <= timing.seconds[0] <= 6e-6
+PRINTED = Path(__file__).parents[1] / "data" / "sailbandwidth-sm.txt"
+TOLERANCE = 0.03
+
+
+def read_matrices(text: str) -> dict[str, dict[tuple[str, str], float]]:
+    """Figures by row and column, by the name printed above each matrix."""
+    matrices: dict[str, dict[tuple[str, str], float]] = {}
+    name, row = "", 0
+    for line in text.splitlines():
+        if line.startswith("#") or not line.strip():
+            continue
+        if line[0].isalpha():
+            name, row = line.strip(), 0
+            matrices[name] = {}
+            continue
+        for column, figure in enumerate(line.split()):
+            if figure != "N/A":
+                matrices[name][str(row), str(column)] = float(figure)
+        row += 1
+    return matrices
+
+
+@pytest.fixture(scope="module")
+def deviations():
+    """How far each figure that `as sailbandwidth` prints is from the page's, relative to it."""
+    printed = read_matrices(PRINTED.read_text())
+    names = [name.removesuffix("_total") for name in printed]
+    done = called("as", "--machine", "ppu-8", "sailbandwidth", "-t", *names)
+    assert done.returncode == 0, done.stderr
+    compared = {}
+    for (name, figures), test in zip(printed.items(), read_tests(done.stdout), strict=True):
+        simulated = test.tables[-1].figures()
+        assert simulated.keys() == figures.keys()
+        for place, figure in figures.items():
+            compared[name, place] = simulated[place] / figure - 1
+    return compared
+
+
+def test_nine_cells_in_ten_are_within_three_percent(deviations):
+    near = [cell for cell, by in deviations.items() if abs(by) <= TOLERANCE]
+    assert len(deviations) == 384
+    assert len(near) >= 0.9 * 384
+
+
+def test_the_cells_that_do_not_follow_are_the_documented_ones(deviations):
+    far = Counter(name for (name, _), by in deviations.items() if abs(by) > TOLERANCE)
+    # As docs/simulation.md lists them, each with the reason.
+    assert far == {
+        "all_to_one_write_sm": 7,
+        "one_to_all_read_sm": 7,
+        "all_to_one_read_sm": 1,
+        "one_to_all_write_sm": 3,
+        "host_device_latency_sm": 3,
+    }
+
+
+def test_a_kernel_hides_copies_by_copy_engines():
+    cells = result_of("ppu-8", "copy_compute_overlap", ("sim:0",)).cells
+    assert [cell.headline for cell in cells] == pytest.approx([1.0] * 3, abs=1e-3)
+    computing, *copying = (part.summary.median for part in cells[-1].parts)
+    assert max(copying) == pytest.approx(computing, rel=1e-2)

@@ -70,49 +70,6 @@ def test_whatever_is_done_to_buffers_they_compare_as_real_bytes_do(size, one, ot
                     assert found == next(differing)
 
 
-@given(st.integers(0, (1 << 40) - 1), st.integers(0, 7), st.sampled_from(PATTERNS))
-def test_a_flipped_bit_is_found_at_any_offset_and_gone_when_flipped_back(offset, bit, pattern):
-    large = buffer(1 << 40)
-    large.fill(large.size, pattern, 5, inverted=False)
-    large.flip(offset, bit)
-    assert large.first_mismatch(large.size, pattern, 5) == offset
-    large.flip(offset, bit)
-    assert large.first_mismatch(large.size, pattern, 5) is None
-
-
-@pytest.mark.parametrize("offset", [0, WINDOW - 1, WINDOW, 54_321, (1 << 30) - 1])
-def test_a_flipped_bit_travels_with_copies_and_is_gone_after_a_fill(offset):
-    size = 1 << 30
-    source, destination = buffer(size), buffer(size)
-    source.fill(size, Pattern.WORDS, 1, inverted=False)
-    source.flip(offset, 0)
-    move(source, destination, size)
-    assert destination.first_mismatch(size, Pattern.WORDS, 1) == offset
-    assert destination.checksum(size) == source.checksum(size)
-    source.fill(size, Pattern.WORDS, 1, inverted=False)
-    assert source.first_mismatch(size, Pattern.WORDS, 1) is None
-    assert destination.checksum(size) != source.checksum(size)
-
-
-def test_the_first_of_several_flipped_bits_is_told():
-    one = buffer(1 << 20)
-    one.fill(one.size, Pattern.WORDS, 1, inverted=False)
-    for offset in (900_000, 70_000, 500_000):
-        one.flip(offset, 1)
-    assert one.first_mismatch(one.size, Pattern.WORDS, 1) == 70_000
-
-
-@pytest.mark.parametrize("size", [1, 7, 8, 100, WINDOW])
-def test_the_checksum_of_a_small_buffer_is_the_xor_of_its_words(size):
-    small = buffer(size)
-    small.fill(size, Pattern.WORDS, 3, inverted=False)
-    data = content(size, Pattern.WORDS, 3, False)
-    total = 0
-    for at in range(0, size, 8):
-        total ^= int.from_bytes(data[at : at + 8], "little")
-    assert small.checksum(size) == total
-
-
 def test_a_place_gives_no_more_than_it_has_and_takes_back():
     room = MemoryBudget({PLACE: 1000, host(0): 10})
     first = SimBuffer(PLACE, 600, room)
@@ -123,19 +80,3 @@ def test_a_place_gives_no_more_than_it_has_and_takes_back():
     SimBuffer(PLACE, 1000, room)
     with pytest.raises(AllocationError):
         SimBuffer(PLACE, 1, room)
-
-
-def test_kinds_of_host_memory_share_their_node():
-    room = MemoryBudget({host(0): 1000})
-    SimBuffer(host(0, "pageable"), 600, room)
-    with pytest.raises(AllocationError):
-        SimBuffer(host(0), 600, room)
-
-
-def test_placement_is_what_was_asked_for():
-    room = MemoryBudget({host(1): 1000, PLACE: 1000})
-    pinned = SimBuffer(host(1), 8, room).placement()
-    assert (pinned.memory, pinned.node, pinned.locked) == ("host:1", 1, True)
-    assert SimBuffer(host(1, "pageable"), 8, room).placement().locked is False
-    assert SimBuffer(host(1, "huge"), 8, room).placement().huge_bytes == 8
-    assert SimBuffer(PLACE, 8, room).placement().node is None

@@ -1,12 +1,8 @@
 """Figures of a simulated machine follow from what its transfers cross, and from nothing else."""
 
-import math
-import statistics
-
 import msgspec
 import pytest
 
-from linkgauge.backends.sim.run_position import RunPosition
 from linkgauge.model.notation import parse_transfers
 from sim_machine import backend, copies, rates, seconds
 
@@ -70,17 +66,6 @@ def test_endless_threads_keep_their_share_until_the_others_are_done(size):
     assert size / alone / 1e9 == pytest.approx(12, rel=0.01)
 
 
-def test_kernels_of_two_devices_run_at_once():
-    assert rates(backend(), "sim:0 -> sim:1 by sm & sim:2 -> sim:3 by sm") == about([40, 40])
-
-
-def test_who_goes_on_alone_gets_what_the_other_leaves():
-    both = "host:0 -> sim:0 by ce & host:0 -> sim:0 by ce x2"
-    first, second = seconds(backend(), both)
-    alone = seconds(backend(), "host:0 -> sim:0 by ce")[0]
-    assert (first, second) == pytest.approx((2 * alone, 3 * alone))
-
-
 def test_reads_and_writes_have_their_own_efficiency_and_cost_the_other_way():
     machine = with_mesh(
         efficiency={"read": 0.5, "write": 0.8}, reverse={"read": 0.5, "write": "25%"}
@@ -94,23 +79,10 @@ def test_reads_and_writes_have_their_own_efficiency_and_cost_the_other_way():
     assert rates(machine, writes) == about([40 / 1.5] * 2)
 
 
-def test_kernels_may_have_an_efficiency_and_a_cost_of_their_own():
-    machine = with_mesh(sm_efficiency={"write": 0.5}, sm_reverse={"write": 0.5})
-    assert rates(machine, "sim:0 -> sim:1 by ce & sim:1 -> sim:0 by ce") == about([40, 40])
-    assert rates(machine, "sim:0 -> sim:1 by sm & sim:1 -> sim:0 by sm") == about([16, 16])
-
-
 def test_a_link_may_bound_both_directions_together():
     machine = with_mesh(both="60 GB/s")
     assert rates(machine, "sim:0 -> sim:1 by ce") == about([40])
     assert rates(machine, "sim:0 -> sim:1 by ce & sim:1 -> sim:0 by ce") == about([30, 30])
-
-
-def test_an_engine_may_be_slower_than_its_links():
-    machine = backend({"devices.0.sm": {"read": "10 GB/s", "write": "5 GB/s", "startup": "0 ns"}})
-    assert rates(machine, "sim:0 -> sim:1 by sm") == about([5])
-    assert rates(machine, "sim:0 -> sim:1 by sim:1.sm") == about([10])
-    assert rates(machine, "sim:0 -> sim:1 by ce") == about([40])
 
 
 def test_a_copy_may_read_from_another_device_no_faster_than_so():
@@ -136,12 +108,6 @@ def test_a_thread_stages_copies_of_pageable_memory():
     assert "kernels do not reach" in narrow.refusal(parse_transfers(up.replace("ce", "sm"))[0])
 
 
-@pytest.mark.parametrize("kind", ["huge", "mapped", "wc"])
-def test_pinned_memory_of_any_kind_is_alike_to_a_device(kind):
-    assert rates(backend(), f"host:0/{kind} -> sim:0 by ce") == about([PCIE])
-    assert rates(backend(), f"sim:0 -> host:0/{kind} by sm") == about([PCIE])
-
-
 def test_a_node_may_take_turns():
     """Threads and devices have it for as long as the link that leads there takes, of 30 GB/s."""
     device, threads = "sim:0 -> host:0 by ce", "host:0 -> null by host:1.cpu"
@@ -151,26 +117,6 @@ def test_a_node_may_take_turns():
     assert rates(machine, f"{device} & {threads}") == about([15, 15])
     assert rates(machine, f"{device} & host:0 -> sim:0 by ce") == about([PCIE, PCIE])
     assert rates(backend(), f"{device} & {threads}") == about([PCIE, 30])
-
-
-def test_each_loop_pays_for_its_start():
-    machine = backend({"devices.0.ce.startup": "10 us"})
-    empty, loops = (1 << 30) / 40e9, 7
-    took = seconds(machine, "sim:0 -> sim:1 by ce", loops=loops)[0]
-    assert took == pytest.approx(loops * (empty + 10e-6))
-
-
-def test_the_start_of_a_write_and_of_a_copy_between_devices_may_take_another_time():
-    starts = {"startup": "10 us", "write_startup": "20 us", "peer_startup": "30 us"}
-    machine = backend({"devices.0.ce": starts})
-    for text, start in (
-        ("host:0 -> sim:0 by ce", 10),
-        ("sim:0 -> sim:0 by ce", 10),
-        ("sim:0 -> host:0 by ce", 20),
-        ("sim:0 -> sim:1 by ce", 30),
-        ("sim:0 -> sim:1 by sim:1.ce", 30),
-    ):
-        assert seconds(machine, text, size=1)[0] * 1e6 == pytest.approx(start, rel=1e-3)
 
 
 def test_traffic_is_split_over_all_shortest_paths():
@@ -201,36 +147,3 @@ def latency(machine, text):
 )
 def test_an_access_takes_the_memorys_time_and_that_of_the_links(text, nanoseconds):
     assert latency(backend(), text) * 1e9 == pytest.approx(nanoseconds)
-
-
-def test_noise_depends_on_the_cell_and_the_sample_alone():
-    def drawn(cell, before):
-        course = RunPosition(7)
-        for other in before:
-            course.enter(other, "measure")
-            course.pass_by(1.0)
-        course.enter(cell, "measure")
-        figures = []
-        for _ in range(5):
-            figures.append([course.noise(number, 0.1) for number in range(3)])
-            course.pass_by(1.0)
-        return figures
-
-    assert drawn(4, ()) == drawn(4, (0, 1, 9)) != drawn(5, ())
-    assert len({value for sample in drawn(4, ()) for value in sample}) == 15
-
-
-def test_noise_has_the_spread_that_is_asked_for():
-    course = RunPosition(1)
-    logarithms = [math.log(course.noise(number, 0.02)) for number in range(20_000)]
-    assert statistics.fmean(logarithms) == pytest.approx(0, abs=0.001)
-    assert statistics.stdev(logarithms) == pytest.approx(0.02, rel=0.05)
-    assert course.noise(0, 0.0) == 1.0
-
-
-def test_time_is_virtual():
-    machine = backend()
-    before = machine.clock()
-    took = seconds(machine, "sim:0 -> sim:1 by ce", loops=1000)[0]
-    assert machine.clock() - before == pytest.approx(took)
-    assert took > 20

@@ -1,16 +1,18 @@
-"""What backend torch refuses and remarks, and what it makes of torch's devices: without torch."""
+"""Backend torch without torch: what it refuses and remarks, its devices, and works behind its gate,
+a kernel that takes its time, on streams whose clock a test moves."""
 
 import pytest
 
 from amd_tree import gpu
 from linkgauge.backends import open_backend
 from linkgauge.backends.amd import AmdTelemetry
-from linkgauge.backends.torch import TorchBackend, refusals
+from linkgauge.backends.torch import TorchBackend, gated, refusals
+from linkgauge.backends.torch.gated import GatedGroup
 from linkgauge.backends.torch.runtime import calling, discover
 from linkgauge.model.errors import AllocationError, BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.notation import parse_transfer
 from machine_kit import captured
-from torch_kit import facts, fake_torch
+from torch_kit import FakeClock, FakeUnit, FakeWork, facts, fake_torch
 
 CUDA = [
     facts("torch:cuda:0", peers=("torch:cuda:1",), near=1),
@@ -26,24 +28,6 @@ def reason(text, known=CUDA, nodes=(0, 1)):
 
 def remarks(text, known=CUDA):
     return refusals.remarks(parse_transfer(text), known)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "host:0 -> torch:cuda:0",
-        "torch:cuda:0 -> host:1/pageable",
-        "host:0/huge -> torch:cuda:1",
-        "torch:cuda:0 -> torch:cuda:0",
-        "torch:cuda:0 -> torch:cuda:1",
-        "torch:cuda:0 -> torch:cuda:0 by sm",
-        "null -> torch:cuda:0 by sm",
-        "null -> null by torch:cuda:0.sm",
-        "host:0 -> torch:cpu:0",
-    ],
-)
-def test_what_torch_can_do_is_not_refused(text):
-    assert reason(text) is None
 
 
 @pytest.mark.parametrize(
@@ -94,26 +78,6 @@ def test_what_the_hosts_clock_times_says_so():
     )
 
 
-def test_devices_are_those_of_the_accelerator_and_the_cpu():
-    units = discover(fake_torch())
-    described = [unit.facts.device for unit in units]
-    assert [one.memory for one in described] == ["torch:cuda:0", "torch:cuda:1", "torch:cpu:0"]
-    first = units[0].facts
-    assert (first.device.pci, first.device.uuid) == ("0000:1b:00.0", "GPU-aaaa-bbbb")
-    assert first.device.driver == "CUDA 13.2"
-    assert first.peers == ("torch:cuda:1",)
-    assert first.gated
-    assert described[-1].is_cpu
-    assert described[-1].shares_host_memory
-
-
-def test_a_native_backend_is_named_where_there_is_one():
-    (nvidia, *_), (amd, *_) = (discover(fake_torch(hip=hip)) for hip in (None, "7.1.2"))
-    assert any("backend cuda" in note for note in nvidia.facts.device.notes)
-    assert not any("backend cuda" in note for note in amd.facts.device.notes)
-    assert amd.facts.device.driver == "ROCm 7.1.2"
-
-
 def test_of_amds_gpus_it_is_known_what_torch_has_kernels_for():
     (amd, *_), (nvidia, *_) = (discover(fake_torch(hip=hip)) for hip in ("7.1.2", None))
     assert amd.supported() == {
@@ -131,11 +95,6 @@ def test_amds_gpus_are_described_by_their_driver_and_by_torch():
     (now,) = backend.sense([units.memory for units in discover(fake_torch(gpus=1))])
     assert now.clock == 1.204e9
     backend.close()
-
-
-def test_without_an_accelerator_there_is_the_cpu():
-    (unit,) = discover(fake_torch(gpus=0))
-    assert str(unit.memory) == "torch:cpu:0"
 
 
 @pytest.mark.parametrize(
@@ -163,3 +122,59 @@ def test_without_torch_one_line_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(Unsupported, match=r"^torch .*: .*pip install 'linkgauge\[ai\]'$"):
         open_backend("torch")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    found = FakeClock()
+    monkeypatch.setattr(gated, "time", found)
+    return found
+
+
+def sample(group, loops, laps=1):
+    group.arm(loops, laps)
+    group.open()
+    return group.wait()
+
+
+def test_only_loops_are_timed_not_what_the_host_does(clock):
+    work = FakeWork([FakeUnit(clock)], each=1e-3, call=1e-4)
+    timing = sample(GatedGroup([work]), 4, 3)
+    assert timing.seconds == pytest.approx((12e-3,))
+    assert timing.span == pytest.approx(12e-3)
+    assert timing.progress[0] == pytest.approx((0, 4e-3, 8e-3, 12e-3))
+    assert timing.checksums == (None,)
+
+
+def test_a_gate_that_never_holds_is_an_error(clock):
+    class Slower(FakeWork):
+        """Takes the host ever longer."""
+
+        def enqueue(self, loops):
+            super().enqueue(loops)
+            self.call *= 4
+
+    with pytest.raises(BackendError, match="gate: not closed"):
+        sample(GatedGroup([Slower([FakeUnit(clock)], each=1e-6, call=1e-2)]), 1)
+
+
+def test_works_start_together_when_all_are_warm(clock):
+    units = FakeUnit(clock), FakeUnit(clock, "torch:cuda:1")
+    works = [FakeWork([units[0]], each=1e-3), FakeWork([units[1]], each=5e-3)]
+    group = GatedGroup(works)
+    timing = sample(group, 2)
+    assert timing.seconds == pytest.approx((2e-3, 10e-3))
+    assert timing.span == pytest.approx(10e-3)
+    assert [work.loops for work in works] == [[1, 2], [1, 2]]
+
+
+def test_calls_out_of_order_raise_and_closing_is_always_safe(clock):
+    group = GatedGroup([FakeWork([FakeUnit(clock)], each=1e-3)])
+    for call in (group.wait, group.open):
+        with pytest.raises(BackendError):
+            call()
+    group.arm(1)
+    with pytest.raises(BackendError):
+        group.arm(1)
+    group.close()
+    group.close()

@@ -49,19 +49,6 @@ def test_each_pair_is_said_and_counted(commands, tmp_path, monkeypatch, capsys):
     assert "--rerun" in made[2]
 
 
-def test_a_failed_pair_is_named_and_costs_the_exit_code(commands, tmp_path, monkeypatch, capsys):
-    commands[1].update({("gate", "idle0-a"): 1})
-    assert main(monkeypatch, "--pairs", 1, "--loaded", 0, "--keep", tmp_path) == 1
-    assert "\n  regression: copy [0, 1] -7.0%\n" in capsys.readouterr().out
-
-
-def test_ctrl_c_keeps_what_was_judged_and_prints_the_table(commands, tmp_path, monkeypatch, capsys):
-    commands[1].update({("run", "idle2-b"): 130})
-    assert main(monkeypatch, "--pairs", 5, "--loaded", 5, "--keep", tmp_path) == 130
-    assert rows(capsys) == ["| 2 idle | 2 | 0 | 0 | 0 |"]
-    assert (tmp_path / "results/cpu/idle1-b").is_dir()
-
-
 def test_a_kept_campaign_is_judged_again_without_measuring(commands, tmp_path, monkeypatch, capsys):
     made, codes = commands
     names = ("idle0-a", "idle0-b", "idle0-b-again", "idle10-a", "idle10-b", "idle2-a", "idle2-b",
@@ -73,7 +60,3 @@ def test_a_kept_campaign_is_judged_again_without_measuring(commands, tmp_path, m
     assert [words[2] for words in made] == ["idle0-a", "idle2-a", "idle10-a", "loaded0-a"]
     assert not any("--rerun" in words or words[0] == "run" for words in made)
     assert rows(capsys) == ["| 3 idle | 3 | 0 | 0 | 0 |", "| 1 loaded | 0 | 0 | 1 | 0 |"]
-
-
-def test_where_nothing_is_kept_nothing_is_success(commands, tmp_path, monkeypatch):
-    assert main(monkeypatch, "--judge", tmp_path) == 4

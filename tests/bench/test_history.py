@@ -11,7 +11,7 @@ from history import measure
 from history_kit import cluster
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
-RUNS, CELLS = (1000, 1000) if FULL else (12, 60)
+RUNS, CELLS = (1000, 1000) if FULL else (3, 12)
 LIMITS = {
     "list": 1.0,
     "list --json": 1.0,

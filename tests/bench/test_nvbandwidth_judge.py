@@ -1,11 +1,11 @@
-"""Each bar holds what it should, ends included."""
+"""Beside nvbandwidth: both tools have the same figures, and each bar holds what it should."""
 
 import pytest
 
+import nvbandwidth_figures as figures
 import nvbandwidth_judge as judge
 from nvbandwidth_figures import DEVICE_TESTS, HOST_TESTS, Key
-from nvbandwidth_kit import BIDIRECTIONAL, both, cell, ours, result, run_of
-from nvbandwidth_plan import TUNED_BARS
+from nvbandwidth_kit import BIDIRECTIONAL, both
 
 
 def test_device_bars():
@@ -49,54 +49,6 @@ def test_host_cells_hold_by_either_clause(mine, other, verdict, clause):
     assert (row.verdict, row.clause) == (verdict, clause)
 
 
-def test_tuned_bars():
-    keys = {test: Key(test, "", "0", "1") for test in TUNED_BARS}
-    mine = [dict.fromkeys(keys.values(), 1.0045)]
-    rows = judge.compare_tuned(mine, [dict.fromkeys(keys.values(), 1.0)], TUNED_BARS)
-    assert [row.verdict for row in rows] == ["MISSED", "ok", "MISSED"]
-
-
-def test_spread():
-    assert judge.spread([1.0, 1.1, 0.9]) == pytest.approx(0.2)
-    assert judge.spread([1.0]) is None
-    assert judge.spread([0.0, 0.0]) is None
-
-
-def test_worst():
-    ok, missed, absent = "ok", "MISSED", "not measured"
-    found = [judge.worst(some) for some in ([], [ok], [ok, absent], [absent, missed, ok])]
-    assert found == [absent, ok, absent, missed]
-
-
-def test_suite_counts_what_is_inexact_unverified_or_failed():
-    test = "device_to_device_memcpy_read_ce"
-    cells = [
-        cell(test, "0", "1"),
-        cell(test, "1", "0", width=0.02),
-        cell(test, "1", "2", verified=None),
-        cell(test, "2", "1", status="error", summary=None, verified=None),
-    ]
-    chase = "host_device_latency_sm"
-    run = run_of([result(test, cells), result(chase, [cell(chase, "0", "0")])])
-    found = judge.examine_suite(1, 20.0, run)
-    assert (found.cells, found.exact, found.not_verified, found.not_pass) == (5, 3, 2, 1)
-    assert found.verdict == "MISSED"
-    assert judge.examine_suite(1, 25.0, ours()).verdict == "ok"
-    assert judge.examine_suite(1, 25.1, ours()).verdict == "MISSED"
-
-
-def test_spreads_have_a_limit_or_are_held_to_theirs_cell_by_cell():
-    steady, host = DEVICE_TESTS[0], HOST_TESTS[0]
-    a, b = Key(host, "", "0", "0"), Key(host, "", "0", "1")
-    mine = [{Key(steady, "", "0", "1"): v, a: v, b: v} for v in (100.0, 100.9)]
-    other = [{a: 100.0, b: 100.0}, {a: 100.5, b: 102.0}]
-    rows = {row.test: row for row in judge.compare_spreads(mine, other)}
-    assert rows[steady].verdict == "ok"
-    assert (rows[host].verdict, rows[host].wider, rows[host].cells) == ("MISSED", 1, 2)
-    assert rows[host].theirs == pytest.approx(2 / 101)
-    assert rows[DEVICE_TESTS[1]].verdict == "not measured"
-
-
 def test_as_is_held_to_one_percent_or_to_their_own_differences():
     steady, host = Key("device_local_copy", "", "0", "1"), Key(HOST_TESTS[0], "", "0", "0")
     others = [{steady: 100.0, host: value} for value in (100.0, 104.0, 98.0)]
@@ -110,15 +62,23 @@ def test_as_is_held_to_one_percent_or_to_their_own_differences():
     assert {row.verdict for row in judge.compare_as([], others)} == {"not measured"}
 
 
-def test_the_latency_of_host_memory_crosses_to_the_host():
-    key = Key("host_device_latency_sm", "", "0", "0")
-    others = [{key: value} for value in (1.0, 1.02)]
-    row = next(row for row in judge.compare_as([{key: 1.025}], others) if row.key == key)
-    assert (row.bar, row.verdict) == ("within their spread", "ok")
+def test_both_tools_name_the_same_figures_in_the_same_unit():
+    left, right = both()
+    assert left.keys() == right.keys()
+    assert left == pytest.approx(right)
+    assert right[Key("host_to_device_memcpy_ce", "", "0", "1")] == pytest.approx(50e9)
+    assert right[Key("device_to_device_latency_sm", "", "1", "0")] == pytest.approx(700e-9)
 
 
-def test_single_runs_are_held_against_the_other_rounds():
-    key = Key(HOST_TESTS[0], "", "0", "0")
-    theirs = [{key: value} for value in (100.0, 100.1, 100.2, 104.0)]
-    assert judge.misses(theirs, theirs) == [0, 0, 0, 1]
-    assert judge.misses([{key: 104.0}] * 4, theirs) == [0, 0, 0, 1]
+def test_what_has_no_figure_is_told():
+    cases = [
+        {"name": "all_to_one_read_ce", "status": "Waived"},
+        {"name": BIDIRECTIONAL, "status": "Passed", "bandwidth_matrix": [["1"]]},
+        {"name": "device_local_copy", "status": "Passed", "bandwidth_matrix": [["fast"]]},
+        {"name": "all_to_one_write_ce", "status": "Passed", "bandwidth_matrix": [["0.00"]]},
+        {"name": "some_new_test", "status": "Error"},
+    ]
+    read = figures.read_nvbandwidth({"nvbandwidth": {"testcases": cases, "error": "lost"}})
+    assert not read.figures
+    told = [problem.split(":")[0].split()[0] for problem in read.problems]
+    assert told == ["lost", *(cases[place]["name"] for place in (1, 2, 3, 0))]

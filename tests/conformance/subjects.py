@@ -273,6 +273,7 @@ class Sim(Subject):
         "host:0/pageable -> sim:0 by sm",
         "host:0 <-> host:1 by cpu",
         "host:0 -> host:0 by cpu*1000",
+        "sim:0 -> sim:1 by sim:0.ccl",
         "cpu:0 -> cpu:77777",
         "cpu:3 -> cpu:3",
         "cpu:0 -> cpu:1 x2",

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.subjects import Subject, release, run
+from kinds_kit import outcome
 from linkgauge.backends.protocol import Checked, Copy, Pattern, follows
-from linkgauge.engine.rewriting import by_engine
-from linkgauge.model.errors import AllocationError, BackendError, InputError, Unsupported
+from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.transfer import Benchmark, Cell, Operation, Report, Transfer
+from linkgauge.model.transfer import Operation, Transfer
 
 SIZES = [1, 7, 8, 511, 512, 513, 4096, 65_537, (1 << 20) + 3]
 
@@ -72,28 +72,6 @@ def test_every_path_that_is_not_refused_moves_every_byte(subject):
             release(copy)
 
 
-@pytest.mark.parametrize("kind", ["ce", "sm"])
-def test_copies_by_the_other_engine_move_every_byte_or_are_refused(subject, kind):
-    """`linkgauge vary --engine` measures them so."""
-    for text in subject.paths:
-        cell = Cell("0", "0", (parse_transfer(text),), Report.FIRST)
-        try:
-            (other,) = by_engine([Benchmark("copy", "copy", "x", (cell,))], kind)
-        except InputError:
-            assert not (parse_transfer(text).engine.owner.is_device and "null" not in text)
-            continue
-        (transfer,) = other.cells[0].transfers
-        assert transfer.engine.kind == kind
-        if subject.backend.refusal(transfer) is not None:
-            continue
-        copy = lend(subject, transfer, 65_537)
-        group = subject.backend.prepare([copy])
-        run(group, 2)
-        group.close()
-        assert not any(offset is not None for offset in wrong(subject, copy)), transfer
-        release(copy)
-
-
 def test_nothing_moves_before_the_gate_opens(subject):
     for transfer in paths(subject):
         if transfer.destination.is_null or transfer.both_ways:
@@ -105,17 +83,6 @@ def test_nothing_moves_before_the_gate_opens(subject):
         group.open()
         group.wait()
         assert wrong(subject, copy) == [None], transfer
-        group.close()
-        release(copy)
-
-
-def test_a_group_is_armed_again_and_again(subject):
-    for transfer in paths(subject)[:2]:
-        copy = lend(subject, transfer, 5000)
-        group = subject.backend.prepare([copy])
-        for loops in (1, 2, 17, 1):
-            assert run(group, loops).seconds[0] >= 0
-        assert wrong(subject, copy) in ([None], [])
         group.close()
         release(copy)
 
@@ -248,7 +215,8 @@ def test_progress_tells_when_each_lap_ended(subject):
             assert len(timing.progress) == len(copies)
             for times, seconds in zip(timing.progress, timing.seconds, strict=True):
                 assert len(times) in (2, laps + 1)
-                assert times[0] > -1e-3  # the gate's opening, within what clocks differ
+                # Since the gate's opening, within what clocks differ.
+                assert -1e-3 < times[0] < timing.span + 1
                 assert list(times) == sorted(times)
                 assert times[-1] - times[0] <= seconds * 1.05 + 1e-4
         assert [wrong(subject, copy) for copy in copies if copy.destination] == [
@@ -277,13 +245,6 @@ def test_one_byte_changed_behind_its_back_is_found_at_its_offset(subject):
 
 def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatch):
     """From the cell to its status, by the engine: the byte changes between copy and check."""
-    from linkgauge.engine.measure import measure_together
-    from linkgauge.engine.measurement import Measurement
-    from linkgauge.engine.pool import BufferPool
-    from linkgauge.model.result import PlannedCell
-    from linkgauge.model.settings import Settings
-    from linkgauge.model.transfer import Report
-
     compare = subject.backend.first_mismatch
 
     def corrupted(buffer, size, pattern, seed):
@@ -294,27 +255,9 @@ def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatc
     for transfer in paths(subject):
         if transfer.destination.is_null:
             continue
-        pool = BufferPool()
-        planned = PlannedCell("0", "0", (transfer,), Report.FIRST)
-        how = Settings((1,), samples=2, loops=2)
-        measured = Measurement(planned, 100_000, how, [subject.backend])
-        (cell,) = measure_together([measured], how, pool).cells
-        pool.free_idle()
+        cell = outcome(subject.backend, str(transfer), 100_000)
         assert (cell.status, cell.verified) == ("fail", False)
         assert "wrong at byte 54321 of 100000" in cell.reason
-
-
-def test_filling_inverted_differs_in_every_byte(subject):
-    for name in subject.memories:
-        transfer = parse_transfer(subject.through(name))
-        memory = next(m for m in transfer.memories if str(m) == name)
-        buffer = subject.backend.allocate(memory, 777, transfer.engine)
-        for pattern in PATTERNS:
-            subject.backend.fill(buffer, 777, pattern, 3, inverted=True)
-            plain = subject.content(buffer)
-            subject.backend.fill(buffer, 777, pattern, 3, inverted=False)
-            assert all(a ^ b == 0xFF for a, b in zip(plain, subject.content(buffer), strict=True))
-        buffer.free()
 
 
 def test_the_pattern_is_the_one_that_is_documented(subject):

@@ -14,12 +14,8 @@ from linkgauge._native import (
     Job,
     Op,
     Pattern,
-    default_kernel,
     first_mismatch,
     kernels,
-    last_level_cache,
-    linear_kernel,
-    race,
 )
 from native.arena import CPUS, Arena, expected, offsets, quick, sample, seeds, team_of, xor_of
 
@@ -75,55 +71,3 @@ def test_a_kernel_computes_exactly(
     assert np.array_equal(source.bytes, given_)
     assert source.guarded()
     assert target.guarded()
-
-
-def test_what_computes_needs_whole_numbers() -> None:
-    for target, size in ((64, 12), (68, 16)):
-        with pytest.raises(ValueError, match="whole numbers of 8 bytes"):
-            Job(Op.TRIAD, 64, target, size, 1, CPUS)
-
-
-@pytest.mark.parametrize("op", list(Op))
-def test_names_differ_and_the_defaults_are_among_them(op: Op) -> None:
-    names = kernels(op)
-    assert len(set(names)) == len(names)
-    assert {default_kernel(op, streaming) for streaming in (False, True)} <= set(names)
-    assert linear_kernel(op) in names
-    assert linear_kernel(op).split("-")[0] in ("plain", "portable")
-
-
-def test_a_kernel_of_another_operation_is_refused() -> None:
-    with pytest.raises(ValueError, match="runs no kernel libc"):
-        Job(Op.READ, 64, 0, 8, 1, CPUS, kernel="libc")
-    assert Job(Op.COPY, 64, 128, 8, 1, CPUS, kernel="libc").kernel == "libc"
-    assert Job(Op.COPY, 64, 128, 8, 1, CPUS).kernel is None
-
-
-@pytest.mark.parametrize("op", list(Op))
-def test_a_race_times_each_turn(op: Op) -> None:
-    source, target = Arena(2 * BLOCK, 0), Arena(BLOCK, 0, 64)
-    source.bytes[:] = expected(2 * BLOCK, 2, Pattern.NUMBERS)
-    job = Job(op, source.address, target.address, BLOCK, 2, CPUS)
-    turns = kernels(op) * 2
-    seconds = race(job, turns, BLOCK // 4, 3, 2)
-    assert len(seconds) == len(turns)
-    assert min(seconds) > 0
-    if op == Op.COPY:  # every window was gone over
-        assert np.array_equal(target.bytes, source.bytes[:BLOCK])
-    assert source.guarded()
-    assert target.guarded()
-
-
-def test_a_race_refuses_what_it_cannot_run() -> None:
-    arena = Arena(4096, 0)
-    job = Job(Op.READ, arena.address, 0, 4096, 1, CPUS)
-    (name, *_) = kernels(Op.READ)
-    for kernel, window, loops in (("none", 4096, 1), (name, 4097, 1), (name, 0, 1), (name, 64, 0)):
-        with pytest.raises(ValueError, match=r"kernel|window|loops"):
-            race(job, [kernel], window, 0, loops)
-    with pytest.raises(OSError, match="60000"):
-        race(Job(Op.READ, arena.address, 0, 4096, 1, [CPUS[0], 60_000]), [name], 4096)
-
-
-def test_caches_behind_cpus_are_known() -> None:
-    assert last_level_cache(CPUS) >= last_level_cache(CPUS[:1]) > 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import os
 from collections.abc import Callable
 
 import pytest
@@ -15,7 +14,6 @@ from linkgauge._native import (
     Memory,
     Op,
     Pattern,
-    Policy,
     Team,
     checksum,
     fill,
@@ -27,35 +25,6 @@ from native.arena import (
     settles_at,
     threads_alive,
 )
-
-LOCKED = (Kind.PINNED, Kind.HUGE)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind != Kind.POOL])
-@pytest.mark.parametrize("size", [1, 4096, 3_000_001])
-def test_memory_is_what_it_says(kind: Kind, size: int) -> None:
-    memory = Memory(size, kind, None, CPUS)
-    assert memory.size == size
-    assert memory.address % (2 << 20) == 0
-    assert memory.locked != (memory.lock_error is not None or kind not in LOCKED)
-    assert (memory.bound, memory.bind_error) == (False, None)
-    assert ctypes.string_at(memory.address, size) == bytes(size)
-    pages = -(-size // os.sysconf("SC_PAGESIZE"))
-    assert sum(memory.nodes().values()) in {0, min(pages, 1024)}
-    assert 0 <= memory.huge_bytes() <= size + (2 << 20)
-    fill(memory.address, size, 1, Pattern.WORDS, False, CPUS)
-    assert first_mismatch(memory.address, size, 1, Pattern.WORDS, CPUS) is None
-    memory.close()
-    memory.close()
-    assert (memory.address, memory.nodes(), memory.huge_bytes()) == (0, {}, 0)
-    assert memory.locked is False
-
-
-def test_a_size_that_fills_no_huge_page_still_lies_in_huge_pages() -> None:
-    even = Memory(4 << 20, Kind.HUGE, None, CPUS)
-    if even.huge_bytes() < even.size:
-        pytest.skip("this machine gives no huge pages")
-    assert Memory(3_000_001, Kind.HUGE, None, CPUS).huge_bytes() >= 3_000_001
 
 
 def test_pages_that_others_mapped_have_nodes_once_they_were_touched() -> None:
@@ -69,46 +38,6 @@ def test_pages_that_others_mapped_have_nodes_once_they_were_touched() -> None:
     del window
     with pytest.raises(ValueError, match="null"):
         nodes_of(0, page)
-
-
-def test_huge_pages_are_counted_for_each_memory_alone() -> None:
-    memories = [Memory(4 << 20, Kind.PINNED, None, CPUS) for _ in range(3)]
-    assert all(memory.huge_bytes() <= 4 << 20 for memory in memories)
-
-
-def test_binding_succeeds_or_says_why() -> None:
-    memory = Memory(1 << 20, Kind.PINNED, 0, CPUS)
-    assert memory.bound == (memory.bind_error is None)
-    if memory.bound:
-        assert set(memory.nodes()) <= {0}
-
-
-@pytest.mark.parametrize("policy", list(Policy))
-def test_a_policy_holds_or_its_refusal_is_said(policy: Policy) -> None:
-    memory = Memory(1 << 20, Kind.PINNED, 0, CPUS, policy, [0])
-    assert memory.bound == (memory.bind_error is None)
-    if memory.bound and policy != Policy.PREFERRED:
-        assert set(memory.nodes()) <= {0}
-    several = policy in (Policy.INTERLEAVE, Policy.WEIGHTED)
-    lost = Memory(1 << 20, Kind.PINNED, 1000, CPUS, policy, [1000])
-    assert not lost.bound
-    assert Memory(1 << 20, Kind.PINNED, 1000, CPUS, policy, [0]).bound == (several and memory.bound)
-
-
-def test_the_pool_gives_huge_pages_or_names_itself() -> None:
-    try:
-        memory = Memory(3_000_001, Kind.POOL, None, CPUS)
-    except OSError as error:
-        assert "of the huge page pool: " in str(error)
-        return
-    assert memory.huge_bytes() >= 3_000_001
-
-
-def test_a_missing_node_is_reported_not_raised() -> None:
-    memory = Memory(4096, Kind.PAGEABLE, 1000, CPUS)
-    assert not memory.bound
-    assert memory.bind_error is not None
-    assert memory.bind_error.startswith("mbind: ")
 
 
 def test_memory_that_cannot_be_had_is_an_os_error() -> None:
