@@ -62,7 +62,9 @@ class Shell:
             code, given, more = self._one(_words(words, self._folder), given)
             errors += more
             for target in targets:
-                (self._folder / target.strip()).write_text(given)
+                path = self._folder / target.strip()
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(given)
                 given = ""
         return Done(code, given, errors)
 
