@@ -53,12 +53,13 @@ class Filters:
             str(ROOT): "REPOSITORY",
             f"linkgauge {linkgauge.__version__}": "linkgauge VERSION",
             f"linkgauge/{linkgauge.__version__}": "linkgauge/VERSION",
+            f'version="{linkgauge.__version__}"': 'version="…"',
             f"Python {platform.python_version()}": "Python VERSION",
         }
 
     def __call__(self, text: str) -> str:
         for found, stands in self._words.items():
-            text = re.sub(rf"(?<![\w.]){re.escape(found)}(?!\w)", stands, text)
+            text = re.sub(rf"(?<![\w.]){re.escape(found)}(?!\w)", lambda _, to=stands: to, text)
         text = _ID.sub(self._id, text)
         text = _MOMENT.sub(self._moment, text)
         text = _DAY.sub(self._day, text)
