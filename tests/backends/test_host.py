@@ -1,6 +1,5 @@
 """The host backend: CPUs of its threads, arrays, primes, products, and what is missing for them."""
 
-import errno
 import os
 import re
 import sys
@@ -10,12 +9,9 @@ import pytest
 
 from linkgauge import _native
 from linkgauge.backends import host_primes
-from linkgauge.backends.counting import refused
 from linkgauge.backends.host import HostBackend
-from linkgauge.backends.host_matmul import ProductGroup
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
-from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.matmul import size_of
@@ -121,33 +117,17 @@ def test_a_wrong_number_of_primes_is_an_error(monkeypatch):
         timing(monkeypatch, [thread(1, 1.0), thread(1, 1.0, found=7)], [(0, 1)])
 
 
-PARANOID = "proc/sys/kernel/perf_event_paranoid"
-GUEST = {PARANOID: b"2", "sys/class/dmi/id/sys_vendor": b"QEMU"}
-
-
-@pytest.mark.parametrize(
-    ("code", "files", "reason"),
-    [
-        (errno.EACCES, {PARANOID: b"4"}, "kernel.perf_event_paranoid is 4: set it to 2"),
-        (errno.EPERM, {PARANOID: b"2"}, "seccomp"),
-        (errno.EPERM, {}, "CAP_PERFMON"),
-        (errno.ENOSYS, {}, "has no perf_event_open"),
-        (errno.ENOENT, {}, "has no perf_event_open"),
-        (errno.ENOENT, {PARANOID: b"-1"}, "no performance counters (PMU) of this CPU"),
-        (errno.ENOENT, GUEST, "QEMU gives this guest no performance counters"),
-        (errno.EMFILE, {PARANOID: b"2"}, "ulimit -n"),
-        (errno.EINVAL, {PARANOID: b"2"}, "perf_event_open: EINVAL"),
-    ],
-)
-def test_missing_counters_have_a_reason(code, files, reason):
-    assert reason in refused(code, Captured(files))
+def product_of(edge):
+    (work,) = parse_transfers("null -> null by host:0.cpu*1")
+    backend = HostBackend([Node(0, (CPUS[0],))])
+    return backend.prepare([Copy(work, None, None, size_of(edge), 3)], "matmul-fp32")
 
 
 def test_products_of_less_than_single_precision_are_found_wrong():
     """As TF32 has it: ten bits after the point."""
     numpy = pytest.importorskip("numpy")
     pytest.importorskip("threadpoolctl")
-    group = ProductGroup("matmul-fp32", [1], size_of(200), seed=3)
+    group = product_of(200)
     group.arm(2)
     group.open()
     group.wait()
@@ -164,4 +144,4 @@ def test_products_of_less_than_single_precision_are_found_wrong():
 def test_without_the_library_it_is_skipped_with_the_remedy(missing, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(Unsupported, match=r"not installed: .* -m pip install 'linkgauge\[blas\]'"):
-        ProductGroup("matmul-fp32", [1], size_of(8), 1)
+        product_of(8)

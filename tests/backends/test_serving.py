@@ -10,9 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from linkgauge.backends.serving import group_of
+from linkgauge.backends.host import HostBackend
 from linkgauge.backends.serving.load import Answer, ServingGroup, arrivals
 from linkgauge.model.errors import BackendError, InputError, MissingPackage, Unsupported
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.workload import Server, Workload
 from serving_kit import (
     HEAD,
@@ -30,6 +31,11 @@ def asked(url="http://127.0.0.1:1", batch=2, rate=None, **more):
     return Workload(
         "serving", batch=batch, prompt=4, tokens=3, server=Server(url, rate=rate, **more)
     )
+
+
+def group_of(work):
+    (transfer,) = parse_transfers("null -> null by host:0.cpu")
+    return HostBackend([]).carry_out(transfer, work)
 
 
 def sampled(group, samples=3):
