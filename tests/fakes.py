@@ -130,7 +130,7 @@ class FakeBackend:
 
     def prepare(self, copies, operation="copy"):
         if operation != "copy":
-            raise Unsupported(f"backend {self.name} has no {operation}")
+            raise Unsupported(f"backend {self.name} does not know {operation}")
         self.open_groups += 1
         self.groups += 1
         return FakeGroup(self, copies)
