@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
+from command_kit import called
 from linkgauge.report.console import make_console
 from linkgauge.report.wrapping import Hanging
 
@@ -58,3 +59,11 @@ def test_signs_that_the_encoding_lacks_are_replaced_by_ones_as_wide(encoding, sh
     console.print("±2% ▁▃█ 0.4▼↓ → é")
     console.file.flush()
     assert console.file.buffer.getvalue().decode(encoding) == f"{shown}\n"
+
+
+@pytest.mark.parametrize("size", ["", "wide", "0", "-5", "7.5", "9" * 30])
+def test_what_is_no_size_of_a_terminal_hides_nothing(size):
+    words = "devices", "--machine", "ppu-2x2"
+    done = called(*words, COLUMNS=size, LINES=size)
+    assert done.stdout == called(*words, COLUMNS="100000").stdout
+    assert "sim:0" in done.stdout
