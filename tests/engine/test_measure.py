@@ -186,6 +186,69 @@ def test_a_clock_that_stands_still_is_an_error_not_a_crash():
     assert (cell.status, "too short for the clock" in cell.reason) == ("error", True)
 
 
+class Gates(FakeBackend):
+    """Notes what stands behind each gate: loops of a sample, and samples. `pace` is its groups'."""
+
+    def __init__(self, seconds, pace=Pace(), most_loops=480):  # noqa: B008
+        super().__init__()
+        self.seconds_a_byte = lambda n: seconds / SIZE
+        self.gates, self.pace, self.most_loops = [], pace, most_loops
+
+    def prepare(self, copies, operation="copy"):
+        group = super().prepare(copies, operation)
+        group.pace, group.most_loops, arm = self.pace, self.most_loops, group.arm
+
+        def noted(loops, laps=1):
+            self.gates.append((loops, laps))
+            arm(loops, laps)
+
+        group.arm = noted
+        return group
+
+
+def visit_of(backend, settings=Settings((SIZE,)), copies=1):  # noqa: B008
+    text = " & ".join(["fake:0 -> fake:1 by ce"] * copies)
+    (visit,) = worker_with(settings, fake=backend).measure([planned(text)], SIZE)
+    return visit
+
+
+@pytest.mark.parametrize(
+    ("seconds", "loops", "samples"),
+    [(1e-6, 480, 32), (1e-3, 20, 3), (0.004, 5, 3), (0.03, 2, 2), (0.5, 2, 1)],
+)
+def test_a_sample_lasts_at_least_20_ms_and_two_copies_and_a_visit_some_of_them(
+    seconds, loops, samples
+):
+    visit = visit_of(Gates(seconds), Settings((SIZE,), max_time=1.0))
+    assert (visit.loops, len(visit.samples)) == (loops, samples)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(1e-6, [16, 16, 16]), (0.03, [16, 16])])
+def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected):
+    backend = Gates(seconds, Pace(rehearsed=True))
+    visit = visit_of(backend, Settings((SIZE,), loops=16, samples=2))
+    assert len(visit.samples) == 2
+    assert [loops for loops, _ in backend.gates if loops > 1] == expected
+
+
+class TestLaps:
+    """Samples behind one gate."""
+
+    LAPPING = Pace(0.008, 1, 32)
+
+    def test_are_all_of_a_visit(self):
+        backend = Gates(0.01, self.LAPPING)
+        visit = visit_of(backend, Settings((SIZE,), max_time=1.0))
+        assert (visit.loops, backend.gates[-1], len(visit.samples)) == (1, (1, 5), 5)
+
+    def test_are_no_more_than_the_pace_and_the_queues_allow(self):
+        many = Settings((SIZE,), samples=40)
+        for most, expected in ((480, [32, 8]), (9, [9, 9, 9, 9, 4])):
+            backend = Gates(0.01, self.LAPPING, most)
+            assert len(visit_of(backend, many).samples) == 40
+            assert [laps for _, laps in backend.gates if laps > 1] == expected
+
+
 class TestBuffers:
     """What a worker keeps of one cell for the next."""
 
