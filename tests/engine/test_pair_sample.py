@@ -1,6 +1,5 @@
 """A sample of pairs is stated, is the same in every benchmark, and leaves all other cells out."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
