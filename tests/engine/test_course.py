@@ -1,11 +1,13 @@
 """What a run of hours keeps does not grow with the hours."""
 
+from contextlib import closing
+
 import pytest
 from msgspec.structs import replace
 
 from fakes import device, machine
-from linkgauge.engine.books import book_of
-from linkgauge.engine.journal import Measured, Opened, Resumed
+from linkgauge.engine.journal import JOURNAL_FILE, Journal, Measured, Opened, Resumed
+from linkgauge.engine.runs import read_run
 from linkgauge.model.inventory import Reading
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
@@ -39,11 +41,22 @@ def visit(number, at, *samples, cell=CELL, **more):
     return Measured(0, found, number, at)
 
 
-def run_of(records, **more):
-    return book_of((opened(CELL, **more), *records)).run()
+@pytest.fixture
+def run_of(tmp_path):
+    """The run whose journal has these records."""
+
+    def kept(records, begun=None, **more):
+        path = tmp_path / JOURNAL_FILE
+        path.unlink(missing_ok=True)
+        with closing(Journal.begin(path, begun or opened(CELL, **more))) as journal:
+            for record in records:
+                journal.append(record)
+        return read_run(path)
+
+    return kept
 
 
-def test_thousands_of_rounds_keep_a_few_visits_and_count_all():
+def test_thousands_of_rounds_keep_a_few_visits_and_count_all(run_of):
     rounds = 5000
     records = (visit(n, n * 0.02, 10.0, 11.0, 9.0 + n / rounds) for n in range(rounds))
     run = run_of(records)
@@ -59,7 +72,7 @@ def test_thousands_of_rounds_keep_a_few_visits_and_count_all():
     assert len(one.means) == SLICES
 
 
-def test_what_did_not_pass_stays_however_long_it_goes_on():
+def test_what_did_not_pass_stays_however_long_it_goes_on(run_of):
     def at(n):
         bad = {"status": "fail", "reason": "wrong", "verified": False} if n == 37 else {}
         return visit(n, n * 0.02, 10.0, **bad)
@@ -71,14 +84,14 @@ def test_what_did_not_pass_stays_however_long_it_goes_on():
     assert struck.moment.time == "2026-11-24T12:00:00.740Z"
 
 
-def test_a_flood_of_failures_is_counted():
+def test_a_flood_of_failures_is_counted(run_of):
     records = (visit(n, n * 0.01, status="error", reason="lost") for n in range(500))
     soak = run_of(records).soak
     assert len(soak.struck) + soak.more == 500
     assert len(soak.struck) <= 100
 
 
-def test_moments_after_a_break_are_those_of_the_clock():
+def test_moments_after_a_break_are_those_of_the_clock(run_of):
     records = [
         visit(0, 10.0, 5.0),
         Resumed("2026-11-24T15:00:00.000Z", ()),
@@ -92,7 +105,7 @@ def hot(celsius, *throttled):
     return (Reading(memory="fake:0", count=1, temperature_max=celsius, throttled=throttled),)
 
 
-def test_a_limit_on_temperature_ends_it():
+def test_a_limit_on_temperature_ends_it(run_of):
     cool = visit(0, 1.0, 5.0, readings=hot(84.0))
     assert run_of([cool], most=85.0).soak.stopped is None
     soak = run_of([cool, visit(1, 2.0, 5.0, readings=hot(85.0, "heat"))], most=85.0).soak
@@ -102,10 +115,10 @@ def test_a_limit_on_temperature_ends_it():
     assert [(why.reason, why.visits, why.first.round) for why in one.throttled] == [("heat", 1, 2)]
 
 
-def test_the_slowest_of_a_time_are_the_longest():
+def test_the_slowest_of_a_time_are_the_longest(run_of):
     sheet = replace(opened(CELL).plan[0], unit="s", better="lower")
     figures = enumerate((1.0, 1.0, 4.0, 1.0, 2.0))
     visits = [visit(number, number + 1.0, seconds) for number, seconds in figures]
-    worst = book_of((replace(opened(CELL), plan=(sheet,)), *visits)).run().soak.worst
+    worst = run_of(visits, replace(opened(CELL), plan=(sheet,))).soak.worst
     assert [one.figure for one in worst[:2]] == [4.0, 2.0]
     assert worst[0].share == pytest.approx(0.25, rel=0.01)
