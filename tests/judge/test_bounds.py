@@ -7,6 +7,7 @@ from fakes import machine
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings
+from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 from linkgauge.model.workload import Demands, Rates, WorkDone, Workload
 from linkgauge.report.files import write_run
@@ -19,7 +20,8 @@ def shown(folder, demands, workload=None, rates=RATES):
     work = WorkDone(1.0, 10**9, Demands(**demands), rates)
     cell = CellResult(
         "0", "0", parse_transfers("null -> null by host:0.cpu"), Report.FIRST, "pass",
-        operation="workload", workload=workload or Workload("prefill"), work=work,
+        bytes=1, samples=(10.0,) * 6, summary=summarize([10.0] * 6), operation="workload",
+        workload=workload or Workload("prefill"), work=work,
     )  # fmt: skip
     result = Result(
         benchmark="ai_inference", title="", backend="host", size=1, unit="tokens/s",
