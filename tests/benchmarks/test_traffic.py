@@ -33,8 +33,7 @@ def cells(folder, cpus=(8, 8), *words):
     assert done.returncode == 0, done.stderr
     return {
         result["benchmark"]: {
-            (cell["row"], cell["column"]): " & ".join(cell["transfers"])
-            for cell in result["cells"]
+            (cell["row"], cell["column"]): " & ".join(cell["transfers"]) for cell in result["cells"]
         }
         for result in json.loads(done.stdout)["results"]
     }
