@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from vm_kit import GIB, MIB, compare, domain, host_bus, hostdev, tree
 
 PLACEMENT = {
-    "unpinned", "pins-wide", "pins-across", "pins-shared", "pins-taken", "pinned-cpus", "pin-threads",
-    "memory-unbound", "memory-remote", "memory-node", "memory-size", "memory-policy", "emulator",
-    "huge-pages-none", "device-node", "device-far",
+    "pinned-cpus", "unpinned", "pins-across", "pins-shared", "pins-taken", "pin-threads",
+    "device-far", "cells-hidden", "topology-product", "cell-list", "memory-node",
+    "memory-unbound", "memory-remote", "memory-size", "emulator", "huge-pages-none", "device-node",
 }  # fmt: skip
 """What a placement mends."""
 MANY = settings(max_examples=max(20, settings.default.max_examples))
