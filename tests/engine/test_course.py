@@ -134,9 +134,7 @@ def told(folder, *columns, better="higher", seconds=480.0):
     run = book_of((first, *visits)).run()
     write_run(folder, replace(run, finished=START))
     out = " ".join(called("show", folder, "--matrix", COLUMNS=300).stdout.split())
-    return re.findall(
-        r"drift (\w+) by (.*?) in (\d+) cells?, the first from (\S+) on: (.*?\))", out
-    )
+    return re.findall(r"drift (\w+) by (\S+) in (\d+) cells?, the first from (\S+) on", out)
 
 
 def noisy(seed, level=lambda at: 100.0, sigma=0.003):
@@ -161,7 +159,7 @@ def step(to):
     ids=["step", "longer times", "few visits", "slow fall"],
 )  # fmt: skip
 def test_a_level_that_changes_is_found_with_its_moment(figures, better, moment, percent, tmp_path):
-    ((direction, change, cells, since, _),) = told(tmp_path, figures, better=better)
+    ((direction, change, cells, since),) = told(tmp_path, figures, better=better)
     assert (direction, cells) == ("worse", "1")
     if moment:
         assert since == moment
@@ -180,5 +178,6 @@ def test_the_slow_side_of_all_samples_lies_near_the_sample_of_that_rank(figures)
     ordered = sorted(figures)
     assert one.median == pytest.approx(ordered[(len(ordered) - 1) // 2], rel=0.005)
     slow = ordered[int(0.05 * (len(ordered) - 1))]
-    assert one.slow_p95 == pytest.approx(slow, rel=0.005)
+    assert (one.slow_p95 is None) is (len(figures) < 20)
+    assert one.slow_p95 is None or one.slow_p95 == pytest.approx(slow, rel=0.005)
     assert one.worst == ordered[0]
