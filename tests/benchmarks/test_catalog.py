@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from command_kit import linkgauge
 from fakes import device, machine
-from linkgauge.benchmarks import catalog
 from linkgauge.benchmarks.catalog import CATALOG, select
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.request import RunRequest, Selection
@@ -21,7 +20,7 @@ SECONDS = 30
 
 def test_a_row_is_measured_in_its_profiles_alone_unless_it_is_named(monkeypatch):
     name = "device_local_copy"
-    monkeypatch.setitem(catalog.CATALOG, name, replace(CATALOG[name], profiles=("full",)))
+    monkeypatch.setitem(CATALOG, name, replace(CATALOG[name], profiles=("full",)))
     assert name not in {row.name for row in select((), (), profile="quick")}
     assert name in {row.name for row in select((), (), profile="full")}
     assert [row.name for row in select((name,), (), profile="quick")] == [name]

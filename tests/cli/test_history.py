@@ -5,9 +5,10 @@ import io
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from command_kit import called
-from history_kit import BENCHMARK, run_at
+from history_kit import BENCHMARK, NOISE, run_at
 from linkgauge.report.files import write_run
 
 LOSS = [50e9 if n < 10 else 47.5e9 for n in range(20)]
@@ -22,11 +23,16 @@ def keep(folder, run):
 
 
 @pytest.fixture
-def results(tmp_path, monkeypatch):
-    """Twenty runs; with the eleventh the driver changes and 5 % is lost."""
+def empty(tmp_path, monkeypatch):
     monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "history.db"))
     monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "results"
+    return tmp_path
+
+
+@pytest.fixture
+def results(empty):
+    """Twenty runs; with the eleventh the driver changes and 5 % is lost."""
+    folder = empty / "results"
     for number, figure in enumerate(LOSS):
         keep(folder, run_at(number, figure, driver="575" if number >= 10 else "570"))
     return folder
@@ -88,6 +94,52 @@ def test_a_trend_shows_where_figures_changed_and_what_changed_in_the_machine(res
     assert trend["changes"][0]["facts"] == [{"name": "driver", "values": ["570", "575"]}]
     rows = csv.DictReader(io.StringIO(shows("trend", BENCHMARK, "0,1", "--csv")[1]))
     assert [row["run"] for row in rows if row["change"] == "worse"] == ["r010"]
+
+
+def changes(folder, figures, *words, cells=2, **of):
+    """Changes that the trend tells of runs with these figures, and of what `of` makes of each
+    run."""
+    for number, figure in enumerate(figures):
+        run = run_at(number, figure, cells=cells)
+        keep(folder / "results", of.get("change", lambda run, _: run)(run, number))
+    shows("import", "results")
+    (trend,) = json.loads(shows("trend", BENCHMARK, "--json", *words)[1])["trends"]
+    return trend["changes"]
+
+
+def relabelled(run, number):
+    return replace(run, label="before" if number < 10 else "after")
+
+
+def booted(run, number):
+    inventory = run.machine.inventory
+    line = "root=/dev/sda ro iommu=pt" if number < 10 else "root=/dev/sda ro iommu=on quiet"
+    host = replace(inventory.host, command_line=line)
+    return replace(run, machine=replace(run.machine, inventory=replace(inventory, host=host)))
+
+
+@pytest.mark.parametrize(
+    ("change", "facts"),
+    [
+        (lambda run, _: run, []),
+        (relabelled, [{"name": "label", "values": ["before", "after"]}]),
+        # Of the kernel's options those are named that changed.
+        (booted, [{"name": "kernel options", "values": ["iommu=pt", "iommu=on quiet"]}]),
+    ],
+)
+def test_a_change_names_what_changed_in_the_machine(change, facts, empty):
+    (found,) = changes(empty, LOSS, change=change)
+    assert (found["direction"], found["ratio"]) == ("worse", pytest.approx(0.95, abs=0.005))
+    assert found["facts"] == facts
+    assert len(found["cells"]) == 2, "cells that change together are one change"
+
+
+def test_small_changes_are_left_out_unless_they_are_asked_for(empty):
+    small = [50e9 / (1 + NOISE[n % 10]) * (1 + NOISE[n % 10] / 20) * (1 if n < 10 else 0.996)
+             for n in range(20)]  # fmt: skip
+    assert changes(empty, small) == []
+    document = json.loads(shows("trend", BENCHMARK, "--json", "--least", "0.1%")[1])
+    assert len(document["trends"][0]["changes"]) == 1
 
 
 def test_simulated_runs_are_marked_and_apart(results):

@@ -3,23 +3,32 @@
 import json
 import re
 import shlex
+from contextlib import closing, contextmanager
 from itertools import pairwise
 
 import pytest
 
 from command_kit import called
 from linkgauge.cli.main import app
+from linkgauge.engine.session import Session
+from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import LinkgaugeError
-from vary_kit import opening
 
 COPY = "host_to_host_memcpy_copy_cpu"
 HALF = ("--machine", "riscv-2gpu", "--cpus", "0-15", "--cpus", "0-7", "--size", "1M")
 FEW = ("--rounds", "4", "--significance", "0.2")
 
 
+@contextmanager
+def in_process(request):
+    with closing(LocalWorker(request.settings)) as worker:
+        yield Session(request, worker)
+
+
 def vary(*arguments):
     """The command in this process, workers included: its exit code."""
-    with opening():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("linkgauge.engine.varying.opened", in_process)
         return app(["vary", *map(str, arguments)], standalone_mode=False)
 
 
@@ -155,3 +164,44 @@ def test_an_experiment_without_a_device_says_so(name, tmp_path):
     path.write_text(hosts.replace("  - {kind: pcie, each: sim:0..1, to: host:0}\n", ""))
     done = called("vary", "--experiment", name, "--machine", path, "--out", tmp_path)
     assert (done.returncode, "nothing to measure: no accelerator" in done.stderr) == (2, True)
+
+
+NODES = 20
+NOISY = f"""
+source: made up for tests
+noise: 5%
+noise_buffers: 5%
+noise_moments: 5%
+host:
+  cpu_model: Test CPU
+  nodes: [{{count: {NODES}, cpus: 2, memory: 4G, rate: 300 GB/s, latency: 100 ns}}]
+link_kinds:
+  upi: {{kind: socket, rate: 30 GB/s}}
+links:
+  - {{kind: upi, mesh: host:0..{NODES - 1}}}
+"""
+"""So many nodes, each a measurement of its own; a thread moves less than the memory could."""
+
+
+def test_of_the_same_placement_one_cell_at_most_is_different_and_of_half_the_cpus_all(
+    tmp_path, capsys
+):
+    """`bench/vary_differences.py` does the same on real machines."""
+    path = tmp_path / "noisy.yml"
+    path.write_text(NOISY)
+    half = ",".join(str(2 * node) for node in range(NODES))
+    asked = ("--machine", path, "--size", "1M", "--samples", "3", "--env", "AGAIN=1,2")
+    cpus = ("--cpus", f"0-{2 * NODES - 1}", "--cpus", half)
+    vary("host_threads_memcpy_copy_cpu", *asked, *cpus, "--out", tmp_path, "--json")
+    document = json.loads(capsys.readouterr().out)
+    cells = [cell for cell in document["cells"] if cell["column"] == "all threads"]
+    assert len(cells) == NODES
+    _, again, *halves = zip(*(
+        [each["direction"] for each in cell["settings"]] for cell in cells
+    ), strict=True)  # fmt: skip
+    assert sum(one != "same" for one in again) <= 1
+    assert halves == [("worse",) * NODES] * 2
+    orders = {n: [one["setting"] for one in document["runs"] if one["round"] == n]
+              for n in range(10)}  # fmt: skip
+    assert all(sorted(order) == [0, 1, 2, 3] for order in orders.values())
+    assert all(orders[n] == orders[n + 1][::-1] for n in range(0, 10, 2))
