@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
+from command_kit import called
 from linkgauge.judge.vm import judge
 from linkgauge.judge.vm.comparison import Comparison
+from linkgauge.machine.archive import pack
 from linkgauge.machine.capture import read_machine
 from linkgauge.machine.domain_xml import parse_domain
 from linkgauge.machine.tree import Captured
@@ -159,6 +163,14 @@ def compare(xml, root, role, **more):
     judged = judge(case, role)
     assert_pasteable(judged.findings)
     return judged
+
+
+def told(folder, xml, root, role="host"):
+    """What `linkgauge vm --json` says of a domain beside this machine."""
+    (folder / "machine.tgz").write_bytes(pack(root))
+    (folder / "domain.xml").write_bytes(xml)
+    words = (folder / "domain.xml", "--root", folder / "machine.tgz", "--as", role, "--json")
+    return json.loads(called("vm", *words).stdout)
 
 
 def contradictions(judged):
