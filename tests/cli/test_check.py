@@ -57,15 +57,6 @@ def test_a_loss_against_a_baseline_is_found(tmp_path):
     assert "unlike the baseline: simulated machine: dgx-h200-8 (baseline); ppu-2x2 (node)" in out
 
 
-def test_a_limit_is_held(tmp_path):
-    limits = tmp_path / "limits.yml"
-    limits.write_text('limits:\n  - {benchmark: "host_to_device_*", limit: ">= 90 GB/s"}\n')
-    code, out, _ = check(*NODE, "--limits", limits)
-    assert code == 1
-    assert "host_to_device_memcpy_ce" in out
-    assert "90" in out
-
-
 def test_what_cannot_even_be_opened_is_named_and_its_processes_are_gone(tmp_path, monkeypatch):
     """As of a driver that hangs when it is opened: the process and its own are killed."""
     said = json.dumps({"type": "Doing", "what": "opening the devices"})

@@ -67,13 +67,6 @@ def test_a_wrong_byte_in_round_3_is_named_with_its_moment(tmp_path):
     assert "in round 3 (" in text
 
 
-def test_an_error_costs_its_visit_and_the_rounds_go_on(tmp_path):
-    run, _, _ = soak(tmp_path, *faults(f"crash * cells={CELLS + 1}"), code=3)
-    (struck,) = run.soak.struck
-    assert (struck.status, struck.moment.round) == ("error", 2)
-    assert run.soak.rounds > 10
-
-
 def test_a_temperature_limit_ends_it_with_the_reason(tmp_path):
     hot = faults(
         f"hot sim:2 celsius=70 cells=0..{3 * CELLS - 1}",

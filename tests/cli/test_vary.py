@@ -57,16 +57,6 @@ def test_settings_are_every_combination_of_the_values(given, settings, tmp_path,
     assert shown == settings
 
 
-def test_wrong_bytes_and_nothing_measured_have_their_exit_codes(tmp_path, capsys):
-    assert vary(COPY, *HALF, *FEW, "--fault", "flip * offset=7", "--out", tmp_path) == 1
-    assert "is wrong at byte 7 of 1048576" in capsys.readouterr().out
-    assert vary(COPY, *HALF[:2], "--memory", "pinned", "--memory", "thp", "--out", tmp_path) == 4
-    said = capsys.readouterr().out
-    assert "2 settings, 1 round of a run each" in said
-    assert "B against A: nothing compared: skip: no thp memory here" in said
-    assert "ended after one round: no cell has figures under A and another setting" in said
-
-
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
     strike = "test $LINKGAUGE_ROUND$LINKGAUGE_SETTING != 2A || { kill -INT $PPID; sleep 9; }"
     done = called("vary", COPY, *HALF, *FEW, "--prepare", strike, "--out", tmp_path)
@@ -146,12 +136,3 @@ def test_far_memory_is_told_from_near_memory(machine, tmp_path, capsys):
     cells = json.loads(capsys.readouterr().out)["cells"]
     found = [[cell["settings"][number]["direction"] for cell in cells] for number in range(3)]
     assert found == [["unknown"] * 2, ["same"] * 2, ["worse"] * 2]
-
-
-@pytest.mark.parametrize("name", ["write-combined", "pinned", "managed"])
-def test_an_experiment_without_a_device_says_so(name, tmp_path):
-    hosts = CROSSING[: CROSSING.index("devices:")] + CROSSING[CROSSING.index("links:") :]
-    path = tmp_path / "host.yml"
-    path.write_text(hosts.replace("  - {kind: pcie, each: sim:0..1, to: host:0}\n", ""))
-    done = called("vary", "--experiment", name, "--machine", path, "--out", tmp_path)
-    assert (done.returncode, "nothing to measure: no accelerator" in done.stderr) == (2, True)

@@ -265,28 +265,6 @@ def test_an_unparsable_transfer_has_a_caret_under_the_character_at_fault(tmp_pat
     assert text[caret.index("^") :] == "cx"
 
 
-def test_a_folder_of_runs_is_not_resumed_but_its_latest_run_named(kept):
-    (run,) = kept.glob("results/*/*/*/run.json")
-    folder = run.parent.relative_to(kept)
-    assert called("run", "--resume", folder.parent, cwd=kept).stderr == (
-        f"linkgauge: {folder.parent} is not the folder of a run: the latest below it is {folder}\n"
-    )
-
-
-def test_options_of_linkgauge_behind_a_tool_are_named_without_touching_its_output():
-    right = called("as", "nvbandwidth", "-t", "0", "--machin", "ppu-8")
-    done = called("as", "nvbandwidth", "-t", "0", "--machine", "ppu-8")
-    assert done.returncode == right.returncode == 1
-    assert done.stdout.replace("--machine", "--machin") == right.stdout
-    assert "--machine goes before the tool: linkgauge as --machine … nvbandwidth" in done.stderr
-    assert "linkgauge:" not in right.stderr
-
-
-def test_several_processes_of_ai_are_for_training():
-    done = called("ai", "inference", RANK=1, WORLD_SIZE=2)
-    assert (done.returncode, "are for training" in done.stderr) == (2, True)
-
-
 def test_an_extra_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     done = called("exporter", "--machine", "riscv-2gpu")

@@ -121,30 +121,6 @@ def test_json_has_these_keys_in_this_order_and_only_strings():
     assert done.stdout == json.dumps(document, indent=4) + "\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "tests"),
-    [
-        ("--tile-read", ["buffer -> tile"]),
-        ("--tile-write", ["buffer <- tile"]),
-        ("--host-read", ["host <- buffer"]),
-        ("--host-write", ["host -> buffer"]),
-        ("--tile --host", list(DESCRIPTIONS.values())),
-        ("--tile-read --host-write", ["host -> buffer -> tile"]),
-        ("--tile --host-read", ["host <- buffer <- tile", "host <- buffer -> tile"]),
-        ("-r --no-timeout --suppress-failure-reset --dump-tile-overview", [*DESCRIPTIONS.values()]),
-    ],
-)
-def test_which_transfers_are_measured(words, tests):
-    done = tool(f"{QUICK} --test-duration 0.1 {words}")
-    (sequence,) = read_lines(done.stdout)
-    assert (done.returncode, list(sequence)) == (0, tests)
-    document = json.loads(tool(f"{QUICK} --test-duration 0.1 -j {words}").stdout)
-    assert [test["description"] for test in document["repeat_0"].values()] == tests
-    for side in ("tile", "host"):
-        enabled = document["configuration"][f"{side}_transfers_enabled"]
-        assert enabled == str(any(side in test for test in tests)).lower()
-
-
 @pytest.mark.parametrize(("tiles", "iterations"), [(1, 1), (7, 1000), (32, 128), (32, 4097)])
 def test_so_many_transfers_a_tile_are_made_or_a_few_more(tiles, iterations):
     document = json.loads(tool(f"-d 1 -n {tiles} -i {iterations} -p 2 -j").stdout)
@@ -157,26 +133,6 @@ def test_so_many_transfers_a_tile_are_made_or_a_few_more(tiles, iterations):
 def test_a_host_test_lasts_as_long_as_asked():
     (sequence,) = read_lines(tool("-d 0 --host --test-duration 2").stdout)
     assert all(2 <= float(test["seconds"]) < 2.1 for test in sequence.values())
-
-
-@pytest.mark.parametrize(
-    ("limit", "failing"),
-    [
-        ("--min-tile-bandwidth 24", 0),
-        ("--min-tile-bandwidth 28", 2),
-        ("--min-host-bandwidth 32", 3),
-        ("--min-host-bandwidth 35 --min-tile-bandwidth 35", 4),
-    ],
-)
-def test_a_bandwidth_that_is_not_reached_fails(limit, failing):
-    done = tool(f"{QUICK} {limit}")
-    assert done.returncode == (1 if failing else 0)
-    assert len(read_lines(done.stdout)[0]) == 4
-    assert done.stderr.count("ERROR: ") == failing
-    done = tool(f"{QUICK} -j {limit}")
-    assert done.returncode == (1 if failing else 0)
-    errors = [test.get("error") for test in json.loads(done.stdout)["repeat_0"].values()]
-    assert sum("expected" in (error or "") for error in errors) == failing
 
 
 def test_a_test_that_breaks_says_so_in_its_field_and_others_go_on():

@@ -9,15 +9,6 @@ from hypothesis import strategies as st
 
 from compat_kit import MadeUp, rated, spoken
 
-FILE = """\
-# not repeated
-## Kernels
-1 4 (G0->G0->G1)
-## Copy engines, each with its own size
--2 (G0->D0->G1 1 1M) (G1->D1->G0 1 2M)
-1 8 (N0->G0->G0)
-1 4 (C0->C0->N0)
-"""
 ONE_COPY = "'1 1 G0->D0->G1'"
 
 
@@ -37,29 +28,6 @@ def read_transfers(done):
     line = rf"Transfer (\d+){bar}([\d.]+) GB/s{bar}([\d.]+) ms{bar}(\d+) bytes{bar}(.+?)[ ,]*$"
     found = re.findall(line, done.stdout, re.MULTILINE)
     return {path: (float(rate), float(ms), int(size)) for _, rate, ms, size, path in found}
-
-
-def test_a_file_of_tests():
-    Path("tests.cfg").write_text(FILE)
-    done = bench("tests.cfg 64M", HIDE_ENV=0)
-    assert done.returncode == 0
-    found = read_transfers(done)
-    assert list(found) == [
-        "G0 -> G0:4 -> G1", "G0 -> D0:1 -> G1", "G1 -> D1:1 -> G0", "N -> G0:8 -> G0",
-        "C0 -> C0:4 -> N",
-    ]  # fmt: skip
-    assert found["G0 -> G0:4 -> G1"][2] == 64 << 20
-    assert found["G1 -> D1:1 -> G0"][2] == 2 << 20, "its own size"
-    for rate, ms, size in found.values():
-        assert rate == pytest.approx(size / ms / 1e6, rel=0.05)
-
-
-def test_all_pairs():
-    done = bench("a2a 64M", USE_DMA_EXEC=1, SHOW_DETAILS=1)
-    assert done.returncode == 0
-    row = re.search(r"│  GPU 00 │ +N/A +([\d.]+) │ +([\d.]+) │ +([\d.]+) │", done.stdout)
-    rate = read_transfers(done)["G0 -> D0:1 -> G1"][0]
-    assert [float(figure) for figure in row.groups()] == pytest.approx([rate] * 3, abs=0.006)
 
 
 def test_executors_are_engines():
@@ -98,14 +66,6 @@ def test_presets_and_variables(words, variables, says):
     done = bench(words, **variables)
     assert done.returncode == 0
     assert says in done.stdout + done.stderr
-
-
-def test_remote_reads_are_by_the_destination():
-    done = bench("p2p 16M", USE_REMOTE_READ=1, P2P_MODE=1, NUM_CPU_DEVICES=1)
-    assert "SRC\\EXE+DST" in done.stdout
-    row = re.search(r"CPU 00  -> +[\d.]+ +([\d.]+) +([\d.]+)$", done.stdout, re.MULTILINE)
-    assert min(map(float, row.groups())) > 50, "GPUs pull what the CPU cannot push"
-    assert "Bidirectional" not in done.stdout
 
 
 @pytest.mark.parametrize(
