@@ -6,7 +6,6 @@ from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
-from linkgauge.model.units import format_size
 
 KI, MI = 1 << 10, 1 << 20
 SIZES = (64 * KI, 1 * MI, 16 * MI, 64 * MI)
@@ -31,15 +30,6 @@ def sweep(paths, sizes=SIZES, counted=1, time=seconds, transfer="host:0 -> sim:0
         )
         for size in sizes
     ]  # fmt: skip
-
-
-def ping_pongs(sizes=SIZES, time=seconds):
-    cells = [
-        _cell(("host:0-0", format_size(size)), f"host:0 -> sim:0 by sim:0.ce x{size}",
-              Report.LATENCY, time(size), operation="copy-ping-pong", bytes=size)
-        for size in sizes
-    ]  # fmt: skip
-    return _result("latency_copy_pingpong", "latency, path(row) by size(column)", 1, "s", cells)
 
 
 def _cell(place, transfer, report, figure, **more):

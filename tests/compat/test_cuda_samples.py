@@ -19,20 +19,6 @@ def p2p(words="", on="ppu-8", **more):
     return spoken("p2pBandwidthLatencyTest", words, on=on, **more)
 
 
-def tables(text):
-    """{title: {bytes: GB/s}} of bandwidthTest's text, found as scripts find it: below a line that
-    ends in `Bandwidth, N Device(s)`, rows of two numbers."""
-    found, rows = {}, {}
-    for line in text.splitlines():
-        title = re.fullmatch(r" (\w+ to \w+) Bandwidth, (\d+) Device\(s\)", line)
-        row = re.fullmatch(r"   (\d+)\t+(\d+\.\d)", line)
-        if title:
-            rows = found[title[1], int(title[2])] = {}
-        elif row:
-            rows[int(row[1])] = float(row[2])
-    return found
-
-
 def matrices(text):
     """{title: rows} of the peer-to-peer test: below a title that ends in its unit, a row of the
     columns' indices, then a row for each device that begins with its index."""

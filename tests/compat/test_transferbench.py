@@ -22,14 +22,6 @@ def bench(words, on="riscv-2gpu", **more):
     return spoken("TransferBench", words, on=on, **more)
 
 
-def read_transfers(done):
-    """GB/s by transfer, as scripts read them: the columns have either border, or commas."""
-    bar = " *[│,|] *"
-    line = rf"Transfer (\d+){bar}([\d.]+) GB/s{bar}([\d.]+) ms{bar}(\d+) bytes{bar}(.+?)[ ,]*$"
-    found = re.findall(line, done.stdout, re.MULTILINE)
-    return {path: (float(rate), float(ms), int(size)) for _, rate, ms, size, path in found}
-
-
 def test_executors_are_engines():
     """Of what runs at the same time, each executor's line sums up its own transfers."""
     done = bench("cmdline 64M '3 2 G0->D0->G1 G0->G0->N C0->C0->N'")
