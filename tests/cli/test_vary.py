@@ -23,23 +23,6 @@ def vary(*arguments):
         return app(["vary", *map(str, arguments)], standalone_mode=False)
 
 
-def test_settings_are_compared_and_every_run_is_kept(tmp_path, capsys):
-    code = vary(COPY, *HALF, "--prepare", "echo on $LINKGAUGE_CPUS", "--label", "mine",
-                "--out", tmp_path)  # fmt: skip
-    said = capsys.readouterr().out
-    assert code == 0
-    assert "B  --cpus 0-7  prepared: on 0-7" in said
-    assert "B against A: 1 of 1 differ: 0 better, 1 worse" in said
-    machine = tmp_path / "simulated-riscv-2gpu"
-    folders = {path.name: len(list(path.iterdir())) for path in machine.iterdir()}
-    assert folders == {"mine": 1, "mine-cpus-0-15": 10, "mine-cpus-0-7": 10}
-    (folder,) = (machine / "mine").iterdir()
-    assert called("show", folder).stdout == said[: said.index("results: ")]
-    document = json.loads(called("show", folder, "--json").stdout)
-    assert (document["schema"], len(document["runs"])) == ("linkgauge.vary/1", 20)
-    assert called("show", document["runs"][0]["folder"]).returncode == 0
-
-
 @pytest.mark.parametrize(
     ("given", "settings"),
     [

@@ -62,18 +62,6 @@ def test_json_figures_are_texts_of_six_digits_whose_sum_has_all():
     assert [row.index("N/A") for row in both["bandwidth_matrix"]] == [*range(8)] * 3
 
 
-def test_json_tells_what_ends_the_run_and_warns_of_small_buffers():
-    done = nvbandwidth("-j -b 4096 -t 0", on=ONE)
-    assert done.returncode == 2
-    assert "does not fit" in document(done)["error"]
-    assert "testcases" not in document(done)
-    done = nvbandwidth("-j -t 0 -p host")
-    assert (done.returncode, "at the same time" in document(done)["error"]) == (1, True)
-    small = document(nvbandwidth(f"-j {QUICK} -t 0"))
-    assert small["warning"].startswith("NOTE: You have chosen a buffer size")
-    assert "You have chosen" not in nvbandwidth("-i 1 -t 0", on=ONE).stdout
-
-
 @pytest.mark.parametrize(
     ("words", "names"),
     [

@@ -57,35 +57,6 @@ class Read:
                     self.matrix[row, column] = float(figure)
 
 
-def test_the_pages_default():
-    """Its figures, where a link is the limit."""
-    done = rbln()
-    assert done.returncode == 0
-    device = "0000:05:00.0 NODE 0, rbln0, RBLN-CA25(rev-03), pciDevID: 0x1250, NUMA: 0, IOMMU: 3"
-    assert done.stdout.splitlines()[:4] == [
-        "CPU : AMD EPYC 9254 24-Core Processor, Vendor ID : AuthenticAMD",
-        "Device :",
-        "0000:00:01.1/03:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)",
-        f"    {device}",
-    ]
-    read = Read(done)
-    assert read.distances["rbln0"][:5] == [0, 4, 4, 4, 8]
-    assert read.distances["rbln1"][:5] == [4, 0, 4, 4, 8]
-    assert len(read.matrix) == 33 * 33
-    printed = {
-        ("HOST", "rbln0"): 50.91,
-        ("HOST", "rbln1"): 50.72,
-        ("rbln0", "HOST"): 59.56,
-        ("rbln0", "rbln1"): 59.31,
-    }
-    for path, figure in printed.items():
-        assert read.matrix[path] == pytest.approx(figure, rel=0.03)
-    assert {read.matrix[name, name] for name in ("HOST", "rbln0", "rbln31")} == {0.0}
-    assert len(read.latencies) == 32 * 31
-    assert read.latencies["rbln0", "rbln1"] == pytest.approx(2.07, rel=0.03)
-    assert read.banners == [("Run", NAMES[0]), ("PASS", NAMES[0])]
-
-
 def test_which_npus_are_paired():
     read = Read(rbln(f"--tc 3 --test_size 4M {QUIET}"))
     assert [path for tag, path in read.paths if tag == "D2D"] == [
