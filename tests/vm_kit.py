@@ -11,6 +11,7 @@ import msgspec
 
 from command_kit import called
 from linkgauge.judge.findings import Finding
+from linkgauge.machine.archive import pack
 from linkgauge.machine.tree import Captured
 from pci_kit import Bus
 from remedy_kit import assert_pasteable
@@ -185,6 +186,14 @@ def compare(xml, root, role, files=()):
     findings = msgspec.convert(told["findings"], list[Finding])
     assert_pasteable(findings)
     return Compared(findings, told["xml"])
+
+
+def told(folder, xml, root, role="host"):
+    """What `linkgauge vm --json` says of a domain beside this machine."""
+    (folder / "machine.tgz").write_bytes(pack(root))
+    (folder / "domain.xml").write_bytes(xml)
+    words = (folder / "domain.xml", "--root", folder / "machine.tgz", "--as", role, "--json")
+    return json.loads(called("vm", *words).stdout)
 
 
 def contradictions(judged):

@@ -44,18 +44,6 @@ def test_the_gate_fails_and_names_the_cell(kept):
     assert passed.returncode == 0
 
 
-def test_a_baseline_file_stands_for_its_runs(kept, tmp_path):
-    done = linkgauge("baseline", "results/card/before", "--write-limits", "limits.yml")
-    assert done.returncode == 0
-    assert "baseline of 5 runs, 2 cells" in done.stdout
-    assert len(json.loads((tmp_path / "baseline.json").read_text())["runs"]) == 5
-    after = ("--baseline", "baseline.json", "--current", "results/card/after")
-    assert linkgauge("gate", *after).returncode == 1
-    limited = linkgauge("gate", *after, "--limits", "limits.yml", "--json")
-    verdicts = {one["verdict"] for one in json.loads(limited.stdout)["cells"]}
-    assert "worse status" in verdicts
-
-
 def test_unlike_runs_are_refused_and_named_unless_forced(kept):
     kept("smaller", 0.9, 0.9, settings=Settings((1 << 20,), profile="vm"))
     sides = ("--baseline", "results/card/before", "--current", "results/card/smaller")

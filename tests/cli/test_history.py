@@ -59,23 +59,6 @@ def test_import_goes_on_where_a_run_cannot_be_read_or_began_at_no_time(results):
     assert "left out: run r001 began at no known time: 'yesterday'\n" in err
 
 
-def test_the_list_has_a_line_for_each_run_the_latest_last_and_20_of_them(results):
-    for number in range(20, 23):
-        keep(results, run_at(number))
-    shows("import", "results")
-    head, *lines, note = shows()[1].splitlines()
-    assert head.split()[:3] == ["started", "(UTC)", "host"]
-    assert (len(lines), lines[0][:10]) == (20, "2026-01-04")
-    assert note == "the latest 20 of 23 runs: --all shows all, --last N the latest N"
-    for options in ("--all", "--last=23"):
-        assert len(shows("list", options)[1].splitlines()) == 24
-    assert len(json.loads(shows("list", "--json")[1])["runs"]) == 23
-    rows = list(csv.DictReader(io.StringIO(shows("list", "--since", "2026-01-22", "--csv")[1])))
-    assert [row["id"] for row in rows] == ["r021", "r022"]
-    assert {row["benchmarks"] for row in rows} == {BENCHMARK}
-    assert shows("list", "--label", "other")[1] == "no such run is in the history\n"
-
-
 def test_a_trend_shows_where_figures_changed_and_what_changed_in_the_machine(results):
     shows("import", "results")
     code, out, _ = shows("trend", BENCHMARK)

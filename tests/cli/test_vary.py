@@ -32,23 +32,6 @@ def vary(*arguments):
         return app(["vary", *map(str, arguments)], standalone_mode=False)
 
 
-def test_settings_are_compared_and_every_run_is_kept(tmp_path, capsys):
-    code = vary(COPY, *HALF, "--prepare", "echo on $LINKGAUGE_CPUS", "--label", "mine",
-                "--out", tmp_path)  # fmt: skip
-    said = capsys.readouterr().out
-    assert code == 0
-    assert "B  --cpus 0-7  prepared: on 0-7" in said
-    assert "B against A: 1 of 1 differ: 0 better, 1 worse" in said
-    machine = tmp_path / "simulated-riscv-2gpu"
-    folders = {path.name: len(list(path.iterdir())) for path in machine.iterdir()}
-    assert folders == {"mine": 1, "mine-cpus-0-15": 10, "mine-cpus-0-7": 10}
-    (folder,) = (machine / "mine").iterdir()
-    assert called("show", folder).stdout == said[: said.index("results: ")]
-    document = json.loads(called("show", folder, "--json").stdout)
-    assert (document["schema"], len(document["runs"])) == ("linkgauge.vary/1", 20)
-    assert called("show", document["runs"][0]["folder"]).returncode == 0
-
-
 @pytest.mark.parametrize(
     ("given", "settings"),
     [
@@ -64,16 +47,6 @@ def test_settings_are_every_combination_of_the_values(given, settings, tmp_path,
     assert vary(*words, "--out", tmp_path) in (0, 4)
     shown = re.findall(r"^  [A-Z]  (\S.*?)(?:  .*)?$", capsys.readouterr().out, re.MULTILINE)
     assert shown == settings
-
-
-def test_wrong_bytes_and_nothing_measured_have_their_exit_codes(tmp_path, capsys):
-    assert vary(COPY, *HALF, *FEW, "--fault", "flip * offset=7", "--out", tmp_path) == 1
-    assert "is wrong at byte 7 of 1048576" in capsys.readouterr().out
-    assert vary(COPY, *HALF[:2], "--memory", "pinned", "--memory", "thp", "--out", tmp_path) == 4
-    said = capsys.readouterr().out
-    assert "2 settings, 1 round of a run each" in said
-    assert "B against A: nothing compared: skip: no thp memory here" in said
-    assert "ended after one round: no cell has figures under A and another setting" in said
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
