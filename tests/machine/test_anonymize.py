@@ -98,6 +98,12 @@ def test_names_become_pseudonyms_everywhere():
     assert read_text(tree, "linkgauge/tools/uname_-a.txt") == "Linux host-1 6.8.0"
 
 
+def test_an_anonymised_capture_says_which_linkgauge_made_it(monkeypatch):
+    commit = "5eed" * 10
+    monkeypatch.setattr("linkgauge.machine.capture.commit", lambda _: commit)
+    assert read_manifest(anonymize(names_everywhere())).commit == commit
+
+
 def test_the_same_value_has_the_same_pseudonym():
     tree = anonymize(names_everywhere())
     uuid = read_text(tree, "proc/cmdline").split()[0].removeprefix("root=UUID=")
