@@ -8,13 +8,18 @@ import os
 import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
+
+import typer.main
 
 from linkgauge.cli import main, streams
 
 WIDTH = {"COLUMNS": "100"}
 HERE = Path()
+_COMMAND = cache(typer.main.get_command)
+"""The commands, which are put together once; each process of users does so."""
 
 
 def linkgauge(*arguments, cwd=None, **environment):
@@ -41,6 +46,7 @@ def called(*arguments, cwd=HERE, **environment):
         patch.dict(os.environ, surroundings),
         chdir(cwd),
         patch.object(sys, "argv", words),
+        patch.object(typer.main, "get_command", _COMMAND),
         patch.object(main, "end_like_ctrl_c", lambda: lambda: 130),
         patch.object(streams, "prepare"),
         patch.object(streams, "discard"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from sqlalchemy import text
 
 from configurations_kit import cell, result
 from fakes import device, machine
@@ -40,6 +41,12 @@ def run_at(number, figure=50e9, *, label="nightly", driver="570", cells=2, simul
         "results": (result(BENCHMARK, *(cell("0", str(n), figure) for n in range(cells))),),
     }  # fmt: skip
     return Run(**values | more)
+
+
+def counted(store, table):
+    """How many rows this table has."""
+    with store.reading() as connection:
+        return connection.execute(text(f"SELECT count(*) FROM {table}")).scalar()
 
 
 def postgresql() -> Path:

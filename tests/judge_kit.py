@@ -9,9 +9,12 @@ from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Opened
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.worker import LocalWorker
-from linkgauge.judge.dram import Ceilings
-from linkgauge.judge.expect import Expectations
+from linkgauge.judge.verdict import judge
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings, Simulation
+from linkgauge.model.statistics import summarize
+from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
 from sim_kit import Silent
 
@@ -41,6 +44,34 @@ def run_of(
     return execute((opened,), worker, lambda record: None, Silent())
 
 
-def expect(cell, size, of, ceilings=None, unit=BANDWIDTH.symbol):
-    """What one cell of the machine `of` should reach, in `unit`."""
-    return Expectations(of, ceilings or Ceilings()).of(cell, size, unit).expected
+LOCAL = {
+    "read": "host:0/base -> null by cpu", "write": "null -> host:0/base by cpu",
+    "copy": "host:0/base -> host:0/base by cpu",
+}  # fmt: skip
+
+
+def expect(cell, size, of, measured=None, unit=BANDWIDTH.symbol):
+    """What one cell of the machine `of` should reach, in `unit`, in a run in which its node's
+    threads reached these rates (`read`, `write`, `copy`)."""
+    planned = CellResult(
+        cell.row, cell.column, cell.transfers, cell.report, "pass", bytes=size,
+        operation=cell.operation, readings=getattr(cell, "readings", ()),
+    )  # fmt: skip
+    threads = [
+        CellResult(kind, "0", parse_transfers(LOCAL[kind]), Report.FIRST, "pass", bytes=size,
+                   summary=summarize([rate] * 6))
+        for kind, rate in (measured or {}).items()
+    ]  # fmt: skip
+    results = (_result("asked", unit, size, [planned]), _result("host", "B/s", size, threads))
+    run = Run(
+        id="1", label="l", command=(), started="s", finished="f", machine=of,
+        settings=Settings((size,)), results=results,
+    )  # fmt: skip
+    return judge(run).results[0].cells[0].expected
+
+
+def _result(name, unit, size, cells):
+    return Result(
+        benchmark=name, title=name, backend="host", size=size, unit=unit, better="higher",
+        status="pass", cells=tuple(cells),
+    )  # fmt: skip

@@ -26,7 +26,8 @@ _FIELDS = {
 }  # fmt: skip
 """Fields of documents that differ from machine to machine, or from moment to moment."""
 _SUBSTITUTES = (
-    (re.compile(r"(?m)^(\| (?:linkgauge|Python|commit) \| ).*$"), r"\1…"),
+    (re.compile(r"(?m)^\| commit \| .*\n"), ""),  # of a checkout alone
+    (re.compile(r"(?m)^(\| (?:linkgauge|Python) \| ).*$"), r"\1…"),
     (re.compile(r"(?m)^((?:\S+ .*), )[\d.]+ [KM]iB$"), r"\1…"),
     (re.compile(r"(devices busy for) .* of .* \([^)]*%\)"), r"\1 …"),
     (re.compile(r"(cells measured in) [\d.]+ s"), r"\1 … s"),

@@ -1,12 +1,18 @@
 """Cells as a run shows them, measured by a worker in this process on backends of a test's own."""
 
+from types import SimpleNamespace
+
 from fakes import machine
+from linkgauge.engine.controller import Observer
 from linkgauge.engine.journal import Measured, Opened, assemble
+from linkgauge.engine.request import RunRequest, Selection
+from linkgauge.engine.session import Session
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.result import PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
 
 FIXED = Settings((1,), samples=1)
+SMALL = Settings((4096,))
 
 
 def worker_with(settings=FIXED, on_phase=lambda phase: None, available=1 << 34, **backends):
@@ -33,3 +39,10 @@ def whole(*visits, settings=FIXED):
     )  # fmt: skip
     run = assemble((opened, *(Measured(0, visit) for visit in visits)))
     return run.results[0].cells[0]
+
+
+def plan_of(here, *names, settings=SMALL, what=None, **more):
+    """What a session plans for these benchmarks on a machine."""
+    request = RunRequest(what=what or Selection(names), settings=settings, **more)
+    workers = SimpleNamespace(survey=lambda backends: here)
+    return Session(request, workers).plan(Observer())

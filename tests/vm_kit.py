@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from linkgauge.judge.vm import judge
-from linkgauge.judge.vm.comparison import Comparison
-from linkgauge.machine.capture import read_machine
-from linkgauge.machine.domain_xml import parse_domain
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import msgspec
+
+from command_kit import called
+from linkgauge.judge.findings import Finding
+from linkgauge.machine.archive import pack
 from linkgauge.machine.tree import Captured
-from linkgauge.machine.virtual import read_virtual
 from pci_kit import Bus
 from remedy_kit import assert_pasteable
+from sim_tree import write
 
 GIB, MIB = 1 << 30, 1 << 20
 CPU = "sys/devices/system/cpu"
@@ -151,14 +157,43 @@ def host_bus(*cards, driver="vfio-pci", group=True, link=FULL):
     return bus
 
 
-def compare(xml, root, role, **more):
-    """What is found, and the placement."""
-    case = Comparison(
-        domain=parse_domain(xml), machine=read_machine(root), virtual=read_virtual(root), **more
-    )
-    judged = judge(case, role)
-    assert_pasteable(judged.findings)
-    return judged
+def running(name, *, vcpus, emulator=None, nodes=None):
+    """The control groups of a domain that runs: the CPUs of each vCPU and of the emulator."""
+    scope = f"sys/fs/cgroup/machine.slice/machine-qemu\\x2d1\\x2d{name}.scope/libvirt"
+    texts = {f"{scope}/vcpu{vcpu}/cpuset.cpus": cpus for vcpu, cpus in vcpus.items()}
+    texts |= {f"{scope}/emulator/cpuset.cpus": emulator, f"{scope}/emulator/cpuset.mems": nodes}
+    return {path: f"{text}\n".encode() for path, text in texts.items() if text is not None}
+
+
+class Compared(NamedTuple):
+    """What is found, and the XML of the placement that suits."""
+
+    findings: list[Finding]
+    xml: list[str]
+
+
+def compare(xml, root, role, files=()):
+    """`linkgauge vm`, without XML of a guest by itself; `files` are more of the machine's."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "machine" / "proc").mkdir(parents=True)
+        write(Captured(root.files | dict(files), root.links), folder / "machine")
+        (folder / "domain.xml").write_bytes(xml or b"")
+        words = ["domain.xml"] if xml else []
+        done = called("vm", *words, "--root", "machine", "--as", role, "--json", cwd=folder)
+    assert done.stdout, done.stderr
+    told = json.loads(done.stdout)
+    findings = msgspec.convert(told["findings"], list[Finding])
+    assert_pasteable(findings)
+    return Compared(findings, told["xml"])
+
+
+def told(folder, xml, root, role="host"):
+    """What `linkgauge vm --json` says of a domain beside this machine."""
+    (folder / "machine.tgz").write_bytes(pack(root))
+    (folder / "domain.xml").write_bytes(xml)
+    words = (folder / "domain.xml", "--root", folder / "machine.tgz", "--as", role, "--json")
+    return json.loads(called("vm", *words).stdout)
 
 
 def contradictions(judged):

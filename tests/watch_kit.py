@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from msgspec.structs import replace
-
 from linkgauge.cli import watch_probes
 from linkgauge.cli.watch_probes import Asked, begin
-from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
 from linkgauge.engine.worker import LocalWorker
-from linkgauge.model.settings import Simulation
+from linkgauge.model.settings import Settings, Simulation
 
 READ = "device_to_device_memcpy_read_ce"
 
@@ -48,7 +45,7 @@ def request(machine, *faults, names=(READ,), size=1 << 20, label="watch", **more
 
     name, description = load(machine) if "\n" not in machine else ("test", machine)
     simulation = Simulation(name, description, faults)
-    settings = replace(PROFILES["quick"], sizes=(size,), samples=3, simulation=simulation)
+    settings = Settings((size,), samples=3, profile="quick", max_time=0.3, simulation=simulation)
     return RunRequest(what=Selection(names), settings=settings, label=label, **more)
 
 

@@ -1,5 +1,6 @@
 """The host backend: CPUs of its threads, arrays, primes, products, and what is missing for them."""
 
+import errno
 import os
 import re
 import sys
@@ -9,13 +10,16 @@ import pytest
 
 from linkgauge import _native
 from linkgauge.backends import host_primes
+from linkgauge.backends.counting import refused
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
+from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.matmul import size_of
 from linkgauge.model.notation import parse_transfers
+from machine_kit import captured
 
 CPUS = sorted(os.sched_getaffinity(0))
 
@@ -115,6 +119,64 @@ def test_a_rate_is_the_sum_of_the_threads_own(monkeypatch):
 def test_a_wrong_number_of_primes_is_an_error(monkeypatch):
     with pytest.raises(BackendError, match="CPU 1 found 7 primes in 1 events"):
         timing(monkeypatch, [thread(1, 1.0), thread(1, 1.0, found=7)], [(0, 1)])
+
+
+TICKS = os.sysconf("SC_CLK_TCK")
+STAT = f"""cpu  9 9 9 9 9 9 9 {7 * TICKS} 0 0
+cpu0 1 1 1 1 1 1 1 {TICKS} 0 0
+cpu1 1 1 1 1 1 1 1 {2 * TICKS} 0 0
+cpu12 1 1 1 1 1 1 1 {4 * TICKS} 0 0
+intr 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("stat", "cpus", "seconds"),
+    [
+        *((STAT, [0], 1), (STAT, [1, 12], 6), (STAT, [0, 1, 12], 7)),
+        *(("", [0], None), ("cpu0 1 2 3", [0], None), ("cpu0 a b c d e f g h", [0], None)),
+        (STAT.replace("cpu1 ", "x "), [0, 1], None),
+        (STAT.replace(f"{2 * TICKS} 0", "9" * 5000), [0, 1], None),
+    ],
+)
+def test_the_steal_of_the_cpus_used_is_added_up_if_all_are_reported(
+    monkeypatch, stat, cpus, seconds
+):
+    """None before, so much after."""
+    before = re.sub(r"( 1){7} \d+", r" 1 1 1 1 1 1 1 0", STAT)
+    monkeypatch.setattr(host_primes, "ROOT", captured({"proc/stat": before}))
+
+    def find(*_):
+        monkeypatch.setattr(host_primes, "ROOT", captured({"proc/stat": stat}))
+        return [thread(10, 1.0) for _ in cpus]
+
+    monkeypatch.setattr(host_primes, "_native", SimpleNamespace(find_primes=find))
+    group = host_primes.PrimesGroup([cpus])
+    group.arm(10)
+    group.open()
+    assert group.wait().counters.steal == seconds
+
+
+PARANOID = "proc/sys/kernel/perf_event_paranoid"
+GUEST = {PARANOID: b"2", "sys/class/dmi/id/sys_vendor": b"QEMU"}
+
+
+@pytest.mark.parametrize(
+    ("code", "files", "reason"),
+    [
+        (errno.EACCES, {PARANOID: b"4"}, "kernel.perf_event_paranoid is 4: set it to 2"),
+        (errno.EPERM, {PARANOID: b"2"}, "seccomp"),
+        (errno.EPERM, {}, "CAP_PERFMON"),
+        (errno.ENOSYS, {}, "has no perf_event_open"),
+        (errno.ENOENT, {}, "has no perf_event_open"),
+        (errno.ENOENT, {PARANOID: b"-1"}, "no performance counters (PMU) of this CPU"),
+        (errno.ENOENT, GUEST, "QEMU gives this guest no performance counters"),
+        (errno.EMFILE, {PARANOID: b"2"}, "ulimit -n"),
+        (errno.EINVAL, {PARANOID: b"2"}, "perf_event_open: EINVAL"),
+    ],
+)
+def test_missing_counters_have_a_reason(code, files, reason):
+    assert reason in refused(code, Captured(files))
 
 
 def product_of(edge):

@@ -36,20 +36,6 @@ def test_each_rank_has_a_part_from_its_memory_to_the_same(name):
     assert cell.operation.collective == name
 
 
-def test_rows_are_types_reductions_and_roots_out_of_place_and_in_place():
-    rows = {cell.row for cell in laid_out("all_reduce", types=("float", "half")).cells}
-    assert rows == {"float sum", "float sum in place", "half sum", "half sum in place"}
-    rows = [cell.row for cell in laid_out("broadcast", roots=(0, 2)).cells]
-    assert rows == [
-        "float root 0", "float root 0 in place", "float root 2", "float root 2 in place",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["alltoall", "sendrecv"])
-def test_what_has_no_result_in_place_is_measured_out_of_place_alone(name):
-    assert [cell.row for cell in laid_out(name).cells] == ["float"]
-
-
 def test_columns_are_the_sizes_asked_for_or_the_profiles():
     every = replace(FOUR, sizes=(), profile="full")
     columns = dict.fromkeys(cell.column for cell in CATALOG["all_reduce"].lay_out(every).cells)

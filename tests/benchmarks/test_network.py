@@ -88,6 +88,32 @@ def test_rdma_takes_the_interfaces_that_have_it():
     assert "rank 0 (node0, process 1) has no network interface that is up" in reason
 
 
+def eth(name, address, **more):
+    return Interface(name=name, up=True, addresses=(address,), **more)
+
+
+def test_a_bridge_that_every_machine_has_reaches_none():
+    bridge = eth("docker0", "172.17.0.1")
+    known = (Rank(n, f"node{n}", 1, nics=(LO, bridge, eth("e", f"10.0.0.{n}"))) for n in (0, 1))
+    assert all(text.endswith("by nic:2.tcp") for text in cells("nic_tcp", (*known,)).values())
+
+
+def test_ranks_of_one_machine_use_its_loopback():
+    here = tuple(Rank(n, "node", n, nics=(LO, eth("e", "10.0.0.1"))) for n in (0, 1))
+    assert all(text.endswith("by nic:0.tcp") for text in cells("nic_tcp", here).values())
+
+
+def test_the_fastest_is_the_usual_one_and_of_equals_that_near_the_memory():
+    def able(number):
+        names = {"a": {"speed": 1e9}, "b": {"speed": 50e9, "node": 1},
+                 "c": {"speed": 50e9, "node": 0}}  # fmt: skip
+        nics = (eth(name, f"10.{at}.0.{number}", **more) for at, (name, more) in
+                enumerate(names.items()))  # fmt: skip
+        return Rank(number, f"node{number}", 1, nics=(LO, *nics))
+
+    assert cells("nic_tcp", (able(0), able(1)))["0", "1"].endswith("by nic:3.tcp")
+
+
 class TestBetweenGpus:
     def over(self, known, gpus=None, name="nic_rdma_gpus"):
         hosts = fabric(known)

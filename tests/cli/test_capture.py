@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-import yaml
 
 from command_kit import called
 
@@ -37,19 +36,6 @@ def test_this_machine_reads_back_from_its_archive_and_anonymised_without_its_nam
     assert there["host"]["hostname"] == os.uname().nodename
     shown = json.loads(called("devices", "--json", "--root", hidden).stdout)
     assert shown["host"]["hostname"] == "host-1"
-
-
-def test_hardware_yml_goes_out_and_comes_back(tmp_path):
-    done = called("devices", "--machine", "riscv-2gpu", "--yaml")
-    written = yaml.safe_load(done.stdout)
-    assert (written["gpu"], written["nvidia_driver"]) == ("NVIDIA A10X", "535.104.07")
-    assert written["nvlink_fusion_fw"] is None
-    path = tmp_path / "hardware.yml"
-    path.write_text(done.stdout.replace("nvlink_fusion_fw:", "nvlink_fusion_fw: 2025.12.4"))
-    again = ("devices", "--machine", "riscv-2gpu", "--hardware", path)
-    assert "nvlink_fusion_fw: 2025.12.4 (stated)" in called(*again).stdout
-    stated = json.loads(called(*again, "--json").stdout)["inventory"]["stated"]
-    assert stated == {"nvlink_fusion_fw": "2025.12.4"}
 
 
 def test_a_container_that_hides_sys_is_told_with_what_would_help():

@@ -2,14 +2,13 @@
 
 import json
 import re
+import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from command_kit import called
-from linkgauge.cli.check import ending
 from linkgauge.engine import bounded
 
 NODE = ("--machine", "dgx-h200-8")
@@ -58,15 +57,6 @@ def test_a_loss_against_a_baseline_is_found(tmp_path):
     assert "unlike the baseline: simulated machine: dgx-h200-8 (baseline); ppu-2x2 (node)" in out
 
 
-def test_a_limit_is_held(tmp_path):
-    limits = tmp_path / "limits.yml"
-    limits.write_text('limits:\n  - {benchmark: "host_to_device_*", limit: ">= 90 GB/s"}\n')
-    code, out, _ = check(*NODE, "--limits", limits)
-    assert code == 1
-    assert "host_to_device_memcpy_ce" in out
-    assert "90" in out
-
-
 def test_what_cannot_even_be_opened_is_named_and_its_processes_are_gone(tmp_path, monkeypatch):
     """As of a driver that hangs when it is opened: the process and its own are killed."""
     said = json.dumps({"type": "Doing", "what": "opening the devices"})
@@ -107,13 +97,24 @@ def test_a_process_that_breaks_is_a_failure_with_its_last_line(monkeypatch):
     assert told["message"].startswith("no driver for this kernel")
 
 
-def test_a_check_that_hangs_itself_ends_at_the_deadline(monkeypatch):
-    said, codes = [], []
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [((), "not ok: the check itself hung\n"), (("--json",), '"reason": "Hung"')],
+)
+def test_a_check_that_hangs_itself_ends_at_the_deadline(monkeypatch, form, says):
+    said, codes, ended = [], [], threading.Event()
+
+    def hang(*_, **__):
+        assert ended.wait(30)
+        raise SystemExit
+
+    def leave(code):
+        codes.append(code)
+        ended.set()
+
+    monkeypatch.setattr(bounded, "measure_within", hang)
     monkeypatch.setattr("os.write", lambda _, data: said.append(data.decode()))
-    monkeypatch.setattr("os._exit", codes.append)
-    for is_document in (False, True):
-        with ending(time.monotonic() + 0.05, SimpleNamespace(is_document=is_document)):
-            time.sleep(0.3)
-    assert codes == [1, 1]
-    assert said[0] == "not ok: the check itself hung\n"
-    assert json.loads(said[1])["reason"] == "Hung"
+    monkeypatch.setattr("os._exit", leave)
+    check(*NODE, "--under", "5s", *form)
+    assert codes == [1]
+    assert says in said[0]

@@ -44,18 +44,6 @@ def test_the_gate_fails_and_names_the_cell(kept):
     assert passed.returncode == 0
 
 
-def test_a_baseline_file_stands_for_its_runs(kept, tmp_path):
-    done = linkgauge("baseline", "results/card/before", "--write-limits", "limits.yml")
-    assert done.returncode == 0
-    assert "baseline of 5 runs, 2 cells" in done.stdout
-    assert len(json.loads((tmp_path / "baseline.json").read_text())["runs"]) == 5
-    after = ("--baseline", "baseline.json", "--current", "results/card/after")
-    assert linkgauge("gate", *after).returncode == 1
-    limited = linkgauge("gate", *after, "--limits", "limits.yml", "--json")
-    verdicts = {one["verdict"] for one in json.loads(limited.stdout)["cells"]}
-    assert "worse status" in verdicts
-
-
 def test_unlike_runs_are_refused_and_named_unless_forced(kept):
     kept("smaller", 0.9, 0.9, settings=Settings((1 << 20,), profile="vm"))
     sides = ("--baseline", "results/card/before", "--current", "results/card/smaller")
@@ -89,22 +77,20 @@ def test_cells_in_doubt_are_measured_again_and_kept_apart(tmp_path, monkeypatch)
     assert document["again"] == [len(cells), 1]
 
 
-@pytest.fixture
-def remembered(kept, tmp_path, monkeypatch):
+def remember(folder, monkeypatch, change=lambda run: run):
     """The runs of `before` and `after` are in the history as well, and twelve earlier ones that
     vary by a tenth are there alone."""
-    monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "history.db"))
+    monkeypatch.setenv("LINKGAUGE_HISTORY", str(folder / "history.db"))
     assert linkgauge("history", "import", "results").returncode == 0
-    folders = [tmp_path / "elsewhere" / f"card/nightly/{n}" for n in range(12)]
-    for n, folder in enumerate(folders):
-        folder.mkdir(parents=True)
+    for n in range(12):
         scale = 1 + 0.1 * (-1) ** n
         run = run_of("nightly", result(TRIAD, cell("0 stream", "8", 300e9)),
                      result(COPY, cell("0", "0", 55e9 * scale)),
                      started=f"2026-11-20T20:{n:02d}:00Z")  # fmt: skip
-        write_run(folder, replace(run, id=f"old{n}"))
+        place = folder / "elsewhere" / f"card/nightly/{n}"
+        place.mkdir(parents=True)
+        write_run(place, change(replace(run, id=f"old{n}")))
     assert linkgauge("history", "import", "elsewhere").returncode == 0
-    return kept
 
 
 def history_and_direction(*more):
@@ -114,14 +100,40 @@ def history_and_direction(*more):
     return document["history"], one["changes"][0]["direction"]
 
 
-def test_the_history_shows_how_much_runs_vary_and_each_run_counts_once(remembered):
+def test_the_history_shows_how_much_runs_vary_and_each_run_counts_once(kept, tmp_path, monkeypatch):
     """Those that are compared are in it, and count as what they are."""
+    remember(tmp_path, monkeypatch)
     assert history_and_direction("--no-history") == (0, "worse")
     count, direction = history_and_direction()
     assert (count, direction != "worse") == (12, True)
     sides = ("--baseline", "results/card/before", "--current", "results/card/after")
     assert linkgauge("gate", *sides).returncode == 0
     assert linkgauge("gate", *sides, "--no-history").returncode == 1
+
+
+def on(**host):
+    """A run on a host that differs in this."""
+    return lambda run: replace(
+        run, machine=replace(run.machine, host=replace(run.machine.host, **host))
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        (on(memory_available=1 << 30), True),
+        (on(kernel="5.4"), False),
+        (on(hostname="elsewhere"), False),
+        (lambda run: replace(run, machine=replace(run.machine, linkgauge="9")), False),
+        (lambda run: replace(run, settings=Settings((1 << 20,), profile="vm")), False),
+        # It may have what is to be found.
+        (lambda run: replace(run, started=run.started.replace("11-20", "11-22")), False),
+    ],
+    ids=["free memory", "kernel", "host", "version", "settings", "later"],
+)
+def test_earlier_runs_count_in_the_same_state_alone(change, counts, kept, tmp_path, monkeypatch):
+    remember(tmp_path, monkeypatch, change)
+    assert history_and_direction()[0] == (12 if counts else 0)
 
 
 def test_a_history_that_cannot_be_read_costs_a_line_and_no_judgement(kept, tmp_path, monkeypatch):

@@ -5,9 +5,10 @@ import io
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from command_kit import called
-from history_kit import BENCHMARK, run_at
+from history_kit import BENCHMARK, NOISE, run_at
 from linkgauge.report.files import write_run
 
 LOSS = [50e9 if n < 10 else 47.5e9 for n in range(20)]
@@ -22,11 +23,16 @@ def keep(folder, run):
 
 
 @pytest.fixture
-def results(tmp_path, monkeypatch):
-    """Twenty runs; with the eleventh the driver changes and 5 % is lost."""
+def empty(tmp_path, monkeypatch):
     monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "history.db"))
     monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "results"
+    return tmp_path
+
+
+@pytest.fixture
+def results(empty):
+    """Twenty runs; with the eleventh the driver changes and 5 % is lost."""
+    folder = empty / "results"
     for number, figure in enumerate(LOSS):
         keep(folder, run_at(number, figure, driver="575" if number >= 10 else "570"))
     return folder
@@ -53,23 +59,6 @@ def test_import_goes_on_where_a_run_cannot_be_read_or_began_at_no_time(results):
     assert "left out: run r001 began at no known time: 'yesterday'\n" in err
 
 
-def test_the_list_has_a_line_for_each_run_the_latest_last_and_20_of_them(results):
-    for number in range(20, 23):
-        keep(results, run_at(number))
-    shows("import", "results")
-    head, *lines, note = shows()[1].splitlines()
-    assert head.split()[:3] == ["started", "(UTC)", "host"]
-    assert (len(lines), lines[0][:10]) == (20, "2026-01-04")
-    assert note == "the latest 20 of 23 runs: --all shows all, --last N the latest N"
-    for options in ("--all", "--last=23"):
-        assert len(shows("list", options)[1].splitlines()) == 24
-    assert len(json.loads(shows("list", "--json")[1])["runs"]) == 23
-    rows = list(csv.DictReader(io.StringIO(shows("list", "--since", "2026-01-22", "--csv")[1])))
-    assert [row["id"] for row in rows] == ["r021", "r022"]
-    assert {row["benchmarks"] for row in rows} == {BENCHMARK}
-    assert shows("list", "--label", "other")[1] == "no such run is in the history\n"
-
-
 def test_a_trend_shows_where_figures_changed_and_what_changed_in_the_machine(results):
     shows("import", "results")
     code, out, _ = shows("trend", BENCHMARK)
@@ -88,6 +77,52 @@ def test_a_trend_shows_where_figures_changed_and_what_changed_in_the_machine(res
     assert trend["changes"][0]["facts"] == [{"name": "driver", "values": ["570", "575"]}]
     rows = csv.DictReader(io.StringIO(shows("trend", BENCHMARK, "0,1", "--csv")[1]))
     assert [row["run"] for row in rows if row["change"] == "worse"] == ["r010"]
+
+
+def changes(folder, figures, *words, cells=2, **of):
+    """Changes that the trend tells of runs with these figures, and of what `of` makes of each
+    run."""
+    for number, figure in enumerate(figures):
+        run = run_at(number, figure, cells=cells)
+        keep(folder / "results", of.get("change", lambda run, _: run)(run, number))
+    shows("import", "results")
+    (trend,) = json.loads(shows("trend", BENCHMARK, "--json", *words)[1])["trends"]
+    return trend["changes"]
+
+
+def relabelled(run, number):
+    return replace(run, label="before" if number < 10 else "after")
+
+
+def booted(run, number):
+    inventory = run.machine.inventory
+    line = "root=/dev/sda ro iommu=pt" if number < 10 else "root=/dev/sda ro iommu=on quiet"
+    host = replace(inventory.host, command_line=line)
+    return replace(run, machine=replace(run.machine, inventory=replace(inventory, host=host)))
+
+
+@pytest.mark.parametrize(
+    ("change", "facts"),
+    [
+        (lambda run, _: run, []),
+        (relabelled, [{"name": "label", "values": ["before", "after"]}]),
+        # Of the kernel's options those are named that changed.
+        (booted, [{"name": "kernel options", "values": ["iommu=pt", "iommu=on quiet"]}]),
+    ],
+)
+def test_a_change_names_what_changed_in_the_machine(change, facts, empty):
+    (found,) = changes(empty, LOSS, change=change)
+    assert (found["direction"], found["ratio"]) == ("worse", pytest.approx(0.95, abs=0.005))
+    assert found["facts"] == facts
+    assert len(found["cells"]) == 2, "cells that change together are one change"
+
+
+def test_small_changes_are_left_out_unless_they_are_asked_for(empty):
+    small = [50e9 / (1 + NOISE[n % 10]) * (1 + NOISE[n % 10] / 20) * (1 if n < 10 else 0.996)
+             for n in range(20)]  # fmt: skip
+    assert changes(empty, small) == []
+    document = json.loads(shows("trend", BENCHMARK, "--json", "--least", "0.1%")[1])
+    assert len(document["trends"][0]["changes"]) == 1
 
 
 def test_simulated_runs_are_marked_and_apart(results):

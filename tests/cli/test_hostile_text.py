@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shutil
+import subprocess
 from xml.etree.ElementTree import fromstring
 from xml.sax.saxutils import escape
 
@@ -48,7 +49,7 @@ def place(tmp_path_factory):
         for result, name in zip(run["results"], (AT_FIRST, HOSTILE), strict=False):
             result |= {"benchmark": name, "title": name, "reason": HOSTILE}
             first, *others = result["cells"]
-            first |= {"row": name, "reason": HOSTILE, "status": "error", "kind": "call"}
+            first |= {"row": name, "reason": HOSTILE, "status": "error", "kind": "imex"}
             for cell in others:
                 cell["column"] += HOSTILE
             for cell in result["cells"]:
@@ -214,6 +215,18 @@ def check_html(text):
     assert SEEN in text
 
 
+def check_script(text):
+    """Unread it does nothing; what is named in it is in comments."""
+    check_text(text)
+    done = subprocess.run(["sh"], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "confirmed=yes" in done.stderr
+    assert SEEN in text
+    commands = [line for line in text.partition("\nfi\n")[2].splitlines() if line[:1] != "#"]
+    assert any(commands)
+    assert not [line for line in commands if SEEN in line or "calc" in line]
+
+
 def check_file(path):
     """Whatever a command wrote, by what its name says it is."""
     if path.suffix == ".parquet":
@@ -226,13 +239,14 @@ def check_file(path):
         assert SEEN in text.replace(" ", "")
         check_text(text)
     elif path.suffix not in (".tgz", ".zst", ".db", ".db-wal", ".db-shm"):
-        kind = {".json": "json", ".csv": "csv", ".xml": "junit", ".html": "html"}
+        kind = {".json": "json", ".csv": "csv", ".xml": "junit", ".html": "html",
+                ".sh": "script"}  # fmt: skip
         CHECKS[kind.get(path.suffix, "text")](path.read_text("utf-8"))
 
 
 CHECKS = {
     "text": check_text, "json": check_json, "csv": check_csv, "junit": check_xml,
-    "html": check_html,
+    "html": check_html, "script": check_script,
 }  # fmt: skip
 
 

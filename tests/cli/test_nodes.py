@@ -12,7 +12,6 @@ LONG = pytest.mark.skipif(
     os.environ.get("LINKGAUGE_CAMPAIGN") != "full", reason="takes long: LINKGAUGE_CAMPAIGN=full"
 )
 FEW = ("nodes_rails", "nodes_bisection")
-SIXTEEN = [f"--device=sim:{rail + node}" for rail in (0, 64) for node in range(16)]
 
 
 def results(out):
@@ -57,23 +56,6 @@ def test_a_healthy_cluster_has_nothing_slow_and_the_same_figures_each_time(tmp_p
         rounds.setdefault(cell["round"], []).extend((cell["row"], cell["column"]))
     assert len(rounds) <= 4
     assert one == two
-
-
-def test_the_matrix_of_all_pairs_names_a_slow_interface(tmp_path):
-    """Of 16 nodes with two rails: 30 rounds of 8 pairs. Beside the ring the rail is known, too."""
-    names = ("nodes_pairs", "nodes_rails")
-    done = measured(tmp_path, *names, *SIXTEEN, "--fault", "slow sim:69 rate=50%")
-    assert done.returncode == 1, done.stderr
-    assert "slow  sim:69: " in done.stdout
-    _, pairs = results(tmp_path)
-    cells = pairs["cells"]
-    assert len(cells) == 16 * 15
-    assert {len(cell["parts"]) for cell in cells} == {2}
-    rounds = {}
-    for cell in cells:
-        rounds.setdefault(cell["round"], []).extend((cell["row"], cell["column"]))
-    assert len(rounds) == 2 * 15
-    assert all(len(players) == len(set(players)) == 16 for players in rounds.values())
 
 
 @pytest.mark.parametrize(

@@ -82,21 +82,6 @@ def test_who_wants_figures_only_gets_no_verdict(tmp_path, arguments):
     assert linkgauge("show", run.parent, folder=tmp_path).returncode == 1
 
 
-def test_a_missed_limit_is_told_where_the_figure_stands(tmp_path):
-    (tmp_path / "limits.yml").write_text('limits: [{limit: ">= 1 TB/s"}]')
-    limits = ("--limits", "limits.yml")
-    done, shown, run = measured(tmp_path, "run", FROM_HOST, *DGX, *limits)
-    assert done.returncode == 1
-    assert sum(FROM_HOST in line and "FAIL" in line.split() for line in shown) == 2
-    assert any("is below the limit >= 1 TB/s" in line for line in shown)
-    said = verdict(shown)
-    assert said[0].startswith(f"verdict:   fail {FROM_HOST} (0, 0): median ")
-    assert said[0].endswith(", and 1 more")
-    assert said[1:] == ["2 measured: 0 ok, 0 low, 0 not judged, 2 fail SIMULATED"]
-    kept = linkgauge("show", run.parent, *limits, folder=tmp_path)
-    assert (kept.returncode, kept.stdout.splitlines()[:-1]) == (1, shown)
-
-
 def test_a_failure_of_what_was_not_measured_is_told_by_the_doctor_alone(tmp_path):
     on_host = ("run", "--prefix", "host_to_host", "--machine", "vm-degraded", "--profile", "quick")
     done, shown, run = measured(tmp_path, *on_host)

@@ -6,22 +6,6 @@ from command_kit import called
 
 QUICK = ("--samples", "3")
 FEW = (*QUICK, "--size", "8,64K,512M")
-SLOW = ("--fault", "slow sim:2-sim:3 rate=50%")
-
-
-def test_a_slow_link_is_found_and_fails(tmp_path):
-    done = called("scale", "all_reduce", "--gpus", "2,4", "--machine", "full-8", *SLOW, *FEW,
-                 "--out", tmp_path)  # fmt: skip
-    assert done.returncode == 1
-    assert "knee at 4 GPUs: 50% of the busbw of 2: also slow alone: sim:2 -> sim:3" in done.stdout
-    (line,) = [line for line in done.stdout.splitlines() if line.endswith("slow link")]
-    assert line.startswith("  sim:2 -> sim:3 alone: 2")
-    assert "measuring 4 pairs of devices alone" in done.stderr
-    assert "SIMULATED" in done.stdout
-    assert "struck nothing" not in done.stdout
-    (path,) = tmp_path.rglob("run.json")
-    results = json.loads(path.read_text())["results"]
-    assert results[-1]["benchmark"] == "device_to_device_memcpy_write_sm"
 
 
 def test_wrong_numbers_fail(tmp_path):

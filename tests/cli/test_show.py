@@ -11,7 +11,7 @@ from command_kit import called
 from configurations_kit import THREE, here, measured, run_of
 from linkgauge.engine.runs import find_run, latest_run, one_run, own_run, read_run
 from linkgauge.model.errors import InputError
-from linkgauge.model.notes import Profiled, Remark
+from linkgauge.model.notes import Profiled
 from linkgauge.report.files import write_run
 
 OWN, SIMULATED, FOREIGN = "cpu/own/20261121T201500Z", "sim/sim/20261121T201501Z", "cpu/other"
@@ -55,14 +55,6 @@ def test_a_folder_of_runs_is_a_row_for_each_label_and_one_of_them_is_the_measure
     assert "is labelled 'no'" in shown(results, "--against", "no")[2]
 
 
-def test_runs_that_measured_nothing_of_it_compare_to_nothing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for label in ("a", "b"):
-        keep(f"cpu/{label}/2026", run_of(label))
-    code, _, err = shown("results")
-    assert (code, "linkgauge run --profile vm --label NAME" in err) == (4, True)
-
-
 def test_a_run_that_cannot_be_read_is_left_out_and_said(results):
     (broken,) = results.glob("cpu/bare/*/run.json")
     broken.write_text("{")
@@ -103,19 +95,6 @@ def test_the_latest_run_and_that_of_a_label_are_found(tmp_path, monkeypatch):
     assert shown()[1].splitlines()[-1] == f"results: {last}/run.json"
     assert find_run(Path("pinned")) == Path("results/cpu/pinned/20261121T201502Z")
     assert find_run(last / "run.json") == last / "run.json"
-
-
-def test_every_note_is_for_who_asks(results):
-    (path,) = results.glob("cpu/bare/*")
-    run = read_run(path)
-    noted = tuple(
-        replace(one, cells=tuple(replace(cell, notes=(Remark(f"host:0: kernel {n}"),))
-                                 for n, cell in enumerate(one.cells)))
-        for one in run.results if one.cells
-    )  # fmt: skip
-    write_run(path, replace(run, results=noted))
-    count = shown(path)[1].count("host:0: kernel ")
-    assert shown(path, "-v")[1].count("host:0: kernel ") > count
 
 
 @pytest.fixture

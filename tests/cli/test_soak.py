@@ -67,13 +67,6 @@ def test_a_wrong_byte_in_round_3_is_named_with_its_moment(tmp_path):
     assert "in round 3 (" in text
 
 
-def test_an_error_costs_its_visit_and_the_rounds_go_on(tmp_path):
-    run, _, _ = soak(tmp_path, *faults(f"crash * cells={CELLS + 1}"), code=3)
-    (struck,) = run.soak.struck
-    assert (struck.status, struck.moment.round) == ("error", 2)
-    assert run.soak.rounds > 10
-
-
 def test_a_temperature_limit_ends_it_with_the_reason(tmp_path):
     hot = faults(
         f"hot sim:2 celsius=70 cells=0..{3 * CELLS - 1}",
@@ -152,15 +145,3 @@ def test_it_goes_on_for_the_remaining_time_after_kill_9_and_ctrl_c(number, code,
     records = read_records((folder / JOURNAL_FILE).read_bytes())
     seen = [(r.round, r.sheet, r.cell.place) for r in records if isinstance(r, Measured)]
     assert len(seen) == len(set(seen)), "no cell is measured twice in a round"
-
-
-def test_the_report_shows_it_over_time(tmp_path, monkeypatch):
-    monkeypatch.delenv("LINKGAUGE_NO_REPORT", raising=False)
-    hot = faults("hot sim:2 celsius=61", "flip * offset=77 cells=13")
-    _, _, folder = soak(tmp_path, *hot, code=1)
-    page = (folder / "report.html").read_text()
-    for text in (
-        "Over the time", "whole rounds", "Temperature (°C) over the time",
-        "is wrong at byte 77", "Slowest moments", "Figures over the time",
-    ):  # fmt: skip
-        assert text in page

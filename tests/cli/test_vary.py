@@ -3,41 +3,33 @@
 import json
 import re
 import shlex
+from contextlib import closing, contextmanager
 from itertools import pairwise
 
 import pytest
 
 from command_kit import called
 from linkgauge.cli.main import app
+from linkgauge.engine.session import Session
+from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import LinkgaugeError
-from vary_kit import opening
 
 COPY = "host_to_host_memcpy_copy_cpu"
 HALF = ("--machine", "riscv-2gpu", "--cpus", "0-15", "--cpus", "0-7", "--size", "1M")
 FEW = ("--rounds", "4", "--significance", "0.2")
 
 
+@contextmanager
+def in_process(request):
+    with closing(LocalWorker(request.settings)) as worker:
+        yield Session(request, worker)
+
+
 def vary(*arguments):
     """The command in this process, workers included: its exit code."""
-    with opening():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("linkgauge.engine.varying.opened", in_process)
         return app(["vary", *map(str, arguments)], standalone_mode=False)
-
-
-def test_settings_are_compared_and_every_run_is_kept(tmp_path, capsys):
-    code = vary(COPY, *HALF, "--prepare", "echo on $LINKGAUGE_CPUS", "--label", "mine",
-                "--out", tmp_path)  # fmt: skip
-    said = capsys.readouterr().out
-    assert code == 0
-    assert "B  --cpus 0-7  prepared: on 0-7" in said
-    assert "B against A: 1 of 1 differ: 0 better, 1 worse" in said
-    machine = tmp_path / "simulated-riscv-2gpu"
-    folders = {path.name: len(list(path.iterdir())) for path in machine.iterdir()}
-    assert folders == {"mine": 1, "mine-cpus-0-15": 10, "mine-cpus-0-7": 10}
-    (folder,) = (machine / "mine").iterdir()
-    assert called("show", folder).stdout == said[: said.index("results: ")]
-    document = json.loads(called("show", folder, "--json").stdout)
-    assert (document["schema"], len(document["runs"])) == ("linkgauge.vary/1", 20)
-    assert called("show", document["runs"][0]["folder"]).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -55,16 +47,6 @@ def test_settings_are_every_combination_of_the_values(given, settings, tmp_path,
     assert vary(*words, "--out", tmp_path) in (0, 4)
     shown = re.findall(r"^  [A-Z]  (\S.*?)(?:  .*)?$", capsys.readouterr().out, re.MULTILINE)
     assert shown == settings
-
-
-def test_wrong_bytes_and_nothing_measured_have_their_exit_codes(tmp_path, capsys):
-    assert vary(COPY, *HALF, *FEW, "--fault", "flip * offset=7", "--out", tmp_path) == 1
-    assert "is wrong at byte 7 of 1048576" in capsys.readouterr().out
-    assert vary(COPY, *HALF[:2], "--memory", "pinned", "--memory", "thp", "--out", tmp_path) == 4
-    said = capsys.readouterr().out
-    assert "2 settings, 1 round of a run each" in said
-    assert "B against A: nothing compared: skip: no thp memory here" in said
-    assert "ended after one round: no cell has figures under A and another setting" in said
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
@@ -155,3 +137,44 @@ def test_an_experiment_without_a_device_says_so(name, tmp_path):
     path.write_text(hosts.replace("  - {kind: pcie, each: sim:0..1, to: host:0}\n", ""))
     done = called("vary", "--experiment", name, "--machine", path, "--out", tmp_path)
     assert (done.returncode, "nothing to measure: no accelerator" in done.stderr) == (2, True)
+
+
+NODES = 20
+NOISY = f"""
+source: made up for tests
+noise: 5%
+noise_buffers: 5%
+noise_moments: 5%
+host:
+  cpu_model: Test CPU
+  nodes: [{{count: {NODES}, cpus: 2, memory: 4G, rate: 300 GB/s, latency: 100 ns}}]
+link_kinds:
+  upi: {{kind: socket, rate: 30 GB/s}}
+links:
+  - {{kind: upi, mesh: host:0..{NODES - 1}}}
+"""
+"""So many nodes, each a measurement of its own; a thread moves less than the memory could."""
+
+
+def test_of_the_same_placement_one_cell_at_most_is_different_and_of_half_the_cpus_all(
+    tmp_path, capsys
+):
+    """`bench/vary_differences.py` does the same on real machines."""
+    path = tmp_path / "noisy.yml"
+    path.write_text(NOISY)
+    half = ",".join(str(2 * node) for node in range(NODES))
+    asked = ("--machine", path, "--size", "1M", "--samples", "3", "--env", "AGAIN=1,2")
+    cpus = ("--cpus", f"0-{2 * NODES - 1}", "--cpus", half)
+    vary("host_threads_memcpy_copy_cpu", *asked, *cpus, "--out", tmp_path, "--json")
+    document = json.loads(capsys.readouterr().out)
+    cells = [cell for cell in document["cells"] if cell["column"] == "all threads"]
+    assert len(cells) == NODES
+    _, again, *halves = zip(*(
+        [each["direction"] for each in cell["settings"]] for cell in cells
+    ), strict=True)  # fmt: skip
+    assert sum(one != "same" for one in again) <= 1
+    assert halves == [("worse",) * NODES] * 2
+    orders = {n: [one["setting"] for one in document["runs"] if one["round"] == n]
+              for n in range(10)}  # fmt: skip
+    assert all(sorted(order) == [0, 1, 2, 3] for order in orders.values())
+    assert all(orders[n] == orders[n + 1][::-1] for n in range(0, 10, 2))

@@ -1,260 +1,182 @@
 """All ranks of a launch find rank 0; who does not fit or appear ends the run, and nobody else."""
 
-import os
 import socket
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import ExitStack
 
 import pytest
 
-from linkgauge.cluster import gathering as module
-from linkgauge.cluster.gathering import (
-    CARD_BYTES,
-    Gathering,
-    serve_as_rank,
-)
-from linkgauge.cluster.messages import (
-    Card,
-    Clock,
-    End,
-    Pong,
-    Told,
-    decode_command,
-    encode,
-)
-from linkgauge.cluster.wire import connect_here, listen_here
+import linkgauge
+from command_kit import called
+from linkgauge.cluster.messages import Card, End, Pong, Told, decode_command, encode
 from linkgauge.engine.channel import Channel
-from linkgauge.model.errors import InputError
-from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
-from ranks_kit import LONG, SOON, job, launch
+from ranks_kit import LONG
 
-HERE = socket.gethostname()
+TOKEN = "a-long-secret"
+CARD_BYTES = 1 << 16
+"""The most that a card may be."""
+
+
+def card(number, **more):
+    known = {"host": "box", "process": 100 + number, "version": linkgauge.__version__}
+    return Card(number, **known | {"token": TOKEN.encode()} | more)
+
+
+class Visits:
+    """Those who come to rank 0, one after another, and what each hears until rank 0 leaves it."""
+
+    def __init__(self, held):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self._held, self.visitors = held, []
+
+    def visit(self, sent):
+        """Waits for the first answer, or until it is sent away."""
+        end = self._connected()
+        visitor = Channel(end)
+        self._held.callback(visitor.close, 0.0)
+        end.sendall(sent) if isinstance(sent, bytes) else visitor.send(encode(sent))
+        self.visitors.append(visitor)
+        visitor.said = self._heard(visitor)
+        return visitor
+
+    def _connected(self):
+        until = time.monotonic() + LONG
+        while True:
+            try:
+                return socket.create_connection(("127.0.0.1", self.port), LONG)
+            except OSError:
+                assert time.monotonic() < until, "rank 0 does not listen"
+                time.sleep(0.01)
+
+    def _heard(self, visitor):
+        try:
+            return [decode_command(visitor.receive())]
+        except (EOFError, OSError):
+            return []
+
+    def last_words(self, visitor):
+        return (self._heard(visitor) or visitor.said)[-1]
 
 
 @pytest.fixture(autouse=True)
 def _ends(monkeypatch):
-    """Ends of links that a process would close with its own end."""
-    made = []
-    pair = socket.socketpair
-    monkeypatch.setattr(socket, "socketpair", lambda: made.append(pair()) or made[-1])
-    monkeypatch.setattr(module, "LATE_SECONDS", SOON)
-    monkeypatch.setattr(module, "JOIN_SECONDS", SOON)
+    """Closes ends of links that a process would close with its own end."""
+    made, pair, accept = [], socket.socketpair, socket.socket.accept
+
+    def of_pair():
+        made.extend(both := pair())
+        return both
+
+    def accepted(listening):
+        found = accept(listening)
+        made.append(found[0])
+        return found
+
+    monkeypatch.setattr(socket, "socketpair", of_pair)
+    monkeypatch.setattr(socket.socket, "accept", accepted)
     yield
-    for end in (end for ends in made for end in ends):
+    for end in made:
         end.close()
 
 
-class Visitor:
-    """Somebody who connects to rank 0, and says this."""
-
-    def __init__(self, end, *sent):
-        self.channel = Channel(end)
-        for message in sent:
-            end.sendall(message) if isinstance(message, bytes) else self.channel.send(
-                encode(message)
-            )
-
-    def hears(self):
-        """All that is said to it before rank 0 leaves it."""
-        said = []
-        try:
-            while True:
-                said.append(decode_command(self.channel.receive()))
-        except (EOFError, OSError):
-            self.channel.close(0.0)
-        return said
-
-
 @pytest.fixture
-def door(monkeypatch):
-    """Visitors come before rank 0 looks: no test depends on who is fast."""
+def gathered(tmp_path):
+    """`gathered(come, size)`: what rank 0 of so many says, to which come those whom `come(visits)`
+    lets visit."""
+    with ExitStack() as held:
 
-    class Door:
-        name = job()
-        visitors = ()
+        def rank_0(come, size):
+            visits = Visits(held)
+            coming = threading.Thread(target=come, args=(visits,))
+            coming.start()
+            done = called(
+                "run", "multinode_bisect_write_ce", "--machine", "ppu-2x2", "--out", tmp_path,
+                LINKGAUGE_RANK=0, LINKGAUGE_RANKS=size, LINKGAUGE_TOKEN=TOKEN,
+                LINKGAUGE_FIRST=f"127.0.0.1:{visits.port}",
+            )  # fmt: skip
+            coming.join()
+            return done, visits
 
-        def __init__(self):
-            self.listening = listen_here(launch(name=self.name))
-            monkeypatch.setattr(module, "listen_here", lambda of: self.listening)
-
-        def visit(self, *sent):
-            visitor = Visitor(connect_here(launch(name=self.name), LONG), *sent)
-            self.visitors = (*self.visitors, visitor)
-            return visitor
-
-        def gather(self, size, limit=LONG):
-            return Gathering(launch(0, size, name=self.name), limit)
-
-    made = Door()
-    yield made
-    made.listening.close()
-    for visitor in made.visitors:
-        visitor.channel.close(0.0)
+        yield rank_0
 
 
-def card(number, **more):
-    return Card(
-        number, **{"host": HERE, "process": 100 + number, "version": module.__version__, **more}
-    )
+@pytest.mark.parametrize(
+    ("cards", "size", "says"),
+    [
+        (
+            [card(1), card(2, version="0.0.7")], 3,
+            f"rank 2 (box, process 102) has linkgauge 0.0.7, rank 0 has {linkgauge.__version__}: ",
+        ),
+        (
+            [card(1), card(1, process=7), card(2)], 3,
+            "rank 1 (box, process 7) appears twice: rank 1 (box, process 101) came first",
+        ),
+        ([card(3)], 2, "rank 3 (box, process 103) is beyond the 2 ranks of this launch"),
+        ([card(-1)], 2, "rank -1 (box, process 99) is beyond the 2 ranks of this launch"),
+    ],
+)  # fmt: skip
+def test_who_does_not_fit_is_named_and_all_are_told_that_it_is_over(gathered, cards, size, says):
+    done, visits = gathered(lambda to: [to.visit(one) for one in cards], size)
+    assert done.returncode == 2
+    assert says in done.stderr.splitlines()[-1]
+    fits = len(cards) > 1
+    assert all(isinstance(one.said[0], Told) for one in visits.visitors[:fits])
+    assert all(one.said == [End(lost=True)] for one in visits.visitors[fits:])
+    assert {visits.last_words(one) for one in visits.visitors} == {End(lost=True)}
 
 
-@contextmanager
-def served(*launches):
-    """Ranks as threads, which serve until the run is over; what each was told, and how it left."""
-    agents, lefts = {}, {}
+def test_who_ends_before_all_are_there_is_named(gathered):
+    def come(visits):
+        stays = visits.visit(card(2))
+        visits.visit(card(1)).close(0.0)
+        assert visits.last_words(stays) == End(lost=True)
+        assert visits.visit(card(3)).said == [End(lost=True)]
 
-    def serve(own):
-        agent = serve_as_rank(own, LONG, lambda _, how: lefts.update({own.rank: how}))
-        agents[own.rank] = agent
-        agent._channel.close(0.0)
-
-    threads = [threading.Thread(target=serve, args=(own,)) for own in launches]
-    for thread in threads:
-        thread.start()
-    yield agents, lefts
-    for thread in threads:
-        thread.join()
+    done, _ = gathered(come, 4)
+    assert done.returncode == 3
+    assert "rank 1 (box, process 101) ended while joining" in done.stdout + done.stderr
 
 
-def close(gathered, patience=SOON):
-    """Visitors do not leave when they are told to."""
-    gathered.close(patience)
-    for channel in gathered.links.channels.values():
-        channel.close(0.0)
+def test_who_does_not_appear_is_named_and_hears_later_that_it_comes_to_nothing(
+    gathered, monkeypatch
+):
+    real, ahead = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: real() + ahead[0])
+
+    def come(visits):
+        first = visits.visit(card(1))
+        ahead[0] = 3600.0
+        assert visits.last_words(first) == End(lost=True)
+        late = visits.visit(card(2))
+        assert late.said == [End(lost=True)]
+
+    done, _ = gathered(come, 3)
+    assert done.returncode == 3
+    assert "rank 2 did not appear within " in done.stdout + done.stderr
 
 
-class TestAll:
-    def test_appear_and_answer(self):
-        name = job()
-        with served(*(launch(n, 4, name=name) for n in (3, 1, 2))) as (agents, lefts):
-            gathered = Gathering(launch(0, 4, name=name), LONG)
-            links = gathered.links
-            assert links.all == (0, 1, 2, 3)
-            assert links.ranks == {n: Rank(n, HERE, os.getpid()) for n in range(4)}
-            clocks = links.ask(links.all, Clock(), float)
-            assert list(clocks) == [0, 1, 2, 3]
-            close(gathered, LONG)
-        assert lefts == {}, "all left in peace"
-        assert all(agent.introduction.first == links.ranks[0] for agent in agents.values())
-
-    def test_after_a_loss_all_hear_that(self):
-        name = job()
-        with served(launch(1, 2, name=name)) as (_, lefts):
-            gathered = Gathering(launch(0, 2, name=name), LONG)
-            gathered.links.lost = RankLost(LostRank(1, "ended", "measuring"))
-            close(gathered, LONG)
-        assert lefts == {1: None}
-
-    @pytest.mark.parametrize(
-        ("others", "crowd"),
-        [
-            ([("node7", {0, 1}), ("node7", {2, 3})], None),
-            ([("node7", {0}), ("node7", {1})], None),
-            ([("node7", {0}), ("node7", {0})], Crowd("node7", 2, 1)),
-            ([("node7", {0, 1}), ("node8", {5}), ("node8", {5}), ("node8", {5, 6})],
-             Crowd("node8", 3, 2)),
-            ([("node7", {0}), ("node7", {0}), ("node8", {5}), ("node8", {5}), ("node8", {5})],
-             Crowd("node8", 3, 1)),
-            ([("node7", ())] * 3, Crowd("node7", 3, 0)),
-        ],
-    )  # fmt: skip
-    def test_that_have_to_share_cpus_are_found(self, door, others, crowd):
-        """On the machine where most share the fewest."""
-        for number, (host, cpus) in enumerate(others, start=1):
-            door.visit(card(number, host=host, cpus=tuple(cpus)))
-        gathered = door.gather(1 + len(others))
-        assert gathered.crowd == crowd
-        close(gathered)
-
-
-class TestMissing:
-    def test_who_never_appears_is_named(self, door, monkeypatch):
-        monkeypatch.setattr(os, "cpu_count", lambda: 4)
-        here = [door.visit(card(n)) for n in (1, 3)]
-        with pytest.raises(RankLost) as caught:
-            door.gather(4, SOON)
-        assert caught.value.kind == "timeout"
-        said = f"rank 2 ({HERE}) did not appear within 0.05 s while joining"
-        assert str(caught.value) == said
-        for visitor in here:
-            assert visitor.hears() == [Told(Rank(0, HERE, os.getpid())), End(lost=True)]
-
-    def test_who_ends_before_all_are_there_is_named(self, door):
-        door.visit(card(1)).channel.close(0.0)
-        stays = door.visit(card(2))
-        with pytest.raises(RankLost) as caught:
-            door.gather(4)
-        assert caught.value.lost == LostRank(1, "ended", "joining", HERE, 101)
-        assert caught.value.kind == "crash"
-        assert stays.hears()[-1] == End(lost=True)
-
-    @pytest.mark.parametrize("first", [None, "127.0.0.1:1"])
-    def test_nor_a_rank_0_whose_process_has_ended(self, monkeypatch, first):
-        lost = LostRank(0, "ended", "joining", HERE, 100)
-        monkeypatch.setattr(module.Processes, "ended", lambda self, missing: lost)
-        own = launch(1, 2, name=job())._replace(first=first)
-        with pytest.raises(RankLost) as caught:
-            serve_as_rank(own, LONG, lambda *_: None)
-        assert caught.value.lost == lost
-
-
-class TestMisfits:
-    def refused(self, door, size=3):
-        with pytest.raises(InputError) as caught:
-            door.gather(size)
-        for visitor in door.visitors:
-            assert visitor.hears()[-1] == End(lost=True)
-        return str(caught.value)
-
-    def test_another_version(self, door):
-        door.visit(card(1))
-        door.visit(card(2, version="0.0.7"))
-        assert self.refused(door) == (
-            f"rank 2 ({HERE}, process 102) has linkgauge 0.0.7, rank 0 has {module.__version__}: "
-            "install the same version everywhere"
-        )
-
-    def test_the_same_rank_twice(self, door):
-        door.visit(card(1))
-        door.visit(card(1, process=7))
-        assert self.refused(door) == (
-            f"rank 1 ({HERE}, process 7) appears twice: rank 1 ({HERE}, process 101) came first"
-        )
-
-    @pytest.mark.parametrize("number", [3, -1])
-    def test_a_rank_beyond_the_last(self, door, number):
-        door.visit(card(number))
-        assert self.refused(door).endswith(") is beyond the 3 ranks of this launch")
-
-
-GARBAGE = [
-    (b"GET / HTTP/1.1\r\n\r\n",),
-    (b"\x10\x00\x00\x00not msgpack at all",),
-    ((CARD_BYTES + 1).to_bytes(4, "little") + bytes(CARD_BYTES + 1),),
-    (b"\xff\xff\xff\xff",),
-    (Pong(),),
-    (End(),),
-    (b"",),
+STRANGERS = [
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\x10\x00\x00\x00not msgpack at all",
+    (CARD_BYTES + 1).to_bytes(4, "little") + bytes(CARD_BYTES + 1),
+    b"\xff\xff\xff\xff",
+    Pong(),
+    End(),
+    card(1, token=b"", process=666),
+    card(1, token=b"guessed-by-one-else", process=666),
 ]
 
 
-class TestStrangers:
-    @pytest.mark.parametrize("sent", GARBAGE)
-    def test_are_not_admitted_and_harm_nothing(self, door, sent):
-        stranger = door.visit(*sent)
-        door.visit(card(1))
-        gathered = door.gather(2)
-        assert gathered.links.all == (0, 1)
-        assert gathered.links.one(0, Clock(), float) > 0
-        stranger.channel.close(0.0)
-        close(gathered)
+def test_strangers_are_not_admitted_and_harm_nothing(gathered):
+    def come(visits):
+        for stranger in STRANGERS:
+            visits.visit(stranger)
+        visits.visit(card(1)).close(0.0)
 
-    def test_of_other_users_are_no_ranks(self, door, monkeypatch):
-        own = iter((False, True))
-        monkeypatch.setattr(module, "is_ours", lambda end: next(own))
-        intruder = door.visit(card(1, process=666))
-        door.visit(card(1))
-        gathered = door.gather(2)
-        assert gathered.links.ranks[1].process == 101
-        assert intruder.hears() == []
-        close(gathered)
+    done, visits = gathered(come, 2)
+    *strangers, rank = visits.visitors
+    assert [stranger.said for stranger in strangers] == [[]] * len(STRANGERS)
+    assert isinstance(rank.said[0], Told)
+    assert "rank 1 (box, process 101) ended while " in done.stdout + done.stderr

@@ -41,15 +41,21 @@ PHASES = {
 """Where a rank is when it dies: at which command, and what the run is then said to be doing."""
 
 
+MPI = ("--backend", "mpi")
+SIMULATED = ("--machine", "ppu-2x2")
+
+
 def launcher():
     return [*mpich(), "-disable-auto-cleanup"]
 
 
-def lost(tmp_path, rank, how, phase, backend):
+def lost(tmp_path, rank, how, phase, backend=SIMULATED):
+    """Simulated ranks take no MPI."""
     at, count, _ = PHASES[phase]
     return launch(
         tmp_path, 3, *RUN, *backend, *LIMIT,
-        launcher=launcher(), program=harmed(rank, how, at, count),
+        launcher=launcher() if backend is MPI else by_variables(),
+        program=harmed(rank, how, at, count),
     )  # fmt: skip
 
 
@@ -75,7 +81,7 @@ def shown(folder):
 
 @pytest.mark.parametrize("phase", PHASES if FULL else ["measuring"])
 def test_a_rank_that_dies_is_named(tmp_path, phase, capsys):
-    ended = lost(tmp_path, 1, "SIGKILL", phase, ("--backend", "mpi"))
+    ended = lost(tmp_path, 1, "SIGKILL", phase, MPI)
     at = names(ended, 1, PHASES[phase][2])
     assert at.process is not None or phase == "init"
     assert "rank 1 (" in capsys.readouterr().out
@@ -83,7 +89,7 @@ def test_a_rank_that_dies_is_named(tmp_path, phase, capsys):
 
 @pytest.mark.parametrize("phase", ["exchange", "measuring"] if FULL else ["measuring"])
 def test_of_rank_0_another_one_writes_it_down(tmp_path, phase, capsys):
-    ended = lost(tmp_path, 0, "SIGKILL", phase, ("--backend", "mpi"))
+    ended = lost(tmp_path, 0, "SIGKILL", phase)
     names(ended, 0, PHASES[phase][2])
     assert ended.stderr.count("linkgauge: rank 0 (") == 1, "one of them says so"
     assert "rank 0 (" in capsys.readouterr().out
@@ -126,7 +132,7 @@ def test_a_rank_that_falls_silent_is_named_not_those_that_wait_for_it(tmp_path, 
 def test_a_silent_rank_0_is_ended_so_that_it_adds_nothing_to_what_another_one_wrote(
     tmp_path, phase
 ):
-    ended = lost(tmp_path, 0, "SIGSTOP", phase, ("--machine", "ppu-2x2"))
+    ended = lost(tmp_path, 0, "SIGSTOP", phase)
     assert ended.exits == {0: 128 + signal.SIGKILL, 1: 3, 2: 3}
     assert ended.stderr.count("linkgauge: rank 0 (") == 1, "one of them says so"
     names(ended, 0, PHASES[phase][2])
@@ -152,7 +158,7 @@ def test_a_rank_that_dies_before_it_joins_is_not_waited_for(tmp_path, rank, star
 
 
 def test_a_rank_that_fails_unexpectedly_is_named_with_its_error(tmp_path):
-    ended = lost(tmp_path, 1, "raise", "gathering", ("--machine", "ppu-2x2"))
+    ended = lost(tmp_path, 1, "raise", "gathering")
     at = names_without_exit(ended)
     assert at.number == 1
     assert "RuntimeError: out of order" in at.how

@@ -167,10 +167,6 @@ class TestMessages:
         seen = [one[:3] for one in net.log if (one[0], one[1]) in own]
         assert seen == log
 
-    def test_are_none_of_a_rank_at_neither_end(self):
-        part = Part(Net(3).comm(2), 2, 1, memory)
-        assert message_stream(part, 0, copy(PUSH)) is None
-
 
 def to_all(roots, size, first=100):
     numbers = itertools.count(first)

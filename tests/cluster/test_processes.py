@@ -7,7 +7,7 @@ import re
 import pytest
 
 from campaigns import FULL
-from launch_kit import launch, mpich, openmpi
+from launch_kit import by_variables, launch, mpich, openmpi
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES
 
@@ -46,7 +46,7 @@ def test_four_ranks_move_and_verify_every_byte_of_every_benchmark(tmp_path, laun
 def test_ranks_of_a_simulated_machine_are_judged_as_one_process_is(tmp_path):
     ended = launch(
         tmp_path, 4, "run", "--machine", "dgx-h200-8", "--fault", "slow sim:3 rate=0.5",
-        "multinode_device_to_device_memcpy_write_ce",
+        "multinode_device_to_device_memcpy_write_ce", launcher=by_variables(),
     )  # fmt: skip
     assert ended.exits[0] == 1
     (result,) = ended.run.results

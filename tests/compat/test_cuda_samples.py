@@ -19,20 +19,6 @@ def p2p(words="", on="ppu-8", **more):
     return spoken("p2pBandwidthLatencyTest", words, on=on, **more)
 
 
-def tables(text):
-    """{title: {bytes: GB/s}} of bandwidthTest's text, found as scripts find it: below a line that
-    ends in `Bandwidth, N Device(s)`, rows of two numbers."""
-    found, rows = {}, {}
-    for line in text.splitlines():
-        title = re.fullmatch(r" (\w+ to \w+) Bandwidth, (\d+) Device\(s\)", line)
-        row = re.fullmatch(r"   (\d+)\t+(\d+\.\d)", line)
-        if title:
-            rows = found[title[1], int(title[2])] = {}
-        elif row:
-            rows[int(row[1])] = float(row[2])
-    return found
-
-
 def matrices(text):
     """{title: rows} of the peer-to-peer test: below a title that ends in its unit, a row of the
     columns' indices, then a row for each device that begins with its index."""
@@ -46,50 +32,6 @@ def matrices(text):
             assert [row[0] for row in rows] == columns
             found[line] = [[float(figure) for figure in row[1:]] for row in rows]
     return found
-
-
-@pytest.mark.parametrize(
-    ("words", "titles"),
-    [
-        ("--dtoh -HTOD", ["Host to Device", "Device to Host"]),
-        ("htod -memory=pageable", ["Host to Device"]),
-        ("--device=7 --htod", ["Host to Device"]),
-    ],
-)
-def test_options_stand_behind_any_number_of_dashes_or_none(words, titles):
-    done = bandwidth(words)
-    assert [title for title, _ in tables(done.stdout)] == titles
-    assert ("Invalid GPU number 7 given" in done.stdout) == ("7" in words)
-
-
-def test_sizes_of_a_range_and_of_shmoo():
-    done = bandwidth("--mode=range --start=1024 --end=10240 --increment=3072 --htod")
-    (rates,) = tables(done.stdout).values()
-    assert list(rates) == [1024, 4096, 7168, 10240]
-    # Sizes of few digits have one tab more, so that columns stand below each other.
-    assert re.search(r"^   7168\t\t\t\t\d", done.stdout, re.MULTILINE)
-    done = bandwidth("dtoh MODE=shmoo")
-    (rates,) = tables(done.stdout).values()
-    sizes = list(rates)
-    assert sizes == sorted(sizes)
-    assert (sizes[:2], sizes[-2:]) == ([1000, 2000], [64_000_000, 68_000_000])
-    assert "." * len(sizes) + "\n" in done.stdout
-
-
-def test_devices_add_up_or_one_is_chosen(tmp_path):
-    both = two_devices(tmp_path)
-    done = bandwidth("--device=all --htod", on=both)
-    assert "!!!!!Cumulative Bandwidth to be computed from all the devices" in done.stdout
-    assert tables(done.stdout) == {("Host to Device", 2): {32_000_000: 39.9}}
-    done = bandwidth("--device=1 --htod", on=both)
-    assert re.findall(r"^ Device (\d)", done.stdout, re.MULTILINE) == ["1"]
-
-
-@pytest.mark.parametrize(("option", "rate"), [("--memory=pageable", 12), ("--wc", 20)])
-def test_a_simulated_thread_stages_pageable_memory(option, rate):
-    found = tables(bandwidth(f"{option} --htod --dtoh").stdout)
-    figures = [figure for table in found.values() for figure in table.values()]
-    assert figures == pytest.approx([rate, rate], rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -1,88 +1,103 @@
 """Numbers and options of nccl-tests are read as strtol, sscanf and getopt_long read them there."""
 
+import re
+from pathlib import Path
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from compat_kit import spoken
-from linkgauge.compat.nccl_tests_options import NAMES, bytes_of, int_of, long_of, nccl_options
-from linkgauge.model.errors import InputError
+from compat_kit import MadeUp, rated, spoken
 
+FEW = settings(max_examples=20)
 VALUES = {
-    "t": "2", "g": "4", "b": "8", "e": "1G", "i": "2M", "f": "4", "n": "7", "m": "3", "w": "5",
-    "N": "2", "p": "1", "c": "0", "o": "all", "d": "half", "r": "-1", "z": "2", "y": "1", "T": "9",
-    "G": "0", "C": "0", "S": "1", "J": "x.json", "a": "3", "R": "2", "x": "-1", "D": "0", "V": "8",
-    "M": "0", "u": "0", "I": "1", "K": "1",
+    "t": "2", "g": "4", "b": "8", "e": "1K", "i": "2M", "f": "4", "n": "7", "m": "3", "w": "5",
+    "N": "2", "p": "1", "c": "0", "o": "max", "d": "half", "r": "-1", "z": "2", "y": "1",
+    "T": "9", "G": "0", "C": "0", "S": "0", "J": "x.json", "a": "3", "R": "2", "x": "-1",
+    "D": "0", "V": "8", "M": "0", "u": "0", "I": "1", "K": "1",
 }  # fmt: skip
 
 
-def short_of(name):
-    """The shortest beginning of a long name that no other has."""
-    alike = [other for other in NAMES.values() if other != name]
-    return next(
-        name[:length]
-        for length in range(1, len(name) + 1)
-        if length == len(name) or not any(one.startswith(name[:length]) for one in alike)
-    )
+def said(*words):
+    """What is said of a command line that is refused."""
+    done = spoken("all_reduce_perf", "", *words)
+    assert done.returncode != 0
+    return done.stderr
 
 
-WRITTEN = [
-    lambda letter, value: [f"-{letter}{value}"],
-    lambda letter, value: [f"-{letter}", value],
-    lambda letter, value: [f"--{NAMES[letter]}={value}"],
-    lambda letter, value: [f"--{NAMES[letter]}", value],
-    lambda letter, value: [f"--{short_of(NAMES[letter])}={value}"],
-]
+def names():
+    """The long name of each letter, as -h has them."""
+    found = re.findall(r"\[-(\w),--(\w+) ", spoken("all_reduce_perf", "-h").stdout)
+    return dict(found)
 
 
-def outcome(arguments):
-    try:
-        return nccl_options("all_reduce_perf", arguments)
-    except InputError as error:
-        return str(error), error.exit_code
+def test_an_option_is_the_same_however_it_is_written(tmp_path, monkeypatch):
+    long = names()
+    assert set(VALUES) == set(long)
+
+    def short(letter):
+        """The shortest beginning of the long name that no other has."""
+        name, others = long[letter], [one for one in long.values() if one != long[letter]]
+        return next(
+            name[:length]
+            for length in range(1, len(name) + 1)
+            if length == len(name) or not any(one.startswith(name[:length]) for one in others)
+        )
+
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for write in (
+        lambda letter, value: [f"-{letter}", value],
+        lambda letter, value: [f"-{letter}{value}"],
+        lambda letter, value: [f"--{long[letter]}={value}"],
+        lambda letter, value: [f"--{long[letter]}", value],
+        lambda letter, value: [f"--{short(letter)}={value}"],
+    ):
+        made_up = MadeUp(rated())
+        made_up.install(monkeypatch)
+        words = [word for letter, value in VALUES.items() for word in write(letter, value)]
+        done = spoken("all_reduce_perf", "", *words)
+        assert done.returncode == 0, done.stderr
+        Path("x.json").unlink()
+        asked = [(one.sizes, one.loops, one.engines) for one in made_up.settings]
+        found.append((done.stdout, done.stderr, asked, made_up.works))
+    first, *others = found
+    assert "nThread 2 nGpus 4 minBytes 8 maxBytes 1024 step: 4(factor)" in first[0]
+    assert "warmup iters: 5 iters: 7 agg iters: 3" in first[0]
+    assert others == [first] * 4
 
 
-def test_every_option_has_a_value_here():
-    assert set(VALUES) == set(NAMES) - {"h"}
-
-
-@given(st.dictionaries(st.sampled_from(sorted(VALUES)), st.sampled_from(WRITTEN)))
-def test_an_option_is_the_same_however_it_is_written(chosen):
-    plain = [word for letter in chosen for word in WRITTEN[1](letter, VALUES[letter])]
-    other = [word for letter, write in chosen.items() for word in write(letter, VALUES[letter])]
-    assert outcome(plain) == outcome(other)
-
-
+@FEW
 @given(st.integers(-(1 << 80), 1 << 80), st.sampled_from(["", "x", " 1", "K"]))
 def test_whole_numbers_are_read_as_by_strtol(number, behind):
     limited = max(-(1 << 63), min((1 << 63) - 1, number))
-    assert long_of(f"{number}{behind}") == limited
-    assert int_of(f"{number}") == (limited + (1 << 31)) % (1 << 32) - (1 << 31)
+    cut = (limited + (1 << 31)) % (1 << 32) - (1 << 31)
+    assume(cut not in range(4))
+    assert f"-a {cut}: give 0, 1, 2 or 3" in said(f"-a{number}{behind}")
 
 
 @pytest.mark.parametrize(
     ("written", "number"),
-    [("0x10", 16), ("010", 8), ("", 0), ("x", 0), (" +5", 5), ("0x", 0), ("09", 0), ("3.9", 3)],
+    [("0x10", 16), ("010", 8), ("", 0), ("x", 0), (" +5", 5), ("0x", 0), ("09", 0), ("13.9", 13)],
 )
 def test_whole_numbers_in_other_bases(written, number):
-    assert long_of(written) == number
+    assert f"-{'a' if number else 't'} {number}: give " in said("-a", written, "-t", written)
 
 
 @pytest.mark.parametrize(
     ("written", "size"),
     [
         ("8", 8), ("1K", 1024), ("1.5k", 1536), ("512MB", 512 << 20), ("1 G", 1 << 30),
-        ("1e3", 1000), ("0x10", 16), (".5M", 1 << 19), ("2GiB", 2 << 30), ("0.4", 0),
+        ("1e3", 1000), ("0x10", 16), (".5M", 1 << 19), ("2GiB", 2 << 30),
     ],
 )  # fmt: skip
 def test_sizes(written, size):
-    assert bytes_of(written, "minbytes") == size
+    assert said("-b", written, "-e", "0.4").endswith(f"'maxbytes': {size} > 0\n")
 
 
 @pytest.mark.parametrize("written", ["", "x", "1T", "-1K", "1e", "K", "1e30", "nan", "0x1p2000"])
 def test_sizes_that_are_none(written):
-    with pytest.raises(InputError):
-        bytes_of(written, "maxbytes")
+    assert re.search("invalid size specified for 'maxbytes'|larger than", said("-e", written))
 
 
 @pytest.mark.parametrize(

@@ -209,31 +209,6 @@ def test_what_is_different_is_said(perf, words, says):
     assert bool(said) == bool(says)
 
 
-def test_a_copy_as_json(perf, tmp_path):
-    file = tmp_path / "a.json"
-    done = perf("all_reduce", f"{SMALL} -I1 -J {file}")
-    assert done.stdout.startswith(f"# Writing JSON output to {file}\n# nccl-tests version")
-    told = json.loads(file.read_text())
-    assert list(told) == [
-        "version", "start_time", "args", "env", "nccl_version", "config", "results",
-        "out_of_bounds", "average_bus_bandwidth", "errors", "end_time",
-    ]  # fmt: skip
-    assert (told["version"], told["args"][:2]) == (3, ["all_reduce_perf", "-b"])
-    assert any(one.startswith("PATH=") for one in told["env"])
-    assert told["config"]["step_factor"] == 32
-    assert [rank["device_info"] for rank in told["config"]["devices"]] == ["NVIDIA H200"] * 2
-    first = told["results"][0]
-    assert (first["size"], first["count"], first["root"], first["redop"]) == (8, 2, "    -1", "sum")
-    assert set(first["out_of_place"]) == {"time", "alg_bw", "bus_bw", "nwrong"}
-    assert len(first["in_place_per_iter"]["times_us"]) == 8
-    shown = [float(line[5]) for line in rows(done)]
-    assert [one["out_of_place"]["time"] for one in told["results"]] == pytest.approx(shown, abs=0.1)
-    assert told["out_of_bounds"] == {"count": 0, "okay": "true"}
-    assert told["average_bus_bandwidth"]["okay"] == "unchecked"
-    again = perf("all_reduce", f"-g2 -J {file}")
-    assert again.stdout.startswith(f"# Writing JSON output to {file}.0\n")
-
-
 def test_a_copy_says_what_went_wrong_or_is_left_out(perf, tmp_path):
     few, none = tmp_path / "few.json", tmp_path / "none.json"
     assert perf("all_reduce", f"-g 99 -J {few}").returncode == 5

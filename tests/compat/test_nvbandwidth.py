@@ -14,63 +14,10 @@ REAL = json.loads((Path(__file__).parents[1] / "data/nvbandwidth-2xH200.json").r
 REAL = REAL["nvbandwidth"]
 NAMES = [test["name"] for test in REAL["testcases"]]
 QUICK = "-b 1 -i 2"
-BOTH_WAYS = "device_to_device_bidirectional_memcpy_read_ce"
 
 
 def nvbandwidth(words="", **more):
     return spoken("nvbandwidth", words, **more)
-
-
-def test_a_reader_of_lines_finds_every_test_with_its_matrix_and_sum():
-    done = nvbandwidth(QUICK)
-    assert done.returncode == 0
-    tests = read_tests(done.stdout)
-    assert [test.name for test in tests] == NAMES
-    indices = [str(n) for n in range(8)]
-    for test, real in zip(tests, REAL["testcases"], strict=True):
-        assert test.tables[-1].heading == real["bandwidth_description"]
-        square = len(real["bandwidth_matrix"]) > 1
-        parts = 3 if "bidirectional" in test.name and square else 1
-        assert len(test.tables) == len(test.summed) == parts
-        for table, total in zip(test.tables, test.summed.values(), strict=True):
-            assert table.columns == indices
-            assert list(table.rows) == (indices if square else ["0"])
-            figures = table.figures()
-            assert len(figures) == (56 if square else 8)
-            assert all(row != column for row, column in figures if square)
-            assert sum(figures.values()) == pytest.approx(total, abs=0.005 * 57)
-
-
-@pytest.mark.parametrize(
-    ("name", "part"), [(BOTH_WAYS, "Read"), (BOTH_WAYS.replace("read", "write"), "Write")]
-)
-def test_both_ways_between_devices_are_three_matrices_that_add_up(name, part):
-    (test,) = read_tests(nvbandwidth(f"{QUICK} -t {name}").stdout)
-    assert [table.heading.split()[-3] for table in test.tables] == [f"{part}1", f"{part}2", "Total"]
-    low = part.lower()
-    assert list(test.summed) == [f"{name}_{low}1", f"{name}_{low}2", f"{name}_total"]
-    one, other, total = (table.figures() for table in test.tables)
-    for place, figure in total.items():
-        assert figure == pytest.approx(one[place] + other[place], abs=0.0151)
-
-
-@pytest.mark.parametrize(("mean", "stands_for"), [("", lambda s: sorted(s)[1]), ("-m", fmean)])
-def test_verbose_adds_each_sample_and_least_most_and_mean(mean, stands_for):
-    key = "host_to_device_memcpy_ce"
-    (test,) = read_tests(nvbandwidth(f"-v -b 1 -i 3 {mean} -t {key}").stdout)
-    by_device = {}
-    for line in test.samples:
-        match = re.fullmatch(r"Sample (\d): Host -> Device (\d): ([0-9]+\.[0-9]{2}) GB/s", line)
-        by_device.setdefault(match[2], []).append(float(match[3]))
-    figures = {column: figure for (_, column), figure in test.tables[0].figures().items()}
-    assert figures == pytest.approx(
-        {column: stands_for(found) for column, found in by_device.items()}, abs=0.0101
-    )
-    assert test.lines == {
-        f"MIN {key}": min(figures.values()),
-        f"MAX {key}": max(figures.values()),
-        f"AVG {key}": pytest.approx(fmean(figures.values()), abs=0.0101),
-    }
 
 
 def test_json_has_the_keys_of_the_real_one_and_their_types():
@@ -115,18 +62,6 @@ def test_json_figures_are_texts_of_six_digits_whose_sum_has_all():
     assert [row.index("N/A") for row in both["bandwidth_matrix"]] == [*range(8)] * 3
 
 
-def test_json_tells_what_ends_the_run_and_warns_of_small_buffers():
-    done = nvbandwidth("-j -b 4096 -t 0", on=ONE)
-    assert done.returncode == 2
-    assert "does not fit" in document(done)["error"]
-    assert "testcases" not in document(done)
-    done = nvbandwidth("-j -t 0 -p host")
-    assert (done.returncode, "at the same time" in document(done)["error"]) == (1, True)
-    small = document(nvbandwidth(f"-j {QUICK} -t 0"))
-    assert small["warning"].startswith("NOTE: You have chosen a buffer size")
-    assert "You have chosen" not in nvbandwidth("-i 1 -t 0", on=ONE).stdout
-
-
 @pytest.mark.parametrize(
     ("words", "names"),
     [
@@ -160,31 +95,6 @@ def test_settings_are_the_tools_never_the_tuned_ones(monkeypatch, words, figures
     assert (*used.sizes, used.samples, used.loops, used.verify, engines.affinity) == figures
     assert (engines.tuned, engines.streams, engines.kernel) == (False, 1, None)
     assert (engines.blocks, engines.threads) == (None, None)
-
-
-def test_an_unknown_test_is_told_of_and_the_others_run():
-    asked = f"-t 35 {NAMES[0]} bogus {QUICK}"
-    done = nvbandwidth(asked)
-    assert done.returncode == 1
-    assert [test.name for test in read_tests(done.stdout)] == [NAMES[0]]
-    before, _, after = done.stdout.partition("Running")
-    assert "ERROR: Testcase index 35 out of bound!\n" in before
-    assert "ERROR: Testcase bogus not found!\n" in after
-    found = [(t["name"], t["status"]) for t in document(nvbandwidth(f"-j {asked}"))["testcases"]]
-    assert found == [("35", "Not Found"), (NAMES[0], "Passed"), ("bogus", "Not Found")]
-
-
-def test_what_needs_two_devices_is_waived_with_one():
-    done = nvbandwidth(QUICK, on=ONE)
-    assert done.returncode == 0
-    waived = re.findall(r"^Waived: (\w+): needs two devices", done.stdout, re.MULTILINE)
-    ran = [test.name for test in read_tests(done.stdout)]
-    assert {*waived, *ran} == set(NAMES)
-    assert all("device_to_device" in name or "_one_" in name or "one_to" in name for name in waived)
-    done = nvbandwidth(f"-j {QUICK} -t 4", on=ONE)
-    assert done.returncode == 4  # nothing measured is never success
-    (test,) = document(done)["testcases"]
-    assert (test["status"], "bandwidth_matrix" in test) == ("Waived", False)
 
 
 def test_wrong_bytes_are_an_error_and_cost_their_cell_only():

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from compat_kit import ONE, spoken
+from compat_kit import spoken
 
 QUIET = "--skip_test_env_info"
 NAMES = (
@@ -57,81 +57,6 @@ class Read:
                     self.matrix[row, column] = float(figure)
 
 
-def test_the_pages_default():
-    """Its figures, where a link is the limit."""
-    done = rbln()
-    assert done.returncode == 0
-    device = "0000:05:00.0 NODE 0, rbln0, RBLN-CA25(rev-03), pciDevID: 0x1250, NUMA: 0, IOMMU: 3"
-    assert done.stdout.splitlines()[:4] == [
-        "CPU : AMD EPYC 9254 24-Core Processor, Vendor ID : AuthenticAMD",
-        "Device :",
-        "0000:00:01.1/03:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)",
-        f"    {device}",
-    ]
-    read = Read(done)
-    assert read.distances["rbln0"][:5] == [0, 4, 4, 4, 8]
-    assert read.distances["rbln1"][:5] == [4, 0, 4, 4, 8]
-    assert len(read.matrix) == 33 * 33
-    printed = {
-        ("HOST", "rbln0"): 50.91,
-        ("HOST", "rbln1"): 50.72,
-        ("rbln0", "HOST"): 59.56,
-        ("rbln0", "rbln1"): 59.31,
-    }
-    for path, figure in printed.items():
-        assert read.matrix[path] == pytest.approx(figure, rel=0.03)
-    assert {read.matrix[name, name] for name in ("HOST", "rbln0", "rbln31")} == {0.0}
-    assert len(read.latencies) == 32 * 31
-    assert read.latencies["rbln0", "rbln1"] == pytest.approx(2.07, rel=0.03)
-    assert read.banners == [("Run", NAMES[0]), ("PASS", NAMES[0])]
-
-
-def test_the_pages_bandwidth_of_a_pair():
-    done = rbln(f"--tc 3 --npu_id_list 0,1 --iteration_cnt 1 --test_size 1M {QUIET}")
-    assert done.returncode == 0
-    bar, rule = "=" * 78, "-" * 33
-    head = [
-        "This test will run with size (0x100000)",
-        bar,
-        "[      Run ] : RBLN_PERF_BANDWIDTH_TEST",
-        bar,
-        "",
-        "[Measure Iteration cnt : 1]",
-        "[Measure Buffer Size : 0x100000]",
-        "",
-        "P2P Connectivity Distance",
-    ]
-    lines = done.stdout.splitlines()
-    assert lines[: len(head)] == head
-    assert lines[len(head)].startswith("rbln0       0   4   4   4   8")
-    tail = lines[lines.index(rule) - 1 :]
-    assert [re.sub(r"\d+\.\d\d", "#", line) for line in tail] == [
-        "",
-        rule,
-        "Device bandwidth (GB/s) *Write",
-        rule,
-        "[H2D] HOST -> rbln0 : MAX #, MIN #, AVG #",
-        "[D2D] rbln0 -> rbln1 : MAX #, MIN #, AVG #",
-        "[D2H] rbln1 -> HOST : MAX #, MIN #, AVG #",
-        "",
-        bar,
-        "[     PASS ] : RBLN_PERF_BANDWIDTH_TEST",
-        bar,
-    ]
-    # The start of a copy is the limit.
-    averages = [average for _, _, average in Read(done).paths.values()]
-    assert averages == pytest.approx([14.71, 10.29, 19.41], rel=0.03)
-
-
-@pytest.mark.parametrize("case", range(7))
-def test_every_case_passes_and_names_itself(case):
-    done = rbln(f"--tc {case} --npu_id_list 0,1,2 --test_size 4M {QUIET}")
-    read = Read(done)
-    assert done.returncode == 0
-    assert read.banners == [("Run", NAMES[case]), ("PASS", NAMES[case])]
-    assert read.matrix or read.latencies or read.paths
-
-
 def test_which_npus_are_paired():
     read = Read(rbln(f"--tc 3 --test_size 4M {QUIET}"))
     assert [path for tag, path in read.paths if tag == "D2D"] == [
@@ -173,13 +98,6 @@ def test_iterations_are_summed_up():
     assert "[PERF] [D2D] rbln0 -> rbln1 : average 2.0" in done.stdout
 
 
-def test_reads_are_pulled():
-    """The destination carries it out, and a read over this link is slower."""
-    done = rbln(f"--tc 3 --npu_id_list 0,1 -r 1 {QUIET}")
-    assert "Device bandwidth (GB/s) *Read" in done.stdout
-    assert Read(done).paths["D2D", "rbln0 -> rbln1"][2] == pytest.approx(50.91, rel=0.03)
-
-
 @pytest.mark.parametrize(
     ("fault", "options", "code", "there"),
     [
@@ -192,9 +110,3 @@ def test_what_goes_wrong_fails_the_test_and_the_rest_is_shown(fault, options, co
     assert done.returncode == code
     assert Read(done).banners[-1] == ("FAIL", NAMES[3])
     assert there in Read(done).paths
-
-
-def test_one_device_alone_is_measured_with_the_host():
-    read = Read(rbln(f"{QUIET} --test_size 1M", on=ONE))
-    assert read.matrix["HOST", "rbln0"] > 0
-    assert read.matrix["rbln0", "HOST"] > 0

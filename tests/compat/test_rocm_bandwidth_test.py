@@ -38,27 +38,6 @@ def tables(done):
     return found
 
 
-def test_without_arguments_all_devices_one_way_then_both():
-    done = rbt()
-    assert done.returncode == 0
-    read = matrices(done)
-    one = read["Unidirectional copy peak bandwidth GB/s"]
-    both = read["Bidirectional copy peak bandwidth GB/s"]
-    assert one[0][0] == both[0][0] == both[1][1] == "N/A", "no copies between two nodes"
-    assert both[1][2] == both[2][1]
-    assert float(both[1][2]) == pytest.approx(2 * float(one[1][2]), rel=0.05)
-    assert float(one[1][1]) > float(one[1][2]), "within a device"
-
-
-def test_nodes_come_first():
-    done = rbt("-a", on="dgx-h200-8")
-    names = re.findall(r"Device: (\d+),  (\S+)", done.stdout)
-    assert [int(number) for number, _ in names] == list(range(10))
-    rows = matrices(done)["Unidirectional copy peak bandwidth GB/s"]
-    assert rows[0][:2] == rows[1][:2] == ["N/A", "N/A"]
-    assert matrices(done)["Inter-Device Numa Distance"][0][:2] == ["0", "20"]
-
-
 def test_validation_of_all_paths_or_one():
     rows = matrices(rbt("-v"))["Data Path Validation"]
     assert rows == [["N/A", "PASS", "PASS"], ["PASS"] * 3, ["PASS"] * 3]
@@ -91,22 +70,6 @@ def test_tables_of_lists_of_devices():
     assert [line[0] for line in read[0, 2]] == ["1 MB", "64 MB"]
 
 
-@pytest.mark.parametrize(
-    ("words", "pairs", "first", "last"),
-    [
-        ("-b 0,1,2 -m 16", [(0, 1), (0, 2), (1, 2)], "16 MB", "16 MB"),
-        ("-b 1,2", [(1, 2)], "1 KB", "512 MB"),
-        ("-s0 -d1 -m 4,1", [(0, 1)], "1 MB", "4 MB"),
-        ("-s 0 -d 1 -l", [(0, 1)], "1 Bytes", "512 KB"),
-    ],
-)
-def test_pairs_and_sizes(words, pairs, first, last):
-    read = tables(rbt(words))
-    assert list(read) == pairs
-    lines = read[pairs[0]]
-    assert (lines[0][0], lines[-1][0]) == (first, last)
-
-
 def test_pairs_at_the_same_time_share_what_carries_both():
     alone = tables(rbt("-s 0 -d 1"))[0, 1][-1]
     both = tables(rbt("-k 0,1,2,1"))
@@ -115,19 +78,3 @@ def test_pairs_at_the_same_time_share_what_carries_both():
     assert float(both[0, 1][-1][2]) == pytest.approx(float(alone[2]), rel=0.05)
     ((line,),) = tables(rbt("-s 1 -d 1 -m 64")).values()  # within a device both ends count
     assert float(line[4]) == pytest.approx(2 * 64 * MB / float(line[3]) / 1e3, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("-q", "RocmBandwidthTest Version: 2.6.0"),
-        ("-h", "-K    Pairs of devices"),
-        ("-s 0 -d 1 -m 1 -c", "-c has no effect here"),
-        ("-e", "Device Type:                            GPU"),
-        ("-a -i 1.0", "Inter-Device"),
-    ],
-)
-def test_what_is_taken_and_said(words, says):
-    done = rbt(words)
-    assert done.returncode == 0
-    assert says in done.stdout + done.stderr

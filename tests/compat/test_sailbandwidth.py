@@ -1,13 +1,12 @@
 """`linkgauge as sailbandwidth`: the page's commands run as printed, on the machine it is of."""
 
-import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from compat_kit import ONE, MadeUp, rated, spoken
+from compat_kit import MadeUp, rated, spoken
 from nvbandwidth_reader import read_examples, read_tests
 
 EXAMPLES = read_examples(
@@ -80,37 +79,3 @@ def test_options_of_the_hardware_are_accepted_and_said_to_be_ignored():
     assert done.returncode == 0
     for name in ("--isSingleDie", "--disableVm"):
         assert f"sailbandwidth: {name} has no meaning here: ignored" in done.stderr
-
-
-def test_local_copies_fill_the_diagonal_of_copies_between_devices():
-    names = (
-        "device_to_device_memcpy_read_ce device_to_device_bidirectional_memcpy_write_sm "
-        "device_to_device_latency_sm host_to_device_memcpy_ce"
-    )
-    done = spoken("sailbandwidth", f"-b 1 -i 1 --testLocalCopy -t {names}")
-    one_way, both, latency, host = read_tests(done.stdout)
-    for table in (*one_way.tables, *both.tables):
-        assert len(table.figures()) == 64
-    local = one_way.tables[0].figures()
-    assert min(local[n, n] for n in "01234567") > 2 * max(
-        figure for (row, column), figure in local.items() if row != column
-    )
-    assert len(latency.tables[0].figures()) == 56
-    assert len(host.tables[0].figures()) == 8
-    (alone,) = read_tests(spoken("sailbandwidth", "-b 1 --testLocalCopy -t 4", on=ONE).stdout)
-    assert list(alone.tables[0].figures()) == [("0", "0")]
-
-
-def test_utilization_stands_below_tests_between_devices():
-    arguments = "--displayUR -t device_to_device_memcpy_write_sm 0"
-    d2d, host = read_tests(spoken("sailbandwidth", arguments).stdout)
-    figures, shares = d2d.tables
-    assert shares.heading == "memcpy SM GPU(row) <- GPU(column) utilization ratio (%)"
-    assert list(d2d.summed) == ["device_to_device_memcpy_write_sm"]
-    for place, share in shares.figures().items():  # of one link, 50 GB/s
-        assert share == pytest.approx(2 * figures.figures()[place], abs=0.5)
-    assert len(host.tables) == 1
-    told = json.loads(spoken("sailbandwidth", f"-j {arguments}").stdout)
-    d2d, host = told["sailbandwidth"]["testcases"]
-    assert len(d2d["utilization_ratio_matrix"]) == 8
-    assert "utilization_ratio_matrix" not in host

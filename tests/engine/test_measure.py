@@ -1,9 +1,11 @@
 """A cell is allocated, filled, warmed up, sampled and verified; what befalls it is its status."""
 
+import itertools
+
 import pytest
 
 from fakes import FakeBackend, content
-from linkgauge.backends.protocol import Gated, Pace, Pattern, Timing
+from linkgauge.backends.protocol import Pace, Pattern, Timing
 from linkgauge.engine.messages import Visit
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
@@ -134,6 +136,45 @@ def test_headline_figures_are_what_the_report_says(text, report, figure):
     assert measure(text, report=report).summary.median == pytest.approx(figure)
 
 
+def laps(start, *seconds):
+    return tuple(itertools.accumulate(seconds, initial=start))
+
+
+@pytest.mark.parametrize(
+    ("progress", "rates"),
+    [
+        ((laps(0.0, *[2.0] * 4), laps(0.01, *[1.0] * 8)), (1 / 8, 1 / 8)),
+        # One starts before the other, alone and fast at first, and ends after it.
+        ((laps(0.0, 0.1, 0.1, 1.0, 1.0, 1.0), laps(0.2, 1.0, 1.0, 1.0)), (1 / 5, 1 / 3)),
+        # A lap of the long one lasts as long as all of the short one.
+        ((laps(0.0, 1.0, 1.0), laps(0.0, 10.0, 10.0)), (1 / 2, 1 / 20)),
+        (((0.0, 2.0), (0.0, 4.0)), (1 / 2, 1 / 4)),
+        # It stands still while the other one runs.
+        ((laps(0.0, 1.0, 1.0, 1.0), laps(0.0, 4.0, 1.0, 1.0)), None),
+        (((0.0, 1.0), (1.0, 2.0)), None),
+        (((0.0, 1.0), (0.95, 1.95)), None),
+    ],
+)
+def test_a_total_is_of_what_each_has_while_all_run_or_one_after_another(progress, rates):
+    """Shares of all bytes of a copy a second."""
+    backend = FakeBackend()
+    prepare, span = backend.prepare, max(ends[-1] for ends in progress)
+
+    def prepared(copies, operation="copy"):
+        group = prepare(copies)
+        seconds = tuple(ends[-1] - ends[0] for ends in progress)
+        group.wait = lambda: Timing(seconds, span, (None, None), progress)
+        return group
+
+    backend.prepare = prepared
+    settings = Settings((SIZE,), samples=3, loops=2)
+    text = "fake:0 -> fake:1 by ce & fake:2 -> fake:3 by ce"
+    cell = measure(text, backend, Report.TOTAL, settings=settings)
+    whole = 2 / span if rates is None else sum(rates)
+    assert cell.definition == ("serial" if rates is None else "sustained")
+    assert cell.summary.median == pytest.approx(2 * SIZE * whole)
+
+
 def test_parts_are_each_transfers_own():
     cell = measure(PAIR, report=Report.SUM)
     assert [(part.transfer, part.bytes) for part in cell.parts] == [(0, SIZE), (1, 2 * SIZE)]
@@ -184,6 +225,69 @@ def test_a_clock_that_stands_still_is_an_error_not_a_crash():
     backend.seconds_a_byte = lambda n: 0.0
     cell = measure("fake:0 -> fake:1 by ce", backend, settings=Settings((1,), samples=1, loops=1))
     assert (cell.status, "too short for the clock" in cell.reason) == ("error", True)
+
+
+class Gates(FakeBackend):
+    """Notes what stands behind each gate: loops of a sample, and samples. `pace` is its groups'."""
+
+    def __init__(self, seconds, pace=Pace(), most_loops=480):  # noqa: B008
+        super().__init__()
+        self.seconds_a_byte = lambda n: seconds / SIZE
+        self.gates, self.pace, self.most_loops = [], pace, most_loops
+
+    def prepare(self, copies, operation="copy"):
+        group = super().prepare(copies, operation)
+        group.pace, group.most_loops, arm = self.pace, self.most_loops, group.arm
+
+        def noted(loops, laps=1):
+            self.gates.append((loops, laps))
+            arm(loops, laps)
+
+        group.arm = noted
+        return group
+
+
+def visit_of(backend, settings=Settings((SIZE,)), copies=1):  # noqa: B008
+    text = " & ".join(["fake:0 -> fake:1 by ce"] * copies)
+    (visit,) = worker_with(settings, fake=backend).measure([planned(text)], SIZE)
+    return visit
+
+
+@pytest.mark.parametrize(
+    ("seconds", "loops", "samples"),
+    [(1e-6, 480, 32), (1e-3, 20, 3), (0.004, 5, 3), (0.03, 2, 2), (0.5, 2, 1)],
+)
+def test_a_sample_lasts_at_least_20_ms_and_two_copies_and_a_visit_some_of_them(
+    seconds, loops, samples
+):
+    visit = visit_of(Gates(seconds), Settings((SIZE,), max_time=1.0))
+    assert (visit.loops, len(visit.samples)) == (loops, samples)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(1e-6, [16, 16, 16]), (0.03, [16, 16])])
+def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected):
+    backend = Gates(seconds, Pace(rehearsed=True))
+    visit = visit_of(backend, Settings((SIZE,), loops=16, samples=2))
+    assert len(visit.samples) == 2
+    assert [loops for loops, _ in backend.gates if loops > 1] == expected
+
+
+class TestLaps:
+    """Samples behind one gate."""
+
+    LAPPING = Pace(0.008, 1, 32)
+
+    def test_are_all_of_a_visit(self):
+        backend = Gates(0.01, self.LAPPING)
+        visit = visit_of(backend, Settings((SIZE,), max_time=1.0))
+        assert (visit.loops, backend.gates[-1], len(visit.samples)) == (1, (1, 5), 5)
+
+    def test_are_no_more_than_the_pace_and_the_queues_allow(self):
+        many = Settings((SIZE,), samples=40)
+        for most, expected in ((480, [32, 8]), (9, [9, 9, 9, 9, 4])):
+            backend = Gates(0.01, self.LAPPING, most)
+            assert len(visit_of(backend, many).samples) == 40
+            assert [laps for _, laps in backend.gates if laps > 1] == expected
 
 
 class TestBuffers:
@@ -267,82 +371,3 @@ def test_a_latency_is_seconds_a_step(operation, steps, seconds, verified):
     cell = measure(text, FakeBackend(), Report.LATENCY, operation=operation)
     assert (cell.status, cell.operation) == ("skip", operation)
     assert "does not " in cell.reason
-
-
-@pytest.mark.parametrize(
-    ("found", "verify", "outcome"),
-    [
-        ("the product is wrong in row 5", True, ("fail", "wrong-bytes", False)),
-        (None, True, ("pass", None, True)),
-        ("wrong", False, ("pass", None, None)),
-    ],
-)
-def test_what_a_group_computed_itself_is_its_own_to_check(found, verify, outcome):
-    class Group(Gated):
-        pace = Pace(steps=10)
-
-        def wait(self):
-            loops, laps = self.pass_gate()
-            return Timing((0.1 * loops * laps,), 0.1 * loops * laps, (None,))
-
-        def mismatch(self):
-            return found
-
-    backend = FakeBackend()
-    backend.prepare = lambda copies, operation: Group()
-    settings = Settings((SIZE,), samples=3, verify=verify)
-    cell = measure(
-        "null -> null by fake:0.sm", backend, Report.RATE, settings=settings,
-        operation="matmul-fp32",
-    )  # fmt: skip
-    assert cell.summary.median == pytest.approx(10 / 0.1)
-    assert (cell.status, cell.kind, cell.verified) == outcome
-    assert cell.reason == (found if verify else None)
-
-
-class TestHostThreadsBesideADevice:
-    """One cell, two backends, each with its own clock."""
-
-    TEXT = "host:0 -> host:0 by cpu & fake:0 -> host:0 by ce x2 & host:0 -> null by cpu"
-
-    @pytest.fixture
-    def both(self):
-        host, fake = FakeBackend("host"), FakeBackend("fake")
-        host.seconds_a_byte, fake.seconds_a_byte = (lambda n: 1e-6), (lambda n: 2e-6)
-        return host, fake
-
-    def measure(self, host, fake):
-        (visit,) = worker_with(SETTINGS, host=host, fake=fake).measure([planned(self.TEXT)], SIZE)
-        assert (host.open_groups, fake.open_groups) == (0, 0)
-        return whole(visit, settings=SETTINGS)
-
-    def test_each_transfer_is_timed_by_its_own_backend(self, both):
-        host, fake = both
-        cell = self.measure(host, fake)
-        assert (cell.status, cell.verified) == ("pass", True)
-        assert [part.summary.median for part in cell.parts] == pytest.approx([1e6, 0.5e6, 1e6])
-        assert cell.summary.median == pytest.approx(1e6)
-        assert [str(buffer.memory) for buffer in host.buffers] == ["host:0"] * 3
-        assert [str(buffer.memory) for buffer in fake.buffers] == ["fake:0", "host:0"]
-
-    def test_a_wrong_byte_of_either_fails_the_cell(self, both):
-        both[1].on_sample = lambda group: both[1].buffers[1].data.__setitem__(77, 0)
-        cell = self.measure(*both)
-        assert cell.status == "fail"
-        assert "fake:0 -> host:0 by ce x2: host:0 is wrong at byte 77" in cell.reason
-
-    @pytest.mark.parametrize("guilty", [0, 1])
-    def test_what_fails_in_one_leaves_nothing_open_in_the_other(self, both, guilty):
-        def fail(group):
-            raise BackendError("copy", "lost")
-
-        both[guilty].on_sample = fail
-        assert self.measure(*both).status == "error"
-
-    def test_a_group_that_cannot_be_prepared_closes_the_one_that_was(self, both):
-        def refuse(copies, operation="copy"):
-            raise Unsupported("no streams left")
-
-        both[1].prepare = refuse
-        cell = self.measure(*both)
-        assert (cell.status, cell.reason) == ("skip", "no streams left")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from command_kit import linkgauge
 from linkgauge.engine import process
 from linkgauge.engine.messages import Survey
 from linkgauge.engine.process import WorkerLost, WorkerProcess
@@ -70,3 +71,10 @@ class TestSurroundings:
         assert [node.cpus for node in machine.host.nodes if node.cpus] == [(cpu,)]
         assert b"COLOUR=red, green" in environment
         assert not any(one.startswith(b"GONE=") for one in environment)
+
+
+def test_nothing_that_a_worker_opens_is_left_open():
+    """Python says so of each on stderr, if it is asked to, when it forgets what is still open."""
+    done = linkgauge("doctor", PYTHONWARNINGS="error", PYTHONDEVMODE="1")
+    assert done.returncode in (0, 1)
+    assert done.stderr == ""

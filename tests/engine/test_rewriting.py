@@ -3,76 +3,61 @@
 import pytest
 
 from fakes import device, machine
-from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.engine.plan import fabrics, lay_out
-from linkgauge.engine.rewriting import by_engine, in_memory
-from linkgauge.model.notation import parse_transfers
-from linkgauge.model.transfer import Benchmark, Cell, Report
+from linkgauge.engine.request import Written
+from visit_kit import plan_of
+
+HERE = machine([device(0), device(1)], nodes=2)
 
 
-def benchmark(text):
-    return Benchmark("x", "x", "x", (Cell("0", "0", parse_transfers(text), Report.FIRST),))
+def rewritten(text, **asked):
+    """The transfers in the place of these."""
+    (sheet,) = plan_of(HERE, what=Written(text), **asked)
+    return str(sheet.cells[0])
 
 
 @pytest.mark.parametrize(
     ("text", "becomes"),
     [
-        ("host:0 -> cuda:0 by ce", "host:0/thp -> cuda:0 by ce"),
-        ("cuda:0 <-> host:1 by sm x2", "cuda:0 <-> host:1/thp by sm x2"),
+        ("host:0 -> fake:0 by ce", "host:0/thp -> fake:0 by ce"),
+        ("fake:0 <-> host:1 by sm x2", "fake:0 <-> host:1/thp by sm x2"),
         ("host:0 -> null by cpu*3 at 25%", "host:0/thp -> null by cpu*3 at 25%"),
         (
-            "host:0/huge -> cuda:0 by ce & host:0 -> cuda:1 by ce",
-            "host:0/huge -> cuda:0 by ce & host:0/thp -> cuda:1 by ce",
+            "host:0/huge -> fake:0 by ce & host:0 -> fake:1 by ce",
+            "host:0/huge -> fake:0 by ce & host:0/thp -> fake:1 by ce",
         ),
     ],
 )
 def test_pinned_memory_becomes_another(text, becomes):
-    (found,) = in_memory([benchmark(text)], "thp")
-    assert str(found.cells[0]) == becomes
-    assert in_memory([benchmark(text)], "") == (benchmark(text),)
+    assert rewritten(text, memory="thp") == becomes
+    assert rewritten(text) == text
 
 
-class TestEngines:
-    @pytest.mark.parametrize(
-        ("text", "becomes"),
-        [
-            ("host:0 -> cuda:0 by ce", "host:0 -> cuda:0 by sm"),
-            ("cuda:1 -> cuda:0 by cuda:0.ce x2", "cuda:1 -> cuda:0 by cuda:0.sm x2"),
-            (
-                "cuda:0 -> host:1/wc by ce & host:1 -> host:0 by cpu*2",
-                "cuda:0 -> host:1/wc by sm & host:1 -> host:0 by cpu*2",
-            ),
-            (
-                "cuda:0 -> host:1 by ce & cuda:1 -> null by sm",
-                "cuda:0 -> host:1 by sm & cuda:1 -> null by sm",
-            ),
-        ],
-    )
-    def test_of_devices_that_copy_are_replaced_and_no_other(self, text, becomes):
-        (found,) = by_engine([benchmark(text)], "sm")
-        assert str(found.cells[0]) == becomes
-        (back,) = by_engine([found], "ce")
-        assert str(back.cells[0]) == text
-
-    def test_are_in_no_name_so_that_settings_are_compared_with_each_other(self):
-        here = laid_out("host_to_device_memcpy_ce", "device_local_copy", "device_memory_copy")
-        ce, sm = (by_engine(here, kind) for kind in ("ce", "sm"))
-        assert [(b.name, b.title) for b in ce] == [(b.name, b.title) for b in sm]
-        assert [b.name for b in sm] == [
-            "host_to_device_memcpy", "device_local_copy", "device_memory_copy",
-        ]  # fmt: skip
-        assert [b.title for b in sm][:2] == [
-            "memcpy host(row) -> device(column)", "memcpy within device(column)",
-        ]  # fmt: skip
-
-    @pytest.mark.parametrize("kind", ["ce", "sm"])
-    def test_measure_once_what_both_engines_have_a_benchmark_for(self, kind):
-        both = laid_out("host_to_device_memcpy_ce", "host_to_device_memcpy_sm")
-        assert [b.name for b in by_engine(both, kind)] == ["host_to_device_memcpy"]
-        other = laid_out("all_to_one_read_ce", "all_to_one_read_sm")  # a read, and a write
-        assert [b.name for b in by_engine(other, kind)] == ["all_to_one_read", "all_to_one_read_sm"]
+@pytest.mark.parametrize(
+    ("text", "becomes"),
+    [
+        ("host:0 -> fake:0 by ce", "host:0 -> fake:0 by sm"),
+        ("fake:1 -> fake:0 by fake:0.ce x2", "fake:1 -> fake:0 by fake:0.sm x2"),
+        (
+            "fake:0 -> host:1/wc by ce & host:1 -> host:0 by cpu*2",
+            "fake:0 -> host:1/wc by sm & host:1 -> host:0 by cpu*2",
+        ),
+        (
+            "fake:0 -> host:1 by ce & fake:1 -> null by sm",
+            "fake:0 -> host:1 by sm & fake:1 -> null by sm",
+        ),
+    ],
+)
+def test_engines_of_devices_that_copy_are_replaced_and_no_other(text, becomes):
+    assert rewritten(text, engine="sm") == becomes
+    assert rewritten(becomes, engine="ce") == text
 
 
-def laid_out(*names):
-    here = machine([device(n, "x") for n in range(2)])
-    return list(lay_out([CATALOG[name] for name in names], fabrics(here, ()), here.host.nodes))
+@pytest.mark.parametrize("kind", ["ce", "sm"])
+def test_what_both_engines_have_a_benchmark_for_is_measured_once_and_named_after_neither(kind):
+    def names(*asked):
+        return [sheet.benchmark for sheet in plan_of(HERE, *asked, engine=kind)]
+
+    both = names("host_to_device_memcpy_ce", "host_to_device_memcpy_sm", "device_local_copy")
+    assert both == ["host_to_device_memcpy", "device_local_copy"]
+    other = names("all_to_one_read_ce", "all_to_one_read_sm")  # a read, and a write
+    assert other == ["all_to_one_read", "all_to_one_read_sm"]

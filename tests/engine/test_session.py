@@ -10,7 +10,6 @@ from fakes import device, machine
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.journal import JOURNAL_FILE, assemble, read_records
 from linkgauge.engine.request import RunRequest, Selection, StagedTraffic, Written
-from linkgauge.engine.resume import go_on
 from linkgauge.engine.session import check_shape, opened, unasked
 from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import Inventory, PciFunction
@@ -98,10 +97,6 @@ def test_a_request_is_measured_as_asked_and_kept_where_asked(what, names, tmp_pa
     run, folder, _ = measured(request)
     assert folder.parent == tmp_path / "simulated-one" / "mine"
     assert assemble(read_records((folder / JOURNAL_FILE).read_bytes())) == run
-    again = Following()
-    assert go_on(folder, {}, again) == run
-    assert again.said == [f"{folder} is complete: nothing left to measure"]
-    assert again.begun_on == []
 
 
 def test_what_has_nothing_to_search_is_not_tuned():

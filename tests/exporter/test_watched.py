@@ -15,11 +15,11 @@ import pytest
 
 from command_kit import called
 from exporter_kit import exporting
-from linkgauge.history.named import VARIABLE
 from linkgauge.model.printable import printable
 from prometheus_kit import DEADLINE, prometheus
 from watch_kit import READ, StandingClock, watch
 
+VARIABLE = "LINKGAUGE_HISTORY"
 HOSTILE = 'say "hi"\n\\n {x="y"}\u202eright to left'
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 DEGRADED = 'ALERTS{alertname="LinkgaugeBandwidthDegraded"}'

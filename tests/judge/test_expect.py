@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from fakes import device, machine
 from judge_kit import expect
-from linkgauge.judge.dram import Ceilings
 from linkgauge.model.inventory import (
     Accelerator,
     FabricLink,
@@ -55,8 +54,8 @@ def planned(text, report=Report.FIRST):
     return PlannedCell("0", "0", parse_transfers(text), report)
 
 
-def expected(text, of, report=Report.FIRST, size=SIZE, ceilings=None):
-    return expect(planned(text, report), size, of, ceilings)
+def expected(text, of, report=Report.FIRST, size=SIZE, measured=None):
+    return expect(planned(text, report), size, of, measured)
 
 
 def gigabytes(value):
@@ -254,8 +253,7 @@ TWO_IN = "host:0 -> fake:0 by ce & host:0 -> fake:1 by ce x2"
     ],
 )
 def test_memories(text, of, measured, theoretical, achievable):
-    ceilings = Ceilings({(0, kind): rate for kind, rate in measured.items()})
-    found = expected(text, of, ceilings=ceilings)
+    found = expected(text, of, measured=measured)
     assert gigabytes(found.theoretical) == close(theoretical)
     assert gigabytes(found.achievable) == close(achievable)
 

@@ -1,8 +1,5 @@
 """Which figures depend on the host, and that recorded runs bear it out."""
 
-from itertools import combinations
-from statistics import fmean
-
 import pytest
 from msgspec.structs import replace
 
@@ -40,12 +37,3 @@ def test_what_a_figure_depends_on(text, more, use):
                    **{"locked": None, "operation": "copy"} | more)  # fmt: skip
     (found,) = figures_of(replace(run, results=(replace(run.results[0], cells=(cell,)),))).cells
     assert found.host == use
-
-
-def apart(figures, differing):
-    """How much farther figures are apart whose runs differ than those whose runs do not."""
-    found = {True: [], False: []}
-    for own, grid in zip(figures, differing, strict=True):
-        for one, other in combinations(range(len(own)), 2):
-            found[grid[one][other]].append(abs(own[one] - own[other]))
-    return fmean(found[True]) / fmean(found[False])

@@ -132,14 +132,6 @@ def test_beside_a_stronger_cause_one_cell_at_74_percent_is_a_warning(strongest, 
     assert {f.severity for f in findings if len(f.cells) > 1} <= {"fail"}
 
 
-def test_one_slow_pair_is_told_by_its_cells():
-    mesh = machine(mesh=lambda one, other: 1)
-    results = [pairs(lambda r, c: 20e9 if {r, c} == {1, 3} else 45e9), to_host(lambda d: 50e9)]
-    (finding,) = found(SLOW, *results, on=mesh)
-    assert finding.subject == "sim:1-sim:3"
-    assert len(finding.cells) == 2
-
-
 def test_topology_is_no_slow_device():
     """Pairs with two links are twice as fast as those with one: nothing is slow."""
     mesh = machine(mesh=lambda one, other: 2 if {one, other} in TWICE else 1)

@@ -3,9 +3,6 @@ draws, and what a guest tells by itself."""
 
 import pytest
 
-from linkgauge.judge.findings import Evidence
-from linkgauge.judge.vm import judge_alone
-from linkgauge.machine.capture import read_machine
 from linkgauge.machine.tree import Captured
 from vm_kit import (
     GIB,
@@ -190,5 +187,5 @@ OTHER = "pci0000:00/0000:00:04.0/0000:02:00.0"
     ids=["well", "each vCPU a socket", "two sockets", "of no node", "beside one node", "settings"],
 )  # fmt: skip
 def test_a_guest_by_itself(root, found):
-    told = {(one.check, one.severity) for one in judge_alone(Evidence(read_machine(root)))}
+    told = {(one.check, one.severity) for one in compare(None, root, "guest").findings}
     assert {one for one in told if one[1] != "unknown" or one[0] == "near-node"} == found

@@ -1,13 +1,9 @@
 """On the host: what of a domain does not fit the machine, its devices or its own pins."""
 
 import pytest
-from msgspec.structs import replace
 
 from judge.test_vm_placement import host
-from linkgauge.judge.vm.comparison import alive_of
-from linkgauge.machine.domain_xml import parse_domain
 from linkgauge.machine.tree import Captured
-from linkgauge.model.virtual import RunningDomain
 from vm_kit import (
     FULL,
     compare,
@@ -17,6 +13,7 @@ from vm_kit import (
     host_bus,
     hostdev,
     root_port,
+    running,
     tree,
 )
 
@@ -166,14 +163,12 @@ def test_how_grave_it_is(check, severity, xml, root):
 
 
 def test_what_fits_or_is_managed_is_not_found():
-    well_judged = judged(well())
-    assert (well_judged.findings, well_judged.suited) == ((), None)
+    assert judged(well()) == ([], [])
     alone = host(nodes=1, cards=((CARD, 0),))
     assert ("memory-unbound", "memory") not in found(well(memory="", pages=""), alone)
     managed = domain(devices=hostdev(CARD))
     assert ("device-driver", CARD) not in found(managed, host_tree(driver="nvidia"))
-    too_large = judged(domain(vcpus=64))
-    assert (too_large.suited, too_large.too_much) == (None, True)
+    assert judged(domain(vcpus=64)).xml == []
 
 
 def test_a_device_of_which_a_capture_has_no_files_is_not_judged():
@@ -184,32 +179,31 @@ def test_a_device_of_which_a_capture_has_no_files_is_not_judged():
 
 
 def test_pins_to_cpus_of_another_domain_that_runs():
-    other = RunningDomain(name="db", vcpus={0: (2,), 1: (5,), 2: tuple(range(16))})
-    one = judged(well(), others=(other,))
+    other = running("db", vcpus={0: 2, 1: 5, 2: "0-15"})
+    one = judged(well(), files=other)
     assert contradictions(one) == {("pins-taken", "vCPUs")}
-    assert not {2, 5} & {cpu for pin in one.suited.pins.values() for cpu in pin}
+    (tune,) = (text for text in one.xml if text.startswith("<cputune"))
+    assert not {"cpuset='2'", "cpuset='5'", 'cpuset="2"', 'cpuset="5"'} & set(tune.split())
 
 
-RUNS = RunningDomain(
-    name="gpu-vm", vcpus={0: (1,), 1: (17,), 2: (2,), 3: (18,)}, emulator=(0, 16), nodes=(0,)
-)
+RUNS = {"vcpus": {0: 1, 1: 17, 2: 2, 3: 18}, "emulator": "0,16", "nodes": 0}
 
 
 @pytest.mark.parametrize(
-    ("runs", "driver", "wrong"),
+    ("more", "driver", "wrong"),
     [
-        (RUNS, None, set()),
-        (replace(RUNS, vcpus={**RUNS.vcpus, 3: (5,)}, emulator=(7,)), None,
+        ({}, None, set()),
+        ({"vcpus": {**RUNS["vcpus"], 3: 5}, "emulator": 7}, None,
          {("live-pins", "vCPU 3"), ("live-pins", "emulator")}),
-        (replace(RUNS, nodes=(0, 1)), None, {("live-memory", "memory")}),
-        (RUNS, "x/nvidia", {("device-driver", CARD)}),
+        ({"nodes": "0-1"}, None, {("live-memory", "memory")}),
+        ({}, "x/nvidia", {("device-driver", CARD)}),
     ],
 )  # fmt: skip
-def test_as_the_host_runs_it(runs, driver, wrong):
+def test_as_the_host_runs_it(more, driver, wrong):
     root = machine()
     if driver:
         root.links["sys/devices/pci0000:80/0000:80:01.0/0000:17:00.0/driver"] = driver
-    assert found(well(), root, alive=runs) == wrong
+    assert found(well(), root, files=running("gpu-vm", **RUNS | more)) == wrong
 
 
 @pytest.mark.parametrize(
@@ -218,8 +212,8 @@ def test_as_the_host_runs_it(runs, driver, wrong):
      ("v" * 80, "v" * 50, True), ("vvv", "v" * 50, False)],
 )  # fmt: skip
 def test_a_running_domain_is_found_by_what_systemd_keeps_of_its_name(name, runs, is_it):
-    known = parse_domain(domain(name=name))
-    assert (alive_of(known, [RunningDomain(name=runs)]) is not None) == is_it
+    elsewhere = running(runs, **RUNS | {"nodes": 1})
+    assert (("live-memory", "memory") in found(well(name=name), files=elsewhere)) == is_it
 
 
 def test_huge_pages_are_counted_by_node_and_cell():
@@ -234,7 +228,7 @@ def test_huge_pages_are_counted_by_node_and_cell():
     folder = "sys/devices/system/node/node0/hugepages/hugepages-2048kB"
     root.files[f"{folder}/free_hugepages"] = b"100\n"  # others have the rest
     assert the("huge-pages", well(), root).severity == "warn"
-    assert found(well(), root, alive=RUNS) == set()
+    assert found(well(), root, files=running("gpu-vm", **RUNS)) == set()
 
 
 def test_a_link_that_trained_too_low():

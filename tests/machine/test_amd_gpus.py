@@ -1,5 +1,6 @@
 """AMD's GPUs as sysfs shows them: faked trees, in the formats that the kernel documents."""
 
+import sys
 from random import Random
 
 import pytest
@@ -7,17 +8,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amd_tree import ADDRESSES, gpu, metrics_1_3, node, tree
+from fakes import device
 from fuzz_kit import mutated
-from linkgauge.machine.amd_gpus import describe, is_amd, sense, with_gaps
-from linkgauge.model.inventory import Accelerator, PciLink
+from linkgauge.backends.amd import AmdTelemetry
+from linkgauge.model.inventory import PciLink
+from linkgauge.model.memory import Memory
 from machine_kit import captured
 
-PEERS = dict(zip(ADDRESSES, ("torch:cuda:0", "torch:cuda:1"), strict=True))
+HERE = [device(n, "opencl", pci=address) for n, address in enumerate(ADDRESSES)]
 
 
-def described(*parts, address=ADDRESSES[0]):
-    known = Accelerator(memory="torch:cuda:0", model="AMD Instinct MI300X", pci=address)
-    return with_gaps(describe(captured(*parts), known, PEERS))
+@pytest.fixture(autouse=True)
+def _no_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "amdsmi", None)
+
+
+def all_described(*parts):
+    return AmdTelemetry(HERE, captured(*parts)).inventory()
+
+
+def described(*parts):
+    return all_described(*parts)[0]
+
+
+def sensed(files, number=0):
+    (now,) = AmdTelemetry(HERE, captured(files)).sense([Memory("opencl", number)])
+    return now
 
 
 def test_everything_that_the_driver_shows_is_read():
@@ -34,10 +50,9 @@ def test_everything_that_the_driver_shows_is_read():
 
 
 def test_xgmi_links_name_the_memory_that_they_lead_to():
-    (link,) = described(tree()).links
-    assert (link.kind, link.remote, link.rate, link.active) == ("XGMI", "torch:cuda:1", 64e9, True)
-    (other,) = described(tree(), address=ADDRESSES[1]).links
-    assert other.remote == "torch:cuda:0"
+    (link,), (other,) = (found.links for found in all_described(tree()))
+    assert (link.kind, link.remote, link.rate, link.active) == ("XGMI", "opencl:1", 64e9, True)
+    assert other.remote == "opencl:0"
 
 
 def test_a_gpu_of_a_virtual_machine_shows_little_and_says_so():
@@ -53,13 +68,9 @@ def test_a_gpu_of_a_virtual_machine_shows_little_and_says_so():
 
 
 def test_the_state_while_it_is_measured():
-    now = sense(captured(tree()), "opencl:3", ADDRESSES[1])
-    assert (now.memory, now.link_speed, now.link_width, now.clock) == (
-        "opencl:3",
-        32.0,
-        16,
-        1.204e9,
-    )
+    now = sensed(tree(), 1)
+    assert (now.memory, now.link_speed, now.link_width) == ("opencl:1", 32.0, 16)
+    assert now.clock == 1.204e9
     assert (now.power, now.temperature, now.pcie_replays) == (158.0, 47.0, 3)
 
 
@@ -68,7 +79,7 @@ def test_the_drivers_table_has_what_files_lack():
                              "hwmon/hwmon7/power1_average"))  # fmt: skip
     throttled = 1 << 1 | 1 << 36  # PPT1, hot spot
     files = gpu(ADDRESSES[0], **lacking, gpu_metrics=metrics_1_3(throttled=throttled))
-    now = sense(captured(files), "opencl:0", ADDRESSES[0])
+    now = sensed(files)
     assert (now.link_speed, now.link_width, now.clock, now.power) == (16.0, 16, 1.7e9, 300.0)
     assert now.throttled == ("power cap", "hardware thermal slowdown")
 
@@ -77,14 +88,13 @@ def test_the_drivers_table_has_what_files_lack():
 def test_any_table_is_read_without_an_error(table):
     for header in (b"", b"\x78\x00\x01\x03", b"\xd4\x00\x01\x04"):
         files = gpu(ADDRESSES[0], gpu_metrics=header + table)
-        assert sense(captured(files), "opencl:0", ADDRESSES[0]).memory == "opencl:0"
+        assert sensed(files).memory == "opencl:0"
 
 
 @given(st.sampled_from(sorted(tree())), st.integers(0, 1 << 32))
 def test_whatever_a_file_holds_both_gpus_are_described(path, seed):
     content = captured(tree()).files[path]
-    for address in ADDRESSES:
-        described(tree(), {path: mutated(content, Random(seed))}, address=address)
+    all_described(tree(), {path: mutated(content, Random(seed))})
 
 
 @pytest.mark.parametrize(
@@ -96,5 +106,5 @@ def test_the_instruction_set_is_named_as_compilers_do(version, isa):
 
 
 def test_other_vendors_are_told_apart():
-    root = captured(gpu(ADDRESSES[0]), gpu(ADDRESSES[1], vendor="0x10de\n"))
-    assert [is_amd(root, one) for one in (*ADDRESSES, "0000:ff:00.0")] == [True, False, False]
+    files = {**gpu(ADDRESSES[0]), **gpu(ADDRESSES[1], vendor="0x10de\n")}
+    assert [found.pci for found in all_described(files)] == [ADDRESSES[0]]

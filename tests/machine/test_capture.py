@@ -14,22 +14,10 @@ from linkgauge.machine import archive
 from linkgauge.machine.archive import read_archive, tar_of, write_archive
 from linkgauge.machine.capture import capture, read_machine
 from linkgauge.machine.host import read_host
-from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured, read_text
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine
-from machine_kit import seen, simulated, through_a_file
-from sim_tree import write
-
-
-@pytest.mark.parametrize("name", ["dgx-h200-8", "rbln-32"])
-def test_a_simulated_machine_reads_back_the_same(name, tmp_path):
-    tree = simulated(name)
-    write(tree, tmp_path / "root")
-    machine = seen(tmp_path / "root")
-    kept = through_a_file(capture(tmp_path / "root", machine), tmp_path)
-    assert read_inventory(kept) == machine.inventory == read_inventory(tree)
-    assert read_machine(kept).host == machine.host
+from machine_kit import through_a_file
 
 
 def test_devices_of_backends_come_along(tmp_path):

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import parse_cpu_mask
-from linkgauge.model.host_details import Cache
 from machine_kit import CPU, X86_FLAGS, captured, host_of
 
 
@@ -37,7 +37,8 @@ def test_a_cache_is_not_shared_by_cpus_that_are_offline():
     cache = {"level": "3\n", "size": "1M\n", "type": "Unified\n", "shared_cpu_list": "0-7\n"}
     files = {f"{CPU}/online": "0-4\n"}
     files |= {f"{CPU}/cpu{c}/cache/index3/{n}": t for c in range(8) for n, t in cache.items()}
-    assert host_of(captured(files)).caches == (Cache(3, "unified", 1 << 20, 5),)
+    (found,) = host_of(captured(files)).caches
+    assert astuple(found) == (3, "unified", 1 << 20, 5)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from linkgauge.machine.host import cpu_model
 from linkgauge.machine.tree import Captured
-from linkgauge.model.host_details import Cache
 from machine_kit import (
     CPU,
     DMI,
@@ -63,7 +63,9 @@ def test_an_x86_server_is_read_completely():
     details = host_of(captured(X86, {DMI: table(dimm("A1", bank="CHANNEL A"))}))
     assert (details.sockets, details.cores, details.threads_per_core) == (2, 4, 2)
     assert details.isa == "x86-64-v3"
-    assert details.caches == (Cache(1, "data", 48 << 10, 2), Cache(3, "unified", 105 << 20, 4))
+    assert [astuple(cache) for cache in details.caches] == [
+        (1, "data", 48 << 10, 2), (3, "unified", 105 << 20, 4)
+    ]  # fmt: skip
     assert details.distances == {0: (10, 21), 1: (21, 10)}
     assert details.node_cpus == {0: (0, 1, 4, 5), 1: (2, 3, 6, 7)}
     assert details.huge_pages == {2 << 20: (512, 500), 1 << 30: (0, 0)}

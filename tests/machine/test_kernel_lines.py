@@ -6,41 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import device, machine
-from linkgauge.machine.kernel_lines import (
-    MOST_CHARACTERS,
-    Interest,
-    LogRecord,
-    interest_of,
-    parse_record,
-    recognize,
-)
+from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.inventory import Inventory, PciFunction
 from linkgauge.model.kernel_log import LogLine
 
-NOTHING = Interest()
+PRINTED = st.text(st.characters(categories=("L", "N", "P", "S")), max_size=80)
 
 
-def record(text, level=3, **properties):
-    return LogRecord(level, 1, 2.0, text, properties)
+def kept(data, of=None):
+    """What is kept of these bytes, as a record that the kernel wrote 1.5 s after the start."""
+    records = [data]
 
+    def read():
+        if not records:
+            raise BlockingIOError
+        return records.pop()
 
-def line_of(text, interest=NOTHING, **properties):
-    return recognize(record(text, **properties), interest, 1.5)
-
-
-class TestARecord:
-    @pytest.mark.parametrize(
-        "data", [b"", b"\n", b"3,1,-;x", b"a,1,2,-;x", b"3,1,2,-", b"3,1,2\n;"]
-    )
-    def test_is_none_without_its_prefix(self, data):
-        assert parse_record(data) is None
-
-    @given(st.binary(max_size=300))
-    def test_raises_nothing_whatever_the_bytes(self, data):
-        for each in (data, b"3,1,2,-;" + data):
-            if (found := parse_record(each)) is not None:
-                recognize(found, Interest(frozenset({"x"}), frozenset({"0000:01:00.0"})), 0.0)
-                msgspec.json.encode(found)
+    times = iter((0.0, 1.5))
+    return Follower(read, of or machine(), clock=lambda: next(times)).new().lines
 
 
 def escaped(text):
@@ -51,21 +34,33 @@ def escaped(text):
     )
 
 
-NAMES = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ_", min_size=1, max_size=9)
-
-
-@given(
-    st.integers(0, 7),
-    st.integers(0, 23),
-    st.integers(0, 1 << 62),
-    st.integers(0, 1 << 50),
-    st.text(max_size=80),
-    st.dictionaries(NAMES, st.text(max_size=20), max_size=3),
-)
-def test_a_record_reads_as_it_was_written(level, facility, number, ticks, text, properties):
+def written(text, level=3, facility=0, **properties):
     pairs = b"".join(b" %s=%s\n" % (k.encode(), escaped(v)) for k, v in properties.items())
-    data = b"%d,%d,%d,-;%s\n%s" % (facility << 3 | level, number, ticks, escaped(text), pairs)
-    assert parse_record(data) == LogRecord(level, number, ticks / 1e6, text, properties)
+    return b"%d,1,1500000,-;%s\n%s" % (facility << 3 | level, escaped(text), pairs)
+
+
+def line_of(text, of=None, **properties):
+    return next(iter(kept(written(text, **properties), of)), None)
+
+
+@pytest.mark.parametrize(
+    "data", [b"\n", b"3,1,-;NVRM: x", b"a,1,2,-;NVRM: x", b"3,1,2,-NVRM: x", b"3,1,2\nNVRM: ;"]
+)
+def test_what_lacks_a_records_prefix_is_none(data):
+    assert kept(b"3,1,2,-;NVRM: x")
+    assert kept(data) == ()
+
+
+@given(st.binary(max_size=300))
+def test_nothing_is_raised_whatever_the_bytes(data):
+    for each in (data, b"3,1,2,-;" + data, b"3,1,2,-;NVRM: " + data):
+        msgspec.json.encode(kept(each))
+
+
+@given(st.integers(0, 7), st.integers(0, 23), PRINTED)
+def test_a_record_reads_as_it_was_written(level, facility, text):
+    (line,) = kept(written(f"NVRM: {text}.", level, facility, SUBSYSTEM="pci", DEVICE=f"+pci:{AT}"))
+    assert (line.text, line.level, line.pci) == (f"NVRM: {text}.", level, AT)
 
 
 AT = "0000:01:00.0"
@@ -145,17 +140,16 @@ def test_what_a_machines_own_devices_and_drivers_say_is_kept():
     here = msgspec.structs.replace(
         machine([device(0, pci="0000:02:00.0")]), inventory=Inventory(pci=pci)
     )
-    interest = interest_of(here)
-    assert line_of(f"vfio-pci {AT}: reset recovery", interest).kind == "driver"
-    assert line_of("acme: firmware halted", interest).kind == "driver"
-    assert line_of("x 0000:02:00.0: known by its backend", interest).pci == "0000:02:00.0"
-    assert line_of("a message without a name", interest, DEVICE=f"+pci:{AT}").pci == AT
+    assert line_of(f"vfio-pci {AT}: reset recovery", here).kind == "driver"
+    assert line_of("acme: firmware halted", here).kind == "driver"
+    assert line_of("x 0000:02:00.0: known by its backend", here).pci == "0000:02:00.0"
+    assert line_of("a message without a name", here, DEVICE=f"+pci:{AT}").pci == AT
     for other in ("acmes: x", "ast 0000:09:00.0: x", "shpchp: x"):
-        assert line_of(other, interest) is None
+        assert line_of(other, here) is None
 
 
 @given(st.text(max_size=3000))
 def test_what_is_kept_can_be_shown_on_a_terminal(text):
     shown = line_of(f"NVRM: {text}").text
     assert shown.isprintable()
-    assert len(shown) <= MOST_CHARACTERS
+    assert len(shown) <= 1000

@@ -9,7 +9,6 @@ import pytest
 
 from fakes import machine
 from linkgauge.machine import kernel_log
-from linkgauge.machine.kernel_lines import Interest
 from linkgauge.machine.kernel_log import ALIKE, KMSG, Follower, following
 from linkgauge.model.inventory import Inventory, PciFunction
 from linkgauge.model.kernel_log import KernelLog
@@ -37,7 +36,7 @@ class Log:
         return record
 
     def followed(self, **more):
-        return Follower(self.read, Interest(), clock=lambda: self.now, **more)
+        return Follower(self.read, machine(), clock=lambda: self.now, **more)
 
 
 XID = "NVRM: Xid (PCI:0000:01:00): 79, gone"

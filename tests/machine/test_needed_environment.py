@@ -1,14 +1,21 @@
 """Variables that a machine needs come from a table; what is set wins."""
 
+import os
+from types import SimpleNamespace
+
 import pytest
 
-from linkgauge.machine.needed_environment import NEEDS, in_force, needed
+from linkgauge import backends
+from linkgauge.backends.torch.runtime import discover
+from torch_kit import fake_torch
 
-RECLAIM, P2P, NVLS = ({need.variable: need.value} for need in NEEDS)
+RECLAIM = {"HSA_NO_SCRATCH_RECLAIM": "1"}
+P2P = {"NCCL_P2P_DISABLE": "1"}
+NVLS = {"NCCL_NVLS_ENABLE": "0"}
 
 
 def machine(root, vendor, device, *, guest=False):
-    folder = root / "sys/bus/pci/devices/0000:05:00.0"
+    folder = root / "sys/bus/pci/devices/0000:1b:00.0"
     folder.mkdir(parents=True)
     (folder / "vendor").write_text(f"{vendor}\n")
     (folder / "device").write_text(f"{device}\n")
@@ -16,6 +23,16 @@ def machine(root, vendor, device, *, guest=False):
     (root / "proc").mkdir()
     (root / "proc/cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n\n")
     return root
+
+
+def needed(monkeypatch, root, **environment):
+    """What is set of the table once a backend with devices is open."""
+    monkeypatch.setattr(os, "environ", dict(environment))
+    monkeypatch.setattr(backends, "ROOT", root)
+    module = SimpleNamespace(create=lambda engines, host: None)
+    monkeypatch.setattr(backends, "import_module", lambda name: module)
+    backends.open_backend("cuda")
+    return dict(os.environ)
 
 
 @pytest.mark.parametrize(
@@ -30,22 +47,19 @@ def machine(root, vendor, device, *, guest=False):
         ("nonsense", "", True, {}),
     ],
 )
-def test_each_machine_needs(tmp_path, vendor, device, guest, expected):
-    assert needed(machine(tmp_path, vendor, device, guest=guest), {}) == expected
+def test_each_machine_needs(tmp_path, monkeypatch, vendor, device, guest, expected):
+    assert needed(monkeypatch, machine(tmp_path, vendor, device, guest=guest)) == expected
 
 
-def test_what_is_set_stays(tmp_path):
+def test_what_is_set_stays(tmp_path, monkeypatch):
     root = machine(tmp_path, "0x1002", "0x75b0", guest=True)
-    assert needed(root, {"NCCL_P2P_DISABLE": "0"}) == RECLAIM
+    own = {"NCCL_P2P_DISABLE": "0"}
+    assert needed(monkeypatch, root, **own) == {**RECLAIM, **own}
 
 
-def test_what_is_set_for_a_device_is_said(tmp_path):
+def test_what_is_set_for_a_device_is_said(tmp_path, monkeypatch):
     root = machine(tmp_path, "0x1002", "0x75b0", guest=True)
-    variables = {**RECLAIM, "NCCL_NVLS_ENABLE": "0", "PATH": "/bin"}
-    assert in_force(root, "0000:05:00.0", variables) == ("HSA_NO_SCRATCH_RECLAIM=1",)
-    for address in ("0000:06:00.0", ""):
-        assert in_force(root, address, variables) == ()
-
-
-def test_each_need_names_its_source():
-    assert all(need.because and need.source for need in NEEDS)
+    monkeypatch.setattr(os, "environ", {**RECLAIM, "NCCL_NVLS_ENABLE": "0", "PATH": "/bin"})
+    notes = [one.facts.device.notes for one in discover(fake_torch(hip="7.1.2", gpus=1), root)]
+    assert "HSA_NO_SCRATCH_RECLAIM=1" in notes[0]
+    assert not any("NVLS" in note for note in notes[0])

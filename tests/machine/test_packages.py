@@ -31,10 +31,6 @@ def test_each_system_has_its_own(release, expected):
     assert commands(release, "numactl", "util-linux") == expected
 
 
-def test_nothing_to_install_needs_no_command():
-    assert commands("ID=debian") == ()
-
-
 def test_only_systems_that_package_nvidias_driver_install_it():
     def driver(release):
         return package_manager(captured({"etc/os-release": release})).driver

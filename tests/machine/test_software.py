@@ -3,11 +3,11 @@
 import json
 import os
 import re
+import subprocess
 
 import pytest
 
 from linkgauge.machine.capture import capture, read_machine, read_manifest
-from linkgauge.machine.tools import ask
 from linkgauge.machine.tree import ROOT, Captured
 from machine_kit import seen, through_a_file
 
@@ -85,17 +85,28 @@ def test_what_drives_the_devices_is_kept_and_nothing_beside_it(anonymous, tmp_pa
     assert (b"gpu07" in everything) is not anonymous
 
 
-def test_tools_are_asked_for_a_limited_time():
+def test_tools_are_asked_for_a_limited_time(monkeypatch):
+    run = subprocess.run
+    limits = []
+
+    def sooner(*words, timeout, **more):
+        limits.append(timeout)
+        return run(*words, timeout=0.3, **more)
+
+    monkeypatch.setattr(subprocess, "run", sooner)
     commands = (
         ("sh", "-c", "echo out; echo err >&2; exit 1"),
         ("sh", "-c", "echo begun; exec sleep 60"),
         ("no-such-tool-anywhere", "-v"),
     )
-    (failed, late, absent), files = ask(commands, seconds=0.3)
-    assert (failed.exit, files[failed.file], files[failed.errors]) == (1, b"out\n", b"err\n")
-    assert (late.exit, files[late.file]) == (None, b"begun\n")
+    kept = capture(ROOT, seen(ROOT), commands=commands)
+    failed, late, absent = read_manifest(kept).tools
+    texts = [kept.files[name] for name in (failed.file, failed.errors, late.file)]
+    assert (failed.exit, texts) == (1, [b"out\n", b"err\n", b"begun\n"])
+    assert late.exit is None
     assert late.problem.startswith("still running after")
     assert (absent.problem, absent.file, absent.errors) == ("not installed", None, None)
+    assert 0 < max(limits) <= 20
 
 
 HOST = os.uname().nodename

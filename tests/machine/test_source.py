@@ -2,7 +2,9 @@
 
 import pytest
 
-from linkgauge.machine.source import commit
+import linkgauge
+from linkgauge.machine.capture import capture, read_manifest
+from machine_kit import captured, seen
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 
@@ -20,10 +22,12 @@ HASH = "0123456789abcdef0123456789abcdef01234567"
         ({}, None),  # a wheel
     ],
 )
-def test_the_commit_is_that_of_the_checkout(files, found, tmp_path):
+def test_the_commit_is_that_of_the_checkout(files, found, tmp_path, monkeypatch):
     package = tmp_path / "src/linkgauge"
     package.mkdir(parents=True)
     for name, text in files.items():
         (tmp_path / ".git" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / ".git" / name).write_text(text)
-    assert commit(package) == found
+    monkeypatch.setattr(linkgauge, "__file__", str(package / "__init__.py"))
+    tree = captured({})
+    assert read_manifest(capture(tree, seen(tree))).commit == found

@@ -7,7 +7,6 @@ from linkgauge.machine.virtual import (
     read_virtual,
     running_domains,
 )
-from pci_kit import Bus
 from vm_kit import tree
 
 SCOPE = "sys/fs/cgroup/machine.slice/machine-qemu\\x2d3\\x2dgpu\\x2dvm.scope"
@@ -48,14 +47,3 @@ def test_running_domains_by_their_control_groups(inner):
     )
     assert (gpu.emulator, gpu.nodes) == ((0,), (0,))
     assert (old.name, old.vcpus) == ("old", {0: (2,)})
-
-
-def test_garbled_files_are_unknown():
-    bus = Bus()
-    bus.add("pci0000:00/0000:00:01.0", vendor="10de", device="?", numa_node="x", **{"class": ""})
-    bus.links["sys/bus/pci/devices/odd"] = "../../../devices/nowhere"
-    (function,) = read_virtual(Captured(bus.files, bus.links)).functions
-    assert (function.vendor, function.device, function.class_code, function.numa_node) == (
-        None,
-    ) * 4
-    assert read_virtual(Captured({})).functions is None

@@ -1,102 +1,59 @@
 """How far PCI functions are apart, in hops and as nvidia-smi names it."""
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+import re
 
-from linkgauge.model.inventory import PciFunction
-from linkgauge.model.pci_tree import PciTree
+import pytest
+
+from command_kit import called
+from pci_kit import Bus
 
 A, B = "0000:10:00.0", "0000:11:00.0"
+HOPS = re.compile(r"\(hops\): (\S+) between")
+CLASS = re.compile(r"Topology class: (\S+) between")
 
 
-def chain(*addresses, node=0):
-    """Functions, each above the next."""
-    parents = (None, *addresses)
-    return [
-        PciFunction(address=address, parent=parent, numa_node=node)
-        for address, parent in zip(addresses, parents, strict=False)
-    ]
+def shown(folder, *routes):
+    """Hops and class of the two cards at the ends of these routes, each (its folders, its node)."""
+    bus = Bus()
+    for route, node in routes:
+        steps = route.split("/")
+        for end in range(2, len(steps)):
+            bus.bridge("/".join(steps[:end]), numa_node=node)
+        bus.add(route, numa_node=node)
+    bus.write(folder)
+    for node in {node for _, node in routes} | {0}:
+        own = folder / f"sys/devices/system/node/node{node}"
+        own.mkdir(parents=True)
+        (own / "cpulist").write_text(f"{node}\n")
+    out = " ".join(called("devices", "--root", folder).stdout.split())
+    hops, name = HOPS.search(out), CLASS.search(out)
+    return hops and hops[1], name and name[1]
 
 
-def switched(root, leaves, bus="01"):
-    """Leaves below the ports of a switch below a root port."""
-    upstream = f"0000:{bus}:00.0"
-    found = chain(root, upstream)
-    for number, leaf in enumerate(leaves):
-        found += chain(upstream, f"0000:{bus}:1{number}.0", leaf)[1:]
-    return found
-
-
-def tree(*parts):
-    return PciTree(function for part in parts for function in part)
+ROOT, OTHER, FAR = (f"pci0000:{bus}/0000:{bus}:0{port}.0"
+                    for bus, port in (("00", 1), ("00", 2), ("40", 1)))  # fmt: skip
+SWITCH = f"{ROOT}/0000:01:00.0"
 
 
 @pytest.mark.parametrize(
-    ("parts", "distance", "name"),
+    ("one", "other", "node", "hops", "name"),
     [
         # Two functions of one card.
-        ((chain("0000:00:01.0", A), chain("0000:00:01.0", B)[1:]), 2, "PIX"),
-        ((switched("0000:00:01.0", [A, B]),), 4, "PIX"),
-        (
-            (switched("0000:00:01.0", [A, "0000:02:00.0"]), chain("0000:02:00.0", B)[1:]),
-            5,
-            "PXB",
-        ),
-        (
-            (
-                switched("0000:00:01.0", [A, "0000:02:00.0"]),
-                chain("0000:02:00.0", "0000:03:00.0", B)[1:],
-            ),
-            6,
-            "PXB",
-        ),
-        ((chain("0000:00:01.0", A), chain("0000:00:02.0", B)), 4, "PHB"),
-        ((chain(A), chain("0000:10:01.0", B)), 3, "PHB"),
-        (
-            (
-                switched("0000:00:01.0", [A], "01"),
-                switched("0000:00:02.0", [B], "02"),
-            ),
-            8,
-            "PHB",
-        ),
-        ((chain("0000:00:01.0", A), chain("0000:40:01.0", B)), 4, "NODE"),
-        ((chain("0000:00:01.0", A), chain("0000:40:01.0", B, node=1)), 4, "SYS"),
-        ((chain("0000:00:01.0", A), chain("0000:40:01.0", B, node=None)), 4, None),
-        ((chain("0000:00:01.0", A), chain("0001:00:01.0", B, node=1)), 4, "SYS"),
+        (f"{ROOT}/{A}", f"{ROOT}/{B}", 0, "2", "PIX"),
+        # Below ports of one switch, or one of them below a second one.
+        (f"{SWITCH}/0000:01:10.0/{A}", f"{SWITCH}/0000:01:11.0/{B}", 0, "4", "PIX"),
+        (f"{SWITCH}/0000:01:10.0/{A}", f"{SWITCH}/0000:01:11.0/0000:02:00.0/{B}", 0, "5", "PXB"),
+        (f"{SWITCH}/0000:01:10.0/{A}", f"{SWITCH}/0000:01:11.0/0000:02:00.0/0000:03:00.0/{B}", 0,
+         "6", "PXB"),
+        # Below ports of one host bridge.
+        (f"{ROOT}/{A}", f"{OTHER}/{B}", 0, "4", "PHB"),
+        (f"pci0000:10/{A}", f"pci0000:10/0000:10:01.0/{B}", 0, "3", "PHB"),
+        (f"{SWITCH}/0000:01:10.0/{A}", f"{OTHER}/0000:02:00.0/0000:02:10.0/{B}", 0, "8", "PHB"),
+        # Below host bridges of one node, of two, of none.
+        (f"{ROOT}/{A}", f"{FAR}/{B}", 0, "4", "NODE"),
+        (f"{ROOT}/{A}", f"{FAR}/{B}", 1, "4", "SYS"),
+        (f"{ROOT}/{A}", f"pci0001:00/0001:00:01.0/{B}", 1, "4", "SYS"),
     ],
-)
-def test_hops_and_class(parts, distance, name):
-    functions = tree(*parts)
-    assert functions.distance(A, B) == functions.distance(B, A) == distance
-    assert functions.topo_class(A, B) == functions.topo_class(B, A) == name
-
-
-def test_an_unknown_place_has_no_distance():
-    lost = PciFunction(address=B, unknown=("parent: no host bridge",))
-    orphan = PciFunction(address=B, parent="0000:09:00.0")
-    loop = [
-        PciFunction(address=B, parent="0000:09:00.0"),
-        PciFunction(address="0000:09:00.0", parent=B),
-    ]
-    for others in ([], [lost], [orphan], loop, [PciFunction(address=B, parent=B)]):
-        functions = tree(chain("0000:00:01.0", A), others)
-        assert functions.distance(A, B) is None
-        assert functions.topo_class(A, B) is None
-        assert len(functions.above(B)) < 2
-
-
-@given(st.lists(st.one_of(st.none(), st.integers(0, 5)), min_size=6, max_size=6))
-def test_any_parents_give_a_symmetric_distance_or_none(parents):
-    names = [f"0000:{number:02x}:00.0" for number in range(6)]
-    functions = PciTree(
-        PciFunction(address=name, parent=None if parent is None else names[parent])
-        for name, parent in zip(names, parents, strict=True)
-    )
-    for one in names:
-        for other in names:
-            distance = functions.distance(one, other)
-            assert distance == functions.distance(other, one)
-            assert functions.topo_class(one, other) == functions.topo_class(other, one)
-            assert distance is None or (distance == 0) == (one == other)
+)  # fmt: skip
+def test_hops_and_class(one, other, node, hops, name, tmp_path):
+    assert shown(tmp_path, (one, 0), (other, node)) == (hops, name)

@@ -35,6 +35,12 @@ COMMAND = (
     "linkgauge", "run", "host_to_device_memcpy_ce", "--size", "64M", "--out",
     "/home/mallory/zeus-store", "--label", "Project Zeus", "--limits=limits of zeus",
 )  # fmt: skip
+KERNEL = (
+    "NVRM: Xid (PCI:0000:1b:00): 79, pid=4711, name=python, GPU has fallen off the bus.",
+    "pcieport 0000:00:1c.0: AER: Correctable error message received from 0000:01:00.0",
+    "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0)",
+)
+"""Lines of a log that name nobody."""
 
 
 def planted():
@@ -157,6 +163,8 @@ class TestAnonymised:
             ("NVRM: hopper-07 kernel: /data/zeus/x by mallory", "NVRM: host-1 kernel: /path- by "),
             ("host:0/pageable at 55.2 GB/s, 1/2 of 16 GT/s; 0000:1b:00.0 ±1%/x, /sys/class/net",
              "host:0/pageable at 55.2 GB/s, 1/2 of 16 GT/s; 0000:1b:00.0 ±1%/x, /sys/class/net"),
+            *((line, line) for line in KERNEL),
+            (f"NVRM: GPU at PCI:0000:1b:00: GPU-{UUID}", "NVRM: GPU at PCI:0000:1b:00: GPU-0000"),
         ],
     )  # fmt: skip
     def test_names_and_paths_are_replaced_wherever_they_stand(self, folder, text, shown):

@@ -9,14 +9,10 @@ import sys
 
 import pytest
 from defusedxml.ElementTree import fromstring
-from junitparser import JUnitXml
 from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from command_kit import called
-from linkgauge.model.collective import Collective
-from linkgauge.model.notation import parse_transfers
-from linkgauge.model.units import COLLECTIVE
 from linkgauge.report.files import write_run
 from report.samples import RUN
 
@@ -144,42 +140,3 @@ def test_in_markdown_hostile_text_is_text_in_its_own_field(exported, text):
         assert tag not in html
     assert not set(html) & set("\u202e\x1b")
     assert len(printed) < 20_000
-
-
-def of_sizes(ranks, *sizes):
-    """A collective over so many devices, at several sizes."""
-    work = Collective("all_reduce")
-    cells = tuple(
-        replace(RUN.results[0].cells[0], row=f"float sum, {ranks} GPUs", column=f"{size} B",
-                transfers=parse_transfers(f"x:0 -> x:0 by ccl x{size}"), operation=work)
-        for size in sizes
-    )  # fmt: skip
-    return replace(RUN.results[0], benchmark="all_reduce", unit=COLLECTIVE.symbol, size=1,
-                   cells=cells)  # fmt: skip
-
-
-@pytest.fixture
-def sized():
-    """Of what has sizes of its own, or none."""
-    launch = replace(RUN.results[0].cells[0], operation="launch", column="0")
-    launched = replace(RUN.results[0], benchmark="latency_launch", size=1, cells=(launch,))
-    return replace(RUN, results=(of_sizes(2, 8, 4096), of_sizes(4, 8, 4096), launched))
-
-
-def test_a_row_has_the_size_of_its_column(exported, tmp_path, sized):
-    told = json.loads(exported(sized, "--json"))["cells"]
-    assert [row["size"] for row in told] == [8, 4096, 8, 4096, None]
-    lines = list(csv.DictReader(io.StringIO(exported(sized, "--csv", "--samples"))))
-    assert {line["size"] for line in lines} == {"8", "4096", ""}
-    for form in ("--csv", "--json", "--markdown", "--junit"):
-        assert not re.search(r'\b1 B\b|"size": ?1\b|,1,"?float', exported(sized, form))
-    suites = JUnitXml.fromstring(exported(sized, "--junit").encode())
-    assert [suite.name for suite in suites][:3] == [
-        "all_reduce float sum, 2 GPUs (x, 8 B to 4 KiB)",
-        "all_reduce float sum, 4 GPUs (x, 8 B to 4 KiB)",
-        "latency_launch (x)",
-    ]
-    assert called("report", tmp_path, "-o", tmp_path / "r.html").returncode == 0
-    page = (tmp_path / "r.html").read_text()
-    assert "8 B to 4 KiB" in page
-    assert not re.search(r"\b1 B\b", re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))

@@ -1,7 +1,5 @@
 """Golden files (UPDATE_GOLDEN=1 writes them anew), and text that the terminal must not obey."""
 
-import io
-import os
 from pathlib import Path
 
 import pytest
@@ -9,25 +7,11 @@ from msgspec.structs import replace
 
 from command_kit import called
 from linkgauge.engine.runs import read_run
-from linkgauge.report.console import make_console
 from linkgauge.report.files import write_run
 from report.samples import RUN
 
 GOLDEN = Path(__file__).parent / "golden"
 NO_SIZE = ("", " 7", "wide", "0", "-5", "²", "7.5", "9" * 30)
-
-
-def compare(name: str, text: str) -> None:
-    path = GOLDEN / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()
-
-
-def text_console(width=120, **options):
-    console = make_console(file=io.StringIO(), **options)
-    console.width = width
-    return console
 
 
 @pytest.mark.parametrize("options", [(), ("--matrix", "-v"), ("--csv",)])
@@ -42,12 +26,6 @@ def test_text_of_a_file_is_shown_not_obeyed(tmp_path, options, text):
     assert not set(plain) & set("\x1b\x07\x9b\u202e\u2067")
     assert text not in done.stdout
     assert ("\x1b[" in done.stdout) <= (not options)
-
-
-def test_a_run_is_read_back_as_it_was_written(tmp_path):
-    write_run(tmp_path, RUN)
-    assert read_run(tmp_path) == RUN
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json", "samples.csv"]
 
 
 @pytest.mark.parametrize("path", sorted((GOLDEN / "old").glob("*.json")), ids=lambda p: p.name)

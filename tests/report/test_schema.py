@@ -15,9 +15,7 @@ from linkgauge.engine.runs import read_run
 from linkgauge.model.collective import Collective
 from linkgauge.model.result import RankTimes
 from linkgauge.model.transfer import Report
-from linkgauge.report.console import make_console
 from linkgauge.report.files import json_document
-from linkgauge.report.run_text import render_result, render_transfers
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("run", "scale", "vary", "gate", "history", "watch")
@@ -133,15 +131,3 @@ def test_a_collective_validates_and_is_read_as_it_was(tmp_path, work):
     ((read,),) = (one.cells for one in read_run(tmp_path).results)
     assert (read.operation, read.iterations, read.wrong) == (work, times, 0)
     assert read.report is Report.TIME
-
-
-@pytest.mark.parametrize("path", sorted((GOLDEN / "old").glob("*.json")), ids=lambda p: p.name)
-def test_files_of_earlier_versions_still_load_and_show(path):
-    run = read_run(path)
-    assert run.results
-    console = make_console()
-    with console.capture() as shown:
-        for result in run.results:
-            console.print(render_result(result))
-            console.print(render_transfers(result))
-    assert "GB/s" in shown.get()

@@ -3,45 +3,26 @@
 import io
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.text import Text
 
+from command_kit import called
 from linkgauge.report.console import make_console
-from linkgauge.report.wrapping import Hanging
-
-WORDS = st.lists(st.text(st.characters(codec="ascii", categories=("L", "N", "P")), min_size=1))
 
 
-def wrapped(text, indent, width):
-    console = make_console(file=io.StringIO())
-    console.width = width
-    console.print(Hanging(Text(text), indent))
-    return console.file.getvalue().splitlines()
-
-
-@pytest.mark.parametrize(
-    ("text", "indent", "width", "lines"),
-    [
-        ("warn stall  cpu:0: some samples stand out", 4, 20,
-         ["warn stall  cpu:0:", "    some samples", "    stand out"]),
-        ("in results/cpu/default now", 2, 10, ["in", "  results/cpu/default", "  now"]),
-        ("    averylongword x", 6, 8, ["    averylongword", "      x"]),
-        ("a\nrm -rf /", 4, 80, ["a�rm -rf /"]),
-        ("線路 線路", 0, 8, ["線路", "線路"]),
-    ],
-)  # fmt: skip
-def test_continuation_lines_are_indented_and_words_stay_whole(text, indent, width, lines):
-    assert wrapped(text, indent, width) == lines
-
-
-@given(WORDS, st.integers(0, 12), st.integers(1, 40))
-def test_no_word_is_lost_and_no_line_too_wide_but_for_one_word(words, indent, width):
-    lines = wrapped(" ".join(words), indent, width)
-    assert " ".join(lines).split() == words
-    for line in lines:
-        assert cell_len(line) <= width or len(line.split()) == 1
+@pytest.mark.parametrize("width", [27, 31, 40, 60, 79, 100])
+def test_no_word_is_lost_and_lines_go_on_indented(width):
+    """Of what is found, whose commands stay whole."""
+    words = ("doctor", "--machine", "vm-degraded")
+    whole, text = (
+        called(*words, COLUMNS=each).stdout.partition("to fix it:")[0] for each in (999, width)
+    )
+    assert text.split() == whole.split()
+    lines = text.splitlines()
+    assert [line for line in lines if cell_len(line) > width and len(line.split()) > 1] == []
+    begin = next(at for at, line in enumerate(lines) if line.startswith("fail "))
+    why = next(at for at, line in enumerate(lines) if line.startswith("    why: "))
+    assert why - begin > 1
+    assert all(line.startswith("    ") and line[4] != " " for line in lines[begin + 1 : why])
 
 
 @pytest.mark.parametrize(
@@ -58,3 +39,11 @@ def test_signs_that_the_encoding_lacks_are_replaced_by_ones_as_wide(encoding, sh
     console.print("±2% ▁▃█ 0.4▼↓ → é")
     console.file.flush()
     assert console.file.buffer.getvalue().decode(encoding) == f"{shown}\n"
+
+
+@pytest.mark.parametrize("size", ["", "wide", "0", "-5", "7.5", "9" * 30])
+def test_what_is_no_size_of_a_terminal_hides_nothing(size):
+    words = "devices", "--machine", "ppu-2x2"
+    done = called(*words, COLUMNS=size, LINES=size)
+    assert done.stdout == called(*words, COLUMNS="100000").stdout
+    assert "sim:0" in done.stdout

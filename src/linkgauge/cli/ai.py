@@ -157,6 +157,7 @@ def _with_server(
 
     from msgspec.structs import replace
 
+    from linkgauge.backends.serving.openai import check_address
     from linkgauge.model.errors import InputError
     from linkgauge.model.workload import Server, ServerKind
 
@@ -172,6 +173,8 @@ def _with_server(
     if not all(0 < one < _MOST for one in found):
         raise InputError(f"--rate {rate}: give requests a second, such as 1,4,16")
     server = Server(url, _one_of("--server", kind, get_args(ServerKind)), model)
+    if server.kind == "openai":
+        check_address(url)
     return replace(choice, server=server, rates=found)
 
 

@@ -56,7 +56,8 @@ def baseline(
     from .run_sides import side_of
 
     room = parse_fraction(min_loss, "minimum loss")
-    found = list({(run.id, run.machine.host.hostname): run
+    # Runs of different labels that began in the same second have the same id.
+    found = list({(run.id, run.label, run.machine.host.hostname): run
                   for path in runs for run in side_of(path)}.values())  # fmt: skip
     sides = [[run] for run in found]
     names = [run.name for run in found]

@@ -10,6 +10,7 @@ from linkgauge.benchmarks.traffic import Combination, Volume, gigabits, volume_o
 from linkgauge.judge.thresholds import Objection, hold
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.units import count_of
 from linkgauge.report.sentences import sentence
 
 from .base import Quiet
@@ -105,20 +106,16 @@ def details(cell: CellResult, volume: Volume) -> Iterator[str]:
     """What `-v` adds: bytes, samples, and notes."""
     for side, moved, _ in _sides(volume):
         yield f"  {side.title()} data transferred: {round(moved)} bytes"
-    samples = _counted(len(cell.samples), "sample", "samples")
-    yield f"  {samples} of {_counted(cell.loops, 'pass', 'passes')} over the buffer"
+    samples = count_of(len(cell.samples), "sample")
+    yield f"  {samples} of {count_of(cell.loops, 'pass', 'passes')} over the buffer"
     yield from (f"  Note: {sentence(note)}" for note in cell.notes)
 
 
 def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> str:
     """The first line of `-v`."""
     what = "Host threads in a device's stead" if device is None else f"{device.model}"
-    sizes = f"{_counted(tiles, 'tile', 'tiles')}, {_counted(len(tests), 'test', 'tests')}"
+    sizes = f"{count_of(tiles, 'tile')}, {count_of(len(tests), 'test')}"
     return f"Device: {what}; {sizes}"
-
-
-def _counted(count: int | None, one: str, several: str) -> str:
-    return f"{count} {one if count == 1 else several}"
 
 
 def document(

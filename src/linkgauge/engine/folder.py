@@ -83,8 +83,7 @@ def label_name(label: str) -> str:
 
 
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
-    """Creates a new folder. The run id is the start time, with a number appended if a run below
-    `out` has it, under whatever label: what compares runs tells them apart by it.
+    """Creates a new folder. The run id is the start time, with a number appended if it is taken.
 
     Raises InputError if it cannot be written.
     """
@@ -98,9 +97,7 @@ def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> 
                 folder.mkdir()
             except FileExistsError:
                 continue
-            if len([*out.glob(f"*/*/{folder.name}")]) == 1:
-                return folder
-            folder.rmdir()
+            return folder
     except OSError as error:
         raise InputError(
             f"cannot write results to {out}: {error.strerror} ({error.filename})"

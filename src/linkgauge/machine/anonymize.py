@@ -52,6 +52,8 @@ _FREE = {"unknown", "notes", "problem", "unavailable"}
 _PATHS = {"command", "file", "errors"}
 """Fields of linkgauge's own JSON that hold sentences, and those that hold paths or what paths are
 made of."""
+_COMMIT = "commit"
+"""Which linkgauge it was: an id of the program, not of the machine."""
 
 _HEX = "[0-9a-fA-F]"
 _ID = re.compile(
@@ -191,7 +193,9 @@ class Anonymizer:
             return [self._json(part, free=free) for part in value]
         if isinstance(value, dict):
             return {
-                key: self.steps(part, named=False)
+                key: part
+                if key == _COMMIT
+                else self.steps(part, named=False)
                 if key in _PATHS and isinstance(part, str)
                 else self._json(part, free=free or key in _FREE)
                 for key, part in value.items()

@@ -96,8 +96,6 @@ def read_hardware(path: Path) -> dict[str, str]:
     for key, value in values.items():
         if not (isinstance(key, str) and isinstance(value, str)):
             raise InputError(f"{path}: {key} is not a plain value: give lines of key: value")
-        if any("\ud800" <= letter <= "\udfff" for letter in key + value):
-            raise InputError(f"{path}: {key!a} has half of a letter: write it as it is")
     return {key: value for key, value in values.items() if value not in _NULLS}
 
 

@@ -15,7 +15,7 @@ from linkgauge.model.inventory import NEEDS_ROOT
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.machine import Machine
 
-from .kernel_lines import Interest, LogRecord, interest_of, parse_record, recognize
+from .kernel_lines import LogRecord, interest_of, parse_record, recognize
 
 KMSG = Path("/dev/kmsg")
 _DEVICE = os.makedev(1, 11)
@@ -35,19 +35,19 @@ overwritten before they were read, as reads of /dev/kmsg do."""
 
 
 class Follower:
-    """Reads what is new in the log: from `source`, or not at all for a reason. The time of the
-    first call is `since` seconds after the run's start."""
+    """Reads what is new in the log and concerns the `machine`: from `source`, or not at all for a
+    reason. The time of the first call is `since` seconds after the run's start."""
 
     def __init__(
         self,
         source: Source | str,
-        interest: Interest,
+        machine: Machine,
         *,
         since: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._source = source
-        self._interest = interest
+        self._interest = interest_of(machine)
         self._since = since
         self._clock = clock
         self._began = clock()
@@ -112,12 +112,11 @@ def following(machine: Machine, since: float = 0.0, path: Path = KMSG) -> Iterat
         yield None
         return
     found = _open(path)
-    interest = interest_of(machine)
     if isinstance(found, str):
-        yield Follower(found, interest, since=since)
+        yield Follower(found, machine, since=since)
         return
     try:
-        yield Follower(partial(os.read, found, _LARGEST), interest, since=since)
+        yield Follower(partial(os.read, found, _LARGEST), machine, since=since)
     finally:
         os.close(found)
 

@@ -176,7 +176,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     clock: The clock of its cores in Hz at that moment.
     max_clock: The highest clock of its cores in Hz.
     locked_clock: The application clock in Hz that somebody set; null also if none is set.
-    throttled: What holds its clocks down at that moment, in words.
+    throttled: The reasons that hold its clocks down at that moment.
     temperature: Its temperature in °C.
     power: The power that it draws in watts.
     power_limit: The limit of its power in watts.
@@ -329,7 +329,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     clock_max: The highest clock of its cores in Hz; null if unknown.
     temperature_max: The highest temperature in °C; null if unknown.
     power_max: The highest power in watts; null if unknown.
-    throttled: Everything that held its clocks down, in words.
+    throttled: All reasons that held its clocks down.
     pcie_replays: PCIe replays that occurred meanwhile; null if unknown, or of a single reading.
     """
 

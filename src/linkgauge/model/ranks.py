@@ -53,8 +53,8 @@ class LostRank(msgspec.Struct, frozen=True):
     """The rank that ended a run by its own end, or by its silence.
 
     number: The rank's number.
-    how: How it ended, in words.
-    doing: What the run was at, in words.
+    how: A sentence that says how it ended.
+    doing: What the run was doing then.
     host: The name of its host; null if unknown.
     process: Its process id; null if unknown.
     memory: Its memory, in the notation; null if unknown.

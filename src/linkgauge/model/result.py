@@ -154,7 +154,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     status: How it ended.
     reason: Why it did not pass, for people; null if it passed.
-    warnings: The notes in words.
+    warnings: The notes, as sentences.
     bytes: Bytes that one loop of the headline figure moves; null if it was not measured.
     loops: Loops of a sample; null if it was not measured.
     stopped: Why sampling ended: the precision was reached, the number of samples was fixed, the

@@ -103,7 +103,7 @@ class CellCourse(msgspec.Struct, frozen=True):
     visits: Visits that measured it.
     samples: Samples of all visits.
     checked: Visits that had every byte compared.
-    struck: Visits that did not pass.
+    struck: How many visits did not pass.
     median: Median of all samples; null without samples.
     slow_p95: What 95 % of the samples are at least as good as; null without samples, or too few.
     slow_p99: The same of 99 %.
@@ -130,7 +130,7 @@ class CellCourse(msgspec.Struct, frozen=True):
 class Throttling(msgspec.Struct, frozen=True):
     """What held a device's clocks down.
 
-    reason: Why, in words.
+    reason: Why, as a sentence.
     visits: In how many visits.
     first: When first.
     """

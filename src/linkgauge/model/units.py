@@ -192,6 +192,6 @@ def parse_fraction(text: str, what: str = "precision") -> float:
     return value
 
 
-def count_of(cells: int) -> str:
-    """`1 cell`, `2 cells`."""
-    return "1 cell" if cells == 1 else f"{cells} cells"
+def count_of(count: int | None, one: str = "cell", several: str = "") -> str:
+    """`1 cell`, `2 cells`; `several` is the plural of a word that takes more than an s."""
+    return f"{count} {one if count == 1 else several or f'{one}s'}"

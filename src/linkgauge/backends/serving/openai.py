@@ -70,8 +70,7 @@ class OpenAiClient:
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked
         self._parts = urlsplit(server.url)
-        if not _is_address(server.url):
-            raise InputError(f"--url {server.url}: give http://HOST:PORT")
+        check_address(server.url)
         self._own = threading.local()
         self._opened: list[HTTPConnection] = []
         self._model = server.model or self._first_model()
@@ -198,6 +197,12 @@ def _event(line: bytes) -> _Event:
     if name != b"data" or text.strip() == b"[DONE]":
         return _Event()
     return msgspec.json.decode(text, type=_Event)
+
+
+def check_address(url: str) -> None:
+    """Raises InputError for what is no address of an OpenAI-compatible server."""
+    if not _is_address(url):
+        raise InputError(f"--url {url}: give http://HOST:PORT")
 
 
 def _is_address(url: str) -> bool:

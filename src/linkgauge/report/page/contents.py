@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from linkgauge.model.result import Run
+from linkgauge.model.units import count_of
 
 from .blocks import Line, Page, Part, cut, plain
 from .results import named
@@ -34,8 +35,8 @@ def page_of_runs(several: SeveralRuns) -> Page:
         if section.of_runs is not None
     )
     labels = sum(len(one.configurations) for one in several.comparisons)
-    configurations = _counted(labels, "configuration")
-    count = f"{_counted(len(several.runs), 'run')} of {configurations}"
+    configurations = count_of(labels, "configuration")
+    count = f"{count_of(len(several.runs), 'run')} of {configurations}"
     lines: list[Line] = [
         plain(f"{count} on {', '.join(one.accelerator for one in several.comparisons)}")
     ]
@@ -51,10 +52,6 @@ def page_of_runs(several: SeveralRuns) -> Page:
 def short(text: str, most: int = MOST_NAME) -> str:
     """A name on one line."""
     return cut(text, most)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _machine(run: Run) -> str:
