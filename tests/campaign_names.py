@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Set
 
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.hardware import Hardware, SimLink
+from linkgauge.backends.sim.resources import names_of
 from linkgauge.judge.findings import Evidence
 from sim_tree.functions import Tree
 
@@ -77,11 +78,6 @@ class Names:
         return _names(
             link for link in self._hardware.links if link.a in switches and link.b not in devices
         )
-
-
-def names_of(link: SimLink) -> frozenset[str]:
-    """The names of a link: its own, and its ends in either order."""
-    return frozenset((link.name, f"{link.a}-{link.b}", f"{link.b}-{link.a}"))
 
 
 def _names(links: Iterable[SimLink]) -> Set[str]:

@@ -22,9 +22,9 @@ import msgspec
 import yaml
 
 from campaign import CAUSES, RIGHT, SEED, Bed, is_right, lost, told
-from campaign_names import names_of
 from campaign_scene import LEAST_CELLS, MACHINES, Outcome, Scene, changed, subjects
 from linkgauge.backends.sim.hardware import SimLink
+from linkgauge.backends.sim.resources import names_of
 from linkgauge.judge.doctor import diagnose
 
 PAIRS = tuple(itertools.combinations_with_replacement(RIGHT, 2))

@@ -7,6 +7,7 @@ from linkgauge.backends.cuda.driver import open_driver
 from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.notation import parse_transfers
+from linkgauge.model.overlap import hidden
 from linkgauge.model.settings import EngineSettings
 
 pytestmark = pytest.mark.gpu
@@ -19,11 +20,6 @@ def backend():
     opened = CudaBackend(open_driver(), read_host().nodes, EngineSettings())
     yield opened
     opened.close()
-
-
-def hidden(computing, copying, together):
-    """The share of the shorter of both times that passes while the other one runs."""
-    return (computing + copying - together) / min(computing, copying)
 
 
 def samples(backend, text, size=SIZE, loops=8):

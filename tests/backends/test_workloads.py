@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from linkgauge.backends.workloads.launchers import joined
 from linkgauge.backends.workloads.tracing import kind_of, name_of, shares_of
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory
@@ -46,6 +47,14 @@ def test_each_cell_has_a_trace_of_its_own():
         for overlap in (True, False)
     }
     assert len(names) == 4
+
+
+def test_ranks_are_those_that_torchrun_or_mpiexec_says():
+    assert joined({}) is None
+    assert joined({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}) is None
+    assert joined({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}) == (3, 4, 1)
+    assert joined({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1"}) == (1, 2, 1)
+    assert joined({"RANK": "x", "WORLD_SIZE": "2"}) is None
 
 
 @pytest.fixture(scope="module")
