@@ -68,5 +68,5 @@ def called(*arguments, cwd=HERE, **environment):
 
 def _workers(words: list[str]) -> AbstractContextManager[None]:
     """Those of a simulated machine need no process, but where a fault ends it."""
-    ends = any(map(_ENDS_PROCESSES.search, words))
+    ends = "--dry-run" not in words and any(map(_ENDS_PROCESSES.search, words))
     return worker_threads() if "--machine" in words and not ends else nullcontext()
