@@ -3,8 +3,6 @@
 import os
 import runpy
 import shlex
-from contextlib import chdir
-from glob import glob
 from pathlib import Path
 
 import pytest
@@ -33,8 +31,12 @@ class Quickly(SCREENS["Shell"]):
         first, *words = shlex.split(command.replace("\\\n", " "))
         if first != "linkgauge":
             return super().run(command)
-        with chdir(self.folder):
-            words = [name for word in words for name in sorted(glob(word)) or [word]]
+        found = {word: sorted(self.folder.glob(word)) for word in words if "*" in word}
+        words = [
+            one.relative_to(self.folder) if word in found else one
+            for word in words
+            for one in found.get(word, [word])
+        ]
         return called(*words, cwd=self.folder, COLUMNS=100, LINKGAUGE_HISTORY="history.db")
 
 
