@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import io
 import os
+import re
 import subprocess
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, chdir, nullcontext, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
@@ -15,11 +16,14 @@ from unittest.mock import patch
 import typer.main
 
 from linkgauge.cli import main, streams
+from worker_threads import worker_threads
 
 WIDTH = {"COLUMNS": "100"}
 HERE = Path()
 _COMMAND = cache(typer.main.get_command)
 """The commands, which are put together once; each process of users does so."""
+_ENDS_PROCESSES = re.compile(r"\b(?:crash|hang|lost)\b")
+"""Faults that need a worker process of their own."""
 
 
 def linkgauge(*arguments, cwd=None, **environment):
@@ -43,6 +47,7 @@ def called(*arguments, cwd=HERE, **environment):
     out, err = _Output(), _Output()
     surroundings = {**WIDTH, **{name: str(value) for name, value in environment.items()}}
     with (
+        _workers(words),
         patch.dict(os.environ, surroundings),
         chdir(cwd),
         patch.object(sys, "argv", words),
@@ -59,3 +64,9 @@ def called(*arguments, cwd=HERE, **environment):
         except SystemExit as end:
             return subprocess.CompletedProcess(words, end.code, out.getvalue(), err.getvalue())
     raise AssertionError("it does not exit")
+
+
+def _workers(words: list[str]) -> AbstractContextManager[None]:
+    """Those of a simulated machine need no process, but where a fault ends it."""
+    ends = "--dry-run" not in words and any(map(_ENDS_PROCESSES.search, words))
+    return worker_threads() if "--machine" in words and not ends else nullcontext()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing
-from linkgauge.backends.rules import lacking
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Host, Machine, Node
 from linkgauge.model.result import Placement
 
@@ -130,7 +130,7 @@ class FakeBackend:
 
     def prepare(self, copies, operation="copy"):
         if operation != "copy":
-            raise lacking(self.name, operation)
+            raise Unsupported(f"backend {self.name} does not know {operation}")
         self.open_groups += 1
         self.groups += 1
         return FakeGroup(self, copies)

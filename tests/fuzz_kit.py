@@ -1,6 +1,6 @@
 """Mutations of files, and tries: each is carried out in a fork of this process, so that its
-traceback, its hang and its memory are its own. `python tests/fuzz_kit.py KIND FIRST COUNT` prints a
-line of JSON for each try; tests/fuzz_inputs.py has the kinds."""
+traceback, its hang and its memory are its own. `python tests/fuzz_kit.py FIRST COUNT KIND...`
+prints a line of JSON for each try; tests/fuzz_inputs.py has the kinds."""
 
 import json
 import os
@@ -237,15 +237,16 @@ def table(tries: list[Try]) -> str:
     return "\n".join(lines)
 
 
-def main(kind: str, first: str, count: str) -> None:
+def main(first: str, count: str, *kinds: str) -> None:
     from fuzz_inputs import KINDS
 
-    with TemporaryDirectory(prefix="fuzz") as folder:
-        prepared = KINDS[kind](Path(folder))
-        for seed in range(int(first), int(first) + int(count)):
-            draw = random.Random(f"{kind} {seed}")
-            found = tried(kind, seed, prepared(draw, seed))
-            print(json.dumps(asdict(found)), flush=True)
+    for kind in kinds:
+        with TemporaryDirectory(prefix="fuzz") as folder:
+            prepared = KINDS[kind](Path(folder))
+            for seed in range(int(first), int(first) + int(count)):
+                draw = random.Random(f"{kind} {seed}")
+                found = tried(kind, seed, prepared(draw, seed))
+                print(json.dumps(asdict(found)), flush=True)
 
 
 if __name__ == "__main__":

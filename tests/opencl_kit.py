@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -56,8 +56,9 @@ class AsGpu(OpenCLDevice):
     _is_cpu = False
 
 
-def backend_of(units: list[OpenCLDevice]) -> opencl.OpenCL:
-    return opencl.OpenCL(units, [Node(0, tuple(sorted(os.sched_getaffinity(0))))])
+def backend_of(units: list[Any], nodes: Sequence[int] = (0,)) -> opencl.OpenCL:
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    return opencl.OpenCL(units, [Node(index, cpus) for index in nodes])
 
 
 @contextmanager

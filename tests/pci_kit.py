@@ -2,7 +2,7 @@
 
 import struct
 
-from linkgauge.machine.pci import read_pci
+from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured
 from sim_tree import write
 
@@ -108,8 +108,8 @@ class Bus:
 
 def read(bus):
     """What is read of a tree in memory, by address, and what could not be."""
-    functions, unread = read_pci(Captured(bus.files, bus.links))
-    return {function.address: function for function in functions}, unread
+    found = read_inventory(Captured(bus.files, bus.links))
+    return {function.address: function for function in found.pci}, found.unknown
 
 
 def why(function, field):

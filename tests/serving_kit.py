@@ -93,7 +93,7 @@ class _Answers(BaseHTTPRequestHandler):
         elif self.server.broken:
             self._send(500, "out of cheese")
         else:
-            time.sleep(self.server.delay)
+            self.server.met()
             key = "text" if self.path == "/v1/completions" else "delta"
             word = "sun" if key == "text" else {"content": "sun"}
             events = [{"choices": [{key: word}]}] * body["max_tokens"]
@@ -149,14 +149,31 @@ def server_of(answers):
             yield server
 
 
+class _Small(ThreadingHTTPServer):
+    """`asked` is what it was asked, `most` how many requests were under way at once."""
+
+    daemon_threads = True
+
+    def __init__(self, absent):
+        super().__init__(("127.0.0.1", 0), _Answers)
+        self.absent, self.broken, self.meeting = absent, False, None
+        self.asked, self.now, self.most, self.lock = [], 0, 0, threading.Lock()
+
+    def met(self):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        if self.meeting is not None:
+            self.meeting.wait()
+        with self.lock:
+            self.now -= 1
+
+
 @contextmanager
-def small_server(absent=(), broken=False, delay=0.0):
-    """A server that streams as many words as it is asked for; `asked` is what it was asked."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
-        server.asked, server.absent, server.broken, server.delay = [], absent, broken, delay
-        server.daemon_threads = True
-        with _served(server):
-            yield server
+def small_server(absent=()):
+    """A server that streams as many words as it is asked for."""
+    with _Small(absent) as server, _served(server):
+        yield server
 
 
 @contextmanager

@@ -1,23 +1,11 @@
-"""torch without torch: its devices as plain values, and streams whose clock the test moves."""
+"""torch without torch: what a backend asks of it, and streams whose clock the test moves."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-from linkgauge.backends.torch.refusals import Facts
-from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
-
-
-def facts(text: str, **how) -> Facts:
-    """A device by its memory, `torch:cuda:0`."""
-    kind = text.split(":")[1]
-    is_cpu = kind == "cpu"
-    notes = ("torch 2.15.0",)
-    device = Device(text, "one", 1 << 30, 1 << 30, shares_host_memory=is_cpu, is_cpu=is_cpu,
-                    near=how.pop("near", 0), notes=notes)  # fmt: skip
-    return Facts(device, kind, gated=how.pop("gated", kind == "cuda"), **how)
 
 
 class FakeEvent:
@@ -70,7 +58,7 @@ class FakeUnit:
 
     def __init__(self, clock, text="torch:cuda:0"):
         self.clock, self.memory, self.streams = clock, parse_memory(text), []
-        self.facts, self.is_cpu = facts(text), False
+        self.is_cpu = False
 
     def stream(self, number):
         while len(self.streams) <= number:
@@ -111,28 +99,28 @@ class FakeWork:
         self.loops.append(loops)
 
 
-def fake_torch(*, hip=None, gpus=2, peers=True):
+def fake_torch(*, hip=None, gpus=2, kind="cuda"):
     """torch as it is where there are such GPUs."""
     properties = SimpleNamespace(
         name="NVIDIA H200", total_memory=150 << 30, pci_domain_id=0, pci_bus_id=0x1B,
         pci_device_id=0, uuid="aaaa-bbbb", gcnArchName="gfx950:sramecc+",
     )  # fmt: skip
-    cuda = SimpleNamespace(
+    module = SimpleNamespace(
         device_count=lambda: gpus,
         is_available=lambda: gpus > 0,
         get_device_properties=lambda index: properties,
-        can_device_access_peer=lambda one, other: peers,
+        can_device_access_peer=lambda one, other: one < other,
         get_arch_list=lambda: ["gfx942", "gfx950"],
         _sleep=lambda cycles: None,
     )
     return SimpleNamespace(
         __version__="2.15.0",
-        cuda=cuda,
         version=SimpleNamespace(cuda=None if hip else "13.2", hip=hip),
         device=lambda kind, index: SimpleNamespace(type=kind, index=index),
         get_num_threads=lambda: 2,
         accelerator=SimpleNamespace(
             is_available=lambda: gpus > 0,
-            current_accelerator=lambda: SimpleNamespace(type="cuda"),
+            current_accelerator=lambda: SimpleNamespace(type=kind),
         ),
+        **{kind: module},
     )

@@ -13,7 +13,6 @@ import shlex
 import sys
 import tarfile
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,10 +23,7 @@ from linkgauge.backends import sim
 from linkgauge.machine import pci_names
 from linkgauge.report.page.blocks import Figure
 from linkgauge.report.page.drawing import Drawer, spec_of
-from worker_threads import worker_threads
 
-ENDS_PROCESSES = re.compile(r"\b(?:crash|hang|lost)\b")
-"""Faults that need a worker process of their own."""
 SURROUNDINGS = {
     "COLUMNS": "80",
     "LC_ALL": "C.UTF-8",
@@ -83,7 +79,6 @@ class Shell:
 
     def _linkgauge(self, words: list[str], own: dict[str, str], given: str) -> Done:
         home = {"HOME": str(self._folder / "home"), "PATH": os.environ["PATH"]}
-        ends = any(map(ENDS_PROCESSES.search, words))
         stdin = io.TextIOWrapper(io.BytesIO(given.encode()))
         with (
             patch.dict(os.environ, SURROUNDINGS | home | own, clear=True),
@@ -91,7 +86,6 @@ class Shell:
             patch.object(pci_names, "PLACES", ("usr/share/transcripts/pci.ids",)),
             patch.object(Drawer, "__init__", _without_pictures),
             patch.object(Drawer, "draw", _described),
-            nullcontext() if ends else worker_threads(),
         ):
             environment = {"COLUMNS": os.environ["COLUMNS"]}
             done = called(*words, cwd=self._folder, **environment)

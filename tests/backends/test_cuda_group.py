@@ -26,35 +26,7 @@ def bindings():
     return Bindings()
 
 
-OPENING = ("cuLaunchKernel", "cuEventRecord", "cuMemcpyAsync")
-
-
 class TestGroup:
-    def test_all_wait_for_the_first_start_and_the_whole_for_all_ends(self, bindings):
-        driver, works = engine_copies(bindings, devices=(0, 1))
-        group = CudaGroup(driver, works)
-        bindings.calls.clear()
-        group.arm(2)
-        calls = [call for call in bindings.calls if call[0] != "cuCtxSetCurrent"]
-        assert [call[0] for call in calls] == [
-            *OPENING,  # gate, its opening and warm-up of each stream
-            *OPENING,
-            *("cuEventRecord", "cuStreamWaitEvent"),  # the other is warm
-            *("cuEventRecord", "cuStreamWaitEvent", "cuEventRecord"),  # starts
-            *["cuMemcpyAsync"] * 4,
-            *("cuEventRecord", "cuEventRecord"),  # ends
-            *("cuStreamWaitEvent", "cuEventRecord"),  # the whole
-        ]
-        warm, wait = calls[6], calls[7]
-        assert warm[2] == "stream 1.0"
-        assert wait[1:3] == ("stream 0.0", warm[1])
-        first_start, wait = calls[8], calls[9]
-        assert wait[1:3] == ("stream 1.0", first_start[1])
-        assert calls[-1][2] == "stream 0.0"
-        group.open()
-        group.wait()
-        group.close()
-
     def test_the_queue_is_never_filled_behind_a_shut_gate(self, bindings):
         driver, works = engine_copies(bindings, devices=(0, 1), streams=2)
         group = CudaGroup(driver, works)
@@ -108,27 +80,6 @@ class TestGroup:
 
 
 class TestLaps:
-    def test_an_event_stands_behind_each_lap_of_every_copy(self, bindings):
-        driver, works = engine_copies(bindings, devices=(0, 1))
-        group = CudaGroup(driver, works)
-        group.arm(2, 3)
-        lap = ["cuMemcpyAsync", "cuMemcpyAsync", "cuEventRecord"]
-        for stream, whole in (("stream 0.0", ["cuEventRecord"]), ("stream 1.0", [])):
-            copies_and_events = [
-                call[0]
-                for call in bindings.calls
-                if call[0] in ("cuMemcpyAsync", "cuEventRecord") and stream in call
-            ]
-            warm = [] if whole else ["cuEventRecord"]
-            assert copies_and_events == [
-                *("cuEventRecord", "cuMemcpyAsync", *warm, "cuEventRecord"),  # opening to start
-                *(lap * 3),
-                *("cuEventRecord", *whole),
-            ]
-        group.open()
-        group.wait()
-        group.close()
-
     def test_progress_counts_from_the_opening_of_each_gate(self, bindings, monkeypatch):
         driver, works = engine_copies(bindings)
         group = CudaGroup(driver, works)

@@ -12,7 +12,6 @@ from linkgauge import _native
 from linkgauge.backends import host_primes
 from linkgauge.backends.counting import refused
 from linkgauge.backends.host import HostBackend
-from linkgauge.backends.host_matmul import ProductGroup
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
@@ -180,11 +179,17 @@ def test_missing_counters_have_a_reason(code, files, reason):
     assert reason in refused(code, Captured(files))
 
 
+def product_of(edge):
+    (work,) = parse_transfers("null -> null by host:0.cpu*1")
+    backend = HostBackend([Node(0, (CPUS[0],))])
+    return backend.prepare([Copy(work, None, None, size_of(edge), 3)], "matmul-fp32")
+
+
 def test_products_of_less_than_single_precision_are_found_wrong():
     """As TF32 has it: ten bits after the point."""
     numpy = pytest.importorskip("numpy")
     pytest.importorskip("threadpoolctl")
-    group = ProductGroup("matmul-fp32", [1], size_of(200), seed=3)
+    group = product_of(200)
     group.arm(2)
     group.open()
     group.wait()
@@ -201,4 +206,4 @@ def test_products_of_less_than_single_precision_are_found_wrong():
 def test_without_the_library_it_is_skipped_with_the_remedy(missing, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(Unsupported, match=r"not installed: .* -m pip install 'linkgauge\[blas\]'"):
-        ProductGroup("matmul-fp32", [1], size_of(8), 1)
+        product_of(8)

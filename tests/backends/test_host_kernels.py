@@ -14,7 +14,6 @@ from linkgauge.backends.host_kernels import (
     regime_of,
     remembered_file,
 )
-from linkgauge.backends.host_search import is_reversed, search
 from linkgauge.machine.host import read_host
 
 CPU = read_host().nodes[0].cpus[0]
@@ -43,31 +42,13 @@ class FakeCourse:
         self.closed = True
 
 
-NAMES = [f"k{number}" for number in range(20)]
-
-
-@pytest.mark.parametrize("disturbed", [0.0, 0.5])
-def test_a_search_finds_the_best_two_whatever_disturbs_half_of_the_turns(disturbed):
-    course = FakeCourse({name: 20.0 - number for number, name in enumerate(NAMES)}, disturbed)
-    assert search(course, COPY, NAMES, ("k3", "k19"), 1.0)[:2] == ("k19", "k18")
-    fields = [len(kernels) for _, kernels, _, _ in course.turns]
-    assert fields == [20, 10, 5, 3, 3]  # the slower half leaves, what is safe joins the end
-    assert sum(seconds for *_, seconds in course.turns) <= 1.0
-
-
-@pytest.mark.parametrize(("second", "reversed_"), [(0.9, True), (0.99, False), (1.1, False)])
-def test_an_order_is_reversed_only_by_more_than_noise(second, reversed_):
-    course = FakeCourse({"best": 1.0, "second": second})
-    assert is_reversed(course, READ, "best", "second", 0.1) is reversed_
-
-
 def paces():
     return {n: 5.0 - i / 100 for op in OPS for i, n in enumerate(_native.kernels(op))}
 
 
-def measured(file, courses, of=None):
+def measured(file, courses, of=None, disturbed=0.0):
     def course_of(where):
-        courses.append(FakeCourse(of or paces()))
+        courses.append(FakeCourse(of or paces(), disturbed))
         return courses[-1]
 
     return MeasuredKernels(course_of, file)
@@ -98,6 +79,30 @@ def test_what_is_found_is_remembered_and_only_tested_anew_later(tmp_path):
     assert {len(kernels) for _, kernels, _, _ in turns} == {2}  # nobody else takes part
     assert all(course.closed for course in courses + later)
     assert load(file) == known
+
+
+@pytest.mark.parametrize("disturbed", [0.0, 0.5])
+def test_a_search_finds_the_best_two_whatever_disturbs_half_of_the_turns(tmp_path, disturbed):
+    file, courses = tmp_path / "host.json", []
+    measured(file, courses, disturbed=disturbed).prepare()
+    for op in OPS:
+        best = tuple(reversed(_native.kernels(op)))[:2]  # as paces() has it
+        assert load(file)[Regime(crowd=False, beyond=False).case(op)] == best
+    fields = [len(kernels) for op, kernels, _, _ in courses[0].turns if op == READ]
+    assert fields == sorted(fields, reverse=True)  # the slower half leaves
+    assert fields[-1] < fields[0]
+
+
+@pytest.mark.parametrize(("pace", "anew"), [(0.9, True), (0.99, False), (1.1, False)])
+def test_an_order_is_reversed_only_by_more_than_noise(tmp_path, pace, anew):
+    file = tmp_path / "host.json"
+    measured(file, []).prepare()
+    best, second = load(file)[Regime(crowd=False, beyond=False).case(READ)]
+    others = dict.fromkeys(_native.kernels(READ), 2.0)
+    courses = []
+    again = measured(file, courses, others | {best: 1.0, second: pace})
+    chosen = again.choose(READ, [CPU], 4096).kernel
+    assert chosen == (second if anew else best)
 
 
 @pytest.mark.parametrize("faster", ["second", "default"])

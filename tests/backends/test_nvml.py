@@ -1,7 +1,9 @@
 """What NVML tells of a GPU, and that it may fail in any of its calls."""
 
 import os
+import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -16,8 +18,6 @@ from fake_nvml import (
     address,
 )
 from linkgauge.backends.cuda.nvml import NvmlTelemetry
-from linkgauge.backends.cuda.processes import others
-from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import BackendError
 from linkgauge.model.inventory import PciLink, Telemetry
 
@@ -232,37 +232,17 @@ class TestWithoutNvml:
         assert sensors.sense([0]) == ()
 
 
-def process(parent, *arguments, name="python"):
-    return {"stat": f"1 ({name}) S {parent} 1".encode(), "cmdline": "\0".join(arguments).encode()}
-
-
 class TestProcesses:
-    OWN, PARENT = os.getpid(), os.getppid()
-    WORKER = ("python", "-P", "-c", "from linkgauge import main")
-
-    def tree(self, **more):
-        processes = {self.OWN: process(self.PARENT, *self.WORKER, "5"), **more}
-        return Captured(
-            {
-                f"proc/{pid}/{file}": content
-                for pid, files in processes.items()
-                for file, content in files.items()
-            }
-        )
-
-    def test_are_others_than_this_controllers_workers(self):
-        tree = self.tree(
-            **{
-                "91": process(self.PARENT, *self.WORKER, "6"),
-                "92": process(self.PARENT, "python", "train.py"),
-                "93": process(1, *self.WORKER, "7"),
-                "94": process(1, "nvidia-cuda-mps", name="odd) S 1 (name"),
-            }
-        )
-        assert others([self.OWN, 94, 91, 92, 93, 92], tree) == (92, 93, 94)
+    def test_are_others_than_this_one_and_workers_of_its_controller(self, nvml):
+        with subprocess.Popen(["sleep", "60"]) as other:
+            pids = [SimpleNamespace(pid=pid) for pid in (other.pid, os.getpid())]
+            nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = pids
+            found = only()
+            other.kill()
+        assert found.processes == (other.pid,)
 
     def test_of_another_namespace_are_said_to_be(self, nvml):
-        pids = [type("Process", (), {"pid": 999_999_999})]
+        pids = [SimpleNamespace(pid=999_999_999)]
         nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = pids
         found = only()
         assert found.processes is None

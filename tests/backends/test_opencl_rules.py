@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
+
 from linkgauge.backends import open_backend
-from linkgauge.backends.opencl import refusals as refusals
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.transfer import Engine, Transfer
+from opencl_kit import backend_of
 
 
-def facts(
-    index: int, platform: int = 0, *, shares: bool, fine: bool, near: int = 0
-) -> refusals.Facts:
+def facts(index: int, platform: int = 0, *, shares: bool, fine: bool, near: int = 0) -> Any:
+    """What is known of a device, as a device has it."""
     device = Device(f"opencl:{index}", "model", 1 << 30, 1 << 28, "1.0", shares, near)
-    return refusals.Facts(device, platform, fine)
+    memory = Memory("opencl", index)
+    known = SimpleNamespace(device=device, platform=platform, fine_grained=fine)
+    return SimpleNamespace(facts=known, memory=memory, no_kernels=None)
+
+
+def refusal(transfer: Transfer, devices: tuple[Any, ...], nodes: Sequence[int] = (0,)) -> Any:
+    return backend_of(list(devices), nodes).refusal(transfer)
 
 
 CPUS = (facts(0, shares=True, fine=True), facts(1, shares=True, fine=True))
@@ -57,8 +65,8 @@ REFUSED = (
 
 
 @pytest.mark.parametrize(("devices", "text", "reason"), REFUSED)
-def test_refuses(devices: tuple[refusals.Facts, ...], text: str, reason: str) -> None:
-    said = refusals.refusal(parse_transfer(text), devices, [0])
+def test_refuses(devices: tuple[Any, ...], text: str, reason: str) -> None:
+    said = refusal(parse_transfer(text), devices)
     assert said is not None
     assert reason in said
     assert "\n" not in said
@@ -68,21 +76,21 @@ def test_refuses_what_the_notation_cannot_even_say() -> None:
     null, opencl, other = Memory("null"), Memory("opencl", 0), Memory("host", 0, rank=1)
     kernel = Engine(opencl, "sm")
     # Work without memories is none that copies: prepare() knows the operation.
-    assert refusals.refusal(Transfer(null, null, kernel), CPUS, [0]) is None
-    by_copies = refusals.refusal(Transfer(null, null, Engine(opencl, "ce")), CPUS, [0])
+    assert refusal(Transfer(null, null, kernel), CPUS) is None
+    by_copies = refusal(Transfer(null, null, Engine(opencl, "ce")), CPUS)
     assert "between two memories" in str(by_copies)
     one_end = Transfer(null, opencl, kernel, both_ways=True)
-    assert "two memories" in str(refusals.refusal(one_end, CPUS, [0]))
+    assert "two memories" in str(refusal(one_end, CPUS))
     by_host = Transfer(opencl, opencl, Engine(Memory("host", 0), "ce"))
-    assert "only an OpenCL device can do this" in str(refusals.refusal(by_host, CPUS, [0]))
-    assert "another process" in str(refusals.refusal(Transfer(other, opencl, kernel), CPUS, [0]))
+    assert "only an OpenCL device can do this" in str(refusal(by_host, CPUS))
+    assert "another process" in str(refusal(Transfer(other, opencl, kernel), CPUS))
 
 
 def test_pinned_memory_is_measured_near_the_device_only() -> None:
     far = parse_transfer("host:0 -> opencl:1 by ce")
-    assert "only host:1, nearest to opencl:1" in str(refusals.refusal(far, GPUS, [0, 1]))
+    assert "only host:1, nearest to opencl:1" in str(refusal(far, GPUS, [0, 1]))
     for text in ("host:1 -> opencl:1 by ce", "host:0/pageable -> opencl:1 by ce"):
-        assert refusals.refusal(parse_transfer(text), GPUS, [0, 1]) is None
+        assert refusal(parse_transfer(text), GPUS, [0, 1]) is None
 
 
 def test_without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,22 +1,29 @@
 """A simulated buffer behaves as if all of its bytes were real."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import content
-from linkgauge.backends.protocol import Pattern
-from linkgauge.backends.sim.memory import WINDOW, MemoryBudget, SimBuffer, exchange, move
-from linkgauge.model.errors import AllocationError
-from linkgauge.model.memory import host
-from linkgauge.model.notation import parse_memory
+from linkgauge.backends.protocol import Copy, Pattern
+from linkgauge.backends.sim import described, simulate
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.settings import EngineSettings
 
-PLACE = parse_memory("sim:0")
+WINDOW = 4096
+"""Bytes of a simulated buffer that are real."""
 SIZES = st.sampled_from([1, 511, 1024, WINDOW - 1, WINDOW, WINDOW + 1, WINDOW + 513, 5 * WINDOW])
 
 
-def buffer(size):
-    return SimBuffer(PLACE, size, MemoryBudget({PLACE: 1 << 40}))
+MACHINE = simulate(described("ppu-8"), EngineSettings())
+PLAIN = parse_transfer("sim:0 -> sim:1 by ce")
+BOTH = parse_transfer("sim:0 <-> sim:1 by sim:0.sm")
+
+
+def carry_out(transfer, source, destination, size):
+    group = MACHINE.prepare([Copy(transfer, source, destination, size, 1)])
+    group.arm(1)
+    group.open()
+    group.wait()
 
 
 def real(size, pattern, seed, inverted):
@@ -41,10 +48,10 @@ STEPS = st.lists(
 
 @given(SIZES, FILLS, FILLS, STEPS, st.data())
 def test_whatever_is_done_to_buffers_they_compare_as_real_bytes_do(size, one, other, steps, data):
-    simulated = [buffer(size), buffer(size)]
+    simulated = [MACHINE.allocate(memory, size, PLAIN.engine) for memory in PLAIN.memories]
     bytes_ = [real(size, *one), real(size, *other)]
     for place, fill in enumerate((one, other)):
-        simulated[place].fill(size, *fill)
+        MACHINE.fill(simulated[place], size, *fill)
     for step in steps:
         if step.startswith("flip"):
             place = step.endswith("destination")
@@ -52,31 +59,21 @@ def test_whatever_is_done_to_buffers_they_compare_as_real_bytes_do(size, one, ot
             simulated[place].flip(offset, bit)
             bytes_[place][offset] ^= 1 << bit
         elif step == "exchange":
-            exchange(*simulated, size)
+            carry_out(BOTH, *simulated, size)
             real_exchange(*bytes_, size)
         else:
             source, destination = (0, 1) if step == "there" else (1, 0)
-            move(simulated[source], simulated[destination], size)
+            carry_out(PLAIN, simulated[source], simulated[destination], size)
             bytes_[destination][:] = bytes_[source]
     for place in (0, 1):
         for pattern in PATTERNS:
             for seed in (1, 2, 3):
                 expected = content(size, pattern, seed, False)
                 agree = bytes_[place] == expected
-                found = simulated[place].first_mismatch(size, pattern, seed)
+                found = MACHINE.first_mismatch(simulated[place], size, pattern, seed)
                 assert (found is None) == agree
                 if one[:2] == other[:2] == (pattern, seed) and found is not None:
                     differing = (at for at in range(size) if bytes_[place][at] != expected[at])
                     assert found == next(differing)
-
-
-def test_a_place_gives_no_more_than_it_has_and_takes_back():
-    room = MemoryBudget({PLACE: 1000, host(0): 10})
-    first = SimBuffer(PLACE, 600, room)
-    with pytest.raises(AllocationError, match=r"allocate 500 B of sim:0: .* 400 B are left"):
-        SimBuffer(PLACE, 500, room)
-    first.free()
-    first.free()
-    SimBuffer(PLACE, 1000, room)
-    with pytest.raises(AllocationError):
-        SimBuffer(PLACE, 1, room)
+    for each in simulated:
+        each.free()

@@ -119,27 +119,3 @@ def test_a_hang_does_not_come_back(monkeypatch):
     with pytest.raises(SystemExit):
         measure(PEER, faults=["hang sim:1"])
     assert len(naps) == 3
-
-
-ALL_AT_ONCE = (
-    "slow sim:0-sim:1 rate=70%",
-    "drift sim:1 per_cell=-1%",
-    "jitter host:0 sigma=3%",
-    "stall * every=4 for=0.02",
-    "flip sim:1 offset=77 cells=4..",
-    "nomem sim:2 cells=5",
-    "lost sim:2 cells=7",
-)
-CELLS = [
-    planned(*transfers, number=number)
-    for number, transfers in enumerate(
-        [(PEER,), ("host:0 -> sim:1 by ce",), ("sim:1 -> sim:2 by sm", "sim:2 -> sim:0 by sm")] * 4
-    )
-]
-
-
-def test_a_worker_started_anew_before_any_cell_meets_the_same_faults():
-    one = worker(*ALL_AT_ONCE)
-    unbroken = [one.measure((one_cell,), SIZE) for one_cell in CELLS]
-    assert unbroken == [worker(*ALL_AT_ONCE).measure((one_cell,), SIZE) for one_cell in CELLS]
-    assert {result.status for (result,) in unbroken} == {"pass", "fail", "error"}

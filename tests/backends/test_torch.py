@@ -9,7 +9,6 @@ from fakes import content
 from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.backends.torch import content as device_content
-from linkgauge.backends.torch.buffer import DeviceBuffer
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.matmul import size_of
 from linkgauge.model.notation import parse_memory, parse_transfer
@@ -29,49 +28,52 @@ def backend():
 
 
 @pytest.fixture(params=[1 << 24, 100], ids=["whole", "pieces"])
-def device(request, backend, monkeypatch):
-    """A buffer that is filled and compared as those of accelerators are."""
+def _pieces(request, monkeypatch):
     monkeypatch.setattr(device_content, "_PIECE", request.param)
-    return lambda size: DeviceBuffer(backend._units[CPU], CPU, size)
+
+
+def filled(size, pattern, seed, inverted=False):
+    """Memory that is filled as that of accelerators is."""
+    memory = torch.empty(size, dtype=torch.uint8)
+    device_content.fill(torch, memory, pattern, seed, inverted)
+    return memory
 
 
 @pytest.mark.parametrize("pattern", [p for p in Pattern if not p.is_of_numbers])
-def test_torchs_operations_make_the_pattern_that_is_documented(device, pattern):
+@pytest.mark.usefixtures("_pieces")
+def test_torchs_operations_make_the_pattern_that_is_documented(pattern):
     for size in SIZES:
-        buffer = device(size)
         for inverted in (False, True):
-            buffer.fill(size, pattern, 9, inverted)
-            assert bytes(buffer.tensor.tolist()) == content(size, pattern, 9, inverted)
+            made = filled(size, pattern, 9, inverted)
+            assert bytes(made.tolist()) == content(size, pattern, 9, inverted)
 
 
 @pytest.mark.parametrize("pattern", Pattern)
-def test_torchs_operations_and_the_native_core_agree(backend, device, pattern):
+@pytest.mark.usefixtures("_pieces")
+def test_torchs_operations_and_the_native_core_agree(backend, pattern):
     size = 8192
-    buffer, other = (
-        device(size),
-        backend.allocate(CPU, size, parse_transfer("null -> torch:cpu:0 by sm").engine),
-    )
-    buffer.fill(size, pattern, 5, False)
+    other = backend.allocate(CPU, size, parse_transfer("null -> torch:cpu:0 by sm").engine)
     backend.fill(other, size, pattern, 5, False)
-    assert torch.equal(buffer.tensor, other.tensor)
-    assert buffer.first_mismatch(size, pattern, 5) is None
-    assert buffer.checksum(size) == backend.checksum(other, size)
+    memory = filled(size, pattern, 5)
+    assert torch.equal(memory, other.tensor)
+    assert device_content.first_mismatch(torch, memory, pattern, 5) is None
+    assert device_content.checksum(torch, memory) == backend.checksum(other, size)
     for offset in (size - 1, 4321, 0):
-        buffer.tensor[offset] ^= 0x10
-        assert buffer.first_mismatch(size, pattern, 5) == offset
+        memory[offset] ^= 0x10
+        assert device_content.first_mismatch(torch, memory, pattern, 5) == offset
     other.free()
 
 
-def test_the_checksum_is_the_xor_of_all_words(backend, device):
+@pytest.mark.usefixtures("_pieces")
+def test_the_checksum_is_the_xor_of_all_words():
     for size in SIZES:
-        buffer = device(size)
-        buffer.fill(size, Pattern.WORDS, 3, False)
-        data = bytes(buffer.tensor.tolist())
+        memory = filled(size, Pattern.WORDS, 3)
+        data = bytes(memory.tolist())
         words = [data[at : at + 8] for at in range(0, size, 8)]
         expected = 0
         for word in words:
             expected ^= int.from_bytes(word, "little")
-        assert buffer.checksum(size) == expected
+        assert device_content.checksum(torch, memory) == expected
 
 
 @pytest.mark.parametrize("operation", ["matmul-fp32", "matmul-bf16", "matmul-fp16"])

@@ -1,33 +1,36 @@
 """Backend torch without torch: what it refuses and remarks, its devices, and works behind its gate,
 a kernel that takes its time, on streams whose clock a test moves."""
 
+import sys
+from unittest.mock import patch
+
 import pytest
 
 from amd_tree import gpu
+from fakes import machine
 from linkgauge.backends import open_backend
 from linkgauge.backends.amd import AmdTelemetry
-from linkgauge.backends.torch import TorchBackend, gated, refusals
+from linkgauge.backends.torch import gated
 from linkgauge.backends.torch.gated import GatedGroup
-from linkgauge.backends.torch.runtime import calling, discover
 from linkgauge.model.errors import AllocationError, BackendError, NoPeerAccess, Unsupported
-from linkgauge.model.notation import parse_transfer
+from linkgauge.model.notation import parse_memory, parse_transfer
+from linkgauge.model.settings import EngineSettings
 from machine_kit import captured
-from torch_kit import FakeClock, FakeUnit, FakeWork, facts, fake_torch
-
-CUDA = [
-    facts("torch:cuda:0", peers=("torch:cuda:1",), near=1),
-    facts("torch:cuda:1"),
-    facts("torch:cpu:0"),
-]
-XPU = [facts("torch:xpu:0", binds=False, near=1), facts("torch:cpu:0")]
+from torch_kit import FakeClock, FakeUnit, FakeWork, fake_torch
 
 
-def reason(text, known=CUDA, nodes=(0, 1)):
-    return refusals.refusal(parse_transfer(text), known, nodes)
+def opened(**devices):
+    """The backend with the devices of this torch, on a machine of two nodes."""
+    with patch.dict(sys.modules, torch=fake_torch(**devices)):
+        return open_backend("torch", EngineSettings(), machine(nodes=2).host)
 
 
-def remarks(text, known=CUDA):
-    return refusals.remarks(parse_transfer(text), known)
+def reason(text, **devices):
+    return opened(**devices).refusal(parse_transfer(text))
+
+
+def remarks(text, **devices):
+    return opened(**devices).remarks(parse_transfer(text))
 
 
 @pytest.mark.parametrize(
@@ -61,38 +64,32 @@ def test_devices_without_peer_access_say_so():
 
 
 def test_pinned_memory_that_torch_allocates_is_only_measured_near_the_device():
-    assert reason("host:1 -> torch:xpu:0", XPU) is None
-    assert reason("host:0/pageable -> torch:xpu:0", XPU) is None
-    assert "only host:1, nearest to torch:xpu:0" in reason("host:0 -> torch:xpu:0", XPU)
-    assert "itself: use host:N" in reason("host:1/huge -> torch:xpu:0", XPU)
+    assert reason("host:0 -> torch:xpu:0", kind="xpu") is None
+    assert reason("host:1/pageable -> torch:xpu:0", kind="xpu") is None
+    far = reason("host:1 -> torch:xpu:0", kind="xpu")
+    assert "only host:0, nearest to torch:xpu:0" in far
+    assert "itself: use host:N" in reason("host:0/huge -> torch:xpu:0", kind="xpu")
 
 
 def test_what_the_hosts_clock_times_says_so():
     assert remarks("host:0 -> torch:cuda:0") == ()
-    assert remarks("host:0/pageable -> torch:cuda:0") == (refusals.HOST_CLOCK,)
-    assert remarks("host:1 -> torch:xpu:0", XPU) == (refusals.HOST_CLOCK,)
+    (pageable,) = remarks("host:0/pageable -> torch:cuda:0")
+    assert "the host's clock" in pageable
+    assert remarks("host:1 -> torch:xpu:0", kind="xpu") == (pageable,)
     shared = "host:0 and torch:cpu:0 share one DRAM"
-    assert remarks("host:0 -> torch:cpu:0") == (refusals.HOST_CLOCK, shared)
+    assert remarks("host:0 -> torch:cpu:0") == (pageable, shared)
     assert remarks("null -> null by torch:cuda:0.sm") == (
         "products by torch.matmul (torch 2.15.0)",
     )
 
 
-def test_of_amds_gpus_it_is_known_what_torch_has_kernels_for():
-    (amd, *_), (nvidia, *_) = (discover(fake_torch(hip=hip)) for hip in ("7.1.2", None))
-    assert amd.supported() == {
-        "isa": "gfx950", "built_for": ("gfx942", "gfx950"), "runtime": "ROCm 7.1.2",
-    }  # fmt: skip
-    assert nvidia.supported() == {}
-
-
 def test_amds_gpus_are_described_by_their_driver_and_by_torch():
-    backend = TorchBackend(discover(fake_torch(hip="7.1.2", gpus=1)), ())
+    backend = opened(hip="7.1.2", gpus=1)
     backend.sensors = AmdTelemetry(backend.devices(), captured(gpu("0000:1b:00.0")))
     (one,) = backend.inventory()
     assert (one.memory, one.link.speed, one.power) == ("torch:cuda:0", 32.0, 158.0)
     assert (one.isa, one.runtime) == ("gfx950", "ROCm 7.1.2")
-    (now,) = backend.sense([units.memory for units in discover(fake_torch(gpus=1))])
+    (now,) = backend.sense([parse_memory("torch:cuda:0")])
     assert now.clock == 1.204e9
     backend.close()
 
@@ -108,8 +105,14 @@ def test_amds_gpus_are_described_by_their_driver_and_by_torch():
     ],
 )
 def test_errors_of_torch_are_one_line_that_names_the_call(error, kind, said):
-    with pytest.raises(kind) as caught, calling("torch.empty", "1 GiB of torch:cuda:0"):
+    def empty(*_, **__):
         raise error
+
+    backend, work = opened(), parse_transfer("null -> torch:cuda:0 by sm")
+    (unit, *_) = backend._units.values()
+    unit.torch.uint8, unit.torch.empty = None, empty
+    with pytest.raises(kind) as caught:
+        backend.allocate(work.destination, 1 << 30, work.engine)
     assert type(caught.value) is kind
     assert "torch.empty" in str(caught.value)
     assert said in str(caught.value)
@@ -117,8 +120,6 @@ def test_errors_of_torch_are_one_line_that_names_the_call(error, kind, said):
 
 
 def test_without_torch_one_line_names_the_extra(monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(Unsupported, match=r"^torch .*: .*pip install 'linkgauge\[ai\]'$"):
         open_backend("torch")

@@ -2,12 +2,10 @@
 it out, and what does not fit is said. What needs no torch comes first."""
 
 from contextlib import closing
-from types import SimpleNamespace
 
 import pytest
 
 from linkgauge.backends.workloads.launchers import joined
-from linkgauge.backends.workloads.site import Site
 from linkgauge.backends.workloads.tracing import kind_of, name_of, shares_of
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory
@@ -57,15 +55,6 @@ def test_ranks_are_those_that_torchrun_or_mpiexec_says():
     assert joined({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}) == (3, 4, 1)
     assert joined({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1"}) == (1, 2, 1)
     assert joined({"RANK": "x", "WORLD_SIZE": "2"}) is None
-
-
-def test_a_workload_makes_its_gpu_the_current_one():
-    chosen = []
-    cuda = SimpleNamespace(set_device=chosen.append)
-    device = SimpleNamespace(type="cuda", index=1)
-    torch = SimpleNamespace(cuda=cuda, device=lambda _: device)
-    Site(torch, "cuda:1", parse_memory("torch:cuda:1")).choose()
-    assert chosen == [device]
 
 
 @pytest.fixture(scope="module")
@@ -194,12 +183,9 @@ def test_the_same_seed_makes_the_same_tokens(workloads):
 
 
 @pytest.mark.ai
-def test_what_does_not_fit_is_said_with_its_batch_and_what_it_needs(workloads, monkeypatch):
-    from linkgauge.backends.workloads.site import Site
-
-    monkeypatch.setattr(Site, "free_bytes", lambda self: 300 << 20)
-    asked = Workload("prefill", batch=64, prompt=2048, numbers="fp32")
-    with pytest.raises(Unsupported, match=r"out of memory at batch 64 \(needs \d.* GiB, torch:cpu"):
+def test_what_does_not_fit_is_said_with_its_batch_and_what_it_needs(workloads):
+    asked = Workload("prefill", batch=1 << 20, prompt=2048, numbers="fp32")
+    with pytest.raises(Unsupported, match=r"out of memory at batch 1048576 \(needs \d.* torch:cpu"):
         workloads.group("cpu", CPU, asked)
     carried_out(workloads, Workload("prefill", batch=1, **SMALL))  # the sweep goes on
 

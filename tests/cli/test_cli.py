@@ -36,10 +36,10 @@ def test_a_run_leaves_its_three_files_and_a_valid_document(tmp_path):
         document["results"][0]["cells"]
     )
 
-    shown = linkgauge("show", folder)
+    shown = called("show", folder)
     assert (shown.returncode, COPY in shown.stdout) == (0, True)
-    assert json.loads(linkgauge("show", folder, "--json").stdout) == document
-    journal = linkgauge("show", folder / "journal.jsonl", "--json")
+    assert json.loads(called("show", folder, "--json").stdout) == document
+    journal = called("show", folder / "journal.jsonl", "--json")
     assert json.loads(journal.stdout) == document
 
 
@@ -73,7 +73,7 @@ def test_ctrl_c_ends_a_run_also_within_a_sample_and_keeps_it(tmp_path, endless):
     assert "interrupted" in out
     (path,) = tmp_path.rglob("run.json")
     assert json.loads(path.read_text())["finished"] is None
-    assert linkgauge("show", path).returncode == 130
+    assert called("show", path).returncode == 130
 
 
 ENDLESS = ("--prefix", "host_to_host", "--size", "1M", "--backend", "host", "--untuned",
@@ -133,12 +133,9 @@ BROKEN = ("--fault", "crash sim:1")
 @pytest.mark.parametrize(
     ("code", "arguments"),
     [
-        (0, ("list",)),
         (0, ("list", "--json")),
         (0, ("devices", *SIMULATED)),
-        (0, ("devices", *SIMULATED, "--json")),
         (0, ("run", "device_local_copy", *SIMULATED)),
-        (3, ("run", "device_local_copy", *SIMULATED, *BROKEN)),
         (3, ("run", "device_local_copy", *SIMULATED, *BROKEN, "--json")),
         (3, ("run", "device_local_copy", *SIMULATED, *BROKEN, "--csv")),
         (3, ("copy", "sim:0 -> sim:1 by ce", *SIMULATED, *BROKEN)),
@@ -146,7 +143,6 @@ BROKEN = ("--fault", "crash sim:1")
         (1, ("traffic", *SIMULATED, "--min-device-bandwidth", "100000")),
         (1, ("doctor", "--machine", "vm-degraded")),
         (3, ("as", *SIMULATED, *BROKEN, "nvbandwidth", "-t", "device_local_copy")),
-        (0, ("as", *SIMULATED, "nvbandwidth", "-t", "device_local_copy")),
     ],
 )
 def test_a_command_that_nobody_reads_has_its_own_exit_code(tmp_path, code, arguments):
@@ -154,7 +150,7 @@ def test_a_command_that_nobody_reads_has_its_own_exit_code(tmp_path, code, argum
     found, err = unread(*arguments, *keeps)
     assert (found, "Traceback" in err, "Errno" in err) == (code, False, False)
     for path in tmp_path.rglob("run.json"):
-        assert unread("show", path) == (code, "")
+        assert called("show", path).returncode == code
     assert any(tmp_path.rglob("run.json")) == bool(keeps)
 
 

@@ -16,19 +16,20 @@ from fuzz_kit import Try, table, tried
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 TESTS = Path(__file__).parents[1]
-SLOW = ("serving",)
+SLOW = ["serving"]
 """Each try takes seconds, most of which a sample has to last."""
+QUICK = [kind for kind in KINDS if kind not in SLOW]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_mutation_is_a_traceback_a_hang_or_takes_much_memory(kind):
-    count = 300 if FULL else 1 if kind in SLOW else 4
-    program = sys.executable, fuzz_kit.__file__, kind, "0", str(count)
+@pytest.mark.parametrize("kinds", [[kind] for kind in KINDS] if FULL else [SLOW, QUICK], ids=len)
+def test_no_mutation_is_a_traceback_a_hang_or_takes_much_memory(kinds):
+    count = 300 if FULL else 1 if kinds is SLOW else 4
+    program = sys.executable, fuzz_kit.__file__, "0", str(count), *kinds
     done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=TESTS)
     assert done.returncode == 0, done.stderr
     tries = [Try(**json.loads(line)) for line in done.stdout.splitlines()]
     print(table(tries))
-    assert len(tries) == count
+    assert len(tries) == count * len(kinds)
     assert [f"seed {one.seed}: {one.fault}" for one in tries if one.fault] == []
 
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from cli.test_cli import COPY, ENDLESS, FAST, linkgauge, wait_for_its_plan
+from command_kit import called
 from linkgauge.engine.runs import read_run
 from profiler_kit import NVTX, REFUSES, install
 
@@ -58,16 +59,13 @@ def test_a_run_keeps_the_profilers_files_and_says_what_its_figures_are_worth(
     (cell,) = document["results"][0]["cells"]
     assert (cell["status"], cell["verdict"]) == ("pass", "unknown")
     assert WARNING.format(name) in cell["warnings"]
-    of_journal = linkgauge("show", folder / "journal.jsonl", "--json").stdout
+    of_journal = called("show", folder / "journal.jsonl", "--json").stdout
     assert of_journal == (folder / "run.json").read_text()
-    shown = linkgauge("show", folder)
+    shown = called("show", folder)
     assert f"files of {name}: {', '.join(files)}" in shown.stdout
     assert shown.returncode == 0
     assert not list((tmp_path / "cache").rglob("tuned/*"))
-
-
-def test_each_visit_is_a_range_named_like_its_cell(tmp_path, here):
-    linkgauge(*HOST, "--nsys", "--out", tmp_path / "out", **here)
+    # Each visit is a range that is named like its cell.
     seen = [json.loads(line) for line in (tmp_path / "seen").read_text().splitlines()]
     name = f"{COPY} (0, 0): host:0 -> host:0 by cpu, 1 MiB"
     assert seen == [["push", name, "linkgauge"], ["pop", name, "linkgauge"]]
@@ -133,7 +131,7 @@ class TestCtrlC:
 
     def test_is_not_gone_on_with_without_the_profiler(self, broken, tmp_path):
         (tmp_path / "empty").mkdir()
-        done = linkgauge("run", "--resume", broken[0], PATH=str(tmp_path / "empty"))
+        done = called("run", "--resume", broken[0], PATH=str(tmp_path / "empty"))
         assert (done.returncode, "nsys is not on the PATH" in done.stderr) == (2, True)
-        given = linkgauge("run", "--resume", broken[0], "--ncu")
+        given = called("run", "--resume", broken[0], "--ncu")
         assert "--ncu disagrees with the run's own" in given.stderr

@@ -118,7 +118,7 @@ def test_a_run_killed_after_its_last_record_gets_its_files(whole, broken):
 )
 def test_an_option_that_disagrees_is_refused(broken, options, says):
     before = (broken / "journal.jsonl").read_bytes()
-    done = linkgauge("run", "--resume", broken, *options)
+    done = called("run", "--resume", broken, *options)
     (line,) = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (2, "")
     assert says in line
@@ -145,7 +145,7 @@ def test_a_simulated_run_goes_on_with_the_description_and_the_faults_it_began_wi
     file.write_text(MACHINE)
     fault = ("--fault", "flip sim:1 offset=77")
     name = "host_to_device_memcpy_ce"
-    done = linkgauge("run", name, "--machine", file, *fault, "--out", tmp_path)
+    done = called("run", name, "--machine", file, *fault, "--out", tmp_path)
     assert done.returncode == 1, done.stderr
     folder = folder_of(tmp_path)
     before = read_run(folder)
@@ -156,9 +156,9 @@ def test_a_simulated_run_goes_on_with_the_description_and_the_faults_it_began_wi
         (("--machine", file), "description has changed"),
         (("--fault", "hang sim:0"), "--fault hang sim:0 disagrees"),
     ):
-        done = linkgauge("run", "--resume", folder, *given)
+        done = called("run", "--resume", folder, *given)
         assert (done.returncode, says in done.stderr) == (2, True)
-    assert linkgauge("run", "--resume", folder, *fault).returncode == 1
+    assert called("run", "--resume", folder, *fault).returncode == 1
     assert read_run(folder).results == before.results
     assert read_run(folder).simulated
 
@@ -169,7 +169,7 @@ def test_another_machine_is_refused(broken):
     name = opened["machine"]["host"]["hostname"]
     path.write_bytes(path.read_bytes().replace(b'"hostname":"', b'"hostname":"not-'))
     before = path.read_bytes()
-    done = linkgauge("run", "--resume", broken)
+    done = called("run", "--resume", broken)
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
     assert f"host name was not-{name}, is now {name}" in line
@@ -182,7 +182,7 @@ def test_another_machine_is_refused(broken):
 def test_a_folder_without_a_run_is_refused_in_one_line(tmp_path, content):
     if content is not None:
         (tmp_path / "journal.jsonl").write_bytes(content)
-    done = linkgauge("run", "--resume", tmp_path)
+    done = called("run", "--resume", tmp_path)
     (line,) = done.stderr.splitlines()
     assert (done.returncode, "journal" in line) == (2, True)
 
@@ -192,7 +192,7 @@ def test_a_run_that_still_goes_on_is_not_gone_on_with(tmp_path):
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for_its_plan(running, tmp_path)
     assert running.poll() is None
-    done = linkgauge("run", "--resume", folder_of(tmp_path))
+    done = called("run", "--resume", folder_of(tmp_path))
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
     assert done.returncode == 4

@@ -1,46 +1,14 @@
-"""C functions called by their addresses: with these arguments, so often, until one fails."""
+"""Sockets that the native core sends and receives by, and calls that it refuses."""
 
 import ctypes
 import errno
 import socket
 import struct
 import threading
-from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from linkgauge._native import ENDED, NOTHING, RECEIVE_ALL, SEND_ALL, time_iterations
-
-WORD = st.integers(0, 2**64 - 1)
-
-
-class Function:
-    """A C function of so many words, which notes its calls and fails at the last `allowed`."""
-
-    def __init__(self, count, notes, allowed=1 << 30):
-        self._notes = notes
-        self._allowed = allowed
-        self._kept = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint64] * count)(self._call)
-        self.address = ctypes.cast(self._kept, ctypes.c_void_p).value
-
-    def _call(self, *words):
-        self._notes.append(words)
-        return 0 if len(self._notes) < self._allowed else 700
-
-
-@given(st.lists(st.lists(WORD, max_size=11), min_size=1, max_size=4), st.integers(1, 5))
-@settings(max_examples=30)
-def test_every_iteration_makes_all_calls_in_their_order(arguments, count):
-    notes = []
-    functions = [Function(len(words), notes) for words in arguments]
-    calls = [(f.address, words) for f, words in zip(functions, arguments, strict=True)]
-    ends, status, failed = time_iterations(calls, count)
-    assert (notes, status, failed) == ([tuple(words) for words in arguments] * count, 0, 0)
-    assert ends[0] == 0
-    assert len(ends) == count + 1
-    assert all(one < other for one, other in pairwise(ends))
 
 
 @pytest.mark.parametrize(

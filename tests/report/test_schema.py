@@ -4,6 +4,7 @@ import gzip
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import jsonschema
@@ -26,6 +27,7 @@ TWO_SETTINGS = ("--cpus", "0-15", "--cpus", "0-7", "--rounds", "4", "--significa
 SIMULATED = ("--machine", "riscv-2gpu", "--size", "1M", "--samples", "3")
 
 
+@cache
 def schema(name):
     """The document, with every property of an object named: what is not named is refused."""
     found = json.loads((ROOT / "docs" / f"{name}.schema.json").read_text())
@@ -33,6 +35,11 @@ def schema(name):
         if "properties" in kind:
             kind["additionalProperties"] = False
     return found
+
+
+@cache
+def validator(name):
+    return jsonschema.Draft202012Validator(schema(name))
 
 
 def test_the_schemas_are_those_of_the_types():
@@ -92,23 +99,22 @@ def test_what_commands_write_validates(tmp_path):
     texts = written(tmp_path)
     assert texts.keys() == set(NAMES)
     for name, documents in texts.items():
-        validator = jsonschema.Draft202012Validator(schema(name))
         assert documents
         for text in documents:
-            validator.validate(json.loads(text))
+            validator(name).validate(json.loads(text))
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
 def test_recorded_runs_validate(path):
-    jsonschema.validate(json.loads(gzip.decompress(path.read_bytes())), schema("run"))
+    validator("run").validate(json.loads(gzip.decompress(path.read_bytes())))
 
 
 def test_a_damaged_run_does_not_validate():
     document = json.loads((GOLDEN / "run.json").read_text())
-    jsonschema.validate(document, schema("run"))
+    validator("run").validate(document)
     document["results"][0]["cells"][0]["status"] = "fine"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, schema("run"))
+        validator("run").validate(document)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +132,7 @@ def test_a_collective_validates_and_is_read_as_it_was(tmp_path, work):
     cell = replace(result.cells[0], operation=work, iterations=times, wrong=0, report=Report.TIME)
     kept = replace(run, results=(replace(result, cells=(cell,)),))
     document = json_document(kept)
-    jsonschema.validate(json.loads(document), schema("run"))
+    validator("run").validate(json.loads(document))
     (tmp_path / "run.json").write_text(document)
     ((read,),) = (one.cells for one in read_run(tmp_path).results)
     assert (read.operation, read.iterations, read.wrong) == (work, times, 0)

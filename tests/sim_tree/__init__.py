@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from linkgauge.backends.sim import SimBackend
-from linkgauge.machine.accelerators import ACCELERATORS, accelerators_file
 from linkgauge.machine.tree import Captured
 from linkgauge.model.inventory import Inventory, PciLink
 from linkgauge.model.machine import Host
@@ -32,7 +31,7 @@ def render(host: Host, inventory: Inventory) -> Rendered:
     """The whole tree."""
     files, links = pci_files(inventory)
     files |= host_files(host, inventory.host)
-    files[ACCELERATORS] = accelerators_file(inventory.accelerators)
+    files["linkgauge/accelerators.json"] = msgspec.json.encode(inventory.accelerators)
     return Rendered(files, links)
 
 

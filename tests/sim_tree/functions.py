@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.machine.pci_names import PLACES
 from linkgauge.model.inventory import Inventory, PciFunction
 
 from .registers import Buses, config_space
@@ -46,7 +45,7 @@ def pci_files(inventory: Inventory) -> tuple[dict[str, bytes], dict[str, str]]:
                 f"../../../../devices/{path}"
             )
     if not any(line.startswith("names of PCI functions") for line in inventory.unknown):
-        files[PLACES[0]] = _pci_ids(inventory.pci).encode()
+        files["usr/share/hwdata/pci.ids"] = _pci_ids(inventory.pci).encode()
     return files, links
 
 

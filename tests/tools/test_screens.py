@@ -2,9 +2,12 @@
 
 import os
 import runpy
+import shlex
 from pathlib import Path
 
 import pytest
+
+from command_kit import called
 
 ROOT = Path(__file__).parents[2]
 SCREENS = runpy.run_path(str(ROOT / "tools" / "screens"))
@@ -21,9 +24,25 @@ def golden(path, now):
     return path.read_text("utf-8")
 
 
+class Quickly(SCREENS["Shell"]):
+    """Calls linkgauge in this process."""
+
+    def run(self, command):
+        first, *words = shlex.split(command.replace("\\\n", " "))
+        if first != "linkgauge":
+            return super().run(command)
+        found = {word: sorted(self.folder.glob(word)) for word in words if "*" in word}
+        words = [
+            one.relative_to(self.folder) if word in found else one
+            for word in words
+            for one in found.get(word, [word])
+        ]
+        return called(*words, cwd=self.folder, COLUMNS=100, LINKGAUGE_HISTORY="history.db")
+
+
 @pytest.mark.parametrize("page", SHOWING, ids=str)
 def test_a_page_shows_what_its_commands_print(page):
-    now = SCREENS["with_screens"]((ROOT / page).read_text("utf-8"))
+    now = SCREENS["with_screens"]((ROOT / page).read_text("utf-8"), Quickly)
     assert golden(ROOT / page, now) == now
 
 

@@ -88,8 +88,10 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
             continue
         cost, before = BETWEEN * first, None
         for number, (spent, below, (_, end), _) in enumerate(best):
+            if end >= first:  # and so do all others
+                break
             chained = spent + BETWEEN * (first - end - 1)
-            if end < first and height >= below + math.log(APART) and chained < cost:
+            if chained < cost and height >= below + math.log(APART):
                 cost, before = chained, number
         best.append((round(cost + own, 9), height, (first, last), before))
     last_point = len(sizes) - 1

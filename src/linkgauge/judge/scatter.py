@@ -102,8 +102,8 @@ def _attributed(
         the quiet ones are (links of one kind more than of another) says nothing: each counts as if
         it had the noise that any machine may have as well."""
         groups: defaultdict[tuple[bool, ...], list[Steadiness]] = defaultdict(list)
-        for cell in cells:
-            groups[True, *(each.strikes(cell) for each in shaken)].append(cell)
+        for cell, *by in zip(cells, *(struck[each] for each in shaken), strict=True):
+            groups[True, *by].append(cell)
         found = {
             parts: (pooled(group) ** 2 + NOISE**2, sum(cell.degrees for cell in group))
             for parts, group in groups.items()
@@ -122,6 +122,7 @@ def _attributed(
     candidates = [
         _Shaken(blame, since) for blame, first in firsts.items() for since in sorted({0, first})
     ]
+    struck = {each: [each.strikes(cell) for cell in cells] for each in candidates}
     return fewest(candidates, remembered(loss))
 
 
@@ -129,20 +130,21 @@ def _sums_of_parts(found: Mapping[tuple[bool, ...], tuple[float, int]]) -> list[
     """The variance of each group by its parts: what every part adds, never less than nothing, by
     least squares. Groups are given by which parts they have, with their variance and its degrees of
     freedom."""
-    groups = [(parts, v, degrees / v**2) for parts, (v, degrees) in found.items()]
-    added = [min(v for _, v, _ in groups), *(0.0 for _ in groups[0][0][1:])]
+    variances = [v for v, _ in found.values()]
+    weights = [degrees / v**2 for v, degrees in found.values()]
+    members = [[at for at, has in enumerate(having) if has] for having in zip(*found, strict=True)]
+    added = [min(variances), *(0.0 for _ in members[1:])]
+    sums = [added[0]] * len(variances)
     for _ in range(_ROUNDS):
-        for place in range(len(added)):
-            others = [(v - _sum(added, parts) + added[place], w) for parts, v, w in groups
-                      if parts[place]]  # fmt: skip
-            weight = sum(w for _, w in others)
+        for place, within in enumerate(members):
+            weight = sum(weights[at] for at in within)
             if weight:
-                added[place] = max(0.0, sum(left * w for left, w in others) / weight)
-    return [max(_sum(added, parts), NOISE**2) for parts, _, _ in groups]
-
-
-def _sum(added: Sequence[float], parts: tuple[bool, ...]) -> float:
-    return sum(one for one, has in zip(added, parts, strict=True) if has)
+                left = sum((variances[at] - sums[at]) * weights[at] for at in within) / weight
+                more = max(left, -added[place])
+                added[place] += more
+                for at in within:
+                    sums[at] += more
+    return [max(one, NOISE**2) for one in sums]
 
 
 def _scatter(

@@ -57,30 +57,49 @@ def shift_found(p: float, degrees: int, power: float) -> float:
     if math.isinf(bound):
         return math.inf
     low, high = 0.0, 2 * bound + 10
-    while _exceeds(bound, degrees, high) < power:
-        high *= 2
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _exceeds(bound, degrees, middle) < power else (low, middle)
+    short, beyond = (_exceeds(bound, degrees, shift) - power for shift in (low, high))
+    while beyond < 0:
+        low, short, high = high, beyond, high * 2
+        beyond = _exceeds(bound, degrees, high) - power
+    # The Illinois method: the chord's root replaces one end; an end that stays counts half.
+    stayed = 0
+    while high - low > 1e-9 * high:
+        between = high - beyond * (high - low) / (beyond - short)
+        off = _exceeds(bound, degrees, between) - power
+        if abs(off) < 1e-12:
+            return between
+        if off < 0:
+            low, short, beyond = between, off, beyond / (2 if stayed > 0 else 1)
+            stayed = 1
+        else:
+            high, beyond, short = between, off, short / (2 if stayed < 0 else 1)
+            stayed = -1
     return high
 
 
 def _exceeds(bound: float, degrees: int, shift: float) -> float:
     """The probability that a noncentral T exceeds the bound: the mean of Φ(shift - bound × s) over
     the distribution of the estimated deviation s, whose square is χ² ÷ degrees."""
+    root = math.sqrt(2)
+    return (
+        sum(share * math.erfc((bound * s - shift) / root) for s, share in _deviations(degrees)) / 2
+    )
+
+
+@lru_cache(maxsize=256)
+def _deviations(degrees: int) -> tuple[tuple[float, float], ...]:
+    """Estimated deviations and the share of each, by Simpson's rule."""
     spread = 1 / math.sqrt(2 * degrees)
     low, high = max(1e-9, 1 - _REACH * spread), 1 + _REACH * spread
     width = (high - low) / _POINTS
-    total = weights = 0.0
+    found = []
     for point in range(_POINTS + 1):
         s = low + width * point
-        # Density of s up to a constant, which the sum of the weights replaces.
-        density = math.exp((degrees - 1) * math.log(s) - degrees * (s * s - 1) / 2) * (
-            1 if point in (0, _POINTS) else 4 if point % 2 else 2
-        )  # Simpson's rule
-        total += density * math.erfc((bound * s - shift) / math.sqrt(2)) / 2
-        weights += density
-    return total / weights
+        # Density of s up to a constant, which the sum replaces.
+        density = math.exp((degrees - 1) * math.log(s) - degrees * (s * s - 1) / 2)
+        found.append((s, density * (1 if point in (0, _POINTS) else 4 if point % 2 else 2)))
+    total = math.fsum(density for _, density in found)
+    return tuple((s, density / total) for s, density in found)
 
 
 def _beta(a: float, b: float, x: float) -> float:

@@ -30,6 +30,7 @@ times have a unit, shares are 0.5 or 50%. hardware.py expands groups to single d
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -254,6 +255,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     faults: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=4)
 def parse_description(text: str) -> Description:
     """Parses the YAML. Raises InputError, one line that says where the error is."""
     try:
