@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from command_kit import called
-from linkgauge.cli.main import app
+from linkgauge.cli.main import application
 from sim_kit import MACHINE
 from watch_kit import READ, watch
 
@@ -159,6 +159,6 @@ def test_the_unit_of_systemd_calls_what_there_is():
     assert "%" not in typed.replace("%%", ""), "systemd would replace it"
     path, name, *words = shlex.split(typed.replace("%%", "%"))
     assert (path.rpartition("/")[2], name) == ("linkgauge", "watch")
-    parser = typer.main.get_command(app).commands[name]
+    parser = typer.main.get_command(application()).commands[name]
     parser.make_context(name, words)
     assert "SuccessExitStatus=143" in unit

@@ -10,7 +10,7 @@ import pytest
 
 from campaigns import FULL, trials
 from launch_kit import by_variables, harmed, launch, mpich, openmpi
-from linkgauge.cli.main import app
+from linkgauge.cli.main import application
 
 RUN = ("run", "multinode_device_to_device_memcpy_write_ce", "--size", "64K", "--samples", "20")
 LIMIT = ("--timeout", "5")
@@ -74,7 +74,7 @@ def names(ended, rank, doing):
 
 def shown(folder):
     try:
-        return app(["show", str(folder)], standalone_mode=False)
+        return application()(["show", str(folder)], standalone_mode=False)
     except SystemExit as end:
         return end.code
 
