@@ -9,8 +9,6 @@ import pytest
 from compat_kit import ONE, spoken
 from linkgauge.engine.runs import read_run
 
-NUMA = {"numa_topology.txt", "cpu_topology.txt", "hugepages.txt", "run.json"}
-
 
 @pytest.fixture
 def benchmark(tmp_path, monkeypatch):
@@ -20,22 +18,6 @@ def benchmark(tmp_path, monkeypatch):
         return spoken("run_vcpu_benchmark", words, on=on, **more)
 
     return run
-
-
-def test_results_lie_where_the_suite_has_them_and_skips_say_why(benchmark, tmp_path):
-    done = benchmark("Pinned_1")
-    assert (done.returncode, done.stderr) == (0, "")
-    (folder,) = (tmp_path / "results" / "simulated-test" / "Pinned_1").iterdir()
-    assert {path.name for path in folder.iterdir()} >= NUMA
-    kept = read_run(folder)
-    assert kept.label == "Pinned_1"
-    skipped = {one.benchmark: one for one in kept.results if one.status == "skip"}
-    assert {"all_reduce", "memory_stream_nodes"} <= set(skipped)
-    for result in skipped.values():
-        assert result.reason or all(cell.reason for cell in result.cells), result.benchmark
-    assert done.stdout.splitlines()[-1] == (
-        "to compare configurations: linkgauge show results/simulated-test"
-    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +46,3 @@ def test_setting_up_reads_this_machine_and_changes_nothing(tmp_path, monkeypatch
     assert f"ok       numactl    {tmp_path}/bin/numactl" in done.stdout
     assert done.returncode == ("missing  GPU" in done.stdout)
     assert {path.name for path in Path().rglob("*")} == {"bin", "numactl"}
-
-
-def test_a_simulated_machine_has_nothing_to_install():
-    assert spoken("setup_vcpu_benchmarks").stdout == "SIMULATED ppu-8: nothing to install\n"
