@@ -258,13 +258,6 @@ def test_only_a_disk_that_is_full_or_fails_is_no_bad_input(code, kind):
     assert str(error) == f"cannot write x: {os.strerror(code)}"
 
 
-def test_an_unparsable_transfer_has_a_caret_under_the_character_at_fault(tmp_path):
-    done = called("copy", "host:0 -> host:0 by cx", cwd=tmp_path)
-    problem, text, caret = done.stderr.splitlines()
-    assert (done.returncode, "unknown engine 'cx'" in problem) == (2, True)
-    assert text[caret.index("^") :] == "cx"
-
-
 def test_an_extra_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     done = called("exporter", "--machine", "riscv-2gpu")
