@@ -9,7 +9,7 @@ from fakes import content
 from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.backends.torch import content as device_content
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.matmul import size_of
 from linkgauge.model.notation import parse_memory, parse_transfer
 
@@ -104,6 +104,11 @@ def test_a_freed_buffer_is_an_error_not_a_crash(backend):
         buffer.free()
     with pytest.raises(BackendError, match="is freed"):
         backend.prepare([Copy(transfer, *ends, 4096, 1)])
+
+
+def test_more_than_there_is_is_a_lack_of_memory_in_one_line(backend):
+    with pytest.raises(AllocationError, match=r"^torch\.empty: .*memory.* of torch:cpu:0\)$"):
+        backend.allocate(CPU, 1 << 50, parse_transfer("null -> torch:cpu:0 by sm").engine)
 
 
 def test_pinned_memory_lies_where_its_name_says(backend):
