@@ -54,14 +54,6 @@ def test_a_stall_comes_every_so_many_samples():
     assert all((one != other) == (n % 3 == 2) for n, (one, other) in pairs)
 
 
-def test_a_fault_of_other_cells_changes_nothing():
-    faults = [
-        f"{kind} * cells=3..4" for kind in ("slow", "jitter", "stall", "flip", "hang", "nomem")
-    ]
-    for number in (2, 5):
-        assert measure(PEER, faults=faults, number=number) == measure(PEER, number=number)
-
-
 def test_a_crash_is_a_real_signal_to_this_very_process(monkeypatch):
     sent = []
 

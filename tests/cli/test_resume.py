@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_cli import COPY, ENDLESS, linkgauge, wait_for_its_plan
-from command_kit import called
+from cli.test_cli import COPY, ENDLESS, wait_for_its_plan
+from command_kit import called, linkgauge
 from linkgauge.engine.journal import (
     Closed,
     Logged,
