@@ -1,4 +1,4 @@
-"""A fault that struck nothing is told with the reason; the example of each kind strikes."""
+"""A fault that struck nothing is told with the reason."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""`linkgauge exporter`: what it prints and where it listens, and a file for node_exporter."""
+"""`linkgauge exporter`: what it prints and where it listens, and its unit of systemd."""
 
 import configparser
 import re

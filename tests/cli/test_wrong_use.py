@@ -94,7 +94,6 @@ def kept(tmp_path_factory):
         ("check --machine ppu-8 --limits limits.yml", "limits.yml line 1: no benchmark matches"),
         ("check --under 25h", "--under "),
         ("check --under ٦٠s", "--under "),
-        ("check --backend nope", "nope"),
         (f"{HALF} 'host:0 -> host:0 by cpu'", "transfers in one argument"),
         (f"{VARY} 'host:0 -> host:0' --numa-node 0 --numa-node 1", "name their nodes"),
         (f"{HALF} --rounds 201", "too many"),

@@ -1,4 +1,4 @@
-"""What the kernel says of a host is read on every architecture, and from any tree."""
+"""A host of which nothing can be read says why, and no garbled file raises."""
 
 from pathlib import Path
 
