@@ -10,12 +10,37 @@ import termios
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from command_kit import called
+from command_kit import called, linkgauge
 
+ROOT = Path(__file__).parents[2]
 FAST = ("--size", "1M", "--samples", "6", "--loops", "2", "--untuned")
 COPY = "host_to_host_memcpy_copy_cpu"
+
+
+def test_a_run_leaves_its_three_files_and_a_valid_document(tmp_path):
+    done = linkgauge("run", COPY, *FAST, "--backend", "host", "--out", tmp_path, "--label", "A b")
+    assert done.returncode == 0, done.stderr
+    assert "\nhost_to_host_memcpy_copy_cpu  " in done.stdout
+    (folder,) = (tmp_path / "cpu" / "a-b").iterdir()
+    assert {p.name for p in folder.iterdir()} == {"run.json", "samples.csv", "journal.jsonl"}
+    document = json.loads((folder / "run.json").read_text())
+    jsonschema.validate(document, json.loads((ROOT / "docs" / "run.schema.json").read_text()))
+    (cell,) = document["results"][0]["cells"][:1]
+    assert (cell["status"], cell["verified"], cell["loops"]) == ("pass", True, 2)
+    assert (cell["stopped"], len(cell["samples"])) == ("samples", 6)
+    assert cell["placement"][0]["memory"] == "host:0"
+    assert (folder / "samples.csv").read_text().count(COPY) == 6 * len(
+        document["results"][0]["cells"]
+    )
+
+    shown = called("show", folder)
+    assert (shown.returncode, COPY in shown.stdout) == (0, True)
+    assert json.loads(called("show", folder, "--json").stdout) == document
+    journal = called("show", folder / "journal.jsonl", "--json")
+    assert json.loads(journal.stdout) == document
 
 
 def wait_for_its_plan(process, tmp_path):

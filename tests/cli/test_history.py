@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from command_kit import called
-from history_kit import BENCHMARK, run_at
+from history_kit import BENCHMARK, NOISE, run_at
 from linkgauge.report.files import write_run
 
 LOSS = [50e9 if n < 10 else 47.5e9 for n in range(20)]
@@ -41,6 +41,12 @@ def results(empty):
 def shows(*words):
     done = called("history", *words, COLUMNS=200)
     return done.returncode, done.stdout, done.stderr
+
+
+def test_import_brings_in_what_was_kept_and_only_once(results):
+    code, out, err = shows("import", "results")
+    assert (code, out, err) == (0, "imported: 20 of 20 runs, 0 were there already\n", "")
+    assert shows("import", "results")[1] == "imported: 0 of 20 runs, 20 were there already\n"
 
 
 def test_import_goes_on_where_a_run_cannot_be_read_or_began_at_no_time(results):
@@ -109,6 +115,14 @@ def test_a_change_names_what_changed_in_the_machine(change, facts, empty):
     assert (found["direction"], found["ratio"]) == ("worse", pytest.approx(0.95, abs=0.005))
     assert found["facts"] == facts
     assert len(found["cells"]) == 2, "cells that change together are one change"
+
+
+def test_small_changes_are_left_out_unless_they_are_asked_for(empty):
+    small = [50e9 / (1 + NOISE[n % 10]) * (1 + NOISE[n % 10] / 20) * (1 if n < 10 else 0.996)
+             for n in range(20)]  # fmt: skip
+    assert changes(empty, small) == []
+    document = json.loads(shows("trend", BENCHMARK, "--json", "--least", "0.1%")[1])
+    assert len(document["trends"][0]["changes"]) == 1
 
 
 def test_simulated_runs_are_marked_and_apart(results):
