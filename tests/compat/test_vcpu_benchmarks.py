@@ -5,9 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from compat_kit import ONE, spoken
+from fakes import device, machine
 from linkgauge.engine.runs import read_run
+from linkgauge.model.inventory import Inventory, PciFunction
 
 
 @pytest.fixture
@@ -46,3 +49,32 @@ def test_setting_up_reads_this_machine_and_changes_nothing(tmp_path, monkeypatch
     assert f"ok       numactl    {tmp_path}/bin/numactl" in done.stdout
     assert done.returncode == ("missing  GPU" in done.stdout)
     assert {path.name for path in Path().rglob("*")} == {"bin", "numactl"}
+
+
+TWO = machine([device(0, "cuda"), device(1, "cuda")])
+
+
+def without_driver(vendor, **unavailable):
+    card = PciFunction(address="0000:01:00.0", vendor=vendor, class_code=0x030200)
+    cpu = machine([device(is_cpu=True)], unavailable=unavailable)
+    return replace(cpu, inventory=Inventory(pci=(card,)))
+
+
+@pytest.mark.parametrize(
+    ("found", "nccl", "code", "says"),
+    [
+        (TWO, "libnccl.so.2", 0, "AllReduce  NCCL, 2 GPUs"),
+        (TWO, None, 0, "as yourself:\n    pip install '.[nccl]'"),
+        (without_driver(0x10DE, cuda="no driver"), None, 1, "but no driver"),
+        (without_driver(0x10DE, cuda="cuda-bindings is not installed"), None, 1, "    make run"),
+        (without_driver(0x1002), None, 1, "the CPU is the only OpenCL device"),
+    ],
+)
+def test_each_gpu_is_used_or_says_what_it_needs(monkeypatch, found, nccl, code, says):
+    names = {"survey": found, "find_spec": None, "find_library": nccl, "package_manager": None}
+    for name, value in names.items():
+        where = f"linkgauge.compat.setup_vcpu_benchmarks.{name}"
+        monkeypatch.setattr(where, lambda *_, value=value: value)
+    done = spoken("setup_vcpu_benchmarks", on=None, PATH="nowhere")
+    assert (done.returncode, says in done.stdout) == (code, True), done.stdout
+    assert "# install numactl util-linux as this system does" in done.stdout
