@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from linkgauge.model.result import CellResult, RankTimes
 from linkgauge.model.statistics import summarize
 
@@ -46,12 +44,4 @@ def unmeasured(cell, status, reason, kind="call"):
     return CellResult(
         cell.row, cell.column, cell.transfers, cell.report, status, reason, kind=kind,
         operation=cell.operation,
-    )  # fmt: skip
-
-
-def with_wrong(result, wrong):
-    """The same with so many wrong elements."""
-    return replace(
-        result, status="fail", wrong=wrong, verified=False, kind="wrong-bytes",
-        reason=f"{wrong} elements are wrong, first element 3 of rank 1",
     )  # fmt: skip

@@ -21,22 +21,6 @@ def real(name: str) -> Run:
     return judge(recorded_run(name))
 
 
-def one_card(run: Run) -> Run:
-    """The same without `cuda:1`, as of a machine that has one card."""
-    cells = [
-        (result, tuple(c for c in result.cells if "cuda:1" not in _memories(c, all_of=True)))
-        for result in run.results
-    ]
-    machine = run.machine
-    devices = {"cuda": machine.devices["cuda"][:1]}
-    inventory = replace(machine.inventory, accelerators=machine.inventory.accelerators[:1])
-    return replace(
-        run,
-        machine=replace(machine, devices=devices, inventory=inventory),
-        results=tuple(replace(result, cells=some) for result, some in cells if some),
-    )
-
-
 def redrawn(
     seed: str, *, noise: float, spikes: float = 0.0, louder: float = 1.0, run: str = "01"
 ) -> Evidence:

@@ -24,21 +24,6 @@ def measure(*transfers, faults=(), number=0, report=Report.SUM):
 
 
 @pytest.mark.parametrize(
-    ("fault", "statuses"),
-    [
-        ("nomem sim:1 cells=1..2", "pass error error pass"),
-        ("lost sim:1 cells=1", "pass error error error"),
-        ("lost sim:2 cells=1", "pass pass pass pass"),
-        ("flip sim:1 cells=2", "pass pass fail pass"),
-    ],
-)
-def test_what_ends_a_cell_strikes_its_cells_and_a_lost_device_stays_lost(fault, statuses):
-    one = worker(fault)
-    found = [one.measure((planned(PEER, number=n),), SIZE)[0].status for n in range(4)]
-    assert found == statuses.split()
-
-
-@pytest.mark.parametrize(
     ("phase", "words"),
     [("allocate", "while allocating"), ("warm-up", "while warming up"),
      ("fill", "while filling"), ("measure", "while measuring"), ("verify", "while verifying")],
@@ -67,30 +52,6 @@ def test_a_stall_comes_every_so_many_samples():
     )
     pairs = enumerate(zip(quiet, struck, strict=True))
     assert all((one != other) == (n % 3 == 2) for n, (one, other) in pairs)
-
-
-def test_a_fault_of_other_cells_changes_nothing():
-    faults = [
-        f"{kind} * cells=3..4" for kind in ("slow", "jitter", "stall", "flip", "hang", "nomem")
-    ]
-    for number in (2, 5):
-        assert measure(PEER, faults=faults, number=number) == measure(PEER, number=number)
-
-
-@pytest.mark.parametrize("offset", [0, 1000, 4095, 4096, 54321, SIZE - 1])
-@pytest.mark.parametrize(
-    "transfers",
-    [
-        (PEER,),
-        ("null -> sim:1 by sm",),
-        ("sim:0 <-> sim:1 by sm",),
-        ("host:1 -> sim:1 by ce", "sim:1 -> host:1 by ce"),
-    ],
-)
-def test_a_flipped_bit_fails_the_cell_at_its_offset(transfers, offset):
-    struck = measure(*transfers, faults=[f"flip sim:1 offset={offset} bit=5"])
-    assert (struck.status, struck.verified) == ("fail", False)
-    assert f"is wrong at byte {offset} of {SIZE}" in struck.reason
 
 
 def test_a_crash_is_a_real_signal_to_this_very_process(monkeypatch):

@@ -18,15 +18,6 @@ SECONDS = 30
 """What `make run` may take on a machine of two cores, whatever is added."""
 
 
-def test_a_row_is_measured_in_its_profiles_alone_unless_it_is_named(monkeypatch):
-    name = "device_local_copy"
-    monkeypatch.setitem(CATALOG, name, replace(CATALOG[name], profiles=("full",)))
-    assert name not in {row.name for row in select((), (), profile="quick")}
-    assert name in {row.name for row in select((), (), profile="full")}
-    assert [row.name for row in select((name,), (), profile="quick")] == [name]
-    assert [row.name for row in select((), ("device_local",), profile="quick")] == [name]
-
-
 @pytest.fixture
 def two_cpus():
     before = os.sched_getaffinity(0)
@@ -40,19 +31,6 @@ def test_the_quick_profile_stays_quick_on_two_cores(two_cpus):
     done = linkgauge("run", "--dry-run", "--profile", "quick", POCL_DEVICES="pthread")
     (most,) = re.findall(r"at most about (\d+) s\n", done.stdout)
     assert 0 < int(most) < SECONDS
-
-
-def test_profile_vm_has_its_own_order():
-    chosen = [row.name for row in select((), (), profile="vm")]
-    order = ("cpu_primes_all", "memory_stream_copy", "memory_latency", "gpu_matmul",
-             "gpu_bandwidth_best_of")  # fmt: skip
-    assert sorted(order, key=chosen.index) == list(order)
-    named = select(
-        ("memory_latency", "core_to_core_latency", "cpu_primes_single"), (), profile="vm"
-    )
-    assert [row.name for row in named] == [
-        "cpu_primes_single", "memory_latency", "core_to_core_latency",
-    ]  # fmt: skip
 
 
 WITH_FULL = ("concurrency_", "copy_compute_overlap", "all_to_all_", "disjoint_pairs_", "bisect_")

@@ -5,9 +5,8 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.model.collective import COLLECTIVE_NAMES, Collective, CollectiveChoice
+from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.machine import Device
-from linkgauge.model.transfer import Report
 
 
 def devices(backend, count, rank=""):
@@ -22,18 +21,6 @@ FOUR = DeviceSet("cuda", (), devices("cuda", 4), sizes=(1 << 20,))
 
 def laid_out(name, fabric=FOUR, **choice):
     return CATALOG[name].lay_out(replace(fabric, collectives=CollectiveChoice(**choice)))
-
-
-@pytest.mark.parametrize("name", COLLECTIVE_NAMES)
-def test_each_rank_has_a_part_from_its_memory_to_the_same(name):
-    benchmark = laid_out(name)
-    cell = benchmark.cells[0]
-    assert [str(one) for one in cell.transfers] == [
-        f"cuda:{n} -> cuda:{n} by ccl x1048576" for n in range(4)
-    ]
-    assert cell.report is Report.TIME
-    assert isinstance(cell.operation, Collective)
-    assert cell.operation.collective == name
 
 
 def test_columns_are_the_sizes_asked_for_or_the_profiles():

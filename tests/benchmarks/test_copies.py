@@ -1,12 +1,10 @@
 """The table of copies says what nvbandwidth's tests do, on any number of devices."""
 
-import msgspec
 import pytest
 
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG, select
 from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.model.errors import InputError
 from linkgauge.model.transfer import Report
 
 ORDER = """
@@ -123,32 +121,7 @@ def test_host_buffers_lie_on_the_node_near_the_device_they_serve():
     ]
 
 
-def test_a_diagonal_adds_each_device_with_itself():
-    row = msgspec.structs.replace(CATALOG["device_to_device_memcpy_read_ce"], diagonal=True)
-    alone, pair = (
-        row.lay_out(DeviceSet("x", (), tuple(device(n, "x") for n in range(count))))
-        for count in (1, 2)
-    )
-    assert [str(cell) for cell in alone.cells] == ["x:0 -> x:0 by ce"]
-    assert [(cell.row, cell.column) for cell in pair.cells] == [
-        ("0", "0"), ("0", "1"), ("1", "0"), ("1", "1"),
-    ]  # fmt: skip
-
-
 def test_benchmarks_are_selected_by_name_and_prefix_in_the_catalogs_order():
     names = [row.name for row in select(["device_local_copy"], ["host_to_host"])]
     assert names == ["device_local_copy", *(n for n in CATALOG if n.startswith("host_to_host"))]
     assert len(select((), ())) == len(CATALOG)
-
-
-@pytest.mark.parametrize(
-    ("names", "prefixes", "hint"),
-    [
-        (["host_to_device_memcpy"], [], "did you mean"),
-        (["zzz"], [], "linkgauge list"),
-        ([], ["zzz"], "no benchmark begins"),
-    ],
-)
-def test_an_unknown_benchmark_is_refused_with_a_way_out(names, prefixes, hint):
-    with pytest.raises(InputError, match=hint):
-        select(names, prefixes)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from linkgauge.cli.main import app
+from linkgauge.cli.main import application
 
 
 def called(*words):
-    return app(["ai", *words], standalone_mode=False, prog_name="linkgauge")
+    return application()(["ai", *words], standalone_mode=False, prog_name="linkgauge")
 
 
 @pytest.mark.ai

@@ -1,4 +1,4 @@
-"""`linkgauge exporter`: what it prints and where it listens, and a file for node_exporter."""
+"""`linkgauge exporter`: what it prints and where it listens, and its unit of systemd."""
 
 import configparser
 import re
@@ -7,8 +7,7 @@ import signal
 from pathlib import Path
 from urllib.request import urlopen
 
-from command_kit import called
-from exporter_kit import exporting, samples, value
+from exporter_kit import exporting, samples
 
 MACHINE = ("--machine", "riscv-2gpu")
 
@@ -46,23 +45,6 @@ def test_says_so_where_other_machines_can_read():
         )
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
-
-
-class TestTextfile:
-    def test_shows_runs_of_a_folder(self, tmp_path):
-        run = (
-            "run", "host_to_device_memcpy_ce", *MACHINE, "--profile", "quick", "--samples", "2",
-            "--out", tmp_path / "results", "--label", "x",
-        )  # fmt: skip
-        assert called(*run).returncode == 0
-        for more in (("--results", tmp_path / "results"), ()):  # without a history: results/
-            done = called("exporter", *MACHINE, "--textfile", "a.prom", *more, cwd=tmp_path)
-            assert done.returncode == 0, done.stderr
-            text = (tmp_path / "a.prom").read_bytes()
-            assert value(text, "linkgauge_last_run_info", label="x", host="riscv-2gpu") == 1
-            name = "linkgauge_cell_{}bandwidth_bytes_per_second"
-            measured, expected = (samples(text, name.format(kind)) for kind in ("", "expected_"))
-            assert len(measured) == len(expected) == 2
 
 
 def test_the_unit_of_systemd_serves_this_machine_alone():

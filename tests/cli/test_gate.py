@@ -36,14 +36,6 @@ def kept(tmp_path, monkeypatch):
     return keep
 
 
-def test_the_gate_fails_and_names_the_cell(kept):
-    done = linkgauge("gate", "--baseline", "results/card/before", "--current", "results/card/after")
-    assert done.returncode == 1
-    assert f"regression: {COPY} [0, 0]" in done.stdout
-    passed = linkgauge("gate", "--baseline", "results/card/before", "--current", "before")
-    assert passed.returncode == 0
-
-
 def test_unlike_runs_are_refused_and_named_unless_forced(kept):
     kept("smaller", 0.9, 0.9, settings=Settings((1 << 20,), profile="vm"))
     sides = ("--baseline", "results/card/before", "--current", "results/card/smaller")

@@ -94,10 +94,6 @@ def lines_of(name):
 CASES = [(name, line) for name in COMMANDS for line in lines_of(name)]
 
 
-def test_every_command_has_examples():
-    assert {name for name, _ in CASES} == set(COMMANDS)
-
-
 @pytest.mark.parametrize(("name", "line"), CASES)
 def test_each_example_works(name, line, tmp_path, monkeypatch):
     """On a simulated machine, with its devices in place of CUDA's, and few samples."""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cli.test_cli import linkgauge
+from command_kit import linkgauge
 from linkgauge import _native
 
 SHORT = ("--size", "1M", "--samples", "6", "--loops", "2", "--json")

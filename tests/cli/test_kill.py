@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from campaigns import FULL, trials
-from cli.test_cli import linkgauge
+from command_kit import linkgauge
 from linkgauge.engine.journal import Measured, read_records
 from linkgauge.engine.locks import hold
 from linkgauge.engine.runs import read_run

@@ -40,24 +40,6 @@ def test_what_is_slow_is_named_and_nothing_else(fault, part, tmp_path):
     assert "SIMULATED" in done.stdout
 
 
-def test_a_healthy_cluster_has_nothing_slow_and_the_same_figures_each_time(tmp_path):
-    done = measured(tmp_path / "one", *FEW)
-    assert done.returncode == 0, done.stdout
-    assert "nothing wrong was found" in done.stdout
-    assert "bisection 1 of 4: 64 at once carry 30" in done.stdout
-    measured(tmp_path / "two", *FEW)
-    one, two = (
-        [cell["samples"] for result in results(tmp_path / run) for cell in result["cells"]]
-        for run in ("one", "two")
-    )
-    assert len(one) == 128 + 256
-    rounds = {}
-    for cell in next(r for r in results(tmp_path / "one") if r["benchmark"] == FEW[1])["cells"]:
-        rounds.setdefault(cell["round"], []).extend((cell["row"], cell["column"]))
-    assert len(rounds) <= 4
-    assert one == two
-
-
 @pytest.mark.parametrize(
     ("machine", "reason"),
     [("fat-tree-1000", "nodes_rails and nodes_bisection"), ("ppu-8", "needs nodes")],

@@ -68,20 +68,6 @@ def test_all_agree(tmp_path, words, code, first, last):
     assert (judged.returncode, verdict(judged.stdout.splitlines())) == (code, said)
 
 
-@pytest.mark.parametrize("arguments", [("run", FROM_HOST, *DGX), ("copy", COPY, *DGX[:2])])
-def test_who_wants_figures_only_gets_no_verdict(tmp_path, arguments):
-    figures = ("--fault", SLOW, "--no-verdict", "--out", "kept")
-    done, shown, run = measured(tmp_path, *arguments, *figures)
-    assert done.returncode == 0
-    assert shown[-1].endswith(" measured SIMULATED")
-    for word in ("low", "ok", "expected", "fail", "doctor", "cause:", "verdict:", "next:"):
-        assert word not in done.stdout.split()
-    assert "once more" not in done.stderr
-    kept = linkgauge("show", "--no-verdict", run.parent, folder=tmp_path)
-    assert (kept.returncode, kept.stdout.splitlines()[:-1]) == (0, shown)
-    assert linkgauge("show", run.parent, folder=tmp_path).returncode == 1
-
-
 def test_a_failure_of_what_was_not_measured_is_told_by_the_doctor_alone(tmp_path):
     on_host = ("run", "--prefix", "host_to_host", "--machine", "vm-degraded", "--profile", "quick")
     done, shown, run = measured(tmp_path, *on_host)

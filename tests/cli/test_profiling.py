@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from cli.test_cli import COPY, ENDLESS, FAST, linkgauge, wait_for_its_plan
-from command_kit import called
+from cli.test_cli import COPY, ENDLESS, FAST, wait_for_its_plan
+from command_kit import called, linkgauge
 from linkgauge.engine.runs import read_run
 from profiler_kit import NVTX, REFUSES, install
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_cli import COPY, ENDLESS, linkgauge, wait_for_its_plan
-from command_kit import called
+from cli.test_cli import COPY, ENDLESS, wait_for_its_plan
+from command_kit import called, linkgauge
 from linkgauge.engine.journal import (
     Closed,
     Logged,
@@ -174,17 +174,6 @@ def test_another_machine_is_refused(broken):
     assert done.returncode == 2
     assert f"host name was not-{name}, is now {name}" in line
     assert path.read_bytes() == before[: before.rfind(b"\n") + 1]
-
-
-@pytest.mark.parametrize(
-    "content", [None, b"", b'{"record":"opened"', b"no\n", b'{"record":"closed"}\n']
-)
-def test_a_folder_without_a_run_is_refused_in_one_line(tmp_path, content):
-    if content is not None:
-        (tmp_path / "journal.jsonl").write_bytes(content)
-    done = called("run", "--resume", tmp_path)
-    (line,) = done.stderr.splitlines()
-    assert (done.returncode, "journal" in line) == (2, True)
 
 
 def test_a_run_that_still_goes_on_is_not_gone_on_with(tmp_path):

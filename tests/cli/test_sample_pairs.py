@@ -19,15 +19,6 @@ def places(run):
     return [[cell.place for cell in result.cells] for result in run.results]
 
 
-def test_a_rerun_measures_the_same_pairs_and_another_seed_others(tmp_path):
-    first, again, other = (
-        places(measured(tmp_path / name, "--sample-pairs", "12", *more)[1])
-        for name, more in (("first", ()), ("again", ("--seed", "1")), ("other", ("--seed", "2")))
-    )
-    assert first == again
-    assert set(first[0]) != set(other[0])
-
-
 def test_a_run_goes_on_with_its_own_sample_alone(tmp_path):
     before = places(measured(tmp_path, "--sample-pairs", "6", "--seed", "3")[1])
     (path,) = tmp_path.rglob("journal.jsonl")

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from command_kit import called
-from linkgauge.cli.main import app
+from linkgauge.cli.main import application
 from linkgauge.engine.session import Session
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import LinkgaugeError
@@ -29,7 +29,7 @@ def vary(*arguments):
     """The command in this process, workers included: its exit code."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("linkgauge.engine.varying.opened", in_process)
-        return app(["vary", *map(str, arguments)], standalone_mode=False)
+        return application()(["vary", *map(str, arguments)], standalone_mode=False)
 
 
 @pytest.mark.parametrize(

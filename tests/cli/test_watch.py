@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from command_kit import called
-from linkgauge.cli.main import app
+from linkgauge.cli.main import application
 from sim_kit import MACHINE
 from watch_kit import READ, watch
 
@@ -123,17 +123,6 @@ def test_a_history_that_fails_costs_no_probe(monkeypatch, tmp_path):
 SIMULATED = ("--machine", "ppu-8", "--device", "0", "--device", "1", "--size", "1M")
 
 
-def test_the_command_line_writes_lines_of_json_and_keeps_probes(tmp_path):
-    done = called("watch", READ, *SIMULATED, "--every", "1s", "--budget", "99%", "--probes", "2",
-                  "--json", "--out", tmp_path / "kept")  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [event["event"] for event in events] == ["begun", "probe", "probe", "ended"]
-    assert (events[0]["simulated"], events[0]["cells"]) == (True, 2)
-    kept = list((tmp_path / "kept").rglob("run.json"))
-    assert len(kept) == sum(event["cells"] > 0 for event in events[1:3])
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_cleanly(number, code, tmp_path):
     running = subprocess.Popen(
@@ -159,6 +148,6 @@ def test_the_unit_of_systemd_calls_what_there_is():
     assert "%" not in typed.replace("%%", ""), "systemd would replace it"
     path, name, *words = shlex.split(typed.replace("%%", "%"))
     assert (path.rpartition("/")[2], name) == ("linkgauge", "watch")
-    parser = typer.main.get_command(app).commands[name]
+    parser = typer.main.get_command(application()).commands[name]
     parser.make_context(name, words)
     assert "SuccessExitStatus=143" in unit

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from launch_kit import launch, mpich
-from linkgauge.cluster.cuda import BY_FABRIC, BY_NCCL
+from linkgauge.cluster.cuda import BY_FABRIC
 from linkgauge.model.notes import Remark
 
 WRITE = "multinode_device_to_device_memcpy_write_ce"
@@ -96,15 +96,3 @@ def test_a_rank_that_nccl_never_lets_go_of_ends_the_run_in_time(tmp_path):
     assert set(ended.exits.values()) == {3}, ended.stderr
     assert ended.run.lost is not None
     assert "is stuck after" in ended.run.lost.how
-
-
-def test_without_nccl_it_is_skipped_with_the_remedy(tmp_path):
-    absent = program(by_nccl=True).replace("collectives.open_nccl = Nccl\n", "")
-    ended = launch(tmp_path, 2, "run", WRITE, *QUICK, program=absent)
-    assert ended.exits == {0: 4, 1: 0}, ended.stderr
-    (result,) = ended.run.results
-    for cell in result.cells:
-        assert cell.status == "skip"
-        assert "CUDA IPC does not leave a machine; no NCCL for Python" in cell.reason
-        assert "pip install" in cell.reason
-    assert BY_NCCL not in ended.stdout

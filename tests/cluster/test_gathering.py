@@ -9,7 +9,7 @@ import pytest
 
 import linkgauge
 from command_kit import called
-from linkgauge.cluster.messages import Card, End, Pong, Told, decode_command, encode
+from linkgauge.cluster.messages import Card, End, Ping, Pong, Told, decode_command, encode
 from linkgauge.engine.channel import Channel
 from ranks_kit import LONG
 
@@ -33,7 +33,7 @@ class Visits:
 
     def visit(self, sent):
         """Waits for the first answer, or until it is sent away."""
-        end = self._connected()
+        end = self.connected()
         visitor = Channel(end)
         self._held.callback(visitor.close, 0.0)
         end.sendall(sent) if isinstance(sent, bytes) else visitor.send(encode(sent))
@@ -41,7 +41,7 @@ class Visits:
         visitor.said = self._heard(visitor)
         return visitor
 
-    def _connected(self):
+    def connected(self):
         until = time.monotonic() + LONG
         while True:
             try:
@@ -87,12 +87,13 @@ def gathered(tmp_path):
     lets visit."""
     with ExitStack() as held:
 
-        def rank_0(come, size):
+        def rank_0(come, size, *words):
             visits = Visits(held)
             coming = threading.Thread(target=come, args=(visits,))
             coming.start()
             done = called(
-                "run", "multinode_bisect_write_ce", "--machine", "ppu-2x2", "--out", tmp_path,
+                *(words or ("run", "multinode_bisect_write_ce", "--out", tmp_path)),
+                "--machine", "ppu-2x2",
                 LINKGAUGE_RANK=0, LINKGAUGE_RANKS=size, LINKGAUGE_TOKEN=TOKEN,
                 LINKGAUGE_FIRST=f"127.0.0.1:{visits.port}",
             )  # fmt: skip
@@ -130,11 +131,14 @@ def test_who_does_not_fit_is_named_and_all_are_told_that_it_is_over(gathered, ca
 def test_who_ends_before_all_are_there_is_named(gathered):
     def come(visits):
         stays = visits.visit(card(2))
-        visits.visit(card(1)).close(0.0)
-        assert visits.last_words(stays) == End(lost=True)
+        stays.send(encode(Ping()))
+        assert visits.last_words(stays) == Pong()
+        with visits.connected():  # and says nothing
+            visits.visit(card(1)).close(0.0)
+            assert visits.last_words(stays) == End(lost=True)
         assert visits.visit(card(3)).said == [End(lost=True)]
 
-    done, _ = gathered(come, 4)
+    done, _ = gathered(come, 4, "copy", "sim:0@0 -> sim:1@1 by sim:0@0.ce")
     assert done.returncode == 3
     assert "rank 1 (box, process 101) ended while joining" in done.stdout + done.stderr
 

@@ -10,7 +10,7 @@ import pytest
 
 from campaigns import FULL, trials
 from launch_kit import by_variables, harmed, launch, mpich, openmpi
-from linkgauge.cli.main import app
+from linkgauge.cli.main import application
 
 RUN = ("run", "multinode_device_to_device_memcpy_write_ce", "--size", "64K", "--samples", "20")
 LIMIT = ("--timeout", "5")
@@ -74,7 +74,7 @@ def names(ended, rank, doing):
 
 def shown(folder):
     try:
-        return app(["show", str(folder)], standalone_mode=False)
+        return application()(["show", str(folder)], standalone_mode=False)
     except SystemExit as end:
         return end.code
 
@@ -169,27 +169,6 @@ def names_without_exit(ended):
     run = ended.run
     assert run.lost is not None
     return run.lost
-
-
-@campaign
-def test_what_was_measured_before_is_kept_and_the_same_ranks_measure_the_rest(tmp_path):
-    ended = launch(
-        tmp_path, 2, *RUN, "multinode_device_to_device_memcpy_read_ce", "--backend", "mpi", *LIMIT,
-        launcher=launcher(), program=harmed(1, "SIGKILL", "Prepare", 2, ranks=2),
-    )  # fmt: skip
-    run = ended.run
-    assert run.finished is not None
-    (result,) = run.results
-    kept, cost = result.cells
-    assert kept.status == "pass"
-    assert (cost.status, cost.lost) == ("error", 1)
-    words = "run", "--resume", str(ended.journals[0].parent), "--no-verdict"
-    resumed = launch(tmp_path, 2, *words, launcher=launcher())
-    assert resumed.exits == {0: 0, 1: 0}, resumed.stderr
-    whole = resumed.run
-    cells = [cell for result in whole.results for cell in result.cells]
-    assert (whole.lost, [cell.status for cell in cells]) == (None, ["pass"] * 4)
-    assert cells[0].samples == kept.samples
 
 
 SOMETIME = """

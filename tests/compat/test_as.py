@@ -45,9 +45,3 @@ def test_cells_are_numbered_through():
         assert done.returncode == 1
         assert done.stderr.count("is wrong at byte") == 1
         assert left in done.stdout
-
-
-def test_an_option_of_linkgauge_behind_the_tool_is_hinted_at():
-    done = called("as", "nvbandwidth", "--machine", "ppu-8")
-    assert done.returncode == 1
-    assert "linkgauge as --machine … nvbandwidth" in done.stderr

@@ -48,42 +48,6 @@ def test_what_cannot_be_measured_is_no_success(words, fault, code, ends):
     assert f"Result = {ends}" in done.stdout
 
 
-def test_figures_of_pairs_are_those_of_the_links():
-    found = matrices(p2p("--p2p_read").stdout)
-    writes = found["Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)"]
-    reads = found["Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix (GB/s)"]
-    staged = found["Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)"]
-    both = found["Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)"]
-    # One link lies between devices 0 and 1, two ways of two links between 0 and 4.
-    assert writes[0][1] == pytest.approx(46.7, rel=0.01)
-    assert writes[0][4] == pytest.approx(2 * 46.7, rel=0.01)
-    assert reads[0][1] == pytest.approx(47, rel=0.01)
-    assert staged[0][1] == pytest.approx(45.0, rel=0.01)
-    assert writes[0][1] < both[0][1] < 2 * writes[0][1]
-    # Within a device what is read and written counts, and the copy engine does it.
-    assert writes[3][3] == pytest.approx(2125, rel=0.03)
-    kernels = matrices(p2p("--numElems=25000000 --sm_copy").stdout)
-    kernels = kernels["Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)"]
-    assert kernels[0][1] == pytest.approx(writes[0][1], rel=0.05)
-    assert kernels[0][0] == pytest.approx(writes[0][0], rel=0.02)
-
-
-def test_the_host_enqueues_one_copy_or_both_legs_of_a_staged_one(tmp_path):
-    done = p2p("--numElems=4 --p2p_read", on=two_devices(tmp_path))
-    found = matrices(done.stdout)
-    direct = found["P2P=Enabled Latency (P2P Writes) Matrix (us)"][0][1]
-    staged = found["P2P=Disabled Latency Matrix (us)"][0][1]
-    assert staged == pytest.approx(2 * direct, rel=0.02)
-    lines = done.stdout.splitlines()
-    found = [
-        [float(figure) for row in lines[at + 1 : at + 3] for figure in row.split()[1:]]
-        for at, line in enumerate(lines)
-        if line == "   CPU     0      1 "
-    ]
-    # A simulated host takes 2 us a call.
-    assert found == [[2, 4, 4, 2], [2, 2, 2, 2], [2, 2, 2, 2]]
-
-
 def test_pairs_that_do_not_reach_each_other(tmp_path):
     file = two_devices(tmp_path)
     islands = file.read_text().replace("{count: 1, cpus", "{count: 2, cpus")

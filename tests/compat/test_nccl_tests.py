@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from collected_kit import collected, unmeasured, with_wrong
+from collected_kit import collected, unmeasured
 from compat_kit import MadeUp, as_rank, of_processes, spoken
 from launch_kit import launch
 from linkgauge.model.result import RankTimes
 
 DATA = Path(__file__).parents[1] / "data"
 BEGIN = "# nccl-tests version"
-SMALL = "-b 8 -e 8M -f 32 -g 2"
 
 
 @pytest.fixture
@@ -85,26 +84,6 @@ def test_given_the_times_of_h200s_it_prints_what_was_printed_there(perf, ranks, 
     assert own[-1] == ""
 
 
-@pytest.mark.parametrize(
-    ("name", "words", "columns", "values"),
-    [
-        ("all_reduce", "-g2 -b 1M -e 4.5M -i 1.5M", [0],
-         [("1048576",), ("2621440",), ("4194304",)]),
-        ("broadcast", "-g2 -b 1K -e 10K -f 3", [0], [("1024",), ("3072",), ("9216",)]),
-        ("broadcast", "-g4 -r 3", [2, 3, 4], [("float", "none", "3")]),
-        ("gather", "-g2 -r-1 -o all", [3, 4], [("none", "0"), ("none", "1")]),
-        ("all_reduce", "-g2 -b8 -e16 -f2 -N2 -d all", [0, 2],
-         [("8", "int8"), ("16", "int8"), ("8", "int8"), ("16", "int8"), ("8", "uint8")]),
-        ("reduce", "-g2 -b64 -e64 -d all -o all -r-1", [2, 3, 4],
-         [("int8", operation, root) for operation in ("sum", "prod", "max", "min", "avg", "mulsum")
-          for root in ("0", "1")]),
-    ],
-)  # fmt: skip
-def test_sizes_types_reductions_roots_and_cycles_in_their_order(perf, name, words, columns, values):
-    found = [tuple(line[column] for column in columns) for line in rows(perf(name, words))]
-    assert found[: len(values)] == values
-
-
 def test_cycles_without_end_end_with_ctrl_c(perf):
     done = perf("all_reduce", "-g2 -N0", made_up=MadeUp(collected(), cells=7))
     assert done.returncode == 130
@@ -123,34 +102,6 @@ def test_how_each_is_measured(perf):
     assert (out.graphed, out.aggregated, out.blocking, out.registered) == (
         True, 3, True, "symmetric"
     )  # fmt: skip
-
-
-def test_wrong_elements_are_counted_and_fail(perf):
-    def change(cell, result):
-        is_one = cell.operation.in_place and cell.column == "8 B"
-        return with_wrong(result, 12) if is_one else result
-
-    done = perf("all_reduce", SMALL, made_up=MadeUp(collected(change=change)))
-    assert done.returncode == 1
-    assert rows(done)[0][-1] == "12"
-    assert "# Out of bounds values : 1 FAILED\n" in done.stdout
-    assert "float sum in place, 8 B: fail: 12 elements are wrong" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("status", "column", "code", "sizes"),
-    [("error", "256 B", 3, ["8", "8192", "262144", "8388608"]), ("skip", None, 4, [])],
-)
-def test_what_has_no_figure_has_no_line(perf, status, column, code, sizes):
-    def change(cell, result):
-        here = column is None or (cell.column == column and not cell.operation.in_place)
-        return unmeasured(cell, status, "the library says no") if here else result
-
-    done = perf("all_reduce", SMALL, made_up=MadeUp(collected(change=change)))
-    assert done.returncode == code
-    assert [line[0] for line in rows(done)] == sizes
-    assert done.stderr.count("the library says no") == 1
-    assert "Avg bus bandwidth" not in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,6 @@ class Read:
                 r"^(rbln\d+) -> (rbln\d+) (\d+\.\d\d) \(us\)$", text, re.MULTILINE
             )
         }
-        self.distances = {
-            name: [int(hops) for hops in row.split()]
-            for name, row in re.findall(r"^(rbln\d+)((?: +\d+)+)$", text, re.MULTILINE)
-        }
         self.matrix = {}
         lines = text.splitlines()
         for head in (n for n, line in enumerate(lines) if re.match(r"S \\+ D ", line)):
@@ -68,34 +64,6 @@ def test_which_npus_are_paired():
     assert {name for path in read.matrix for name in path} == {"rbln0", "rbln1"}
     read = Read(rbln(f"--only_d2d --tc 6 --npu_id_list 0,1 --test_size 4M {QUIET}"))
     assert {tag for tag, _ in read.paths} == {"D2D"}
-
-
-def test_copies_share_what_carries_them():
-    alone = Read(rbln(f"--tc 3 --npu_id_list 0,1 {QUIET}")).paths
-    both = Read(rbln(f"--tc 5 --npu_id_list 0,1 {QUIET}")).paths
-    there, back = both["D2D", "rbln0 -> rbln1"], both["D2D", "rbln1 -> rbln0"]
-    assert there[2] < alone["D2D", "rbln0 -> rbln1"][2]
-    assert both["D2D", "rbln0 <-> rbln1"][2] == pytest.approx(there[2] + back[2], rel=0.02)
-    assert ("H2D/D2H", "HOST <-> rbln1") in both
-    # rbln0 and rbln1 hang from one switch, rbln4 and rbln5 from another.
-    read = Read(rbln(f"--tc 6 --npu_id_list 0,1,4,5 {QUIET}")).paths
-    assert read["H2D", "HOST -> rbln0"][2] == pytest.approx(50.91 / 2, rel=0.05)
-    assert read["D2D", "rbln4 -> rbln5"][2] == pytest.approx(59.31, rel=0.03)
-    assert read["D2D", "TOTAL"][2] == pytest.approx(2 * 59.31, rel=0.03)
-
-
-def test_iterations_are_summed_up():
-    done = rbln(f"--tc 3 --npu_id_list 0,1 -i 5 --get_perf 2 {QUIET}")
-    most, least, mean = Read(done).paths["D2D", "rbln0 -> rbln1"]
-    assert least < mean < most
-    line = r"^\[PERF\] \[D2D\] rbln0 -> rbln1 #(\d) : (\S+) \(us\)$"
-    each = re.findall(line, done.stdout, re.MULTILINE)
-    assert [number for number, _ in each] == list("01234")
-    rates = [(512 << 20) / float(time) / 1e3 for _, time in each]
-    assert max(rates) == pytest.approx(most, abs=0.006)
-    assert sum(rates) / 5 == pytest.approx(mean, abs=0.006)
-    done = rbln(f"--tc 4 --npu_id_list 0,1 --get_perf 1 {QUIET}")
-    assert "[PERF] [D2D] rbln0 -> rbln1 : average 2.0" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -57,19 +57,6 @@ def test_after_ctrl_c_the_rest_is_not_available(monkeypatch):
     assert (row[1] != "N/A", row[2]) == (True, "N/A")
 
 
-def test_tables_of_lists_of_devices():
-    done = rbt("-s 0,1 -d 2 -m 64,1")
-    assert done.returncode == 0
-    read = tables(done)
-    assert list(read) == [(0, 2), (1, 2)]
-    for size, mean, rate, least, peak in read[0, 2]:
-        moved = int(size.split()[0]) * MB
-        assert float(rate) == pytest.approx(moved / float(mean) / 1e3, rel=1e-3)
-        assert float(peak) == pytest.approx(moved / float(least) / 1e3, rel=1e-3)
-        assert float(least) <= float(mean)
-    assert [line[0] for line in read[0, 2]] == ["1 MB", "64 MB"]
-
-
 def test_pairs_at_the_same_time_share_what_carries_both():
     alone = tables(rbt("-s 0 -d 1"))[0, 1][-1]
     both = tables(rbt("-k 0,1,2,1"))

@@ -72,10 +72,3 @@ def test_options_shape_the_kernels(monkeypatch, words, shaped):
     spoken("sailbandwidth", f"{words} -t 0")
     engines = made_up.settings[0].engines
     assert (engines.kernel, engines.blocks, engines.threads) == shaped
-
-
-def test_options_of_the_hardware_are_accepted_and_said_to_be_ignored():
-    done = spoken("sailbandwidth", "-b 1 -t 0 --isSingleDie --disableVm")
-    assert done.returncode == 0
-    for name in ("--isSingleDie", "--disableVm"):
-        assert f"sailbandwidth: {name} has no meaning here: ignored" in done.stderr

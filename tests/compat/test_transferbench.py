@@ -22,13 +22,6 @@ def bench(words, on="riscv-2gpu", **more):
     return spoken("TransferBench", words, on=on, **more)
 
 
-def test_executors_are_engines():
-    """Of what runs at the same time, each executor's line sums up its own transfers."""
-    done = bench("cmdline 64M '3 2 G0->D0->G1 G0->G0->N C0->C0->N'")
-    heads = re.findall(r"Executor: (\w+) (\d\d)", done.stdout)
-    assert heads == [("CPU", "00"), ("GPU", "00"), ("DMA", "00")]
-
-
 @pytest.mark.parametrize(
     ("factor", "sizes"),
     [(1, [1 << power for power in range(10, 30)]), (2, [1024, 1536, 2048, 3072])],

@@ -5,11 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from compat_kit import ONE, spoken
+from fakes import device, machine
 from linkgauge.engine.runs import read_run
-
-NUMA = {"numa_topology.txt", "cpu_topology.txt", "hugepages.txt", "run.json"}
+from linkgauge.model.inventory import Inventory, PciFunction
 
 
 @pytest.fixture
@@ -20,22 +21,6 @@ def benchmark(tmp_path, monkeypatch):
         return spoken("run_vcpu_benchmark", words, on=on, **more)
 
     return run
-
-
-def test_results_lie_where_the_suite_has_them_and_skips_say_why(benchmark, tmp_path):
-    done = benchmark("Pinned_1")
-    assert (done.returncode, done.stderr) == (0, "")
-    (folder,) = (tmp_path / "results" / "simulated-test" / "Pinned_1").iterdir()
-    assert {path.name for path in folder.iterdir()} >= NUMA
-    kept = read_run(folder)
-    assert kept.label == "Pinned_1"
-    skipped = {one.benchmark: one for one in kept.results if one.status == "skip"}
-    assert {"all_reduce", "memory_stream_nodes"} <= set(skipped)
-    for result in skipped.values():
-        assert result.reason or all(cell.reason for cell in result.cells), result.benchmark
-    assert done.stdout.splitlines()[-1] == (
-        "to compare configurations: linkgauge show results/simulated-test"
-    )
 
 
 @pytest.mark.parametrize(
@@ -66,5 +51,30 @@ def test_setting_up_reads_this_machine_and_changes_nothing(tmp_path, monkeypatch
     assert {path.name for path in Path().rglob("*")} == {"bin", "numactl"}
 
 
-def test_a_simulated_machine_has_nothing_to_install():
-    assert spoken("setup_vcpu_benchmarks").stdout == "SIMULATED ppu-8: nothing to install\n"
+TWO = machine([device(0, "cuda"), device(1, "cuda")])
+
+
+def without_driver(vendor, **unavailable):
+    card = PciFunction(address="0000:01:00.0", vendor=vendor, class_code=0x030200)
+    cpu = machine([device(is_cpu=True)], unavailable=unavailable)
+    return replace(cpu, inventory=Inventory(pci=(card,)))
+
+
+@pytest.mark.parametrize(
+    ("found", "nccl", "code", "says"),
+    [
+        (TWO, "libnccl.so.2", 0, "AllReduce  NCCL, 2 GPUs"),
+        (TWO, None, 0, "as yourself:\n    pip install '.[nccl]'"),
+        (without_driver(0x10DE, cuda="no driver"), None, 1, "but no driver"),
+        (without_driver(0x10DE, cuda="cuda-bindings is not installed"), None, 1, "    make run"),
+        (without_driver(0x1002), None, 1, "the CPU is the only OpenCL device"),
+    ],
+)
+def test_each_gpu_is_used_or_says_what_it_needs(monkeypatch, found, nccl, code, says):
+    names = {"survey": found, "find_spec": None, "find_library": nccl, "package_manager": None}
+    for name, value in names.items():
+        where = f"linkgauge.compat.setup_vcpu_benchmarks.{name}"
+        monkeypatch.setattr(where, lambda *_, value=value: value)
+    done = spoken("setup_vcpu_benchmarks", on=None, PATH="nowhere")
+    assert (done.returncode, says in done.stdout) == (code, True), done.stdout
+    assert "# install numactl util-linux as this system does" in done.stdout

@@ -9,13 +9,13 @@ import typer
 import yaml
 
 from launch_kit import HERE, environment
-from linkgauge.cli.main import app
+from linkgauge.cli.main import application
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "launchers"
 PAGE = (ROOT / "docs" / "launchers.md").read_text("utf-8")
 LINKGAUGE = str(HERE / "linkgauge")
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = typer.main.get_command(application()).commands
 SIMULATED = ("--machine", "ppu-2x2")
 
 

@@ -13,7 +13,7 @@ import yaml
 from markdown.extensions.toc import slugify
 
 from linkgauge.backends.sim.description import shipped
-from linkgauge.cli.main import COMMANDS, app
+from linkgauge.cli.main import COMMANDS, application
 from linkgauge.compat import TOOLS
 from worker_threads import worker_threads
 
@@ -21,7 +21,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 TYPED = re.compile(rf"(?:^|[ /$(;\"'])linkgauge ((?:{'|'.join(COMMANDS)})\b.*)$")
 SYNOPSIS = re.compile(r"\[|…|\b(?:NAME|TEXT|KIND|OPTION|CONFIG)\b")
-PARSERS = typer.main.get_command(app).commands
+APP = application()
+PARSERS = typer.main.get_command(APP).commands
 
 
 def lines_of_code(text):
@@ -117,7 +118,9 @@ def test_a_command_line_works_on_the_machine_that_it_names(typed, tmp_path, monk
     name, *arguments = typed
     shortened = [word for word in SHORTENED.get(name, ()) if word not in arguments]
     with worker_threads():
-        code = app([name, *arguments, *shortened], standalone_mode=False, prog_name="linkgauge")
+        code = application()(
+            [name, *arguments, *shortened], standalone_mode=False, prog_name="linkgauge"
+        )
     assert code in (None, 0, 1)  # 1: what is found of the machine
 
 

@@ -12,9 +12,7 @@ from linkgauge.engine.journal import Again, Closed, Logged, Measured, Opened, Re
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.visits import CellAt
 from linkgauge.engine.worker import LocalWorker
-from linkgauge.model.errors import BackendError
 from linkgauge.model.kernel_log import KernelLog, LogLine
-from linkgauge.model.result import exit_code
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 
@@ -58,32 +56,6 @@ def worker_with(backend):
     worker = LocalWorker()
     worker._backends["fake"] = backend
     return worker
-
-
-def test_a_run_is_measured_in_the_plans_order():
-    observer, records = Silent(), []
-    plan = begun("device_to_device_memcpy_read_ce")
-    run = execute(plan, worker_with(FakeBackend()), records.append, observer)
-    name = "device_to_device_memcpy_read_ce"
-    assert observer.told == [(name, "0", "1"), "pass", (name, "1", "0"), "pass", name]
-    assert [type(record) for record in records] == [Measured, Measured, Closed]
-    assert assemble((*plan, *records)) == run
-    assert exit_code(run) == 0
-
-
-def test_an_error_costs_its_cell_and_the_run_goes_on():
-    backend = FakeBackend()
-
-    def fail_once(group):
-        if backend.samples == 1:
-            raise BackendError("copy", "device lost")
-
-    backend.on_sample = fail_once
-    run = execute(
-        begun("device_to_device_memcpy_read_ce"), worker_with(backend), lambda r: None, Silent()
-    )
-    assert [cell.status for cell in run.results[0].cells] == ["error", "pass"]
-    assert exit_code(run) == 3
 
 
 class Log:

@@ -127,42 +127,6 @@ def test_a_flipped_bit_fails_its_cell(tmp_path, shape):
     assert exit_code(run) == 1
 
 
-@pytest.mark.parametrize("shape", ["host and device", "a group"] if FULL else ["a group"])
-@pytest.mark.parametrize("fault", ["slow", "jitter", "stall", "drift"])
-def test_what_only_takes_longer_passes_and_shows(tmp_path, fault, shape):
-    own = {
-        "slow": "rate=10%",
-        "jitter": "sigma=30%",
-        "stall": "every=3 for=1",
-        "drift": "per_cell=-50%",
-    }
-    cells = "cells=0.." if fault == "drift" else f"cells={STRUCK}"
-    run, (before, struck, elsewhere, after) = run_with(
-        tmp_path, f"{fault} sim:0 {own[fault]} {cells}", shape
-    )
-    check_measured(before, struck, after, elsewhere)
-    assert exit_code(run) == 0
-    assert elsewhere.summary.stddev == pytest.approx(0, abs=elsewhere.summary.median * 1e-9)
-    assert struck.summary.mean < before.summary.mean * 0.97 or fault == "jitter"
-    assert (struck.summary.stddev > struck.summary.mean * 0.05) == (fault in ("jitter", "stall"))
-    assert (after.samples == pytest.approx(before.samples)) == (fault != "drift")
-
-
-def test_a_device_that_was_lost_is_set_aside_and_the_others_go_on(tmp_path):
-    how = settings("lost sim:0 cells=1", timeout=PATIENT)
-    touching, elsewhere = SHAPES["a pair"], ELSEWHERE
-    cells = [
-        planned(*(elsewhere if number % 2 else touching), number=number) for number in range(12)
-    ]
-    with closing(Supervisor(how)) as worker:
-        first = opened(cells, how, worker.survey(["sim"]))
-        run = execute((first,), worker, lambda record: None, Silent())
-    (result,) = run.results
-    check_measured(result.cells[0], *result.cells[1::2])
-    assert [cell.status for cell in result.cells[2::2]] == ["error"] * 3 + ["skip"] * 2
-    assert "set aside after" in result.cells[10].reason
-
-
 def test_every_cell_of_a_round_but_the_struck_one_is_measured(tmp_path):
     how = settings("crash sim:0 cells=0", "nomem sim:3 cells=3", timeout=PATIENT)
     pairs = [("sim:0 -> sim:1 by sm",), ("sim:2 -> sim:3 by sm",)]

@@ -34,23 +34,6 @@ def measure(text, backend=None, report=Report.FIRST, *, size=SIZE, settings=SETT
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "fake:0 -> fake:1 by ce",
-        "fake:0 <-> fake:1 by sm",
-        "host:0 -> null by cpu",
-        "null -> host:0 by cpu",
-        "host:0 -> fake:0 by ce & fake:0 -> host:0 by ce x2",
-    ],
-)
-@pytest.mark.parametrize("size", [1, 511, 513, SIZE])
-def test_every_kind_of_transfer_is_verified_at_any_size(text, size):
-    cell = measure(text, size=size)
-    assert (cell.status, cell.verified, cell.reason) == ("pass", True, None)
-    assert (cell.summary.n, cell.stopped) == (6, "samples")
-
-
-@pytest.mark.parametrize(
     ("text", "victim", "pattern"),
     [
         ("fake:0 -> fake:1 by ce", 1, Pattern.WORDS),

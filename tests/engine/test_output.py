@@ -1,9 +1,10 @@
 """What libraries print in workers, at whatever moment, goes to the run's folder."""
 
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 import pytest
 
+import command_kit
 from command_kit import called
 from engine.test_supervisor import settings
 from linkgauge.engine import process
@@ -25,6 +26,7 @@ def _chatty(monkeypatch):
     program = process._PROGRAM.replace("import os\nimport sys\n", CHATTY, 1)
     assert program != process._PROGRAM
     monkeypatch.setattr(process, "_PROGRAM", program)
+    monkeypatch.setattr(command_kit, "_workers", lambda words: nullcontext())
 
 
 def test_without_one_it_does_not_mix_with_a_document(capfd):

@@ -8,11 +8,8 @@ from linkgauge.engine.plan import (
     fabrics,
     lay_out,
     make_plan,
-    most_seconds,
-    peak_memory,
 )
 from linkgauge.model.errors import InputError
-from linkgauge.model.settings import Settings
 
 GI = 1 << 30
 
@@ -21,16 +18,6 @@ def plan_for(names, here, sizes=(GI,), devices=()):
     return make_plan(
         lay_out(select(names, ()), fabrics(here, devices), here.host.nodes), here, sizes
     )
-
-
-def test_a_device_is_chosen_by_name_or_index_on_every_backend():
-    here = machine([device(0, "x"), device(1, "x"), device(1, "y")])
-    chosen = fabrics(here, ["1"])
-    assert [(f.backend, [d.memory for d in f.devices]) for f in chosen] == [
-        ("x", ["x:1"]),
-        ("y", ["y:1"]),
-    ]
-    assert [d.memory for f in fabrics(here, ["x:0"]) for d in f.devices] == ["x:0"]
 
 
 def test_a_size_larger_than_every_memory_is_refused_before_anything_starts():
@@ -86,11 +73,3 @@ def test_host_memory_may_be_put_on_another_node():
     assert fabrics(here, (), 1)[0].devices[0].near == 1
     with pytest.raises(InputError, match="no NUMA node 7"):
         fabrics(here, (), 7)
-
-
-def test_a_dry_run_knows_memory_and_time():
-    here = machine([device(0, "x", 8 * GI)])
-    plan = plan_for(["host_to_device_bidirectional_memcpy_ce"], here)
-    assert peak_memory(plan) == {"host:0": 3 * GI, "x:0": 3 * GI}
-    assert 5 < most_seconds(plan, Settings((GI,), max_time=5.0)) < 10
-    assert most_seconds(plan, Settings((GI,), samples=3)) is None

@@ -50,12 +50,3 @@ def test_another_machine_is_refused_with_what_differs(journal, opened, of, name,
     done = called("run", "--resume", journal.parent)
     (line,) = done.stderr.splitlines()
     assert (done.returncode, says in line) == (2, True), line
-
-
-def test_ranks_that_are_too_few_are_refused(journal, opened):
-    opened["machine"]["ranks"] = [
-        {"number": number, "host": "node0", "process": 100 + number} for number in range(2)
-    ]
-    journal.write_text(json.dumps(opened) + "\n")
-    done = called("run", "--resume", journal.parent)
-    assert "is a run of 2 ranks: start each as before" in done.stderr

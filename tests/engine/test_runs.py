@@ -69,11 +69,6 @@ def test_what_is_no_run_is_named_with_what_reads_it(content, what, tmp_path):
     assert what in refusal(path)
 
 
-@pytest.mark.parametrize("end", [1, 2, 100, len(WHOLE) // 2, len(WHOLE) - 3])
-def test_a_truncated_one_is_called_cut_off(end, tmp_path):
-    assert "is damaged or incomplete" in refusal(written(tmp_path, WHOLE[:end]))
-
-
 def test_beside_its_journal_it_says_where_the_figures_are(tmp_path):
     journal = written(tmp_path, b"", "journal.jsonl")
     assert str(journal) in refusal(written(tmp_path, WHOLE[:1000]))

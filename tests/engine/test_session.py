@@ -8,8 +8,7 @@ import pytest
 from compat_kit import ONE_DEVICE
 from fakes import device, machine
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.journal import JOURNAL_FILE, assemble, read_records
-from linkgauge.engine.request import RunRequest, Selection, StagedTraffic, Written
+from linkgauge.engine.request import RunRequest, Selection, Written
 from linkgauge.engine.session import check_shape, opened, unasked
 from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import Inventory, PciFunction
@@ -52,51 +51,6 @@ def test_options_for_the_shape_of_copies_are_refused_where_all_ignore_them():
 
 SETTINGS = Settings((4096,), samples=3, loops=1, simulation=Simulation("one", ONE_DEVICE))
 COPY = "sim:0 -> sim:0 by ce"
-
-
-class Following(Observer):
-    def __init__(self):
-        self.said, self.begun_on, self.results = [], [], []
-
-    def begun(self, machine):
-        self.begun_on.append(machine.simulated)
-
-    def completed(self, result):
-        self.results.append(result)
-
-    def say(self, line):
-        self.said.append(line)
-
-
-def measured(request):
-    observer = Following()
-    with opened(request) as session:
-        return session.measure(session.plan(observer), observer), session.folder, observer
-
-
-@pytest.mark.parametrize(
-    ("what", "names"),
-    [
-        (Selection(("device_local_copy",)), ["device_local_copy"]),
-        (Written(COPY), ["copy"]),
-        (StagedTraffic(threads=1, repeat=2), 2 * [
-            "host_traffic", "host_traffic_device_alone", "host_traffic_host_alone",
-        ]),
-    ],
-)  # fmt: skip
-def test_a_request_is_measured_as_asked_and_kept_where_asked(what, names, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run, folder, observer = measured(RunRequest(what=what, settings=SETTINGS))
-    assert [result.benchmark for result in run.results] == names
-    assert {cell.status for result in run.results for cell in result.cells} == {"pass"}
-    assert tuple(observer.results) == run.results
-    assert run.kernel_log is None  # no kernel speaks of a simulated machine
-    assert (folder, list(tmp_path.iterdir()), observer.begun_on) == (None, [], ["one"])
-    request = RunRequest(what=what, settings=SETTINGS, out=str(tmp_path), label="mine")
-    assert msgspec.json.decode(msgspec.json.encode(request), type=RunRequest) == request
-    run, folder, _ = measured(request)
-    assert folder.parent == tmp_path / "simulated-one" / "mine"
-    assert assemble(read_records((folder / JOURNAL_FILE).read_bytes())) == run
 
 
 def test_what_has_nothing_to_search_is_not_tuned():

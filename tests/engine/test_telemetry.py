@@ -6,13 +6,11 @@ import time
 import pytest
 
 from fakes import FakeBackend
-from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.inventory import Reading, Telemetry
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
-from sim_kit import SIZE, planned, settings
 from visit_kit import worker_with
 
 LIMIT = 10.0
@@ -137,17 +135,3 @@ def test_devices_are_sensed_in_the_measuring_phase_alone(backend):
     backend.answer = lambda number: phases.append(at[-1]) or {}
     measure(backend, COPY, questions=2, on_phase=at.append)
     assert set(phases) == {"measure"}
-
-
-def test_a_simulated_link_is_slow_while_it_is_slow():
-    worker = LocalWorker(settings("slow sim:1 rate=25% cells=1"))
-    before = worker.survey(["sim"]).inventory
-    readings = []
-    for number in range(3):
-        cell = planned("sim:0 -> sim:1 by ce", number=number)
-        (result,) = worker.measure((cell,), SIZE)
-        readings.append(result.readings)
-    assert [[one.memory for one in some] for some in readings] == [["sim:0", "sim:1"]] * 3
-    assert [bool(second.throttled) for _, second in readings] == [False, True, False]
-    assert {one.count for some in readings for one in some} == {1}
-    assert worker.look(["sim"]).host == before.host

@@ -6,11 +6,11 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.engine.visits import CellAt, Visits, least_visits
+from linkgauge.engine.visits import Visits, least_visits
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
-from linkgauge.model.transfer import Place, Report
+from linkgauge.model.transfer import Report
 
 SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
 
@@ -107,31 +107,6 @@ def test_cells_of_a_round_end_together():
     assert counts["2"] == counts["3"]
 
 
-def at_an_end(*columns, **more):
-    """A plan of these cells, and the visits of a run over it that is at its end."""
-    plan = (sheet(*(planned(column, **more) for column in columns)),)
-    visits = Visits(plan, SETTINGS)
-    go(visits, None, lambda column, visit: (1.0, 1.0, 1.0))
-    return plan, visits
-
-
-def test_at_the_end_a_cell_is_visited_once_more_and_merged():
-    plan, visits = at_an_end("0", "1", "2")
-    before = visits.cells(0)
-    visits.again([CellAt(0, Place("0", "1"))])
-    (due,) = visits.left()
-    assert [cell.column for cell in due] == ["1"]
-    assert visits.count_left() == 1
-    assert visits.visit(0, due[0]).spent == 0  # it has the time of a visit, whatever it took before
-    visits.add(0, visited(plan[0].cells[1], 1.01, 1.01))
-    assert not any(visits.left())
-    more = [
-        len(now.samples) - len(then.samples)
-        for now, then in zip(visits.cells(0), before, strict=True)
-    ]
-    assert more == [0, 2, 0]
-
-
 def test_a_cell_whose_device_was_set_aside_ends_with_what_it_has():
     """Else a run whose precision it misses would never end."""
     cells = [planned(str(n)) for n in range(3)]
@@ -170,25 +145,6 @@ def lost(cell, rank=2):
 
 
 class TestWhatALostRankCost:
-    def test_is_visited_again_as_the_run_goes_on_and_nothing_else_is(self):
-        cells = [planned(str(n)) for n in range(4)]
-        visits = Visits((sheet(*cells),), SETTINGS)
-        while any(left := visits.left()):
-            for cell in left[0]:
-                visits.add(0, lost(cell) if cell.column == "3" else visited(cell, 1.0, 1.0))
-        assert [key.place.column for key in visits.lost()] == ["3"]
-        assert visits.cells(0)[3].status == "error"
-        before = visits.cells(0)[:3]
-        visits.restore()
-        assert not visits.is_whole(0)
-        assert visits.count_left() == least_visits(4)
-        order = go(visits, None, lambda column, visit: (1.0, 1.0))
-        assert order == [(0, "3")] * least_visits(4)
-        *others, restored = visits.cells(0)
-        assert restored.status == "pass"
-        assert [cell.samples for cell in others] == [cell.samples for cell in before]
-        assert visits.is_whole(0)
-
     def test_leaves_the_visits_before_it(self):
         cells = [planned(str(n)) for n in range(2)]
         visits = Visits((sheet(*cells),), SETTINGS)

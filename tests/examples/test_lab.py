@@ -18,7 +18,6 @@ from command_kit import called
 CI = Path(__file__).parents[2] / "examples/ci"
 PAGE = (CI.parents[1] / "docs/hardware-lab.md").read_text()
 WORKFLOW = (CI / "hardware-lab.yml").read_text()
-JENKINSFILE = (CI / "Jenkinsfile").read_text()
 PINNED = re.compile(r"uses: [\w/-]+@[0-9a-f]{40}  # v[\d.]+")
 QUIET = {"LINKGAUGE_HISTORY": "none", "LINKGAUGE_NO_REPORT": "1"}
 

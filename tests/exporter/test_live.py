@@ -40,21 +40,6 @@ def test_a_gpu_has_its_clocks_power_temperature_and_errors():
         assert value(found, f"linkgauge_{name}", **GPU, **labels) == wanted, name
 
 
-def test_each_nvlink_has_its_state_rate_traffic_and_errors():
-    found, _ = text()
-    link = {**GPU, "kind": "nvlink", "link": "17"}
-    assert len(samples(found, "linkgauge_fabric_link_up")) == 2 * 18
-    for name, wanted, labels in (
-        ("fabric_link_up", 1, {}),
-        ("fabric_link_rate_bytes_per_second", 26562e6, {}),
-        ("fabric_link_errors_total", 0, {}),
-        ("fabric_link_bytes_total", 4 << 10, {"direction": "sent"}),
-        ("fabric_link_bytes_total", 2 << 10, {"direction": "received"}),
-        ("fabric_link_info", 1, {"remote": "nvswitch 0000:08:00.0", "version": "4.0"}),
-    ):
-        assert value(found, f"linkgauge_{name}", **link, **labels) == wanted, name
-
-
 def test_counters_in_bytes_come_before_those_in_kib():
     with nvml() as library:
         library.fields |= {"NVLINK_COUNT_XMIT_BYTES": 5, "NVLINK_COUNT_RCV_BYTES": None}
@@ -85,19 +70,6 @@ def test_is_a_page_whatever_fails(failing):
     with nvml() as library:
         library.failing = {**failing}
         assert "linkgauge_exporter_info" in families(page().text(PATIENT))
-
-
-def test_a_pcie_link_has_what_both_ends_can():
-    found, _ = text()
-    card = {"pci": "0000:01:00.0", "kind": "accelerator", "host": "box", "simulated": "false"}
-    for name, wanted in (
-        ("link_speed_transfers_per_second", 32e9),
-        ("link_speed_max_transfers_per_second", 32e9),
-        ("link_width_lanes", 16),
-        ("link_width_max_lanes", 16),
-    ):
-        assert value(found, f"linkgauge_pcie_{name}", **card) == wanted
-    assert value(found, "linkgauge_pcie_errors_total", severity="correctable", **card) == 0
 
 
 def test_a_gpu_that_hangs_keeps_neither_a_scrape_nor_another_gpu(monkeypatch):

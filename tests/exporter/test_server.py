@@ -2,21 +2,16 @@
 
 import gzip
 import http.client
-import resource
 import socket
-import subprocess
-import sys
 import threading
 import time
-from contextlib import ExitStack, closing, contextmanager, suppress
-from pathlib import Path
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
 from exporter_kit import RESULTS, families, nvml, page
 from linkgauge.exporter.server import (
     LOOPBACK,
-    MOST_CONNECTIONS,
     Address,
     Server,
     parse_listen,
@@ -106,37 +101,6 @@ class TestAddress:
             Server(server.at, lambda packed: b"")
         with pytest.raises(InputError, match=r"cannot listen at 192\.0\.2\.1:0"):
             Server(Address("192.0.2.1", 0), lambda packed: b"")
-
-
-def test_scrapes_go_on_whatever_others_trickle():
-    """As with systemd's limit of 1024 files: more connections than that send a byte now and then,
-    and open another one where theirs was ended."""
-    text = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
-from linkgauge.exporter.server import Address, Server
-with Server(Address("127.0.0.1", 0), lambda packed: b"a 1\\n") as server:
-    print(server.at.port, flush=True)
-    server.serve_forever()
-"""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, most[1]), most[1]))
-    with ExitStack() as held:
-        held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, most)
-        server = held.enter_context(
-            subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
-        )
-        held.callback(server.kill)
-        at = ("127.0.0.1", int(server.stdout.readline()))
-        for _ in range(1100):
-            client = held.enter_context(closing(socket.create_connection(at, timeout=20)))
-            client.sendall(b"G")
-        for _ in range(20):
-            with closing(http.client.HTTPConnection(*at, timeout=20)) as scrape:
-                scrape.request("GET", "/metrics")
-                assert scrape.getresponse().read() == b"a 1\n"
-        files = len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
-        assert files <= MOST_CONNECTIONS + 30
 
 
 def test_the_connection_that_has_taken_longest_gives_way(monkeypatch):

@@ -214,16 +214,6 @@ def test_a_store_of_a_later_version_is_refused_in_one_line_and_left_as_it_is(url
     assert "secret" not in str(refused.value)
 
 
-def test_what_is_no_store_is_one_line(tmp_path):
-    (tmp_path / "text").write_text("no database " * 100)
-    (tmp_path / "folder").mkdir()
-    for name, why in (("text", "file is not a database"), ("folder", "unable to open")):
-        with pytest.raises(StoreError, match=why) as problem, opened(address(str(tmp_path / name))):
-            pass
-        assert "\n" not in str(problem.value)
-    assert (tmp_path / "text").read_text().startswith("no database")
-
-
 def test_a_server_that_is_not_there_is_one_line_without_the_password(server):
     for asked in (
         f"postgresql://linkgauge:hidden@/nothing?host={server}",

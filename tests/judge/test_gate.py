@@ -107,14 +107,6 @@ def test_a_gate_that_a_halved_figure_may_have_passed_does_not_pass():
         assert hold(some[:1], some[1:], [], aim).code == code
 
 
-def test_a_regression_goes_before_cells_that_nothing_is_known_of():
-    base = [run(f"a{n}", cell(0, x), cell(1, None)) for n, x in enumerate(BASE)]
-    lost = [run(f"b{n}", cell(0, x), cell(1, None)) for n, x in enumerate(LOSS)]
-    assert hold(base, lost, [], AIM).code == 1
-    single = noisy("a", 100.0, 100.0), noisy("b", 50.0, 100.0)
-    assert hold([single[0]], [single[1]], [], AIM).code == 3
-
-
 NEAR, FAR = (28e-9,), (122e-9,)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from command_kit import called
 from fakes import device, machine
-from linkgauge.judge.limits import Bound, parse_bound, parse_limits, read_limits
+from linkgauge.judge.limits import Bound, parse_bound, parse_limits
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.inventory import Accelerator, Inventory
@@ -147,25 +147,6 @@ def test_any_file_is_limits_or_an_input_error(text):
             parse_limits(document)
         except InputError:
             continue
-
-
-def test_a_file_is_read_or_said_to_be_unreadable(tmp_path):
-    (tmp_path / "mine.yml").write_text("limits: [{limit: ≥ 1 GB/s}]", "utf-8")
-    (limit,) = read_limits(tmp_path / "mine.yml")
-    assert (limit.device, limit.benchmark, limit.where) == ("*", "*", "mine.yml line 1")
-    (tmp_path / "binary.yml").write_bytes(b"\xff\xfe\x00")
-    for name in ("none.yml", "binary.yml"):
-        with pytest.raises(InputError, match="cannot read limits"):
-            read_limits(tmp_path / name)
-
-
-def test_a_figure_beyond_its_limit_fails_with_the_line_and_one_at_it_passes():
-    result = limited(run_of(43.2e9), "limit: p99 ≥ 1 GB/s", "limit: '≥ 50 GB/s'")
-    (cell,) = result["cells"]
-    assert (result["status"], cell["status"]) == ("fail", "fail")
-    assert cell["reason"] == "median 43.2 GB/s is below the limit ≥ 50 GB/s (limits.yml line 3)"
-    at = limited(run_of(50e9), "limit: ≥ 50 GB/s", "limit: ≤ 50 GB/s")
-    assert (at["status"], at["cells"][0]["reason"]) == ("pass", None)
 
 
 KNOWN = run_of(1.45e12, name="device_local_copy", transfers="x:0 -> x:0 by ce", size=1 << 30)

@@ -20,25 +20,6 @@ def run(what=WELL, finished="f", **more):
                results=(measured(**more),))  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("run", "code"),
-    [
-        (run(), 0),
-        (run(verdict="unknown"), 0),
-        (run(verdict="high"), 0),
-        (run(verdict="low"), 1),
-        (run(FAILING), 1),
-        (run(WARNED), 0),
-        (run(status="fail", kind="wrong-bytes"), 1),
-        (run(FAILING, status="error", kind="call"), 3),
-        (run(FAILING, status="skip"), 4),
-        (run(FAILING, finished=None, verdict="low"), 130),
-    ],
-)
-def test_what_is_low_or_fails_is_not_success(run, code):
-    assert outcome_of(run).code == code
-
-
 OTHER = card(memory="cuda:1", pci="0000:03:00.0", remap_pending=True)
 POWERSAVE = inventory(host=replace(GOOD, governor="powersave"))
 
@@ -66,9 +47,3 @@ def test_figures_alone_or_under_a_profiler_are_not_judged(judged):
     cells = tuple(replace(cell, notes=(Profiled("nsys"),)) for cell in result.cells)
     outcome = outcome_of(replace(judged, results=(replace(result, cells=cells),)))
     assert (outcome.code, outcome.findings, outcome.verdict) == (0, (), False)
-
-
-def test_figures_that_are_wrong_fail_without_a_verdict_too():
-    wrong = run(status="fail", kind="wrong-bytes")
-    assert outcome_of(wrong, verdict=False).code == 1
-    assert outcome_of(replace(wrong, finished=None), verdict=False).code == 130

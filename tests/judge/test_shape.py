@@ -116,14 +116,6 @@ def test_the_part_is_named_that_all_slow_cells_touch(fabric, host, within, subje
     assert finding.cells
 
 
-def test_two_slow_links_are_two_findings_and_no_drift():
-    def figure(row, column):
-        return 400e9 * (0.8 if 0 in (row, column) else 1) * (0.6 if 3 in (row, column) else 1)
-
-    findings = found(SLOW, pairs(figure), to_host(lambda d: 50e9), local(lambda d: 2000e9))
-    assert set(named(findings)) == {("slow", "sim:0-switch"), ("slow", "sim:3-switch")}
-
-
 @pytest.mark.parametrize(("strongest", "said"), [(1.0, "fail"), (0.5, "warn")])
 def test_beside_a_stronger_cause_one_cell_at_74_percent_is_a_warning(strongest, said):
     findings = found(SLOW, pairs(lambda r, c: 400e9 * (strongest if 0 in (r, c) else 1)),
@@ -144,12 +136,6 @@ def test_topology_is_no_slow_device():
 TWICE = ({"sim:0", "sim:1"}, {"sim:2", "sim:3"})
 
 
-def test_a_rate_that_falls_from_cell_to_cell_is_a_drift():
-    number = iter(range(1000))
-    results = [pairs(lambda r, c: 400e9 * (0.98 ** next(number)), name=f"b{n}") for n in (1, 2)]
-    assert [finding.check for finding in found(SLOW, *results)] == ["drift"]
-
-
 @given(seed=st.integers(0, 10**6), noise=st.sampled_from([0.001, 0.005, 0.02]))
 def test_noise_is_no_pattern(seed, noise):
     draw = random.Random(seed)
@@ -160,28 +146,6 @@ def test_noise_is_no_pattern(seed, noise):
     results = [pairs(figure, noise=noise), to_host(lambda d: 50e9 * draw.gauss(1, noise / 2))]
     checks = (*SLOW, *UNSTEADY, *CURVES, *OF_MATRICES)
     assert found(checks, *results) == []
-
-
-STALLED = [4e9 * share for share in (100.0, 100.1, 60.0, 99.9, 100.0, 60.0, 100.1, 100.0, 60.0)]
-
-
-def shaken(samples, *, quiet=0.005, touches=lambda r, c: 1 in (r, c)):
-    """Pairs of which those that touch the second device have these samples."""
-    return result("device_to_device_memcpy_write_ce", [
-        cell(str(r), str(c), f"sim:{r} -> sim:{c} by ce",
-             samples(r * 7 + c) if touches(r, c) else noisy(400e9, quiet, seed=r * 7 + c))
-        for r in range(4) for c in range(4) if r != c
-    ])  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("check", "samples"),
-    [("stall", lambda seed: STALLED), ("scatter", lambda seed: noisy(400e9, 0.08, seed))],
-)
-def test_stalls_are_told_from_scatter_and_the_part_is_named(check, samples):
-    (finding,) = found(UNSTEADY, to_host(lambda d: 50e9), shaken(samples))
-    assert (finding.check, finding.subject) == (check, "sim:1-switch")
-    assert check == "scatter" or "every 3 samples" in finding.found
 
 
 @pytest.mark.parametrize(

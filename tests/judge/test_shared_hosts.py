@@ -10,7 +10,6 @@ import pytest
 from msgspec.structs import replace
 
 from campaigns import trials
-from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence, evidence_of
 from linkgauge.judge.outcome import doubtful, outcome_of
 from linkgauge.model.notation import parse_transfers
@@ -18,7 +17,7 @@ from linkgauge.model.result import CellResult, Result
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 from recorded_kit import HEALTHY
-from unsteady_kit import one_card, real, redrawn, warned
+from unsteady_kit import real, redrawn, warned
 
 ALIKE = "doctor, shared hosts: what varies alike is a warning"
 LOUD = "doctor, shared hosts: a card three times as noisy is found"
@@ -30,28 +29,6 @@ def test_a_healthy_run_on_a_shared_host_does_not_warn(name):
     outcome = outcome_of(real(name))
     assert (outcome.code, outcome.findings) == (0, ())
     assert not [finding for finding in outcome.found if finding.severity in ("fail", "warn")]
-
-
-@pytest.mark.parametrize("name", HEALTHY[:3])
-def test_what_varies_on_both_cards_is_one_note(name):
-    (note,) = (f for f in diagnose(evidence_of(real(name))) if f.check == "scatter")
-    assert (note.severity, note.subject) == ("note", "copies over PCIe")
-
-
-@pytest.mark.parametrize("name", HEALTHY)
-def test_a_card_alone_is_not_accused_beside_parts_of_another_kind(name):
-    run = one_card(real(name))
-    assert outcome_of(run).findings == ()
-    notes = [f for f in diagnose(evidence_of(run)) if f.check == "scatter"]
-    assert {f.severity for f in notes} <= {"note"}
-
-
-def test_a_process_that_uses_the_card_is_the_cause_of_all_that_varies():
-    found = diagnose(evidence_of(real("busy-card-1")))
-    assert (found[0].check, "3788" in found[0].found) == ("processes", True)
-    inferred = [f for f in found if f.check in ("slow", "scatter", "stall")]
-    assert {"slow", "scatter"} <= {f.check for f in inferred}
-    assert all("processes of cuda:1" in f.explained_by for f in inferred)
 
 
 def test_noise_and_spikes_alike_on_both_cards_are_no_warning(holds):

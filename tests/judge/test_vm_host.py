@@ -5,7 +5,6 @@ import pytest
 from judge.test_vm_placement import host
 from linkgauge.machine.tree import Captured
 from vm_kit import (
-    FULL,
     compare,
     contradictions,
     domain,
@@ -229,14 +228,6 @@ def test_huge_pages_are_counted_by_node_and_cell():
     root.files[f"{folder}/free_hugepages"] = b"100\n"  # others have the rest
     assert the("huge-pages", well(), root).severity == "warn"
     assert found(well(), root, files=running("gpu-vm", **RUNS)) == set()
-
-
-def test_a_link_that_trained_too_low():
-    slow = FULL | {"current_link_speed": "2.5 GT/s PCIe"}
-    bus = host_bus((CARD, 0), ("0000:ca:00.0", 0), link=slow)
-    finding = the("link-speed", domain(devices=hostdev(CARD)), tree(guest=False, cores=8, bus=bus))
-    assert finding.subject == CARD
-    assert any("0000:80:01.0 CAP_EXP+10.w=20:20" in line for line in finding.remedy)
 
 
 def test_vcpus_in_two_cells_or_beyond_the_last():

@@ -7,7 +7,7 @@ from msgspec.structs import astuple
 
 from linkgauge.machine.domain_xml import MOST_XML, parse_domain, read_domain
 from linkgauge.model.errors import InputError
-from vm_kit import GIB, MIB, domain, expander, hostdev, root_port
+from vm_kit import domain, expander, hostdev, root_port
 
 MANY = settings(max_examples=max(100, settings.default.max_examples))
 
@@ -31,13 +31,6 @@ class TestCpuSets:
 
 
 class TestReads:
-    def test_vcpus_and_those_enabled_at_the_start(self):
-        assert read(vcpus=6, more=" current='2'").enabled == (0, 1)
-        some = (
-            "<vcpus><vcpu id='0' enabled='yes'/><vcpu id='1' enabled='no'/><vcpu id='3'/></vcpus>"
-        )
-        assert read(some, vcpus=4).enabled == (0, 3)
-
     def test_pins_of_vcpus_emulator_and_io_threads(self):
         found = read(
             "<iothreads>3</iothreads><iothreadids><iothread id='2'/></iothreadids><cputune>"
@@ -49,41 +42,6 @@ class TestReads:
         assert (found.pin_of(0), found.pin_of(1)) == ((8, 9), (4, 6, 7))
         assert (found.emulator_pin, found.iothread_pins) == ((0,), {2: (1,)})
         assert found.iothreads == (1, 2, 3)
-
-    def test_policies_of_memory_in_all_and_of_cells(self):
-        found = read(
-            "<numatune><memory nodeset='0-1'/><memnode cellid='1' mode='preferred' nodeset='1'/>"
-            "</numatune>"
-        )
-        assert astuple(found.policy_of(0)) == ("strict", (0, 1))
-        assert astuple(found.policy_of(1)) == ("preferred", (1,))
-        auto = read("<numatune><memory mode='interleave' placement='auto'/></numatune>")
-        assert astuple(auto.policy) == ("interleave", None)
-
-    def test_topology_with_what_is_left_out_as_one(self):
-        found = read("<cpu><topology sockets='2' cores='3' threads='2'/></cpu>", vcpus=12).topology
-        assert (found.sockets, found.cores, found.threads) == (2, 3, 2)
-        assert found.vcpus == 12
-        some = found.of((0, 1, 2, 6))
-        assert (some.sockets, some.cores, some.threads) == (2, 3, 2)
-
-    def test_cells_with_and_without_numbers(self):
-        found = read(
-            "<cpu><numa><cell cpus='0-1' memory='512000'/><cell cpus='2' memory='1' unit='GiB'>"
-            "<distances><sibling id='0' value='21'/></distances></cell><cell memory='0'/>"
-            "</numa></cpu>"
-        )
-        assert [astuple(cell) for cell in found.cells] == [
-            (0, (0, 1), 512000 << 10, {}), (1, (2,), GIB, {0: 21}), (2, (), 0, {})
-        ]  # fmt: skip
-
-    def test_huge_pages_by_size_and_cell(self):
-        one = "<memoryBacking><hugepages>{}</hugepages></memoryBacking>"
-        (of_any_size,) = read(one.format("")).huge_pages
-        assert of_any_size.size is None
-        pages = "<page size='1' unit='G' nodeset='0-1'/><page size='2048'/>"
-        found = read(one.format(pages)).huge_pages
-        assert [astuple(pages) for pages in found] == [(GIB, (0, 1)), (2 * MIB, None)]
 
     @pytest.mark.parametrize(
         ("text", "size"),
@@ -109,21 +67,6 @@ class TestReads:
         ]  # fmt: skip
         assert astuple(found[0].guest) == (4, 0, 0, 0)
         assert found[1].guest is None
-
-    def test_the_way_to_a_device_over_ports_and_expanders(self):
-        found = read(
-            devices=root_port(1, 2) + expander(2, 3, 0x80, 1) + root_port(3, 0, bus=2)
-            + hostdev("0000:01:00.0", (1, 0, 0)) + hostdev("0000:02:00.0", (3, 0, 1))
-            + hostdev("0000:03:00.0", (0, 7, 0)) + hostdev("0000:04:00.0", (9, 0, 0))
-        )  # fmt: skip
-        assert found.controllers[1].model == "pcie-expander-bus"
-        assert astuple(found.controllers[1].address) == (0, 3, 0, 0)
-        *routes, nowhere = (found.route_to(device) for device in found.devices)
-        assert nowhere is None
-        assert [astuple(route) for route in routes] == [
-            (0, ((2, 0), (0, 0)), None), (0x80, ((0, 0), (0, 1)), 1), (0, ((7, 0),), None)
-        ]  # fmt: skip
-        assert found.cell_of(found.devices[1]) == 1
 
 
 BOMB = "".join(

@@ -92,16 +92,6 @@ def held(files: dict[str, str]) -> Captured:
     return Captured({path: text.encode() for path, text in files.items()})
 
 
-def test_a_captured_machine_is_read_without_anything_of_this_process(tmp_path):
-    host = read_host(build(tmp_path, CAPTURED))
-    assert (host.hostname, host.system, host.kernel, host.architecture) == (
-        "far", "Linux", "6.6.12", "riscv64",
-    )  # fmt: skip
-    assert host.cpus == 5
-    assert [node.cpus for node in host.nodes] == [(0, 1), (2, 3)]
-    assert host.memlock_limit is None
-
-
 def test_names_and_sizes_that_are_missing_have_a_reason(tmp_path):
     whole = {"proc/cpuinfo": "uarch: sifive,p550\n", **CAPTURED}
     assert unread(read_host(held(whole))) == ()
@@ -111,13 +101,6 @@ def test_names_and_sizes_that_are_missing_have_a_reason(tmp_path):
     del whole["sys/devices/system/node/node1/meminfo"]
     assert unread(read_host(held(whole))) == ("memory of nodes 1: their meminfo is not readable",)
     assert read_host(held(whole)).memory_total == 3000 << 10
-
-
-def test_memory_of_gpus_is_not_the_hosts():
-    files = held(
-        {**TWO_NODES, "proc/driver/nvidia/gpus/0009:01:00.0/numa_status": "Node:      1\n"}
-    )
-    assert [node.index for node in read_host(files).nodes] == [0]
 
 
 ARM = "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: {:#x}\n\n"

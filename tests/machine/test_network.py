@@ -13,7 +13,6 @@ from pci_kit import Bus
 CLASS = "sys/class/infiniband"
 INTERFACES = "sys/class/net"
 PORT = "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
-VIRTUAL = "sys/devices/virtual/net"
 NDR = {"state": "4: ACTIVE\n", "rate": "400 Gb/sec (4X NDR)\n", "link_layer": "InfiniBand\n"}
 ROCE = {"state": "1: DOWN\n", "rate": "2.5 Gb/sec (1X SDR)\n", "link_layer": "Ethernet\n"}
 
@@ -89,65 +88,6 @@ def test_garbled_ports_never_raise_and_say_what_is_missing(texts):
     told = {"state": adapter.state, "rate": adapter.rate, "link_layer": adapter.link_layer}
     missing = [line.partition(":")[0] for line in adapter.unknown]
     assert missing == [name for name, value in told.items() if value is None]
-
-
-V6 = (
-    "00000000000000000000000000000001 01 80 10 80       lo\n"
-    "fe800000000000000000000000000001 04 40 20 80     eth0\n"
-    "20010db8000000000000000000000007 04 40 00 80     eth0\n"
-)
-
-
-def machine():
-    """A loopback, a port with RDMA that is up, one without a link, and InfiniBand without IP."""
-    eth0, eth1, ib = f"{PORT}/net/eth0", f"{VIRTUAL}/dummy0", f"{PORT}/infiniband/mlx5_0"
-    lone = "sys/devices/pci0000:40/0000:40:01.0/infiniband/mlx5_9"
-    files = {
-        f"{VIRTUAL}/lo/ifindex": b"1\n", f"{VIRTUAL}/lo/type": b"772\n",
-        f"{VIRTUAL}/lo/flags": b"0x9\n", f"{VIRTUAL}/lo/operstate": b"unknown\n",
-        f"{eth1}/ifindex": b"2\n", f"{eth1}/type": b"1\n", f"{eth1}/flags": b"0x1003\n",
-        f"{eth1}/operstate": b"down\n", f"{eth1}/speed": b"-1\n",
-        f"{eth0}/ifindex": b"7\n", f"{eth0}/type": b"1\n", f"{eth0}/flags": b"0x1003\n",
-        f"{eth0}/operstate": b"up\n", f"{eth0}/speed": b"100000\n",
-        f"{PORT}/numa_node": b"1\n",
-        f"{ib}/ports/1/state": b"4: ACTIVE\n",
-        f"{lone}/ports/1/state": b"4: ACTIVE\n",
-        "sys/devices/pci0000:40/0000:40:01.0/numa_node": b"-1\n",
-        "proc/net/if_inet6": V6.encode(),
-    }  # fmt: skip
-    links = {
-        f"{INTERFACES}/lo": "../../devices/virtual/net/lo",
-        f"{INTERFACES}/dummy0": "../../devices/virtual/net/dummy0",
-        f"{INTERFACES}/eth0": f"../../../{eth0}",
-        f"{eth0}/device": "../../../0000:01:00.0",
-        f"{PORT}/driver": "../../../../bus/pci/drivers/mlx5_core",
-        f"{CLASS}/mlx5_0": f"../../../{ib}",
-        f"{ib}/device": "../../../0000:01:00.0",
-        f"{CLASS}/mlx5_9": f"../../../{lone}",
-        f"{lone}/device": "../../../0000:40:01.0",
-    }
-    return Captured(files, links)
-
-
-def test_they_are_numbered_as_the_kernel_does_and_devices_without_an_interface_come_last():
-    lo, dummy, eth, lone = read_inventory(machine()).interfaces
-    assert lo == Interface(name="lo", up=True, kind="loopback", addresses=("::1",))
-    assert lo.is_loopback
-    assert dummy == Interface(name="dummy0", up=False, kind="Ethernet")
-    assert eth == Interface(
-        name="eth0",
-        up=True,
-        kind="Ethernet",
-        addresses=("2001:db8::7",),
-        driver="mlx5_core",
-        speed=12.5e9,
-        node=1,
-        pci="0000:01:00.0",
-        rdma="mlx5_0",
-    )
-    assert lone == Interface(
-        name="mlx5_9", up=True, kind="InfiniBand", pci="0000:40:01.0", rdma="mlx5_9"
-    )
 
 
 def test_a_software_device_names_its_interface():

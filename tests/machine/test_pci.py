@@ -4,8 +4,8 @@ from operator import attrgetter
 
 import pytest
 
-from linkgauge.model.inventory import PciFunction, PciLink
-from pci_kit import AER, CARD, PORT, ROOT_PORT, Bus, acs, config, read, why
+from linkgauge.model.inventory import PciLink
+from pci_kit import AER, CARD, PORT, ROOT_PORT, Bus, config, read, why
 
 
 def card(space=None, links=(), **attributes):
@@ -14,46 +14,6 @@ def card(space=None, links=(), **attributes):
     folder = bus.add(CARD, space, **attributes)
     bus.links |= {f"{folder}/{name}": target for name, target in links}
     return read(bus)[0]["0000:01:00.0"]
-
-
-def test_a_function_has_everything_that_sysfs_and_registers_tell():
-    function = card(
-        config(extended=[AER, acs(0)], target=3),
-        [
-            ("driver", "../../../../bus/pci/drivers/nvidia"),
-            ("iommu_group", "../../../../kernel/iommu_groups/70"),
-        ],
-        revision="0xa2",
-        numa_node="1",
-        current_link_speed="16.0 GT/s PCIe",
-        current_link_width="8",
-        max_link_speed="32.0 GT/s PCIe",
-        max_link_width="16",
-        aer_dev_correctable="RxErr 2\nBadTLP 1\nTOTAL_ERR_COR 3",
-        aer_dev_nonfatal="DLP 0\nTOTAL_ERR_NONFATAL 0",
-        aer_dev_fatal="Undefined 0\nDLP 4",
-    )
-    assert function == PciFunction(
-        address="0000:01:00.0",
-        vendor=0x10DE,
-        device=0x2335,
-        class_code=0x030200,
-        revision=0xA2,
-        name=None,
-        driver="nvidia",
-        numa_node=1,
-        iommu_group=70,
-        port="endpoint",
-        parent="0000:00:01.0",
-        link=PciLink(16.0, 8, 32.0, 16, 8.0),
-        max_payload=256,
-        max_payload_supported=512,
-        max_read_request=512,
-        acs=(),
-        errors={"correctable": 3, "nonfatal": 0, "fatal": 4},
-        display=False,
-        unknown=(),
-    )
 
 
 SPEEDS = (

@@ -74,14 +74,6 @@ def test_each_code_has_its_meaning_or_none(port, speed, width, target, payload, 
         assert any("its value has no meaning in PCI Express" in one for one in decoded.unknown)
 
 
-def test_a_virtual_function_has_its_physical_ones_sizes():
-    """As guests see one: what it has reserved reads 0, its numbers ones."""
-    decoded = decode(config(vendor=0xFFFF, device=0xFFFF, speed=0, width=0, payload=0, request=0))
-    assert (decoded.max_payload, decoded.max_read_request) == (None, None)
-    assert "this is a virtual function" in why(decoded, "max_payload")
-    assert not decoded.silent
-
-
 def test_the_vector_of_supported_speeds_goes_before_the_older_field():
     assert decode(config(max_speed=3, speeds=0b11111)).link.max_speed == 32.0
     assert decode(config(max_speed=3, speeds=0)).link.max_speed == 8.0

@@ -86,9 +86,3 @@ RUN = Run(
     machine=machine([device(0, "x"), device(1, "x")]), settings=Settings((SIZE,)),
     results=RESULTS,
 )  # fmt: skip
-
-COPY = result(
-    "copy", "host:0 -> x:0 by ce & x:0 -> host:0 by ce", "pass",
-    [cell("0", "0", ["host:0 -> x:0 by ce", "x:0 -> host:0 by ce"], 90.5, Report.TOTAL,
-          (45.5, 46.25))],
-)  # fmt: skip

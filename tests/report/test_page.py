@@ -101,19 +101,6 @@ def test_what_links_at_their_best_would_carry_is_what_a_share_is_of():
     assert "slowed: links on the way run below their best" in heat.lines[-1][1].text
 
 
-def test_files_inside_the_page_are_the_run():
-    one = whole()
-    found = files(page())
-    assert set(found) == {"cells.csv", "samples.csv", "run.json"}
-    read = run_of(found["run.json"], Path("run.json"))
-    assert [c.samples for r in read.results for c in r.cells] == [
-        c.samples for r in one.run.results for c in r.cells
-    ]
-    assert found["samples.csv"].count(b"\n") == 1 + sum(
-        len(c.samples) for r in one.run.results for c in r.cells
-    )
-
-
 def test_a_page_stays_small_however_many_samples_there_are():
     """Half a million samples that nothing compresses, and a line that says what is left out."""
     many = tuple(1e-6 * (1 + (k * 2654435761 % 4294967296) / 4294967296) for k in range(2048))

@@ -39,11 +39,3 @@ def test_signs_that_the_encoding_lacks_are_replaced_by_ones_as_wide(encoding, sh
     console.print("±2% ▁▃█ 0.4▼↓ → é")
     console.file.flush()
     assert console.file.buffer.getvalue().decode(encoding) == f"{shown}\n"
-
-
-@pytest.mark.parametrize("size", ["", "wide", "0", "-5", "7.5", "9" * 30])
-def test_what_is_no_size_of_a_terminal_hides_nothing(size):
-    words = "devices", "--machine", "ppu-2x2"
-    done = called(*words, COLUMNS=size, LINES=size)
-    assert done.stdout == called(*words, COLUMNS="100000").stdout
-    assert "sim:0" in done.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -19,14 +20,6 @@ from . import streams
 from .help_text import HelpCommand, HelpGroup
 from .options import expanded
 
-app = typer.Typer(
-    name="linkgauge",
-    cls=HelpGroup,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 COMMANDS = {
     "devices": "devices.devices",
     "capture": "capture.capture",
@@ -63,11 +56,6 @@ def command(name: str) -> tuple[Callable[..., int], dict[str, Any] | None]:
     return getattr(loaded, function), getattr(loaded, "CONTEXT", None)
 
 
-for _name in COMMANDS:
-    _function, _context = command(_name)
-    app.command(_name, cls=HelpCommand, context_settings=_context)(expanded(_function))
-
-
 def _version(asked: bool) -> None:
     if asked:
         from linkgauge import __version__
@@ -76,7 +64,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool,
@@ -94,6 +81,25 @@ def _root(
     """
 
 
+@cache
+def application(*names: str) -> typer.Typer:
+    """The command line with these commands, or with all of them: to load and to prepare them all
+    takes a fifth of a second."""
+    app = typer.Typer(
+        name="linkgauge",
+        cls=HelpGroup,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name in names or COMMANDS:
+        function, context = command(name)
+        app.command(name, cls=HelpCommand, context_settings=context)(expanded(function))
+    app.callback()(_root)
+    return app
+
+
 def main() -> None:
     """Runs the command line. Exit codes: 0 all is well, 1 a failure or a low cell, 2 bad usage or
     input, 3 an error cost results, 4 nothing measured; 130 after Ctrl-C, 143 after SIGTERM, 129
@@ -102,7 +108,8 @@ def main() -> None:
     interrupted = end_like_ctrl_c()
     streams.prepare()
     try:
-        code = app(standalone_mode=False, prog_name="linkgauge")
+        asked = (name for name in sys.argv[1:2] if name in COMMANDS)
+        code = application(*asked)(standalone_mode=False, prog_name="linkgauge")
         sys.stdout.flush()
     except typer.TyperException as error:  # usage: an unknown option, a missing value
         _complain(_said(error))

@@ -66,6 +66,8 @@ class Course:
         self._cells = [{cell.place: _Cell(sheet, cell) for cell in sheet.cells} for sheet in plan]
         self._count = sum(len(sheet.cells) for sheet in plan)
         self._due = self._all()
+        if not self._due:
+            self.stopped, self.reason = "nothing", "the plan has no cell that can be measured"
         self._able = 0
         self._devices: dict[str, _Device] = {}
         self._more = 0
@@ -139,8 +141,6 @@ class Course:
         self.round += 1
         self._able = 0
         self._due = self._all()
-        if not self._due and self.stopped is None:
-            self.stopped, self.reason = "nothing", "the plan has no cell that can be measured"
 
     def _check(self, reading: Reading) -> None:
         most, found = self.asked.max_temperature, reading.temperature_max
