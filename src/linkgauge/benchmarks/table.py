@@ -209,14 +209,14 @@ class Row(msgspec.Struct, frozen=True):
     def _device_cells(self, devices: tuple[Device, ...]) -> Iterator[Cell]:
         memories = [parse_memory(device.memory) for device in devices]
         for device, memory in zip(devices, memories, strict=True):
-            others = [(o.near, m) for o, m in zip(devices, memories, strict=True) if o != device]
             placed: list[Transfer] = []
             for transfer in _template(self.cell):
                 if "e" in _letters(transfer):
                     # The host of a transfer is the node near its own device.
-                    for near, other in others:
-                        places = {"h": host(near), "d": memory, "e": other}
-                        placed.append(_place(transfer, places))
+                    for other, its in zip(devices, memories, strict=True):
+                        if its is not memory:
+                            places = {"h": host(other.near), "d": memory, "e": its}
+                            placed.append(_place(transfer, places))
                 else:
                     placed.append(_place(transfer, {"h": host(device.near), "d": memory}))
             yield self._cell(HOST_ROW, memory.label, placed)

@@ -106,8 +106,9 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         if self.host_mode is None or benchmark.backend != "host" or not any(modes):
             return benchmark
         wanted = (None, self.host_mode)
-        cells = (c for c, mode in zip(benchmark.cells, modes, strict=True) if mode in wanted)
-        return msgspec.structs.replace(benchmark, cells=tuple(cells))
+        cells = tuple(c for c, mode in zip(benchmark.cells, modes, strict=True) if mode in wanted)
+        reason = None if cells else f"it has no figure of --host-mode {self.host_mode}"
+        return msgspec.structs.replace(benchmark, cells=cells, reason=reason)
 
 
 class Written(msgspec.Struct, frozen=True, tag=True):

@@ -15,6 +15,7 @@ from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import CellKey
 from linkgauge.model.run_spread import LEAST, spreads, varied
+from linkgauge.model.statistics import robust_deviation
 from linkgauge.model.units import Better
 
 from .run_figures import CellFigure, RunFigures
@@ -23,8 +24,6 @@ SCHEMA: Literal["linkgauge.baseline/1"] = "linkgauge.baseline/1"
 FAR = 3.5
 """Deviations from the median beyond which a run is an outlier (B. Iglewicz, D. Hoaglin, How to
 Detect and Handle Outliers, 1993), in units of …"""
-_NORMAL = 1.4826
-"""… the median distance from it, times this: a standard deviation that outliers hardly move."""
 _LEAST_RUNS = 4
 """Of fewer runs nobody can say which one is far from the others."""
 MOST_BYTES = 1 << 28
@@ -118,7 +117,7 @@ def _outliers(logs: dict[int, float]) -> Iterator[int]:
     if len(logs) < _LEAST_RUNS:
         return
     middle = median(logs.values())
-    scale = max(_NORMAL * median(abs(log - middle) for log in logs.values()), LEAST)
+    scale = max(robust_deviation(abs(log - middle) for log in logs.values()), LEAST)
     yield from (number for number, log in logs.items() if abs(log - middle) > FAR * scale)
 
 

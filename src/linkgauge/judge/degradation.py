@@ -16,6 +16,7 @@ from linkgauge.model.change_points import change_points
 from linkgauge.model.history import CellOf, EarlierRun
 from linkgauge.model.modes import cut
 from linkgauge.model.result import CellResult, Result
+from linkgauge.model.statistics import robust_deviation
 from linkgauge.model.units import Better
 from linkgauge.model.watch import Degraded, Recovered, Why
 
@@ -28,8 +29,6 @@ _FAR = 5.0
 """Deviations from the usual figure that are not chance."""
 _FEW = 4.0
 """Of few earlier figures, the scatter is less sure than of many: of these, it counts twice."""
-_MAD = 1.4826
-"""A normal deviation, as a multiple of the median absolute one."""
 
 
 Sheet = tuple[str, str, int]
@@ -162,7 +161,7 @@ class Degradation:
         if state is None or len(state.usual) < LEAST or figure <= 0:
             return None
         usual = statistics.median(state.usual)
-        scatter = _MAD * statistics.median(abs(one - usual) for one in state.usual) / usual
+        scatter = robust_deviation(abs(one - usual) for one in state.usual) / usual
         bound = max(self._least, _FAR * scatter * (1 + _FEW / len(state.usual)))
         speed = figure / usual if seen.result.better == "higher" else usual / figure
         return "history" if speed < 1 - bound else None

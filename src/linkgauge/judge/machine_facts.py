@@ -11,7 +11,7 @@ from linkgauge.model.host_details import HostDetails
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
-from linkgauge.model.units import approximate_size
+from linkgauge.model.units import approximate_size, format_size
 
 from .doctor.busy import stolen
 
@@ -32,7 +32,13 @@ class Fact(msgspec.Struct, frozen=True):
 def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
     """The facts in which the machines of these runs differ, or how they were measured."""
     facts = (Fact(name, tuple(map(read, runs))) for name, read in _FACTS.items())
-    return tuple(fact for fact in (*facts, _kernel_options(runs)) if len(set(fact.values)) > 1)
+    known = (*facts, _sizes(runs), _kernel_options(runs))
+    return tuple(fact for fact in known if len(set(fact.values)) > 1)
+
+
+def _sizes(runs: Sequence[Run]) -> Fact:
+    """The sizes that were measured: machines are alike whatever these are, figures are not."""
+    return Fact("sizes", tuple(", ".join(map(format_size, run.settings.sizes)) for run in runs))
 
 
 def facts_of(run: Run) -> dict[str, str | None]:

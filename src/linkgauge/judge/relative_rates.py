@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 import msgspec
 
-from linkgauge.model.statistics import LEAST_SAMPLES, median_deviation
+from linkgauge.model.statistics import LEAST_SAMPLES, median_deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
 from .findings import Evidence
@@ -34,8 +34,6 @@ _CHANCE = 2 * (1 - NormalDist().cdf(_DEVIATIONS))
 _MANY = 24
 """Peers from which they show how each scatters: of a thousand with few samples each, those of some
 lie close together by chance."""
-_NORMAL = 1.4826
-"""Standard deviation of normal samples, as a multiple of their median distance from the median."""
 _STEADY = 0.05
 """A median that is off by no more is as good as exact: nine samples of 3.5 % are."""
 
@@ -143,8 +141,8 @@ def _scatter(case: Case) -> float:
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
-    usual = statistics.median(abs(sample - summary.median) for sample in case.cell.samples)
-    stddev = min(summary.stddev, _NORMAL * usual) if summary.n >= LEAST_SAMPLES else summary.stddev
+    usual = robust_deviation(abs(sample - summary.median) for sample in case.cell.samples)
+    stddev = min(summary.stddev, usual) if summary.n >= LEAST_SAMPLES else summary.stddev
     return stddev / summary.median
 
 

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 
 import msgspec
 
-from linkgauge.model.statistics import deviation
+from linkgauge.model.statistics import deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
 from .findings import Evidence
@@ -97,13 +97,10 @@ def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
             relative.append((case, tuple(time / middle for time in times)))
     if not relative:
         return ()
-    usual = statistics.median(_usual(times) for _, times in relative)
+    usual = statistics.median(
+        robust_deviation(abs(time - 1) for time in times) for _, times in relative
+    )
     return tuple(_split(case, times, usual) for case, times in relative)
-
-
-def _usual(times: Sequence[float]) -> float:
-    """A deviation that no spike moves: 1.4826 times the median distance from 1."""
-    return 1.4826 * statistics.median(abs(time - 1) for time in times)
 
 
 def _split(case: Case, times: tuple[float, ...], usual: float) -> Steadiness:

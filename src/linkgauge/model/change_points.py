@@ -22,6 +22,8 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
+from .statistics import robust_deviation
+
 LEAST = 3
 """Runs on each side of a change."""
 SIGNIFICANCE = 0.01
@@ -32,8 +34,6 @@ _NEAR = 5
 """Runs on each side that show whether one is far off."""
 _LEAST_TO_TAME = 8
 """Fewer show no deviation well enough."""
-_MAD = 1.4826
-"""A normal deviation, as a multiple of the median absolute one."""
 _LIKELY = 3.84
 """The 95 % quantile of chi-squared with one degree of freedom: by how much twice the log likelihood
 of a position may be less (D. Hinkley, Biometrika 57, 1970)."""
@@ -103,7 +103,7 @@ def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) ->
 def _tamed(logs: Sequence[float]) -> list[float]:
     """No value further than `_FAR` deviations from the median of its neighbours."""
     steps = [abs(after - before) for before, after in pairwise(logs)]
-    deviation = _MAD * statistics.median(steps) / math.sqrt(2)
+    deviation = robust_deviation(steps) / math.sqrt(2)
     if not deviation or len(logs) < _LEAST_TO_TAME:
         return list(logs)
     tamed = []

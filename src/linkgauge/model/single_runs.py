@@ -20,14 +20,13 @@ from statistics import fmean, median
 import msgspec
 
 from .run_spread import Spread
+from .statistics import robust_deviation
 
 _NOISIER = 9.0
 """Ratio of variances from which on a cell is another one's noisy fellow."""
 _UNSEEN = 0.25
 """Of noisy cells, so many may pass for quiet ones: 2 of 14 on a simulated device that jitters by
 5 %, whose cells end as soon as two visits agree within 1 %."""
-_NORMAL = 1.4826
-"""Standard deviation of normal values in medians of their distance from the median."""
 _LEAST_TO_CENTRE, _LEAST_TO_SCALE = 3, 12
 """Cells of a kind about whose middle they are taken, and in all."""
 _LEAST_TO_NARROW = 12
@@ -108,4 +107,4 @@ def _excess(cells: Sequence[Moved]) -> float:
         for middle in (median(own),)
         for one in own
     ]
-    return max(1.0, _NORMAL * median(apart)) if len(apart) >= _LEAST_TO_SCALE else 1.0
+    return max(1.0, robust_deviation(apart)) if len(apart) >= _LEAST_TO_SCALE else 1.0

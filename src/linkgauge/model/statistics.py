@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -129,6 +129,12 @@ def deviation(samples: Sequence[float]) -> float:
     fractions and takes twenty times as long."""
     mean = statistics.fmean(samples)
     return math.hypot(*(sample - mean for sample in samples)) / math.sqrt(len(samples) - 1)
+
+
+def robust_deviation(distances: Iterable[float]) -> float:
+    """Standard deviation of normal values that lie so far from their middle, whatever fewer than
+    half of them are: 1.4826 times the median distance (F. Hampel, JASA 69, 1974)."""
+    return 1.4826 * statistics.median(distances)
 
 
 def median_deviation(stddev: float, n: int) -> float:
