@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
+from linkgauge.model.wiring import Touched, both_name
 
 from .crowds import Crowds
 from .expect import START
 from .findings import Evidence
-from .wiring import Touched, Wiring, both_name
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
@@ -68,7 +68,7 @@ start may: figures of larger sizes are equal."""
 @lru_cache(maxsize=2)
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
     """Every cell of the run, skipped ones left out. All checks of the same evidence share them."""
-    wiring = Wiring(evidence)
+    wiring, groups = evidence.machine.wiring, _groups(evidence)
     found: list[Case] = []
     number = -1
     for result in evidence.results:
@@ -78,7 +78,9 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
             if cell.status == "skip":
                 continue
             transfers = cell.transfers
-            touched = [wiring.touched(transfer) for transfer in transfers]
+            touched = [
+                _grouped(transfer, wiring.touched(transfer), groups) for transfer in transfers
+            ]
             crossed = frozenset[str]().union(*(each.parts for each in touched))
             opposed = frozenset(wiring.opposed(transfers))
             is_first = cell.report.is_first and len(transfers) > 1
@@ -90,6 +92,34 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
             kind = alike or _kind(result, cell, transfers, touched)
             found.append(Case(number, result, cell, parts, timed, alike, kind))
     return tuple(found)
+
+
+def _groups(evidence: Evidence) -> dict[str, list[str]]:
+    """The node and the rail of each device that was measured, unless it is the only one there, or
+    there is only one rail."""
+    ends = {
+        str(memory.place)
+        for cell in evidence.cells()
+        for transfer in cell.transfers
+        for memory in transfer.memories
+    }
+    measured = [
+        device for device in evidence.machine.all_devices if device.memory in ends and device.rail
+    ]
+    if len({device.rail for device in measured}) < 2:
+        return {}
+    sizes = Counter(name for device in measured for name in (device.node, device.rail))
+    return {
+        device.memory: [n for n in (device.node, device.rail) if n and sizes[n] > 1]
+        for device in measured
+    }
+
+
+def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[str]]) -> Touched:
+    """What it touches, with the groups of its ends."""
+    ends = transfer.memories if groups else ()
+    more = [name for end in ends for name in groups.get(str(end.place), ())]
+    return replace(touched, parts=touched.parts.union(more)) if more else touched
 
 
 @lru_cache(maxsize=2)

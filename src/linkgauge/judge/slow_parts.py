@@ -192,7 +192,7 @@ def _log(each: RelativeRate) -> float:
 def _remedy(evidence: Evidence) -> tuple[str, ...]:
     return (
         "linkgauge devices  # links, their speeds and the bridges above them",
-        *(("sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",) if evidence.functions else ()),
+        *(("sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",) if evidence.machine.functions else ()),
         *tools(evidence, "links"),
     )
 
