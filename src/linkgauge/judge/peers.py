@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.result import CellResult, Result
 
-from .cases import Case, cases_of
+from .cases import Case, each_case
 from .findings import Evidence
 
 FAR = 0.75
@@ -24,7 +24,7 @@ MOST_UNSURE = 2
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     """The results, with the median of the peers of each cell that is far from it."""
     known: dict[tuple[str, ...], list[Case]] = {}
-    for case in cases_of(evidence):
+    for case in each_case(evidence):
         if case.alike is not None and case.cell.headline and case.cell.status == "pass":
             known.setdefault(case.alike, []).append(case)
     far = {case.number: peers for alike in known.values() for case, peers in _far(alike)}
