@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from linkgauge.model.wiring import pcie_name
+
 from .cases import cases_of
 from .findings import Evidence, Finding
-from .wiring import pcie_name
 
 
 def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:

@@ -15,14 +15,13 @@ from linkgauge.model.map import Flow, share
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.scaling import Bound
 from linkgauge.model.transfer import Engine, Transfer
+from linkgauge.model.wiring import Wire
 
 from .dram import Ceilings
 from .fabric_rates import fabric_path
-from .findings import Evidence
 from .path import ExpectedPath, Unknown, figure
 from .pcie_rates import pcie_path
 from .routes import Paths
-from .wiring import Wire, Wiring
 
 SIZE = 1 << 30
 """Bytes of a call so large that its start counts for nothing."""
@@ -56,7 +55,7 @@ class ExchangeRates:
     def __init__(self, machine: Machine, work: Collective) -> None:
         self._work = work
         self._paths = Paths(machine, Ceilings())
-        self._wiring = Wiring(Evidence(machine))
+        self._wiring = machine.wiring
         self._path = cache(self._find_path)
 
     def pairs(self, devices: Sequence[str]) -> tuple[Pair, ...]:

@@ -61,13 +61,14 @@ class Expectations:
 
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self._paths = Paths(machine, ceilings)
+        self._wiring = machine.wiring
         self._shapes: dict[Hashable, dict[Transfer, _PathShape]] = {}
         self._kinds: dict[Hashable, int] = {}
         self._known: dict[Hashable, Expectation] = {}
 
     def crowds(self, result: Result) -> Crowds:
         """How full links were while its cells were measured at the same time."""
-        return Crowds(self._paths.wiring, result)
+        return Crowds(self._wiring, result)
 
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
