@@ -32,6 +32,11 @@ from .workload import WorkDone
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise"]
 Verdict = Literal["ok", "low", "high", "unknown"]
+NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "unsure", "run", "no-figure"]
+"""Why a figure is not judged: nothing is known to limit what it is of; what its bytes cross is not
+known; of that only a bound is known, which it stays well below; starting takes so few bytes about
+as long as moving them; others used its links at the same time; its median is low, but not all of
+its interval; nothing of its run is judged, as under a profiler; it has no figure, or no bytes."""
 Definition = Literal["sustained", "serial", "span"]
 """How a total is computed: the sum of the rates while all transfers run; bytes over the span
 because they never all ran together; or bytes over the span as nvbandwidth times it."""
@@ -107,7 +112,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Expected(msgspec.Struct, frozen=True, gc=False):
     """What the hardware should do, in the result's unit.
 
-    theoretical: What cannot be exceeded; null if unknown.
+    theoretical: What cannot be exceeded; of a time, by no ring of these ranks. Null if unknown.
     achievable: What should be reached; null if unknown.
     because: The arithmetic; empty where `text` stands for it.
     text: The place of the arithmetic in the `texts` of the result, from 0; null where `because` has
@@ -171,7 +176,9 @@ class CellResult(Cell, frozen=True, gc=False):
     modes: The two groups that the samples fall into, the larger first; empty if they form one.
     parts: The separate figures of concurrent transfers; empty of a single one.
     expected: What the hardware should do; null if nothing was expected, or not yet judged.
-    verdict: Whether it is as expected; `unknown` if nothing is.
+    verdict: Whether it is as expected; `unknown` if it is not judged.
+    not_judged: Why it is not judged; null of one that is, of one that was skipped, and in files of
+        earlier versions.
     readings: What the libraries of its accelerators reported while it was measured.
     definition: How a total is computed: `sustained` is the sum of the rates while all transfers
         run, `serial` the bytes over the span because they never all ran together, `span` the bytes
@@ -212,6 +219,7 @@ class CellResult(Cell, frozen=True, gc=False):
     parts: tuple[Part, ...] = ()
     expected: Expected | None = None
     verdict: Verdict = "unknown"
+    not_judged: NotJudged | None = None
     readings: tuple[Reading, ...] = ()
     definition: Definition | None = None
     kind: OutcomeKind | None = None
@@ -243,6 +251,16 @@ class CellResult(Cell, frozen=True, gc=False):
         if self.report is Report.HIDDEN:
             return min(ALL, self.summary.median)
         return self.summary.max if self.report is Report.BEST else self.summary.median
+
+    def share(self, reference: float | None, figure: float | None = None) -> float | None:
+        """How much of a reference its median reaches, or another `figure` of it: of a time, how
+        much of the speed. None where either is unknown."""
+        if figure is None and self.summary is not None:
+            figure = self.summary.median
+        if figure is None or not reference:
+            return None
+        slower, faster = (reference, figure) if self.report.is_latency else (figure, reference)
+        return slower / faster if faster else None
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
-from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
+from linkgauge.model.result import CellResult, Result, Run, Status, Verdict, exit_code
 from linkgauge.model.units import count_of, unit_of
 
 from .expectations import HELD_STYLE, STYLES, is_held, lowest_share
@@ -77,8 +77,7 @@ def outcome_lines(
     been written as a script."""
     wrong = worst_of(run, outcome, ending)
     if wrong is not None:
-        yield _named("verdict", wrong.what)
-        yield from _about(wrong)
+        yield from _wrong_lines(wrong)
     elif outcome.verdict:
         yield _named("verdict", nothing_wrong(run) if ending is None else ending.verdict)
     if outcome.verdict:
@@ -93,6 +92,19 @@ def outcome_lines(
 def results_line(path: Path) -> Text:
     """The last line: where a run is kept. It stays one, however long."""
     return Text(f"results: {path}", no_wrap=True, overflow="ignore")
+
+
+def alarm_lines(run: Run, outcome: Outcome) -> Iterator[RenderableType]:
+    """What is wrong with a run, where no status of its cells says so."""
+    wrong = worst_of(run, outcome)
+    if wrong is not None and outcome.code and not exit_code(run):
+        yield from _wrong_lines(wrong)
+        yield from _lowest_lines(run)
+
+
+def _wrong_lines(wrong: Wrong) -> Iterator[RenderableType]:
+    yield _named("verdict", wrong.what)
+    yield from _about(wrong)
 
 
 def uncounted_lines(outcome: Outcome) -> Iterator[RenderableType]:
