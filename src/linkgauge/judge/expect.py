@@ -119,6 +119,8 @@ class Expectations:
         """Of a call, in seconds. Libraries reach their rate only with hundreds of megabytes, and a
         step of theirs may take as long to start as a copy."""
         ranks = [transfer.engine.owner for transfer in transfers]
+        if len(ranks) < 2:
+            return _unknown("one device sends nothing", "no-limit")
         if len(work.groups(len(ranks))) > 1:
             return _unknown("groups of ranks share their links", "shared")
         if not all(rank.is_device for rank in ranks):
@@ -129,15 +131,14 @@ class Expectations:
         if bound.theoretical is None:
             return _unknown(bound.because.removeprefix("unknown: "))
         moved = work.bytes_on_bus(transfers[0].bytes_moved(size), len(ranks)) * work.aggregated
-        least, enough = moved / bound.theoretical, moved / (bound.achievable or math.inf)
+        least = moved / bound.theoretical
+        enough = moved / bound.achievable if bound.achievable else None
+        if (enough or least) < start:
+            return _unknown("starting its steps may take as long as moving its bytes", "start")
         because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
-        if not enough:
-            expected = Expected(least or None, None, because)
-            return Expectation(expected, without="bound" if moved else "start")
-        if enough < start:
-            because += "; achievable unknown: starting its steps may take as long"
-            return Expectation(Expected(least, None, because), without="start")
-        return Expectation(Expected(least, enough, because), loose=True, start=start)
+        without: NotJudged | None = None if enough else "bound"
+        expected = Expected(least, enough, because)
+        return Expectation(expected, loose=True, start=start, without=without)
 
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained

@@ -124,7 +124,8 @@ def _expected(cell: CellResult, unit: str) -> str | None:
         return None
     at_most, value = "", expected.achievable
     if value is None:
-        at_most, value = "at most ", expected.theoretical
+        at_most = "at least " if cell.report.is_latency else "at most "
+        value = expected.theoretical
     if value is None:
         return None
     return f"expected {at_most}{shown(value, unit)} {unit_of(unit).shown}: {expected.because}"
