@@ -27,9 +27,7 @@ def _judged(name):
     backend = SimBackend(parse_description(text))
     devices = [one for one in backend.devices() if one.rail == backend.devices()[0].rail][:MOST]
     works = [
-        Collective(
-            one, "float", "sum" if reduces(one) else None, root=0 if has_root(one) else None
-        )
+        Collective(one, "float", "sum" if reduces(one) else None, root=0 if has_root(one) else None)
         for one in COLLECTIVE_NAMES
         if no_hypercube(one, len(devices)) is None
     ]

@@ -33,10 +33,10 @@ Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise"]
 Verdict = Literal["ok", "low", "high", "unknown"]
 NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "unsure", "run", "no-figure"]
-"""Why a figure is not judged: nothing is known to limit what it is of; what its bytes cross is not
-known; of that only a bound is known, which it stays well below; starting takes so few bytes about
-as long as moving them; others used its links at the same time; its median is low, but not all of
-its interval; nothing of its run is judged, as under a profiler; it has no figure, or no bytes."""
+"""Why a figure is not judged: nothing is known to limit it; what its bytes cross is not known; only
+a bound is, which it stays well below; starting takes so few bytes about as long as moving them;
+others used its links; its median is low, but not all of its interval; nothing of its run is judged,
+as under a profiler; it has no figure, or no bytes."""
 Definition = Literal["sustained", "serial", "span"]
 """How a total is computed: the sum of the rates while all transfers run; bytes over the span
 because they never all ran together; or bytes over the span as nvbandwidth times it."""
@@ -177,8 +177,7 @@ class CellResult(Cell, frozen=True, gc=False):
     parts: The separate figures of concurrent transfers; empty of a single one.
     expected: What the hardware should do; null if nothing was expected, or not yet judged.
     verdict: Whether it is as expected; `unknown` if it is not judged.
-    not_judged: Why it is not judged; null of one that is, of one that was skipped, and in files of
-        earlier versions.
+    not_judged: Why it is not judged; null if it is, or was skipped, and of earlier versions.
     readings: What the libraries of its accelerators reported while it was measured.
     definition: How a total is computed: `sustained` is the sum of the rates while all transfers
         run, `serial` the bytes over the span because they never all ran together, `span` the bytes
@@ -253,14 +252,13 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is Report.BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """How much of a reference its median reaches, or another `figure` of it: of a time, how
-        much of the speed. None where either is unknown."""
-        if figure is None and self.summary is not None:
-            figure = self.summary.median
+        """The part of a reference its median or this `figure` reaches: of times, the inverse."""
+        figure = figure or (None if self.summary is None else self.summary.median)
         if figure is None or not reference:
             return None
-        slower, faster = (reference, figure) if self.report.is_latency else (figure, reference)
-        return slower / faster if faster else None
+        if self.report.is_latency:
+            return reference / figure if figure else None
+        return figure / reference
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):
