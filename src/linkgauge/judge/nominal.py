@@ -41,7 +41,8 @@ class Nominal:
             return None
         best = self._expectations.of(cell, size, unit, loaded=False).expected
         nominal = best.theoretical if expected.achievable is None else best.achievable
-        return nominal if nominal is not None and nominal > LEAST * figure else None
+        share = cell.share(nominal, figure)
+        return nominal if share is not None and share * LEAST < 1 else None
 
     def _is_degraded(self, cell: CellResult) -> bool:
         """Whether it may cross a link that is degraded: few cells do, and others cost nothing."""

@@ -26,7 +26,7 @@ class Paths:
     """Paths of one machine, each computed once."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
-        self._machine = machine
+        self.machine = machine
         self._host = HostMemory(machine, ceilings)
         self._shares_host = {d.memory for d in machine.all_devices if d.shares_host_memory}
         self._memory = cache(self._find_memory)
@@ -59,7 +59,7 @@ class Paths:
             if memory.kind in ("pageable", "managed"):
                 raise Unknown(f"how the driver moves {memory.kind} memory is unknown")
             return self._host.reached(memory.place, alone=alone)
-        own = self._machine.accelerators.get(place)
+        own = self.machine.accelerators.get(place)
         if own is None or not own.memory_rate:
             return ExpectedPath()
         segment = Segment(place, own.memory_rate, "memory")
@@ -71,9 +71,9 @@ class Paths:
     ) -> ExpectedPath:
         begin, end, access, part = leg
         here, there = str(begin), str(end)
-        wiring = self._machine.wiring
+        wiring = self.machine.wiring
         crossed, bundles = wiring.route(here, there), wiring.bundles(here, there)
-        fabric = [a.links for a in map(self._machine.accelerators.get, (here, there)) if a]
+        fabric = [a.links for a in map(self.machine.accelerators.get, (here, there)) if a]
         if len(fabric) == 2 and all(fabric) and not bundles:
             raise Unknown("no link joins the two directly or through a switch")
         if not (bundles or begin.is_host or end.is_host) and len(fabric) < 2:
@@ -89,7 +89,7 @@ class Paths:
             if wire.kind == "pcie"
         ]
         for wire, _ in links:
-            if wire.device and wire.device not in self._machine.addresses:
+            if wire.device and wire.device not in self.machine.addresses:
                 raise Unknown(f"the PCI address of {wire.device} is unknown")
         if access == "read":
             links.reverse()
@@ -110,4 +110,4 @@ class Paths:
             yield "the link between the device's node and this one is unknown"
         if not nodes and any(crossing.end.startswith("host:") for _, crossing in crossed):
             hidden = "the virtual machine hides what lies between them"
-            yield hidden if self._machine.is_virtual else "their route crosses the host bridge"
+            yield hidden if self.machine.is_virtual else "their route crosses the host bridge"

@@ -244,6 +244,10 @@ class Wiring:
                      if other.startswith("host:"))  # fmt: skip
         return Touched(frozenset(parts), (*kinds, "remote" if remote else "near"))
 
+    def between(self, one: str, other: str) -> set[str]:
+        """The parts on the ways from one memory to another."""
+        return self._between(one, other)[0]
+
     def _find_between(self, one: str, other: str) -> tuple[set[str], list[str]]:
         """The parts on all shortest routes, and the grades of the wires, one for each."""
         crossed = self.route(one, other)
