@@ -331,7 +331,7 @@ def has_peers(evidence: Evidence, touched: Set[int], found: Set[int] | None = No
 
 
 def inventories(evidence: Evidence) -> object:
-    return evidence.inventory, evidence.after
+    return evidence.machine.known, evidence.after
 
 
 def numbered(evidence: Evidence) -> Iterator[tuple[str, CellResult]]:

@@ -32,7 +32,7 @@ def redrawn(
                                     for c in result.cells))
         for result in was.results
     )  # fmt: skip
-    return Evidence(was.before, was.after, results)
+    return Evidence(was.machine, was.after, results)
 
 
 def _redrawn(

@@ -53,10 +53,10 @@ def doctor(
         return _examine(run, fix_script, form)
     evidence = _gather(root, machine)
     findings = diagnose(evidence)
-    write_fixes(fix_script, findings, evidence.before.simulated or "this machine")
+    write_fixes(fix_script, findings, evidence.machine.simulated or "this machine")
     then = _look_at_a_run() if root is None and machine is None else None
     conclusion = tuple(machine_verdict(findings, then))
-    form.write("findings", Diagnosis(findings, evidence.before.simulated, conclusion))
+    form.write("findings", Diagnosis(findings, evidence.machine.simulated, conclusion))
     return 1 if failed(findings) else 0
 
 

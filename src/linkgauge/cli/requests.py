@@ -40,6 +40,7 @@ from linkgauge.report.files import resumable
 from linkgauge.report.live import Display, LiveReport
 
 from .options import Profiling, Sampling, Shape, at_least_one, within
+from .pairs_alone import with_pairs
 
 MOST_TEMPERATURE = 150.0
 """No accelerator works above it."""
@@ -184,6 +185,7 @@ def carry_out(
             run = _measured(
                 lambda: session.measure(plan, report, report.doubts), lambda: session.folder
             )
+            run = with_pairs(run, session, plan, report, report.pairs_in_doubt(run))
             return report.conclude(run, session.folder)
         except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
             if session.folder is None or not (session.folder / JOURNAL_FILE).exists():

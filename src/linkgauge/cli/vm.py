@@ -90,14 +90,13 @@ def _report(
         virtual_of,
     )
     from linkgauge.model.errors import InputError
-    from linkgauge.model.inventory import Inventory
     from linkgauge.report.domain_text import DomainReport
 
     from .devices import open_root, read, survey
 
     place: Root = ROOT if path is None else open_root(path)
     found = survey(None, simulated) if path is None else read(place)
-    inventory = found.inventory or Inventory()
+    inventory = found.known
     has_files = simulated is None
     virtual = read_virtual(place) if has_files else virtual_of(inventory)
     running = running_domains(place) if has_files else ()

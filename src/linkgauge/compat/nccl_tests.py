@@ -17,6 +17,8 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.collectives import COLLECTIVES
 from linkgauge.cluster.launch import launched
+from linkgauge.judge.outcome import outcome_of
+from linkgauge.judge.verdict import judge
 from linkgauge.model.collective import COLLECTIVE_NAMES, colors_of, groups_of
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.machine import Device
@@ -24,6 +26,7 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, Run, exit_code
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.report.console import make_console
+from linkgauge.report.outcome_text import alarm_lines
 from linkgauge.report.run_notes import note_lines
 
 from .base import Context, Quiet, UsageError, Where, measure, opened, printing_once
@@ -169,8 +172,18 @@ class _Test:
             _print(footer(self._program, table.wrong, table.mean, least))
             if copy is not None:
                 copy.footer(table.wrong, table.mean, least)
+            _raise_alarm(table.run)
         too_low = least is not None and table.mean < least * 0.9
         return 1 if table.code in (0, 1) and (table.wrong or too_low) else table.code
+
+
+def _raise_alarm(run: Run | None) -> None:
+    """Says on stderr what the verdict finds wrong: nccl-tests have none."""
+    if run is not None and not launched().rank:
+        judged = judge(run)
+        sys.stdout.flush()
+        for line in alarm_lines(judged, outcome_of(judged)):
+            make_console(stderr=True).print(line)
 
 
 _NAMES = tuple(row.name for row in COLLECTIVES)
@@ -269,10 +282,15 @@ class _Table(Quiet):
     @property
     def code(self) -> int:
         """Of all that was measured; 4 of nothing."""
+        return 4 if self.run is None else exit_code(self.run)
+
+    @property
+    def run(self) -> Run | None:
+        """All that was measured; None if nothing was."""
         if not self._runs:
-            return 4
+            return None
         results = tuple(result for run in self._runs for result in run.results)
-        return exit_code(replace(self._runs[-1], results=results))
+        return replace(self._runs[-1], results=results)
 
     def begin(self, part: Part) -> None:
         """The cells of this part come next."""

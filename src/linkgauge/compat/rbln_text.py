@@ -117,7 +117,7 @@ def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iter
 
 def distances(machine: Machine, devices: Sequence[Device]) -> Iterator[str]:
     """Hops over PCI between all NPUs, one row each."""
-    tree = PciTree((machine.inventory or Inventory()).pci)
+    tree = machine.pci_tree
     yield "P2P Connectivity Distance"
     for one in devices:
         hops = [_distance(tree, one, other) for other in devices]
@@ -132,11 +132,11 @@ def _distance(tree: PciTree, one: Device, other: Device) -> int | None:
 
 def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> Iterator[str]:
     """The processor, and the devices below their PCI bridges; with `links` also their links."""
-    found = machine.inventory or Inventory()
+    found = machine.known
     vendor = found.host.cpu_vendor or NONE
     yield f"CPU : {machine.host.cpu_model or NONE}, Vendor ID : {vendor}"
     yield "Device :"
-    tree = PciTree(found.pci)
+    tree = machine.pci_tree
     for line, below in groupby(devices, lambda device: _line_above(tree, device)):
         if line:
             yield _bridge_line(line)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult
@@ -169,7 +168,7 @@ def access(
 
 def distances(context: Context) -> Iterator[str]:
     """The kernel's distances of the nodes, and of a device those of the node near it."""
-    inventory = context.machine.inventory or Inventory()
+    inventory = context.machine.known
     known = {} if inventory.host is None else inventory.host.distances
     nodes = [node.index for node in context.machine.host.nodes]
     near = [*nodes, *(device.near for device in context.devices)]
@@ -222,7 +221,7 @@ def _device(
 
 def _link_kinds(context: Context) -> Iterator[str]:
     """X for a fabric of the devices' own (xGMI, NVLink and the like), as far as it is known."""
-    inventory = context.machine.inventory or Inventory()
+    inventory = context.machine.known
     ends = {
         accelerator.memory: {link.remote for link in accelerator.links if link.remote}
         for accelerator in inventory.accelerators

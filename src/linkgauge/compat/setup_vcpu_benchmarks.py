@@ -113,7 +113,7 @@ def _gpu(machine: Machine, manager: Manager | None) -> Need:
     found = (one for devices in machine.devices.values() for one in devices if not one.is_cpu)
     if models := Counter(one.model for one in found):
         return Need("GPU", "ok", "; ".join(f"{count} × {model}" for model, count in models.items()))
-    vendors = sorted(_vendors(machine.inventory or Inventory()))
+    vendors = sorted(_vendors(machine.known))
     if not vendors:
         why = "none on the PCI bus: its benchmarks are skipped"
         return Need("GPU", "none", f"{why} (<hostdev> passes one through)")

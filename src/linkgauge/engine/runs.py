@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from linkgauge.machine.archive import read_files
 from linkgauge.machine.given import read_given
@@ -14,7 +14,7 @@ from linkgauge.machine.host import this_host
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 from linkgauge.model.notation import decode_hook
-from linkgauge.model.result import Run
+from linkgauge.model.result import Result, Run
 from linkgauge.model.variation import SCHEMA as VARY_SCHEMA
 from linkgauge.model.variation import Variation
 
@@ -25,7 +25,7 @@ from .journal import JOURNAL_FILE, records_of
 from .no_run import why_no_run
 from .older import current
 from .origins import origin_of
-from .texts import spread_texts
+from .texts import Once, spread_texts
 
 RUN_FILE = "run.json"
 VARY_FILE = "vary.json"
@@ -152,11 +152,35 @@ def run_of(data: bytes, path: Path) -> Run:
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
     try:
-        run = msgspec.json.decode(data, type=Run, dec_hook=decode_hook())
+        run = _decoded(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise why_no_run(path, data, error) from error
-    results = (replace(r, cells=tuple(map(current, r.cells))) for r in run.results)
-    return _checked(spread_texts(replace(run, results=tuple(results))), path)
+    return _checked(run, path)
+
+
+class _Outline(Run, frozen=True, kw_only=True):
+    """A run whose results are not read yet."""
+
+    results: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
+
+
+def _decoded(data: bytes) -> Run:
+    """Reads one result after another: of what their cells have in common, memory holds one."""
+    hook = decode_hook()
+    try:
+        outline = msgspec.json.decode(data, type=_Outline, dec_hook=hook)
+        decoder = msgspec.json.Decoder(Result, dec_hook=hook)
+        once = Once()
+        results = tuple(_read(decoder.decode(one), once) for one in outline.results)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        msgspec.json.decode(data, type=Run, dec_hook=hook)  # names the place in the whole file
+        raise
+    return Run(**(asdict(outline) | {"results": results}))
+
+
+def _read(result: Result, once: Once) -> Result:
+    cells = (once.of(current(cell)) for cell in result.cells)
+    return spread_texts(replace(result, cells=tuple(cells)))
 
 
 def _packed(path: Path) -> bytes:

@@ -1,4 +1,5 @@
-"""Texts that many cells share, stored once per result: run.json of 72 devices has 50,000 cells."""
+"""What many cells share: texts, stored once per result, and values, kept once in memory. The
+run.json of 72 devices has 50,000 cells."""
 
 from __future__ import annotations
 
@@ -7,7 +8,10 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Expected, Result, Run
+from linkgauge.model.result import CellResult, Expected, Result, Run
+
+_COMMON = ("row", "column", "transfers", "visits", "interval", "readings")
+"""Of which few cells have their own."""
 
 
 def share_texts(run: Run) -> Run:
@@ -15,10 +19,17 @@ def share_texts(run: Run) -> Run:
     return replace(run, results=tuple(map(_shared, run.results)))
 
 
-def spread_texts(run: Run) -> Run:
-    """The run as it is used: each cell has its own texts. Raises InputError for a reference to a
-    missing text."""
-    return replace(run, results=tuple(map(_spread, run.results)))
+class Once:
+    """Values that cells have in common, each kept once: 50,000 cells have few different ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, object] = {}
+
+    def of(self, cell: CellResult) -> CellResult:
+        own = {name: getattr(cell, name) for name in _COMMON}
+        if all(one.nodes is None for one in cell.placement):  # else it has no hash
+            own["placement"] = cell.placement
+        return replace(cell, **{name: self._known.setdefault(v, v) for name, v in own.items()})
 
 
 def _shared(result: Result) -> Result:
@@ -34,7 +45,9 @@ def _shared(result: Result) -> Result:
     return replace(shared, texts=tuple(places))
 
 
-def _spread(result: Result) -> Result:
+def spread_texts(result: Result) -> Result:
+    """The result as it is used: each cell has its own texts. Raises InputError for a reference to a
+    missing text."""
     texts = result.texts
 
     def spread(expected: Expected) -> Expected:

@@ -7,21 +7,17 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from linkgauge.model.machine import Device, Machine
-from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, Result, Run
 
 
 def as_one(run: Run) -> Run:
     """The run without ranks, where all of them are on one machine and each has a device of its own;
     any other as it is."""
-    devices = run.machine.all_devices
-    names = {str(parse_memory(device.memory).unranked) for device in devices}
-    hosts = {rank.host for rank in run.machine.ranks}
-    if len(hosts) != 1 or len(names) < len(devices):
+    machine = run.machine.alone
+    if machine is run.machine:
         return run
     results = tuple(map(_result, run.results))
-    return replace(run, machine=_machine(run.machine), results=results)
+    return replace(run, machine=machine, results=results)
 
 
 def with_ranks(judged: Sequence[Result], measured: Sequence[Result]) -> tuple[Result, ...]:
@@ -36,14 +32,6 @@ def with_ranks(judged: Sequence[Result], measured: Sequence[Result]) -> tuple[Re
         )
         for result, before in zip(judged, measured, strict=True)
     )
-
-
-def _machine(machine: Machine) -> Machine:
-    def alone(device: Device) -> Device:
-        return replace(device, memory=str(parse_memory(device.memory).unranked))
-
-    devices = {name: tuple(map(alone, found)) for name, found in machine.devices.items()}
-    return replace(machine, devices=devices, ranks=(), crowd=None)
 
 
 def _result(result: Result) -> Result:

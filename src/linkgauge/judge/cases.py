@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, partial
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -12,11 +13,11 @@ from msgspec.structs import replace
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
+from linkgauge.model.wiring import Touched, Wiring, both_name
 
 from .crowds import Crowds
 from .expect import START
 from .findings import Evidence
-from .wiring import Touched, Wiring, both_name
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
@@ -65,43 +66,94 @@ LARGE = 256 << 20
 start may: figures of larger sizes are equal."""
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
     """Every cell of the run, skipped ones left out. All checks of the same evidence share them."""
-    wiring = Wiring(evidence)
-    found: list[Case] = []
+    return tuple(each_case(evidence))
+
+
+def each_case(evidence: Evidence) -> Iterator[Case]:
+    """The same, one by one. Cells that do the same share what they touch and are like."""
+    ways = cache(partial(_ways, evidence.machine.wiring, _groups(evidence)))
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
     number = -1
     for result in evidence.results:
-        crowds = Crowds(wiring, result)
+        crowds = Crowds(evidence.machine.wiring, result)
         for cell in result.cells:
             number += 1
             if cell.status == "skip":
                 continue
-            transfers = cell.transfers
-            touched = [wiring.touched(transfer) for transfer in transfers]
-            crossed = frozenset[str]().union(*(each.parts for each in touched))
-            opposed = frozenset(wiring.opposed(transfers))
-            is_first = cell.report.is_first and len(transfers) > 1
-            of_figure = touched[0].parts if is_first else crossed
-            parts = crossed.union(map(both_name, opposed))
-            timed = of_figure.union(map(both_name, opposed & of_figure))
+            way = ways(cell.transfers, cell.report.is_first)
             crowd = None if result.sweep else crowds.of(cell)
-            alike = None if crowd is None else _alike(result, cell, transfers, touched, crowd)
-            kind = alike or _kind(result, cell, transfers, touched)
-            found.append(Case(number, result, cell, parts, timed, alike, kind))
-    return tuple(found)
+            alike = None if crowd is None else _alike(result, cell, way.each, crowd)
+            alike = alike and known.setdefault(alike, alike)
+            kind = alike or _kind(result, cell, way.each)
+            yield Case(number, result, cell, way.parts, way.timed, alike, kind)
 
 
-@lru_cache(maxsize=2)
+class _Way(NamedTuple):
+    """What transfers touch: each of them, all together, and what may slow what they report."""
+
+    each: tuple[Touched, ...]
+    parts: frozenset[str]
+    timed: frozenset[str]
+
+
+def _ways(
+    wiring: Wiring,
+    groups: Mapping[str, list[str]],
+    transfers: tuple[Transfer, ...],
+    is_first: bool,
+) -> _Way:
+    each = tuple(_grouped(one, wiring.touched(one), groups) for one in transfers)
+    crossed = frozenset[str]().union(*(one.parts for one in each))
+    opposed = frozenset(wiring.opposed(transfers))
+    of_figure = each[0].parts if is_first and len(transfers) > 1 else crossed
+    parts = crossed.union(map(both_name, opposed))
+    timed = of_figure.union(map(both_name, opposed & of_figure))
+    return _Way(each, parts, parts if timed == parts else timed)
+
+
+def _groups(evidence: Evidence) -> dict[str, list[str]]:
+    """The node and the rail of each device that was measured, unless it is the only one there, or
+    there is only one rail."""
+    ends = {
+        str(memory.place)
+        for cell in evidence.cells()
+        for transfer in cell.transfers
+        for memory in transfer.memories
+    }
+    measured = [
+        device for device in evidence.machine.all_devices if device.memory in ends and device.rail
+    ]
+    if len({device.rail for device in measured}) < 2:
+        return {}
+    sizes = Counter(name for device in measured for name in (device.node, device.rail))
+    return {
+        device.memory: [n for n in (device.node, device.rail) if n and sizes[n] > 1]
+        for device in measured
+    }
+
+
+def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[str]]) -> Touched:
+    """What it touches, with the groups of its ends."""
+    ends = transfer.memories if groups else ()
+    more = [name for end in ends for name in groups.get(str(end.place), ())]
+    return replace(touched, parts=touched.parts.union(more)) if more else touched
+
+
+@lru_cache(maxsize=1)
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
     """The same for what asks of figures: touching what may slow them, and nothing else."""
-    return tuple(replace(case, touched=case.timed) for case in cases_of(evidence))
+    return tuple(
+        case if case.timed is case.touched else replace(case, touched=case.timed)
+        for case in cases_of(evidence)
+    )
 
 
 def _alike(
     result: Result,
     cell: CellResult,
-    transfers: Sequence[Transfer],
     touched: Sequence[Touched],
     crowd: Sequence[float],
 ) -> tuple[str, ...]:
@@ -117,7 +169,7 @@ def _alike(
         cell.definition or "",
         *map("{:.2f}".format, crowd),
     )
-    if len(transfers) == 1:
+    if len(touched) == 1:
         return (*name, *touched[0].kinds)
     first, *others = (" ".join(each.kinds) for each in touched)
     crowds = Counter(part for each in touched for part in each.parts)
@@ -126,13 +178,11 @@ def _alike(
     return (*name, first, *sorted(others), *mine, *shared)
 
 
-def _kind(
-    result: Result, cell: CellResult, transfers: Sequence[Transfer], touched: Sequence[Touched]
-) -> Hashable:
+def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hashable:
     """Of a cell without peers: a setting of a sweep has its like on other parts."""
     shapes = [
         (each.kinds, one.engine.bare, one.scale, one.source.kind, one.destination.kind)
-        for one, each in zip(transfers, touched, strict=True)
+        for one, each in zip(cell.transfers, touched, strict=True)
     ]
     name = result.benchmark, result.backend, result.size, cell.bytes, cell.workload
     return (*name, tuple(shapes[:1]), tuple(sorted(shapes[1:])))

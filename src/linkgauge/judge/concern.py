@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from linkgauge.model.collective import Collective
+from linkgauge.model.exchanges import pairs_of
+from linkgauge.model.result import CellResult
+from linkgauge.model.wiring import pcie_name
+
 from .cases import cases_of
 from .findings import Evidence, Finding
-from .wiring import pcie_name
 
 
 def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
     """Whether a finding is about a memory, a link or a switch that cells of the run touch, or rests
     on such cells: none about the machine as a whole (its governor), or a part left out, is."""
     cases = cases_of(evidence)
-    parts = frozenset[str]().union(*(case.touched for case in cases))
+    parts = _exchanging(evidence).union(*(case.touched for case in cases))
     names = {case.name for case in cases}
 
     def concerns(finding: Finding) -> bool:
@@ -22,3 +26,21 @@ def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
         return not parts.isdisjoint(called) or not names.isdisjoint(finding.cells)
 
     return concerns
+
+
+def _exchanging(evidence: Evidence) -> frozenset[str]:
+    """The parts on the ways between the ranks of collectives."""
+    cells = (cell for cell in evidence.cells() if cell.status != "skip")
+    pairs = {pair for cell in cells for pair in exchanging(cell)}
+    if not pairs:
+        return frozenset()
+    wiring = evidence.machine.wiring
+    return frozenset().union(*(wiring.between(*pair) for pair in pairs))
+
+
+def exchanging(cell: CellResult) -> tuple[tuple[str, str], ...]:
+    """The devices that send each other something, if it is a collective."""
+    if not isinstance(cell.operation, Collective):
+        return ()
+    ranks = [str(transfer.engine.owner) for transfer in cell.transfers]
+    return tuple((ranks[a], ranks[b]) for a, b in pairs_of(cell.operation, len(ranks)))

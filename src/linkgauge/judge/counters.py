@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from linkgauge.model.inventory import Accelerator, FabricLink
+from linkgauge.model.wiring import link_name, pcie_name
 
 from .findings import Evidence
-from .wiring import Wiring, link_name, pcie_name
 
 
 def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
     """New AER errors of each severity, by the address of the function that counted them."""
     rose: dict[str, dict[str, int]] = {}
     for after in evidence.after.pci if evidence.after else ():
-        function = evidence.functions.get(after.address)
+        function = evidence.machine.functions.get(after.address)
         before = function.errors if function else None
         if before is not None and after.errors is not None:
             more = {kind: n - before.get(kind, 0) for kind, n in after.errors.items()}
@@ -26,7 +26,7 @@ def replays(evidence: Evidence) -> dict[str, int]:
     """Packets that a device retransmitted over PCIe, by its memory."""
     rose: dict[str, int] = {}
     for after in evidence.after.accelerators if evidence.after else ():
-        before = evidence.accelerators.get(after.memory)
+        before = evidence.machine.accelerators.get(after.memory)
         if before is not None and before.pcie_replays is not None:
             rose[after.memory] = (after.pcie_replays or 0) - before.pcie_replays
     return {memory: more for memory, more in rose.items() if more > 0}
@@ -45,7 +45,7 @@ def fabric_errors(evidence: Evidence) -> dict[str, int]:
     """New errors of fabric links, by the link's name."""
     rose: dict[str, int] = {}
     for after in evidence.after.accelerators if evidence.after else ():
-        before = evidence.accelerators.get(after.memory)
+        before = evidence.machine.accelerators.get(after.memory)
         # Libraries number the links of each kind from 0.
         was = {(link.kind, link.index): link.errors for link in before.links} if before else {}
         for name, links in bundles(after).items():
@@ -62,7 +62,7 @@ def fabric_errors(evidence: Evidence) -> dict[str, int]:
 def troubled(evidence: Evidence, used: Iterable[str]) -> frozenset[str]:
     """The parts that counted errors: links, and what joins several if all its `used` links did."""
     found = {*fabric_errors(evidence), *map(pcie_name, replays(evidence)), *_pcie(evidence)}
-    joints = Wiring(evidence).joints().items()
+    joints = evidence.machine.wiring.joints().items()
     meeting = ((joint, links & set(used)) for joint, links in joints)
     return frozenset(
         found | {joint for joint, links in meeting if len(links) > 1 and links <= found}
@@ -72,8 +72,8 @@ def troubled(evidence: Evidence, used: Iterable[str]) -> frozenset[str]:
 def _pcie(evidence: Evidence) -> Iterator[str]:
     """PCIe links with errors counted at either end."""
     counted = pci_errors(evidence)
-    names = {address: name for name, address in evidence.addresses.items()}
-    for address, function in evidence.functions.items():
+    names = evidence.machine.named
+    for address, function in evidence.machine.functions.items():
         is_lower_end = function.port != "downstream port"  # above it is only its own switch
         if is_lower_end and not counted.keys().isdisjoint({address, function.parent}):
             yield pcie_name(names.get(address, address))

@@ -15,8 +15,7 @@ from linkgauge.model.map import Crossing
 from linkgauge.model.notes import Beside
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Transfer
-
-from .wiring import Wire, Wiring
+from linkgauge.model.wiring import Wire, Wiring
 
 _FULL = 1.01
 """Loads that are no more than this fit: rates are not exact."""

@@ -8,21 +8,18 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from linkgauge.model.collective import Collective
+from linkgauge.model.collective import Collective, no_hypercube
 from linkgauge.model.exchanges import Phase, phases
-from linkgauge.model.machine import Machine
 from linkgauge.model.map import Flow, share
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.scaling import Bound
 from linkgauge.model.transfer import Engine, Transfer
+from linkgauge.model.wiring import Wire
 
-from .dram import Ceilings
 from .fabric_rates import fabric_path
-from .findings import Evidence
 from .path import ExpectedPath, Unknown, figure
 from .pcie_rates import pcie_path
 from .routes import Paths
-from .wiring import Wire, Wiring
 
 SIZE = 1 << 30
 """Bytes of a call so large that its start counts for nothing."""
@@ -51,26 +48,33 @@ class _Slowest(NamedTuple):
 
 
 class ExchangeRates:
-    """The rates that one collective should reach over the devices of a machine."""
+    """The rates that a collective should reach over the devices of a machine, whose `paths` these
+    are: `bound` is of its bus, whatever the size."""
 
-    def __init__(self, machine: Machine, work: Collective) -> None:
+    def __init__(self, paths: Paths, work: Collective) -> None:
         self._work = work
-        self._paths = Paths(machine, Ceilings())
-        self._wiring = Wiring(Evidence(machine))
+        self._paths = paths
         self._path = cache(self._find_path)
+        self.bound = cache(self._bound)
 
     def pairs(self, devices: Sequence[str]) -> tuple[Pair, ...]:
         """All that send each other something, each once."""
         return tuple(dict.fromkeys(pair for _, own in self._phases(devices) for pair in own))
 
+    def steps(self, ranks: int) -> int:
+        """How many wait for each other."""
+        return sum(phase.steps for phase in phases(self._work, SIZE, ranks))
+
     def _phases(self, devices: Sequence[str]) -> Iterator[tuple[Phase, list[Pair]]]:
         for phase in phases(self._work, SIZE, len(devices)):
             yield phase, [(devices[one.source], devices[one.target]) for one in phase.exchanges]
 
-    def bound(self, devices: Sequence[str]) -> Bound:
+    def _bound(self, devices: tuple[str, ...]) -> Bound:
         """The busbw of these devices. Of one there is none."""
         if len(devices) < 2:
             return Bound(because="one device sends nothing")
+        if (why := no_hypercube(self._work.collective, len(devices))) is not None:
+            return Bound(because=f"unknown: {why}")
         try:
             slowest = self._slowest(devices, cost=False)
             achievable = self._slowest(devices, cost=True)
@@ -129,7 +133,7 @@ class ExchangeRates:
             return self._links(pair) + ExpectedPath(doubts=(str(reason),))
 
     def _links(self, pair: Pair) -> ExpectedPath:
-        crossed = self._wiring.route(*pair)
+        crossed = self._paths.machine.wiring.route(*pair)
         if crossed is None:
             raise Unknown(f"the link between {pair[0]} and {pair[1]} is unknown")
         path = ExpectedPath()
@@ -154,7 +158,7 @@ class ExchangeRates:
         return self._over(new, known) if new else None
 
     def _wires(self, pair: Pair) -> list[Wire]:
-        return [wire for wire, _ in self._wiring.route(*pair) or ()]
+        return [wire for wire, _ in self._paths.machine.wiring.route(*pair) or ()]
 
     def _over(self, pairs: Sequence[Pair], known: set[str] | None = None) -> str:
         """`sim:3 -> sim:4 and sim:7 -> sim:0, over PCIe and what joins the host's nodes`: the kinds

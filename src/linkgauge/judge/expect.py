@@ -10,21 +10,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cache, partial
 
 import msgspec
 
 from linkgauge.model.arrays import ARRAYS, counted_arrays
+from linkgauge.model.collective import Collective
 from linkgauge.model.inventory import Reading
 from linkgauge.model.machine import Machine
 from linkgauge.model.map import Flow, Resource, share
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.motion import Work, movements
-from linkgauge.model.result import CellResult, Definition, Expected, PlannedCell, Result
+from linkgauge.model.result import (
+    CellResult,
+    Definition,
+    Expected,
+    NotJudged,
+    PlannedCell,
+    Result,
+)
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
 from .crowds import Crowds
 from .dram import Ceilings
+from .exchange_rates import ExchangeRates
 from .path import ExpectedPath, Unknown, Use, figure
 from .pcie_rates import Trained
 from .routes import Paths
@@ -38,12 +48,15 @@ longer says nothing about a link."""
 class Expectation(msgspec.Struct, frozen=True):
     """What is expected, and how certain it is: `most` is the bound that no healthy sharing exceeds
     (`theoretical` assumes fair sharing), `loose` says that the achievable figure is only known
-    roughly. `each` is what every transfer of a total should achieve, in bytes/s, where the others
-    take nothing of it (else null), and is empty where that is not known."""
+    roughly. `start` is how many seconds it may take to start what is measured, `without` why there
+    is no achievable figure. `each` is what every transfer of a total should achieve, in bytes/s,
+    where the others take nothing of it (else null), and is empty where that is not known."""
 
     expected: Expected
     most: float | None = None
     loose: bool = False
+    start: float = START
+    without: NotJudged | None = None
     each: tuple[float | None, ...] = ()
 
 
@@ -61,13 +74,15 @@ class Expectations:
 
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self._paths = Paths(machine, ceilings)
+        self._wiring = machine.wiring
         self._shapes: dict[Hashable, dict[Transfer, _PathShape]] = {}
         self._kinds: dict[Hashable, int] = {}
         self._known: dict[Hashable, Expectation] = {}
+        self._exchanges = cache(partial(ExchangeRates, self._paths))
 
     def crowds(self, result: Result) -> Crowds:
         """How full links were while its cells were measured at the same time."""
-        return Crowds(self._paths.wiring, result)
+        return Crowds(self._wiring, result)
 
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
@@ -75,13 +90,15 @@ class Expectations:
         """The estimate of a cell of `size` bytes whose figures are in `unit`; what its links were
         seen to do under load counts only if `loaded`."""
         transfers = cell.transfers
+        if isinstance(cell.operation, Collective):
+            return self._of_collective(cell.operation, transfers, size)
         if cell.operation in ARRAYS and transfers[0].engine.owner.is_device:
             # Of each array that is counted, each byte crosses the memory once: as those of a read.
             transfers = tuple(Transfer(t.engine.owner, NULL, t.engine) for t in transfers)
             size, unit = size * counted_arrays(cell.operation), BANDWIDTH.symbol
         bounded = unit == BANDWIDTH.symbol and cell.report is not Report.LATENCY
         if not bounded or cell.operation == "touch":
-            return _unknown("no limit is known")
+            return _unknown("no limit is known", "no-limit")
         readings = cell.readings if loaded and isinstance(cell, CellResult) else ()
         try:
             shapes = self._shapes_of(transfers, size, _under_load(readings))
@@ -96,6 +113,33 @@ class Expectations:
             sharing = _Sharing(transfers, paths, cell.report, definition, size)
             self._known[key] = sharing.estimate(doubts)
         return self._known[key]
+
+    def _of_collective(
+        self, work: Collective, transfers: Sequence[Transfer], size: int
+    ) -> Expectation:
+        """Of a call, in seconds. Libraries reach their rate only with hundreds of megabytes, and a
+        step of theirs may take as long to start as a copy."""
+        ranks = [transfer.engine.owner for transfer in transfers]
+        if len(ranks) < 2:
+            return _unknown("one device sends nothing", "no-limit")
+        if len(work.groups(len(ranks))) > 1:
+            return _unknown("groups of ranks share their links", "shared")
+        if not all(rank.is_device for rank in ranks):
+            return _unknown("what joins the ranks is unknown")
+        rates = self._exchanges(Collective(work.collective, root=work.root))
+        devices = tuple(map(str, ranks))
+        bound, start = rates.bound(devices), START * rates.steps(len(devices))
+        if bound.theoretical is None:
+            return _unknown(bound.because.removeprefix("unknown: "))
+        moved = work.bytes_on_bus(transfers[0].bytes_moved(size), len(ranks)) * work.aggregated
+        least = moved / bound.theoretical
+        enough = moved / bound.achievable if bound.achievable else None
+        if (enough or least) < start:
+            return _unknown("starting its steps may take as long as moving its bytes", "start")
+        because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
+        without: NotJudged | None = None if enough else "bound"
+        expected = Expected(least, enough, because)
+        return Expectation(expected, loose=True, start=start, without=without)
 
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained
@@ -162,14 +206,17 @@ class _Sharing:
     def estimate(self, doubts: list[str]) -> Expectation:
         theoretical = self._figure(self._least, queued=False)
         achievable = self._figure(self._cost, queued=True)
+        without: NotJudged | None = "bound" if doubts else None if achievable else "path"
         if achievable is not None and self._bytes() / achievable < START:
+            without = "start"
             doubts = [*doubts, "copies this small are dominated by the time they take to start"]
         because = self._because(theoretical, achievable, doubts)
         achievable = None if doubts else achievable
         measured = achievable is not None and self._costliest().segment.measured
         expected = Expected(theoretical, achievable, because, measured=measured)
         loose = any(path.loose for path in self._paths) or self._meets_itself()
-        return Expectation(expected, self._most(), loose, () if doubts else self._each())
+        each = () if doubts else self._each()
+        return Expectation(expected, self._most(), loose, without=without, each=each)
 
     def _bytes(self) -> int:
         counted = [transfer.counted(self._size, self._report) for transfer in self._transfers]
@@ -314,5 +361,5 @@ def _under_load(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
     }
 
 
-def _unknown(reason: str) -> Expectation:
-    return Expectation(Expected(because=f"unknown: {reason}"))
+def _unknown(reason: str, without: NotJudged = "path") -> Expectation:
+    return Expectation(Expected(because=f"unknown: {reason}"), without=without)

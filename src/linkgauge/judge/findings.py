@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Literal
 
 import msgspec
 
-from linkgauge.model.inventory import Accelerator, Inventory, PciFunction, is_accelerator
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.kernel_log import KernelLog
-from linkgauge.model.machine import Device, Machine
-from linkgauge.model.pci_tree import PciTree
+from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Result, Run
 
 from .as_one import as_one
@@ -42,45 +40,14 @@ class Finding(msgspec.Struct, frozen=True):
         return f"{self.check} of {self.subject}"
 
 
-class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
+class Evidence(msgspec.Struct, frozen=True, eq=False):
     """What checks judge by: the machine before a run, its inventory after the run, the results, and
     what the kernel logged meanwhile; without a run, the machine alone."""
 
-    before: Machine
+    machine: Machine
     after: Inventory | None = None
     results: tuple[Result, ...] = ()
     log: KernelLog | None = None
-
-    @cached_property
-    def inventory(self) -> Inventory:
-        return self.before.inventory or Inventory()
-
-    @cached_property
-    def devices(self) -> tuple[Device, ...]:
-        return tuple(device for found in self.before.devices.values() for device in found)
-
-    @cached_property
-    def accelerators(self) -> dict[str, Accelerator]:
-        """Accelerators by the notation of their memory."""
-        return {accelerator.memory: accelerator for accelerator in self.inventory.accelerators}
-
-    @cached_property
-    def functions(self) -> dict[str, PciFunction]:
-        """PCI functions by address."""
-        return {function.address: function for function in self.inventory.pci}
-
-    @cached_property
-    def pci_tree(self) -> PciTree:
-        return PciTree(self.inventory.pci)
-
-    @cached_property
-    def addresses(self) -> dict[str, str]:
-        """The PCI address of each device, by the notation of its memory. Devices known only to PCI
-        are listed under their address."""
-        known = {a.memory: a.pci for a in self.inventory.accelerators if a.pci}
-        known |= {d.memory: d.pci for d in self.devices if d.pci}
-        others = (f.address for f in self.inventory.pci if is_accelerator(f))
-        return known | {a: a for a in others if a not in known.values()}
 
     def cells(self) -> Iterator[CellResult]:
         for result in self.results:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size
@@ -76,7 +75,7 @@ def _joined(values: Iterable[str | None]) -> str | None:
 
 
 def _command_line(machine: Machine) -> str | None:
-    return (machine.inventory or Inventory()).host.command_line
+    return machine.known.host.command_line
 
 
 def _hostname(machine: Machine) -> str | None:
@@ -97,7 +96,7 @@ def _accelerators(machine: Machine) -> str:
 
 
 def _hypervisor(machine: Machine) -> str | None:
-    return (machine.inventory or Inventory()).host.hypervisor or ABSENT
+    return machine.known.host.hypervisor or ABSENT
 
 
 def _description(machine: Machine) -> str | None:
@@ -135,7 +134,7 @@ def _faults(run: RunFigures) -> tuple[str, ...]:
 
 
 def _state(machine: Machine) -> tuple[object, ...]:
-    details = (machine.inventory or Inventory()).host
+    details = machine.known.host
     return (
         machine.host.hostname,
         machine.host.kernel,

@@ -143,7 +143,9 @@ def _limited(result: Result, limits: tuple[Limit, ...], models: _Models) -> Resu
 
 
 def _is_of_bus(result: Result, limit: Limit) -> bool:
-    return result.unit == COLLECTIVE.symbol and limit.bound.unit == BANDWIDTH.symbol
+    """Whether it is of a collective's bus: a rate, or a share of what is expected."""
+    of_bus = limit.bound.unit == BANDWIDTH.symbol or limit.bound.of is not None
+    return result.unit == COLLECTIVE.symbol and of_bus
 
 
 def _held(result: Result, limit: Limit) -> set[object]:
@@ -164,6 +166,8 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
     least = bound.value
     if bound.of is not None:
         known = getattr(cell.expected, bound.of, None)
+        if known is not None and (on_bus := bandwidths(cell, known)) is not None:
+            known = on_bus.bus
         if known is None:
             why = cell.expected.because if cell.expected else "no figure is expected"
             return replace(cell, notes=(*cell.notes, Unjudged(limit.text, limit.where, why)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from linkgauge.model.kernel_log import LogLine
+from linkgauge.model.wiring import pcie_name
 
 from .findings import Evidence, Severity
-from .wiring import pcie_name
 from .xids import severity_of_xid
 
 LEVEL_WARNING = 4
@@ -29,7 +29,7 @@ def severity_of(line: LogLine) -> Severity:
 
 def broken(evidence: Evidence) -> frozenset[str]:
     """The devices, and the PCIe links, that lines call broken, by the names of parts."""
-    named = {address: name for name, address in evidence.addresses.items()}
+    named = evidence.machine.named
     return frozenset(
         pcie_name(part) if line.kind == "aer" else part
         for line in (evidence.log.lines if evidence.log else ())

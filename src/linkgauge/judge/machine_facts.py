@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from linkgauge.model.host_details import HostDetails
-from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 from linkgauge.model.units import approximate_size, format_size
@@ -55,7 +54,7 @@ def options_apart(lines: Sequence[str | None]) -> Fact:
 
 
 def _details(run: Run) -> HostDetails:
-    return (run.machine.inventory or Inventory()).host
+    return run.machine.known.host
 
 
 def _of_machine(read: Callable[[Machine], str | None]) -> Callable[[Run], str | None]:
@@ -120,7 +119,7 @@ def _accelerators(machine: Machine) -> str:
 
 def _near(machine: Machine) -> str | None:
     """The node of each accelerator's PCI function; a hypervisor may hide it from a guest."""
-    functions = (machine.inventory or Inventory()).pci
+    functions = machine.known.pci
     nodes = {function.address: function.numa_node for function in functions}
     found = [d.pci for devices in machine.devices.values() for d in devices if d.pci in nodes]
     known = ["unknown" if nodes[at] is None else str(nodes[at]) for at in found]
@@ -129,7 +128,7 @@ def _near(machine: Machine) -> str | None:
 
 def _links(run: Run) -> str | None:
     """The PCIe links as they were under load, else as they were found."""
-    accelerators = (run.machine.inventory or Inventory()).accelerators
+    accelerators = run.machine.known.accelerators
     loaded = {
         reading.memory: (reading.link_speed, reading.link_width)
         for result in run.results

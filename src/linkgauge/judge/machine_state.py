@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from linkgauge.model.host_details import HostDetails
-from linkgauge.model.inventory import Accelerator, Inventory
+from linkgauge.model.inventory import Accelerator
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 
@@ -25,7 +25,7 @@ def state_of(run: Run) -> dict[str, str]:
 
 def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, str]:
     """The same, of a run's machine and of its `facts_of`."""
-    inventory = machine.inventory or Inventory()
+    inventory = machine.known
     state = {
         "accelerators": _counted(device.model for device in machine.all_devices) or ABSENT,
         **_of_host(inventory.host, machine.host.system),
@@ -68,7 +68,7 @@ def _of_accelerators(found: tuple[Accelerator, ...]) -> dict[str, str | None]:
 
 def _driver(machine: Machine) -> str | None:
     """Of the vendors' libraries; else as backends report it."""
-    found = (machine.inventory or Inventory()).accelerators
+    found = machine.known.accelerators
     own = _distinct(one.driver for one in found)
     return own or _distinct(one.driver for one in machine.all_devices if not one.is_cpu)
 

@@ -15,7 +15,6 @@ from linkgauge.model.result import CellResult, Expected
 
 from .dram import Ceilings
 from .expect import Expectations
-from .findings import Evidence
 
 _UPPER_ENDS = ("root port", "downstream port")
 """Ports whose link is the one below them: the function below knows what both can do."""
@@ -29,8 +28,6 @@ class Nominal:
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self._ceilings = ceilings
         self._best = at_best(machine)
-        inventory = self._best.inventory
-        self._links = {a.memory: a.link for a in inventory.accelerators} if inventory else {}
         self._degraded = frozenset(map(parse_memory, _degraded(machine, self._best)))
 
     @cached_property
@@ -44,7 +41,8 @@ class Nominal:
             return None
         best = self._expectations.of(cell, size, unit, loaded=False).expected
         nominal = best.theoretical if expected.achievable is None else best.achievable
-        return nominal if nominal is not None and nominal > LEAST * figure else None
+        share = cell.share(nominal, figure)
+        return nominal if share is not None and share * LEAST < 1 else None
 
     def _is_degraded(self, cell: CellResult) -> bool:
         """Whether it may cross a link that is degraded: few cells do, and others cost nothing."""
@@ -53,10 +51,10 @@ class Nominal:
     def _was_slow(self, cell: CellResult) -> bool:
         """Whether a link was slower under load than the machine's inventory has it."""
         for reading in cell.readings:
-            link = self._links.get(reading.memory)
-            if link is not None and (
-                (reading.link_speed or 0.0) < (link.speed or 0.0)
-                or (reading.link_width or 0) < (link.width or 0)
+            device = self._best.accelerators.get(reading.memory)
+            if device is not None and (
+                (reading.link_speed or 0.0) < (device.link.speed or 0.0)
+                or (reading.link_width or 0) < (device.link.width or 0)
             ):
                 return True
         return False
@@ -68,15 +66,13 @@ def at_best(machine: Machine) -> Machine:
     inventory = machine.inventory
     if inventory is None:
         return machine
-    functions = {function.address: function for function in inventory.pci}
     reported = {a.pci: a.link for a in inventory.accelerators if a.pci}
-    virtual = inventory.host.hypervisor is not None
 
     def improved(function: PciFunction) -> PciFunction:
         if function.port in _UPPER_ENDS:
             link = _at_most(function.link, function.link)
         else:
-            port = None if virtual else functions.get(function.parent or "")
+            port = None if machine.is_virtual else machine.functions.get(function.parent or "")
             own = reported.get(function.address, PciLink())
             link = _at_most(function.link, *([port.link, own] if port else [own]))
         return function if link == function.link else replace(function, link=link)
@@ -91,12 +87,11 @@ def at_best(machine: Machine) -> Machine:
 
 def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
     """The devices whose own links, or those of a bridge above them, are not at their best."""
-    before, after = Evidence(machine), Evidence(best)
-    for memory, address in before.addresses.items():
-        line = (address, *(bridge.address for bridge in before.pci_tree.above(address)))
-        ends = (before.functions.get(at) != after.functions.get(at) for at in line)
+    for memory, address in machine.addresses.items():
+        line = (address, *(bridge.address for bridge in machine.pci_tree.above(address)))
+        ends = (machine.functions.get(at) != best.functions.get(at) for at in line)
         if memory != address and (
-            before.accelerators.get(memory) != after.accelerators.get(memory) or any(ends)
+            machine.accelerators.get(memory) != best.accelerators.get(memory) or any(ends)
         ):
             yield memory
 

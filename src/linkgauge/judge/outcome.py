@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+
 import msgspec
 
 from linkgauge.engine.visits import CellAt
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import Run, exit_code
+from linkgauge.model.units import COLLECTIVE
 
 from . import steadiness
 from .cases import cell_name
+from .concern import exchanging
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
 from .verdict import judge
@@ -39,12 +44,12 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     return Outcome(code or int(low or failed(findings)), findings, found=found)
 
 
-def doubtful(run: Run) -> tuple[CellAt, ...]:
+def doubtful(run: Run, judging: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
     """The cells that would be low, and those of parts that would be called unsteady: nothing is
     called so before it was measured once more."""
     if not is_judged(run):
         return ()
-    judged = judge(run)
+    judged = judging(run)
     unsteady = steadiness.unsteady(evidence_of(judged))
     return tuple(
         CellAt(number, cell.place)
@@ -52,6 +57,27 @@ def doubtful(run: Run) -> tuple[CellAt, ...]:
         for cell in result.cells
         if cell.status == "pass" and (cell.verdict == "low" or cell_name(result, cell) in unsteady)
     )
+
+
+_MOST_PAIRS = 128
+"""Of more pairs, those of neighbours are measured alone: they touch each device and its links."""
+
+
+def pairs_in_doubt(run: Run) -> tuple[tuple[str, str], ...]:
+    """The pairs of devices to measure alone, to find the link that makes a collective low: those
+    that it sends between, and the run has measured nothing else of."""
+    collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
+    able = run.finished is not None and not run.machine.ranks and run.soak is None
+    if not (collectives and able and is_judged(run)):
+        return ()
+    cells = [cell for result in judge(run).results for cell in result.cells]
+    low = [cell for cell in cells if cell.verdict == "low" and exchanging(cell)]
+    found = dict.fromkeys(pair for cell in low for pair in exchanging(cell))
+    if len(found) > _MOST_PAIRS:
+        ranks = [[str(one.engine.owner) for one in cell.transfers] for cell in low]
+        found = dict.fromkeys(pair for own in ranks for pair in pairwise([*own, own[0]]))
+    measured = {tuple(str(end.place) for end in one.memories) for c in cells for one in c.transfers}
+    return tuple(pair for pair in found if pair not in measured)
 
 
 def is_judged(run: Run) -> bool:

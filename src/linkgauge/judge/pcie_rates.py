@@ -15,9 +15,9 @@ from typing import NamedTuple
 from linkgauge.model.inventory import PciLink
 from linkgauge.model.pcie import encoding, link_rate, packet_overhead
 from linkgauge.model.transfer import Access
+from linkgauge.model.wiring import Wire
 
 from .path import ExpectedPath, Segment, Unknown, Use
-from .wiring import Wire
 
 COMPLETION = 128
 """Payload bytes of a read completion."""

@@ -3,15 +3,15 @@ them."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import count
-from statistics import median
 
 from msgspec.structs import replace
 
 from linkgauge.model.result import CellResult, Result
 
-from .cases import Case, cases_of
+from .cases import Case, each_case
 from .findings import Evidence
 
 FAR = 0.75
@@ -24,7 +24,7 @@ MOST_UNSURE = 2
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     """The results, with the median of the peers of each cell that is far from it."""
     known: dict[tuple[str, ...], list[Case]] = {}
-    for case in cases_of(evidence):
+    for case in each_case(evidence):
         if case.alike is not None and case.cell.headline and case.cell.status == "pass":
             known.setdefault(case.alike, []).append(case)
     far = {case.number: peers for alike in known.values() for case, peers in _far(alike)}
@@ -45,17 +45,22 @@ def _far(alike: Sequence[Case]) -> Iterator[tuple[Case, float]]:
     """Those whose whole interval is far from the median of the others, with that. Of two alone, the
     slower one."""
     figures = sorted(_figure(case) for case in alike)
+    if len(figures) == 1:
+        return
     for case in alike:
-        if len(alike) == 1:
-            return
-        others = figures.copy()
-        others.remove(_figure(case))
-        peers = median(others)
+        peers = _median_without(_figure(case), figures)
         low, high = _interval(case.cell)
         is_below, is_above = high < FAR * peers, low * FAR > peers
         is_slow = is_below if case.result.better == "higher" else is_above
         if is_slow or (len(alike) > MOST_UNSURE and (is_below or is_above)):
             yield case, peers
+
+
+def _median_without(figure: float, figures: Sequence[float]) -> float:
+    """The median of sorted figures but for this one of them."""
+    place, left = bisect_left(figures, figure), len(figures) - 1
+    middle = (left - 1) // 2, left // 2
+    return sum(figures[at + (at >= place)] for at in middle) / 2
 
 
 def _figure(case: Case) -> float:

@@ -9,13 +9,12 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.map import Crossing
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import NIC_ENGINES, Access, Transfer
+from linkgauge.model.wiring import Wire
 
 from .dram import Ceilings, HostMemory
 from .fabric_rates import fabric_path
-from .findings import Evidence
 from .path import ExpectedPath, Meeting, Segment, Unknown, Use
 from .pcie_rates import Trained, pcie_path
-from .wiring import Wire, Wiring
 
 MEMORY_SHARE = 0.9
 """Share of the peak rate of an accelerator's memory (clock × width) that copies reach: refresh and
@@ -27,14 +26,9 @@ class Paths:
     """Paths of one machine, each computed once."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
-        evidence = Evidence(machine)
-        self._accelerators = evidence.accelerators
-        self._addresses = evidence.addresses
-        self._is_virtual = evidence.inventory.host.hypervisor is not None
-        self.wiring = Wiring(evidence)
+        self.machine = machine
         self._host = HostMemory(machine, ceilings)
-        self._rates = {a.memory: a.memory_rate for a in evidence.inventory.accelerators}
-        self._shares_host = {d.memory for d in evidence.devices if d.shares_host_memory}
+        self._shares_host = {d.memory for d in machine.all_devices if d.shares_host_memory}
         self._memory = cache(self._find_memory)
 
     def knows_host(self, node: int) -> bool:
@@ -65,10 +59,10 @@ class Paths:
             if memory.kind in ("pageable", "managed"):
                 raise Unknown(f"how the driver moves {memory.kind} memory is unknown")
             return self._host.reached(memory.place, alone=alone)
-        rate = self._rates.get(place)
-        if not rate:
+        own = self.machine.accelerators.get(place)
+        if own is None or not own.memory_rate:
             return ExpectedPath()
-        segment = Segment(place, rate, "memory")
+        segment = Segment(place, own.memory_rate, "memory")
         why = f"{MEMORY_SHARE:.0%} of memory bandwidth is reachable"
         return ExpectedPath((Use(segment, 1.0, 1.0 / MEMORY_SHARE, why),))
 
@@ -77,9 +71,9 @@ class Paths:
     ) -> ExpectedPath:
         begin, end, access, part = leg
         here, there = str(begin), str(end)
-        crossed = self.wiring.route(here, there)
-        bundles = self.wiring.bundles(here, there)
-        fabric = [a.links for a in map(self._accelerators.get, (here, there)) if a]
+        wiring = self.machine.wiring
+        crossed, bundles = wiring.route(here, there), wiring.bundles(here, there)
+        fabric = [a.links for a in map(self.machine.accelerators.get, (here, there)) if a]
         if len(fabric) == 2 and all(fabric) and not bundles:
             raise Unknown("no link joins the two directly or through a switch")
         if not (bundles or begin.is_host or end.is_host) and len(fabric) < 2:
@@ -95,14 +89,14 @@ class Paths:
             if wire.kind == "pcie"
         ]
         for wire, _ in links:
-            if wire.device and wire.device not in self._addresses:
+            if wire.device and wire.device not in self.machine.addresses:
                 raise Unknown(f"the PCI address of {wire.device} is unknown")
         if access == "read":
             links.reverse()
         path += pcie_path(links, access, part, kernel, trained)
         nodes = [place.index or 0 for place in (begin, end) if place.is_host]
         meets = tuple(Meeting(node, "fabric" if bundles else "PCIe") for node in nodes)
-        sure = not self.wiring.is_unsure(here, there)
+        sure = not wiring.is_unsure(here, there)
         doubts = () if sure else ("where their links lead is unknown",)
         return path + ExpectedPath(doubts=(*doubts, *self._doubts(crossed, nodes)), meets=meets)
 
@@ -116,4 +110,4 @@ class Paths:
             yield "the link between the device's node and this one is unknown"
         if not nodes and any(crossing.end.startswith("host:") for _, crossing in crossed):
             hidden = "the virtual machine hides what lies between them"
-            yield hidden if self._is_virtual else "their route crosses the host bridge"
+            yield hidden if self.machine.is_virtual else "their route crosses the host bridge"

@@ -17,7 +17,9 @@ from linkgauge.model.result import CellResult, Result, Run, Verdict
 from linkgauge.model.scaling import At, Count, Knee, Member, PairRate, Scaling
 from linkgauge.model.units import format_size
 
+from .dram import Ceilings
 from .exchange_rates import ExchangeRates
+from .routes import Paths
 from .verdict import LOW
 
 FALLEN = 0.9
@@ -35,7 +37,7 @@ def scaling_of(run: Run) -> Scaling:
     measured = [result for result in run.results if _work(result) is not None]
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
-    rates = ExchangeRates(run.machine, work)
+    rates = _rates(run, work)
     found = [_count(each, work, rates, _member(run, _devices(each))) for each in measured]
     counts = tuple(sorted((one for one in found if one), key=lambda count: count.gpus))
     pairs = _pairs(run.results)
@@ -59,6 +61,10 @@ def scaling_of(run: Run) -> Scaling:
     )
 
 
+def _rates(run: Run, work: Collective) -> ExchangeRates:
+    return ExchangeRates(Paths(run.machine, Ceilings()), work)
+
+
 def _member(run: Run, devices: Sequence[str]) -> Member:
     known = {device.memory: device for device in run.machine.all_devices}
     return kind_of([known[name] for name in devices if name in known])
@@ -72,7 +78,7 @@ def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
         numbers.append(scaling.knee.gpus)
     if not numbers:
         return ()
-    rates = ExchangeRates(run.machine, scaling.collective)
+    rates = _rates(run, scaling.collective)
     return rates.pairs(scaling.devices[: min(numbers)])
 
 

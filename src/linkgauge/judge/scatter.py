@@ -181,7 +181,7 @@ def _everywhere(
         found = f"they vary by {pooled(varying):.1%} on {_listed(parts)}"
         if len(all_parts) < 2:
             why = "there is nothing of this kind to compare with, so no part is to blame"
-        elif evidence.inventory.host.hypervisor:
+        elif evidence.machine.known.host.hypervisor:
             why = "no part varies more than its peers: others use the host of this virtual machine"
         else:
             why = "no part varies more than its peers: look for what else this machine does"

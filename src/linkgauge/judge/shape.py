@@ -276,25 +276,28 @@ def knee(points: Sequence[tuple[float, float]]) -> int | None:
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]
-    best: tuple[float, int] | None = None
-    for place in range(1, len(logs) - 1):
-        before = _slope(logs[: place + 1])
-        after = _slope(logs[place:])
-        drop = before - after
-        if before >= 0.5 and after <= _KNEE * before and (best is None or drop > best[0]):
-            best = (drop, place)
-    return best[1] if best else None
-
-
-def _slope(logs: Sequence[tuple[float, float]]) -> float:
-    """By the median of all pairs' slopes (Theil and Sen): one bad point does not matter."""
-    slopes = [
-        (y2 - y1) / (x2 - x1)
-        for place, (x1, y1) in enumerate(logs)
-        for x2, y2 in logs[place + 1 :]
-        if x2 > x1
+    before = _slopes(logs)
+    if max(before) < 0.5:
+        return None
+    after = _slopes([(-x, -y) for x, y in reversed(logs)])[::-1]
+    broken = [
+        (before[place] - after[place], -place)
+        for place in range(1, len(logs) - 1)
+        if before[place] >= 0.5 and after[place] <= _KNEE * before[place]
     ]
-    return statistics.median(slopes) if slopes else 0.0
+    return -max(broken)[1] if broken else None
+
+
+def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
+    """The slope up to each point, by the median of all pairs' slopes (Theil and Sen): one bad point
+    does not matter."""
+    found: list[float] = []
+    slopes: list[float] = []
+    for place, (x2, y2) in enumerate(logs):
+        slopes += ((y2 - y1) / (x2 - x1) for x1, y1 in logs[:place] if x2 > x1)
+        slopes.sort()
+        found.append(statistics.median(slopes) if slopes else 0.0)
+    return found
 
 
 def _point(at: float, curve: Curve) -> str:

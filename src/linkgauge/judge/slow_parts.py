@@ -110,8 +110,11 @@ def _ways_to_be_slow(part: str, touching: Sequence[RelativeRate]) -> Iterator[Su
         if first is not None:
             yield Suspect(part, since=_number(first))
     below = sorted((each for each in touching if each.slow or each.low), key=_number)
-    equal = [[each for each in below if each.case.peers == kind] for kind in kinds]
-    if any(_falls(some) for some in equal) or (len(slow) == len(equal) and _falls(slow)):
+    equal: dict[tuple[str, ...] | None, list[RelativeRate]] = {kind: [] for kind in kinds}
+    for each in below:
+        if (kind := each.case.peers) in equal:
+            equal[kind].append(each)
+    if any(map(_falls, equal.values())) or (len(slow) == len(equal) and _falls(slow)):
         yield Suspect(part, drifts=True)
 
 
@@ -192,7 +195,7 @@ def _log(each: RelativeRate) -> float:
 def _remedy(evidence: Evidence) -> tuple[str, ...]:
     return (
         "linkgauge devices  # links, their speeds and the bridges above them",
-        *(("sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",) if evidence.functions else ()),
+        *(("sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",) if evidence.machine.functions else ()),
         *tools(evidence, "links"),
     )
 

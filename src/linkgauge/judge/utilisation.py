@@ -9,7 +9,7 @@ def utilisation(result: Result) -> dict[tuple[str, str], float]:
     """Figure ÷ theoretical of each cell of a judged result, by row and column; cells where either
     is unknown are left out."""
     return {
-        cell.place: cell.summary.median / cell.expected.theoretical
+        cell.place: share
         for cell in result.cells
-        if cell.summary is not None and cell.expected is not None and cell.expected.theoretical
+        if cell.expected is not None and (share := cell.share(cell.expected.theoretical))
     }

@@ -32,15 +32,15 @@ _TOOLS: dict[Matter, dict[int, str]] = {
 
 def vendor_of(evidence: Evidence, memory: str) -> int | None:
     """The PCI vendor ID of a device; if PCI does not show it, CUDA devices are NVIDIA's."""
-    function = evidence.functions.get(evidence.addresses.get(memory, ""))
+    function = evidence.machine.functions.get(evidence.machine.addresses.get(memory, ""))
     vendor = function.vendor if function else None
     return NVIDIA if vendor is None and memory.startswith("cuda:") else vendor
 
 
 def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
     """The commands that show this for the machine's accelerators; none if no tool is known."""
-    vendors = {vendor_of(evidence, memory) for memory in evidence.addresses}
-    vendors |= {vendor_of(evidence, device.memory) for device in evidence.devices}
+    vendors = {vendor_of(evidence, memory) for memory in evidence.machine.addresses}
+    vendors |= {vendor_of(evidence, device.memory) for device in evidence.machine.all_devices}
     return tuple(tool for vendor, tool in _TOOLS[matter].items() if vendor in vendors)
 
 

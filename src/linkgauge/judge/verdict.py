@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import median
 
 from msgspec.structs import replace
 
-from linkgauge.model.result import CellResult, Part, Result, Run, Verdict
+from linkgauge.model.result import CellResult, NotJudged, Part, Result, Run, Verdict
 
 from .as_one import as_one, with_ranks
 from .crowds import Crowds
 from .dram import measured_ceilings
-from .expect import START, Expectation, Expectations
+from .expect import Expectation, Expectations
 from .findings import Evidence
 from .lines import with_lines
 from .nominal import Nominal
@@ -26,8 +27,8 @@ yet. A loss of half the lanes, speed or links is well below."""
 
 LOOSE = 0.5
 """Replaces LOW where the achievable figure is only known roughly: kernels reading over PCIe, both
-ways over one PCIe link, fabrics whose protocol is not published, threads against the DIMMs' rate.
-The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Zhenwu 810E)."""
+ways over one PCIe link, fabrics whose protocol is not published, threads against the DIMMs' rate,
+collectives. The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Zhenwu 810E)."""
 
 HIGH = 1.03
 """A figure above this share of the bound that no sharing exceeds comes from a cache, or the
@@ -54,7 +55,10 @@ def judge(run: Run) -> Run:
 
 def unjudged(result: Result) -> Result:
     """The result as it was measured, without expectations and verdicts."""
-    cells = (replace(cell, expected=None, verdict="unknown", peers=None) for cell in result.cells)
+    cells = (
+        replace(cell, expected=None, verdict="unknown", not_judged="run", peers=None)
+        for cell in result.cells
+    )
     return replace(result, cells=tuple(cells))
 
 
@@ -88,7 +92,8 @@ def _judge_cell(
         best = nominal.of(cell, expected, result.size, result.unit)
         expected = expected if best is None else replace(expected, nominal=best)
     cell = replace(cell, expected=expected, parts=parts, peers=None)
-    return replace(cell, verdict=verdict(cell, estimate))
+    word, why = verdict(cell, estimate)
+    return replace(cell, verdict=word, not_judged=why)
 
 
 def _shared(estimate: Expectation) -> Expectation:
@@ -98,36 +103,46 @@ def _shared(estimate: Expectation) -> Expectation:
     if expected.achievable is None:
         return estimate
     because = f"{expected.because}, if measured alone; other pairs ran at the same time"
-    return replace(estimate, expected=replace(expected, achievable=None, because=because))
+    return replace(
+        estimate, expected=replace(expected, achievable=None, because=because), without="shared"
+    )
 
 
-def verdict(cell: CellResult, estimate: Expectation) -> Verdict:
-    """Judges the median. A cell is low only with its whole interval and in its last visit, which
-    measured it once more: where the median alone is low, that is unknown. A total is as good as the
-    worst of its transfers that should be as fast as alone: of many, one slow one hardly lowers the
-    sum. With only a theoretical figure a cell may be ok, but never low."""
+def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
+    """Judges the median, or says why not. A cell is low only with its whole interval and in its
+    last visit, which measured it once more: where the median alone is low, that is unknown. A total
+    is as good as the worst of its transfers that should be as fast as alone: of many, one slow one
+    hardly lowers the sum. With only a theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not cell.bytes:
-        return "unknown"
-    figure = cell.summary.median
+        return "unknown", "no-figure"
     expected, most = estimate.expected, estimate.most
-    if most is not None and figure > HIGH * most:
-        return "high"
+    if most is not None and cell.summary.median > HIGH * most:
+        return "high", None
     if expected.achievable is None:
-        enough = expected.theoretical is not None and figure >= LOW * expected.theoretical
-        return "ok" if enough else "unknown"
-    share = LOOSE if estimate.loose else LOW
-    found = [_beside(cell, cell, share * expected.achievable)]
-    found += [_beside(one, cell, share * one.expected) for one in cell.parts if one.expected]
-    return next((word for word in _WORST_FIRST if word in found), "ok")
+        share = cell.share(expected.theoretical)
+        enough = share is not None and share >= LOW
+        return ("ok", None) if enough else ("unknown", estimate.without)
+    found = [_beside(cell, cell, expected.achievable, estimate)]
+    found += [_beside(one, cell, one.expected, estimate) for one in cell.parts if one.expected]
+    word: Verdict = next((word for word in _WORST_FIRST if word in found), "ok")
+    return word, "unsure" if word == "unknown" else None
 
 
-def _beside(one: CellResult | Part, cell: CellResult, least: float) -> Verdict:
-    """The figure of a cell, or of a part of it, beside the least (bytes/s) that is enough."""
+def _beside(
+    one: CellResult | Part, cell: CellResult, expected: float, estimate: Expectation
+) -> Verdict:
+    """The figure of a cell, or of a part of it, beside what is expected of it."""
     if one.summary is None or not one.bytes:
         return "unknown"
-    longest = one.bytes / least + START
-    if one.bytes / one.summary.median <= longest:
+    seconds = _seconds(cell, one.bytes)
+    longest = seconds(expected) / (LOOSE if estimate.loose else LOW) + estimate.start
+    if seconds(one.summary.median) <= longest:
         return "ok"
     last = one.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
-    best = max((one.summary.median, *(one.summary.ci95 or ()), *([median(last)] if last else ())))
-    return "low" if one.bytes / best > longest else "unknown"
+    figures = (one.summary.median, *(one.summary.ci95 or ()), *([median(last)] if last else ()))
+    return "low" if min(map(seconds, figures)) > longest else "unknown"
+
+
+def _seconds(cell: CellResult, size: int) -> Callable[[float], float]:
+    """Makes the time of so many bytes of a figure of the cell, which may be a time itself."""
+    return (lambda time: time) if cell.report.is_latency else (lambda rate: size / rate)

@@ -28,7 +28,11 @@ def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
         content = file.read(len(begins))
         kind, size = os.fstat(descriptor).st_mode, os.fstat(descriptor).st_size
         if content == begins and size <= most:
-            content += _read(file, most + 1 - len(begins))
+            # Of a file, all in one piece: a second copy of a large one takes as much again.
+            if stat.S_ISREG(kind):
+                file.seek(0)
+                content = b""
+            content += _read(file, most + 1 - len(content), max(size, _CHUNK))
         if not content and stat.S_ISFIFO(kind):
             raise InputError(f"{path} is a pipe that no program writes to")
     if len(content) > most or (content == begins and size > most):
@@ -36,10 +40,10 @@ def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
     return content
 
 
-def _read(file: BinaryIO, most: int) -> bytes:
+def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
     """At most so many bytes, for which memory is taken as they come."""
     parts = []
-    while most > 0 and (part := file.read(min(most, _CHUNK))):
+    while most > 0 and (part := file.read(min(most, chunk))):
         parts.append(part)
         most -= len(part)
     return b"".join(parts)

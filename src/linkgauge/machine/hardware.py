@@ -13,7 +13,6 @@ import msgspec
 import yaml
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 
 from .given import MOST_YAML, encodable, read_given, yaml_problem
@@ -60,7 +59,7 @@ def known_values(machine: Machine) -> dict[str, str | None]:
 
 def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
     """Models, count and drivers: from the libraries if they report any, else from the backends."""
-    inventory = machine.inventory or Inventory()
+    inventory = machine.known
     listed = [device for devices in machine.devices.values() for device in devices if device.pci]
     found = inventory.accelerators or listed
     models = list(dict.fromkeys(one.model for one in found))
@@ -103,7 +102,7 @@ def state(machine: Machine, values: dict[str, str]) -> Machine:
     """The machine with its stated values, except those that equal what it reports itself."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
-    inventory = machine.inventory or Inventory()
+    inventory = machine.known
     return msgspec.structs.replace(
         machine, inventory=msgspec.structs.replace(inventory, stated={**inventory.stated, **stated})
     )

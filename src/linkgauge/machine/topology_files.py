@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from linkgauge.model.host_details import Cache, HostDetails
-from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size
 
@@ -114,7 +113,7 @@ def _huge_pages(machine: Machine, root: Root) -> str:
 
 
 def _details(machine: Machine) -> HostDetails:
-    return (machine.inventory or Inventory()).host
+    return machine.known.host
 
 
 def _share(whole: int | None, parts: int | None) -> int | None:

@@ -60,6 +60,19 @@ def phases(work: Collective, size: int, ranks: int) -> tuple[Phase, ...]:
     return (Phase(1, tuple(Exchange(*pair, share) for pair in pairs if pair[0] != pair[1])),)
 
 
+def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
+    """All ranks of a call that send each other something, each once."""
+    return tuple(
+        dict.fromkeys(
+            (group[each.source], group[each.target])
+            for group in work.groups(ranks)
+            if no_hypercube(work.collective, len(group)) is None
+            for phase in phases(work, 0, len(group))
+            for each in phase.exchanges
+        )
+    )
+
+
 def _ring(steps: int, ranks: int, size: float) -> Phase:
     """Each rank sends to the next one."""
     return Phase(steps, tuple(Exchange(rank, (rank + 1) % ranks, size) for rank in range(ranks)))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from .inventory import Inventory
+from .inventory import Accelerator, Inventory, PciFunction, is_accelerator
+from .notation import parse_memory
+from .pci_tree import PciTree
 from .ranks import Crowd, Rank
+from .wiring import Wiring
 
 MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]
 
@@ -104,7 +109,7 @@ class Host(msgspec.Struct, frozen=True):
     last_level_cache: int | None = None
 
 
-class Machine(msgspec.Struct, frozen=True):
+class Machine(msgspec.Struct, frozen=True, dict=True):
     """A host, its accelerators by backend, and why a backend has none.
 
     host: The host; of several processes, that of rank 0.
@@ -130,7 +135,74 @@ class Machine(msgspec.Struct, frozen=True):
     ranks: tuple[Rank, ...] = ()
     crowd: Crowd | None = None
 
-    @property
+    @cached_property
     def all_devices(self) -> tuple[Device, ...]:
         """Those of all backends."""
         return tuple(device for devices in self.devices.values() for device in devices)
+
+    @cached_property
+    def known(self) -> Inventory:
+        """The inventory, empty if there is none."""
+        return self.inventory or Inventory()
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether bridges are a hypervisor's: then their registers are fictitious, and nothing is
+        to be concluded from them."""
+        return self.known.host.hypervisor is not None
+
+    @cached_property
+    def accelerators(self) -> dict[str, Accelerator]:
+        """Accelerators by the notation of their memory."""
+        return {accelerator.memory: accelerator for accelerator in self.known.accelerators}
+
+    @cached_property
+    def addresses(self) -> dict[str, str]:
+        """The PCI address of each device, by the notation of its memory. Devices known only to PCI
+        are listed under their address."""
+        known = {a.memory: a.pci for a in self.known.accelerators if a.pci}
+        known |= {d.memory: d.pci for d in self.all_devices if d.pci}
+        others = (f.address for f in self.known.pci if is_accelerator(f))
+        return known | {a: a for a in others if a not in known.values()}
+
+    @cached_property
+    def named(self) -> dict[str, str]:
+        """The devices by their PCI address."""
+        return {address: name for name, address in self.addresses.items()}
+
+    @cached_property
+    def pci_tree(self) -> PciTree:
+        return PciTree(self.known.pci)
+
+    @property
+    def functions(self) -> dict[str, PciFunction]:
+        """PCI functions by address."""
+        return self.pci_tree.functions
+
+    def pci_line(self, address: str) -> tuple[PciFunction, ...]:
+        """A function and each bridge above it, but for a hypervisor's; empty if the address is
+        unknown."""
+        function = self.functions.get(address)
+        if function is None:
+            return ()
+        return (function, *(() if self.is_virtual else self.pci_tree.above(address)))
+
+    @cached_property
+    def wiring(self) -> Wiring:
+        """How its parts are joined: one graph, which all that ask share."""
+        return Wiring(self)
+
+    @cached_property
+    def alone(self) -> Machine:
+        """The machine as one process would see it, where several ranks on it have a device each;
+        any other as it is."""
+        names = {str(parse_memory(device.memory).unranked) for device in self.all_devices}
+        hosts = {rank.host for rank in self.ranks}
+        if len(hosts) != 1 or len(names) < len(self.all_devices):
+            return self
+        devices = {name: tuple(map(_unranked, found)) for name, found in self.devices.items()}
+        return replace(self, devices=devices, ranks=(), crowd=None)
+
+
+def _unranked(device: Device) -> Device:
+    return replace(device, memory=str(parse_memory(device.memory).unranked))

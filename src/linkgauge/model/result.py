@@ -32,6 +32,11 @@ from .workload import WorkDone
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise"]
 Verdict = Literal["ok", "low", "high", "unknown"]
+NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "unsure", "run", "no-figure"]
+"""Why a figure is not judged: nothing is known to limit it; what its bytes cross is not known; only
+a bound is, which it stays well below; starting takes so few bytes about as long as moving them;
+others used its links; its median is low, but not all of its interval; nothing of its run is judged,
+as under a profiler; it has no figure, or no bytes."""
 Definition = Literal["sustained", "serial", "span"]
 """How a total is computed: the sum of the rates while all transfers run; bytes over the span
 because they never all ran together; or bytes over the span as nvbandwidth times it."""
@@ -107,7 +112,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Expected(msgspec.Struct, frozen=True, gc=False):
     """What the hardware should do, in the result's unit.
 
-    theoretical: What cannot be exceeded; null if unknown.
+    theoretical: What cannot be exceeded; of a time, by no ring of these ranks. Null if unknown.
     achievable: What should be reached; null if unknown.
     because: The arithmetic; empty where `text` stands for it.
     text: The place of the arithmetic in the `texts` of the result, from 0; null where `because` has
@@ -171,7 +176,8 @@ class CellResult(Cell, frozen=True, gc=False):
     modes: The two groups that the samples fall into, the larger first; empty if they form one.
     parts: The separate figures of concurrent transfers; empty of a single one.
     expected: What the hardware should do; null if nothing was expected, or not yet judged.
-    verdict: Whether it is as expected; `unknown` if nothing is.
+    verdict: Whether it is as expected; `unknown` if it is not judged.
+    not_judged: Why it is not judged; null if it is, or was skipped, and of earlier versions.
     readings: What the libraries of its accelerators reported while it was measured.
     definition: How a total is computed: `sustained` is the sum of the rates while all transfers
         run, `serial` the bytes over the span because they never all ran together, `span` the bytes
@@ -212,6 +218,7 @@ class CellResult(Cell, frozen=True, gc=False):
     parts: tuple[Part, ...] = ()
     expected: Expected | None = None
     verdict: Verdict = "unknown"
+    not_judged: NotJudged | None = None
     readings: tuple[Reading, ...] = ()
     definition: Definition | None = None
     kind: OutcomeKind | None = None
@@ -243,6 +250,15 @@ class CellResult(Cell, frozen=True, gc=False):
         if self.report is Report.HIDDEN:
             return min(ALL, self.summary.median)
         return self.summary.max if self.report is Report.BEST else self.summary.median
+
+    def share(self, reference: float | None, figure: float | None = None) -> float | None:
+        """The part of a reference its median or this `figure` reaches: of times, the inverse."""
+        figure = figure or (None if self.summary is None else self.summary.median)
+        if figure is None or not reference:
+            return None
+        if self.report.is_latency:
+            return reference / figure if figure else None
+        return figure / reference
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):

@@ -174,8 +174,8 @@ def _share(row: Row, unjudged: str) -> tuple[str, str]:
     if cell.status == "pass" and cell.verdict not in _JUDGED:
         return unjudged, "dim"
     best = held_below(cell)
-    if best is not None and cell.summary is not None:
-        return f"{cell.summary.median / best:.0%} of {brief(best, row.unit)}", ""
+    if best is not None and (share := cell.share(best)) is not None:
+        return f"{share:.0%} of {brief(best, row.unit)}", ""
     share, expected = share_of(cell), expected_of(cell)
     known = share is not None and expected is not None
     return f"{share:.0%} of {brief(expected or 0.0, row.unit)}" if known else "", ""

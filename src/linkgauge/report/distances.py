@@ -9,11 +9,10 @@ import msgspec
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from linkgauge.judge.findings import Evidence
-from linkgauge.judge.wiring import Wiring
-from linkgauge.model.inventory import Accelerator, Inventory
+from linkgauge.model.inventory import Accelerator
 from linkgauge.model.machine import Machine
 from linkgauge.model.pci_tree import PciTree
+from linkgauge.model.wiring import Wiring
 
 from .matrix import grid
 from .subjects import Subject, spans
@@ -60,7 +59,7 @@ def distances(machine: Machine, subjects: Sequence[Subject]) -> DistanceMatrix:
 
 def classes(machine: Machine, subjects: Sequence[Subject]) -> DistanceMatrix:
     """The active fabric links between two if there are any, else the PCI topology class."""
-    tree, wiring = _tree(machine), Wiring(Evidence(machine))
+    tree, wiring = _tree(machine), machine.wiring
 
     def between(one: Subject, other: Subject) -> str:
         links = _links(wiring, one.accelerator, other.accelerator)
@@ -71,8 +70,7 @@ def classes(machine: Machine, subjects: Sequence[Subject]) -> DistanceMatrix:
 
 def _tree(machine: Machine) -> PciTree:
     """Empty in a virtual machine: its bridges are made up and do not show where devices are."""
-    inventory = machine.inventory or Inventory()
-    return PciTree(() if inventory.host.hypervisor else inventory.pci)
+    return PciTree(()) if machine.is_virtual else machine.pci_tree
 
 
 def _links(wiring: Wiring, one: Accelerator | None, other: Accelerator | None) -> str | None:

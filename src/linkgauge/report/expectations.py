@@ -54,8 +54,7 @@ def _beside(result: Result, verdict: Verdict) -> Iterator[Text]:
 
 def share_of(cell: CellResult) -> float | None:
     """The median as a part of the expected figure; None where either is unknown."""
-    expected = expected_of(cell)
-    return cell.summary.median / expected if cell.summary and expected else None
+    return cell.share(expected_of(cell))
 
 
 def expected_of(cell: CellResult) -> float | None:
@@ -69,7 +68,8 @@ def held_below(cell: CellResult) -> float | None:
     if cell.expected is None or cell.expected.nominal is None:
         return None
     expected, nominal = cell.expected.figure, cell.expected.nominal
-    return nominal if expected is not None and expected < CLEARLY * nominal else None
+    share = cell.share(nominal, expected)
+    return nominal if share is not None and share < CLEARLY else None
 
 
 def is_held(cell: CellResult) -> bool:
@@ -103,19 +103,18 @@ class Lowest(NamedTuple):
 
 def lowest_share(cell: CellResult) -> Lowest | None:
     """Of the cell's figure, or of a transfer's own, if clearly lower; None without any."""
-    expected = expected_of(cell)
-    if not cell.summary or not expected:
+    share = share_of(cell)
+    if share is None or cell.summary is None:
         return None
-    figure = cell.summary.median
     own = [
         (part.summary.median / part.expected, part.summary.median, part.transfer)
         for part in cell.parts
         if part.summary is not None and part.expected
     ]
-    if own and min(own)[0] < CLEARLY * figure / expected:
+    if own and min(own)[0] < CLEARLY * share:
         lowest, median, number = min(own)
         return Lowest(lowest, median, f"{cell.place}: {cell.transfers[number]}")
-    return Lowest(figure / expected, figure, str(cell.place))
+    return Lowest(share, cell.summary.median, str(cell.place))
 
 
 def _expected(cell: CellResult, unit: str) -> str | None:
@@ -125,7 +124,8 @@ def _expected(cell: CellResult, unit: str) -> str | None:
         return None
     at_most, value = "", expected.achievable
     if value is None:
-        at_most, value = "at most ", expected.theoretical
+        at_most = "at least " if cell.report.is_latency else "at most "
+        value = expected.theoretical
     if value is None:
         return None
     return f"expected {at_most}{shown(value, unit)} {unit_of(unit).shown}: {expected.because}"

@@ -3,7 +3,7 @@ of them, the verdict, and the files that are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -19,7 +19,7 @@ from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.visits import CellAt
 from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatched
 from linkgauge.judge.limits import Limit
-from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
+from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.thresholds import Objection, hold_run
 from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.errors import LinkgaugeError, ResultsError
@@ -122,6 +122,10 @@ class LiveReport(Observer):
     def doubts(self, run: Run) -> Collection[CellAt]:
         """The cells that would be low: none is called so before it was measured once more."""
         return doubtful(run) if self._display.verdict else ()
+
+    def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
+        """The pairs of devices to measure alone."""
+        return pairs_in_doubt(run) if self._display.verdict else ()
 
     def conclude(self, run: Run, folder: Path | None) -> int:
         """Judges the run, keeps it and shows it, even if it cannot be kept. Returns the exit

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.machine.hardware import known_values
-from linkgauge.model.inventory import Adapter, Interface, Inventory
+from linkgauge.model.inventory import Adapter, Interface
 from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size
 
@@ -37,7 +37,7 @@ def machine_lines(machine: Machine) -> Iterator[RenderableType]:
 def detailed_machine_lines(machine: Machine) -> Iterator[RenderableType]:
     """All that is known for people: also the host's and the PCI's details, and what could not be
     read."""
-    inventory = machine.inventory or Inventory()
+    inventory = machine.known
     tree: list[RenderableType] = [
         Hanging(line, _indent(line)) for line in tree_lines(inventory, subjects(machine))
     ]
@@ -65,7 +65,7 @@ def _indent(line: Text) -> int:
 
 
 def _overview(machine: Machine) -> Iterator[list[RenderableType]]:
-    inventory = machine.inventory or Inventory()
+    inventory = machine.known
     found = subjects(machine)
     yield list(_heading(machine))
     yield list(_memories(machine))
@@ -95,7 +95,7 @@ def _too_many(count: int) -> Hanging:
 
 
 def _heading(machine: Machine) -> Iterator[RenderableType]:
-    host, details = machine.host, (machine.inventory or Inventory()).host
+    host, details = machine.host, machine.known.host
     if machine.simulated is not None:
         yield simulated().append(f" {machine.simulated}")
     name = f"{host.hostname}: " if host.hostname else ""
@@ -179,7 +179,7 @@ def _adapters(adapters: Sequence[Adapter]) -> Iterator[RenderableType]:
 
 def _more(machine: Machine) -> RenderableType:
     """What `-v` shows beside it."""
-    gaps = max(len(list(gap_lines(machine.inventory or Inventory()))) - 1, 0)
+    gaps = max(len(list(gap_lines(machine.known))) - 1, 0)
     missing = f", and what could not be read ({gaps} reason{'s' * (gaps > 1)})" if gaps else ""
     return Hanging(Text(f"-v adds details of host and PCI{missing}", "dim"), 4)
 

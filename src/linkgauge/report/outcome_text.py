@@ -16,7 +16,7 @@ from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
-from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
+from linkgauge.model.result import CellResult, NotJudged, Result, Run, Status, Verdict, exit_code
 from linkgauge.model.units import count_of, unit_of
 
 from .expectations import HELD_STYLE, STYLES, is_held, lowest_share
@@ -40,6 +40,12 @@ _VERDICTS: dict[Verdict, str] = {
     "low": "low",
     "high": "high",
     "unknown": "not judged",
+}
+_NO_REFERENCE = "no reference"
+_WHY_NOT: dict[NotJudged, str] = {
+    "start": "too small",
+    "shared": "links in use by others",
+    "unsure": "perhaps low",
 }
 _UNMEASURED: tuple[Status, ...] = ("error", "timeout", "skip")
 _BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
@@ -77,8 +83,7 @@ def outcome_lines(
     been written as a script."""
     wrong = worst_of(run, outcome, ending)
     if wrong is not None:
-        yield _named("verdict", wrong.what)
-        yield from _about(wrong)
+        yield from _wrong_lines(wrong)
     elif outcome.verdict:
         yield _named("verdict", nothing_wrong(run) if ending is None else ending.verdict)
     if outcome.verdict:
@@ -93,6 +98,19 @@ def outcome_lines(
 def results_line(path: Path) -> Text:
     """The last line: where a run is kept. It stays one, however long."""
     return Text(f"results: {path}", no_wrap=True, overflow="ignore")
+
+
+def alarm_lines(run: Run, outcome: Outcome) -> Iterator[RenderableType]:
+    """What is wrong with a run, where no status of its cells says so."""
+    wrong = worst_of(run, outcome)
+    if wrong is not None and outcome.code and not exit_code(run):
+        yield from _wrong_lines(wrong)
+        yield from _lowest_lines(run)
+
+
+def _wrong_lines(wrong: Wrong) -> Iterator[RenderableType]:
+    yield _named("verdict", wrong.what)
+    yield from _about(wrong)
 
 
 def uncounted_lines(outcome: Outcome) -> Iterator[RenderableType]:
@@ -318,10 +336,19 @@ def _judged_parts(run: Run, measured: int) -> Iterator[Text]:
     verdicts["ok"] -= held
     for by, name in _VERDICTS.items():
         if verdicts[by] or (by != "high" and measured):
-            why = " (no reference)" if by == "unknown" and verdicts[by] else ""
+            why = f" ({_why_not(run)})" if by == "unknown" and verdicts[by] else ""
             yield Text(f"{verdicts[by]} {name}{why}", _style(by) if verdicts[by] else "default")
         if by == "ok" and held:
             yield Text(f"{held} slowed by links below their best", HELD_STYLE)
+
+
+def _why_not(run: Run) -> str:
+    """`no reference`, or `3 too small, 2 no reference`."""
+    cells = [cell for _, cell in _cells(run) if cell.status == "pass" and cell.verdict == "unknown"]
+    counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{count} {why}" for why, count in counts.most_common())
 
 
 def _style(by: Verdict) -> str:

@@ -127,7 +127,7 @@ def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
         figure=figure,
         **_statistics(cell.summary),
         expected=expected,
-        share=figure / expected if figure is not None and expected else None,
+        share=cell.share(expected, figure),
         reason=cell.reason,
         simulated=result.simulated,
     )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec.structs import replace
 from rich.console import Console
 
 from linkgauge.engine.runs import SCALE_FILE
-from linkgauge.judge.outcome import Outcome
+from linkgauge.engine.visits import CellAt
+from linkgauge.judge.outcome import Outcome, doubtful
 from linkgauge.judge.scaling import scaling_of
-from linkgauge.model.result import Run
+from linkgauge.judge.verdict import judge, unjudged
+from linkgauge.model.result import Result, Run
+from linkgauge.model.units import COLLECTIVE
 
 from .files import write_document, write_run
 from .live import LiveReport, summary_lines
@@ -20,8 +24,11 @@ from .scale_text import ending_of
 class LiveScaling(LiveReport):
     """Ends with the scaling instead of the results one by one."""
 
+    def doubts(self, run: Run) -> Collection[CellAt]:
+        return doubtful(run, lambda one: _by_count(judge(one))) if self._display.verdict else ()
+
     def _outcome(self, run: Run) -> Outcome:
-        outcome = super()._outcome(run)
+        outcome = super()._outcome(_by_count(run))
         is_low = ending_of(scaling_of(run)).is_low and outcome.verdict
         return replace(outcome, code=outcome.code or int(is_low))
 
@@ -33,5 +40,15 @@ class LiveScaling(LiveReport):
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
         scaling = scaling_of(run)
         self._display.format.write("scaling", scaling)
-        for line in summary_lines(run, outcome, self._display, kept, ending_of(scaling)):
+        for line in summary_lines(_by_count(run), outcome, self._display, kept, ending_of(scaling)):
             console.print(line)
+
+
+def _by_count(run: Run) -> Run:
+    """The run without verdicts on single sizes of a collective: here each number of devices has
+    one."""
+
+    def without(result: Result) -> Result:
+        return unjudged(result) if result.unit == COLLECTIVE.symbol else result
+
+    return replace(run, results=tuple(map(without, run.results)))

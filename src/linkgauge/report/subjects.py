@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 import msgspec
 
-from linkgauge.model.inventory import Accelerator, Inventory, is_accelerator
+from linkgauge.model.inventory import Accelerator, is_accelerator
 from linkgauge.model.machine import Machine
 
 
@@ -25,7 +25,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 def subjects(machine: Machine) -> tuple[Subject, ...]:
     """Accelerators with a library first, then those of other backends, then those of none. Devices
     without a PCI address (a CPU as OpenCL shows it) are left out."""
-    inventory = machine.inventory or Inventory()
+    inventory = machine.known
     listed = [
         Subject(label=device.memory, model=device.model, pci=device.pci)
         for devices in machine.devices.values()

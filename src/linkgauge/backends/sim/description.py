@@ -117,12 +117,14 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     ÷ `sm_efficiency`) and payload × `reverse` (for kernels: × `sm_reverse`) of the opposite one,
     for requests and acknowledgements. `latency` is the round-trip time that the link adds to one
     access; `jitter` is the relative standard deviation that it adds to a figure. Unless its
-    `rate_told`, the vendor's library does not report it. PCI registers show the other fields.
+    `rate_told`, the vendor's library does not report the rate, nor without `state_told` which links
+    are active and their errors. PCI registers show the other fields.
     """
 
     kind: LinkType
     rate: Rate | None = None
     rate_told: bool = True
+    state_told: bool = True
     count: Count = 1
     both: Rate | None = None
     efficiency: Efficiency = Efficiency()

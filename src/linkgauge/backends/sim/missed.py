@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 import msgspec
 
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import CellResult, Result, Run
-from linkgauge.model.settings import EngineSettings
+from linkgauge.model.settings import EngineSettings, Simulation
 
-from . import simulate
+from . import SimBackend, simulate
 from .faults import ALL, Cells, Drift, Fault, Flip, Jitter, Lost, Slow, Stall
 
 
@@ -30,7 +31,7 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
     if simulation is None or run.finished is None:
         return
     try:
-        machine = simulate(simulation, EngineSettings())
+        machine = _simulated(simulation)
     except InputError:
         return
     every = [
@@ -41,6 +42,12 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
     for fault in machine.faults:
         if (why := _why_missed(fault, every, run)) is not None:
             yield fault, why
+
+
+@lru_cache(maxsize=1)
+def _simulated(simulation: Simulation) -> SimBackend:
+    """The machine of a run, which its screen and its page ask for."""
+    return simulate(simulation, EngineSettings())
 
 
 def _reaches(reach: Cells, number: int, count: int, run: Run) -> bool:

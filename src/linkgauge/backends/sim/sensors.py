@@ -115,15 +115,16 @@ class SimTelemetry:
             count, active = link.common.count, symptoms.active(link)
             errors = symptoms.errors(link) // count
             remote = link.b if link.a == device.name else link.a
+            told = link.common.state_told
             for number in range(count):
                 yield FabricLink(
                     first + number,
                     kind,
-                    active=number < active,
+                    active=number < active if told else None,
                     version=version,
                     rate=link.rate / count if link.common.rate_told else None,
                     remote=remote,
-                    errors=errors,
+                    errors=errors if told else None,
                 )
             first += count
 

@@ -15,10 +15,8 @@ from linkgauge.judge import shape, slow_parts, steadiness
 from linkgauge.judge.cases import timed_cases_of
 from linkgauge.judge.concern import concerns_measured
 from linkgauge.judge.findings import Evidence, Finding, Severity
-from linkgauge.judge.wiring import Wiring
 
 from . import accelerator_state, busy, cells, fabric, host_setup, kernel_log, links, two_modes
-from .pcie_chains import chain
 
 Check = Callable[[Evidence], Iterator[Finding]]
 
@@ -59,7 +57,7 @@ def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Find
     know. What a known failure explains is a warning: it may be no fault of its own."""
     found = [finding for check in checks for finding in check(evidence)]
     known = sorted((f for f in found if f.check in KNOWN), key=lambda f: KNOWN.index(f.check))
-    joints = Wiring(evidence).joints() if any(f.check == "switch" for f in known) else {}
+    joints = evidence.machine.wiring.joints() if any(f.check == "switch" for f in known) else {}
     touched = {case.name: case.touched for case in timed_cases_of(evidence)}
     causes = [_causes(finding, known, joints, touched) for finding in found]
     first = {cause: place for place, cause in enumerate(known) if any(
@@ -155,9 +153,9 @@ def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Findin
 def _around(evidence: Evidence, subject: str) -> set[str]:
     """A device's name and address, with the addresses of the bridges above it."""
     places = _places(subject.partition(" (")[0])
-    for name, address in evidence.addresses.items():
+    for name, address in evidence.machine.addresses.items():
         if not places.isdisjoint((name, address)):
-            above = (function.address for function in chain(evidence, address))
+            above = (function.address for function in evidence.machine.pci_line(address))
             places |= {name, address, *above}
     return places
 

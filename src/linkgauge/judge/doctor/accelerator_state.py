@@ -20,7 +20,7 @@ POWER_CAP = "power cap"
 
 def check_persistence(evidence: Evidence) -> Iterator[Finding]:
     why = "the driver is loaded again for each program: programs start late, and settings are lost"
-    for device in evidence.accelerators.values():
+    for device in evidence.machine.accelerators.values():
         if device.persistence is False:
             remedy = nvidia(evidence, device.memory, "sudo nvidia-smi -pm 1")
             found = "persistence mode is off"
@@ -68,7 +68,7 @@ def _set(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...
 
 def check_ecc(evidence: Evidence) -> Iterator[Finding]:
     latest = latest_accelerators(evidence)
-    for device in evidence.accelerators.values():
+    for device in evidence.machine.accelerators.values():
         now = latest[device.memory]
         if now.remap_pending or device.remap_pending:
             found = "rows of its memory are waiting to be remapped"
@@ -90,7 +90,7 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
 
 def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
     why = "a second process cannot open the device, so workers and peers fail"
-    for device in evidence.accelerators.values():
+    for device in evidence.machine.accelerators.values():
         mode = (device.compute_mode or "").lower()
         if "exclusive" in mode or "prohibited" in mode:
             severity: Severity = "fail" if "prohibited" in mode else "warn"
@@ -101,7 +101,7 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
 
 def check_processes(evidence: Evidence) -> Iterator[Finding]:
     why = "they share its links, memory and engines, so figures fall and scatter"
-    for device in evidence.accelerators.values():
+    for device in evidence.machine.accelerators.values():
         if device.processes:
             listed = [str(process) for process in device.processes[:8]]
             found = f"other processes use it: {' '.join(listed)}"
@@ -111,7 +111,7 @@ def check_processes(evidence: Evidence) -> Iterator[Finding]:
 
 def check_mig(evidence: Evidence) -> Iterator[Finding]:
     why = "each instance gets part of the memory bandwidth and engines, and no peer access"
-    for device in evidence.accelerators.values():
+    for device in evidence.machine.accelerators.values():
         if device.mig:
             remedy = _set(evidence, device, "-mig 0  # stop the programs that use it first")
             yield Finding("mig", "note", device.memory, "it is partitioned (MIG)", why, remedy)
@@ -123,10 +123,10 @@ _MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than
 
 def check_driver(evidence: Evidence) -> Iterator[Finding]:
     """The user-space library must have the version of the kernel driver."""
-    for backend, reason in evidence.before.unavailable.items():
+    for backend, reason in evidence.machine.unavailable.items():
         if _MISMATCH.search(reason):
             yield _mismatch(backend, reason)
-    for device in evidence.accelerators.values():
+    for device in evidence.machine.accelerators.values():
         driver = _DRIVER.search(device.driver or "")
         library = _DRIVER.search(device.library or "")
         if driver and library and driver.groups() != library.groups():
@@ -152,7 +152,7 @@ _ROCM = re.compile(r"ROCm (\d+)\.(\d+)")
 def check_runtime(evidence: Evidence) -> Iterator[Finding]:
     """Whether the library that a backend uses has kernels for the device, and its ROCm knows it."""
     why = "kernels fail or end the process, although copies may work"
-    for device in evidence.accelerators.values():
+    for device in evidence.machine.accelerators.values():
         isa = (device.isa or "").partition(":")[0]
         oldest, runtime = _OLDEST_ROCM.get(isa), _ROCM.search(device.runtime or "")
         found, wanted = None, "whose list of architectures has it"

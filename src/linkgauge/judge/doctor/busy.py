@@ -37,7 +37,7 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
     names = f" ({', '.join(f'{name} {pid}' for name, pid in programs)})" if programs else ""
     uncertain = sum(any(isinstance(n, Imprecise) for n in case.cell.notes) for case in busy)
     found = (
-        f"other programs{names} used {share / evidence.before.host.cpus:.0%} of the CPUs while "
+        f"other programs{names} used {share / evidence.machine.host.cpus:.0%} of the CPUs while "
         f"{count_of(len(busy))} were measured; {uncertain or 'none'} of these figures "
         f"{'is' if uncertain == 1 else 'are'} uncertain"
     )
@@ -49,7 +49,7 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
 
 def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
     """The cells during which so many seconds (`of` their load) were taken from the CPUs."""
-    least = max(_LEAST, BUSY * evidence.before.host.cpus)
+    least = max(_LEAST, BUSY * evidence.machine.host.cpus)
     return [
         case
         for case in cases_of(evidence)
@@ -68,7 +68,7 @@ def _programs(loads: list[Load]) -> list[tuple[str, int]]:
 
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
     """CPU steal during the run if it was read before and after, else since boot."""
-    host = evidence.inventory.host
+    host = evidence.machine.known.host
     during = stolen(host, evidence.after.host) if evidence.after else None
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
     if steal is not None and steal > MUCH_STEAL:

@@ -10,9 +10,9 @@ from linkgauge.judge.counters import bundles, fabric_errors
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.vendor import nvidia, tools
-from linkgauge.judge.wiring import is_memory
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.inventory import Accelerator
+from linkgauge.model.wiring import is_memory
 
 from .pcie_chains import latest_accelerators
 
@@ -90,7 +90,9 @@ def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
     them, but for the A800 and H800."""
     latest = latest_accelerators(evidence).values()
     cards = [other for other in latest if other.model == device.model]
-    before = [other for other in evidence.accelerators.values() if other.model == device.model]
+    before = [
+        other for other in evidence.machine.accelerators.values() if other.model == device.model
+    ]
     if any(_unused(other) != _unused(device) for other in (*cards, *before)):
         return False
     if any("switch" in (link.remote or "") for link in device.links):
@@ -119,7 +121,7 @@ def check_errors(evidence: Evidence) -> Iterator[Finding]:
 def check_state(evidence: Evidence) -> Iterator[Finding]:
     """A device behind NVSwitch joins the fabric only after the fabric manager has set it up. Where
     the fabric spans hosts, it also belongs to a clique of a cluster."""
-    for device in evidence.accelerators.values():
+    for device in evidence.machine.accelerators.values():
         state = (device.fabric_state or "").lower()
         if not state or "not supported" in state:
             continue

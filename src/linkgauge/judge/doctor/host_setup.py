@@ -24,12 +24,12 @@ passive mode they call themselves intel_cpufreq and amd-pstate."""
 
 def _why_unknown(evidence: Evidence, field: str) -> str:
     """The reader's reason for a missing field."""
-    gaps = gaps_of(evidence.inventory.host.unknown)
+    gaps = gaps_of(evidence.machine.known.host.unknown)
     return next((f": {gap.why}" for gap in gaps if field in gap.fields), "")
 
 
 def check_iommu(evidence: Evidence) -> Iterator[Finding]:
-    host = evidence.inventory.host
+    host = evidence.machine.known.host
     if host.iommu == "translating":
         found = "the IOMMU translates the addresses that devices use"
         why = (
@@ -51,14 +51,14 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_governor(evidence: Evidence) -> Iterator[Finding]:
-    governor = evidence.inventory.host.governor
+    governor = evidence.machine.known.host.governor
     if governor is None:
         reason = _why_unknown(evidence, "frequency governor")
         found = f"cannot read the CPU frequency governor{reason}"
         why = "if threads start at a low frequency, latencies and small copies vary"
         remedy = "cpupower frequency-info  # on the host, if this is a virtual machine"
         yield Finding("governor", "unknown", "host", found, why, (remedy,))
-    elif not _slow_governors(evidence.inventory.host).isdisjoint(governor.split(", ")):
+    elif not _slow_governors(evidence.machine.known.host).isdisjoint(governor.split(", ")):
         found = f"the CPU frequency governor is {governor}"
         why = "threads start at a low frequency, so latencies and small copies vary"
         remedy = "sudo cpupower frequency-set -g performance"
@@ -71,8 +71,8 @@ def _slow_governors(host: HostDetails) -> set[str]:
 
 
 def check_transparent_huge_pages(evidence: Evidence) -> Iterator[Finding]:
-    host = evidence.inventory.host
-    pages = host.transparent_huge_pages or evidence.before.host.transparent_huge_pages
+    host = evidence.machine.known.host
+    pages = host.transparent_huge_pages or evidence.machine.host.transparent_huge_pages
     # The kernel lists all choices and brackets the one in force.
     chosen = pages[pages.find("[") + 1 : pages.find("]")] if pages and "[" in pages else pages
     if chosen == "never":
@@ -82,7 +82,7 @@ def check_transparent_huge_pages(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
-    pages = evidence.inventory.host.huge_pages.get(HUGE)
+    pages = evidence.machine.known.host.huge_pages.get(HUGE)
     if pages is not None and not pages[0]:
         # vm.nr_hugepages counts pages of the default size, which may be 512 MiB or 1 GiB.
         pool = f"/sys/kernel/mm/hugepages/hugepages-{HUGE >> 10}kB/nr_hugepages"
@@ -92,8 +92,8 @@ def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_memlock(evidence: Evidence) -> Iterator[Finding]:
-    limit = evidence.inventory.host.memlock_limit
-    limit = evidence.before.host.memlock_limit if limit is None else limit
+    limit = evidence.machine.known.host.memlock_limit
+    limit = evidence.machine.host.memlock_limit if limit is None else limit
     if limit is None or not 0 <= limit < LITTLE_LOCKED:
         return
     unlocked = sum(cell.locked is False for cell in evidence.cells())
@@ -106,12 +106,12 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
     """A device whose node is unknown is measured from node 0, which may be the far one."""
-    nodes = {node.index for node in evidence.before.host.nodes}
+    nodes = {node.index for node in evidence.machine.host.nodes}
     for device, function in shown(evidence):
         node = function.numa_node
         if node is None and len(nodes) > 1:
             found = "its NUMA node is unknown"
-            if evidence.inventory.host.hypervisor:
+            if evidence.machine.known.host.hypervisor:
                 found += " (a virtual machine hides it)"
             why = "memory on the far node costs bandwidth"
             yield Finding("near-node", "unknown", device, found, why, (NEAR_NODE,))
@@ -124,7 +124,7 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:
     """Threads and memory must be allowed on the node near each device (cgroup, taskset)."""
-    host = evidence.inventory.host
+    host = evidence.machine.known.host
     why = "threads or buffers are on a remote node: transfers cross the link between sockets"
     for device, function in shown(evidence):
         node = function.numa_node

@@ -111,7 +111,7 @@ _Names = dict[tuple[bool, str], str]
 
 def _names(evidence: Evidence) -> _Names:
     """A port's messages about its link are about the device below it."""
-    of_devices = {at: subject(name, at) for name, at in evidence.addresses.items()}
+    of_devices = {at: subject(name, at) for name, at in evidence.machine.addresses.items()}
     names = {(is_link, at): name for at, name in of_devices.items() for is_link in (True, False)}
     for hop in hops(evidence):
         if hop.port is not None:

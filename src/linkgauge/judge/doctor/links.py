@@ -8,12 +8,12 @@ from itertools import combinations
 from linkgauge.judge.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import DEVICE_LOST, POWER_CYCLE, RESEAT, kernel_log, link_state
-from linkgauge.judge.wiring import bridge_name, switch_name
 from linkgauge.model.inventory import PciLink, gaps_of
 from linkgauge.model.pcie import link_rate
+from linkgauge.model.wiring import bridge_name, switch_name
 
 from . import retrain
-from .pcie_chains import PcieChain, chain, hops, is_virtual, shown, subject
+from .pcie_chains import PcieChain, hops, shown, subject
 
 LEAST_READ_REQUEST = 512
 """Bytes. Smaller requests need so many packets that reads stay below the link's rate."""
@@ -71,10 +71,10 @@ def _joins(hop: PcieChain) -> Iterator[str]:
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
     """A device gone from the bus reads as ones; the kernel wakes a sleeping one to read it."""
-    named = {address: name for name, address in evidence.addresses.items()}
+    named = evidence.machine.named
     found = "it does not answer: every register reads as ones"
     why = "it fell off the bus, lost power or was removed, so nothing reaches it"
-    for function in evidence.functions.values():
+    for function in evidence.machine.functions.values():
         if function.silent:
             at = function.address
             remedy = (
@@ -104,12 +104,12 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
     when = "under load" if loaded else "while idle"
     if hop.fastest and hop.fastest > at:
         when = f"under load, after {hop.fastest:g} earlier"
-    sure = loaded or hop.name not in evidence.addresses
+    sure = loaded or hop.name not in evidence.machine.addresses
     doubt = "" if sure else "; it may only be saving power, which a run under load would show"
     severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
     found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}{doubt}"
     why = f"it reaches {link_rate(at, 1) / link_rate(best, 1):.0%} of its possible rate"
-    remedy = retrain.lines(hop.port, hop.function, best, virtual=is_virtual(evidence))
+    remedy = retrain.lines(hop.port, hop.function, best, virtual=evidence.machine.is_virtual)
     return Finding("link-speed", severity, hop.subject, found, why, remedy)
 
 
@@ -153,7 +153,7 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
     remedy = ("# Move the card to a slot of its own generation and width.",)
     for device, function in shown(evidence):
         own = _capacity(function.link)
-        for bridge in chain(evidence, function.address)[1:]:
+        for bridge in evidence.machine.pci_line(function.address)[1:]:
             most = _capacity(bridge.link)
             if own is not None and most is not None and most < own:
                 able, link = bridge.link, function.link
@@ -177,9 +177,9 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
     emulates the port that a guest sees, which asks for the most that it can do: where it asks for
     less, and the link runs at that, the host's port is likely to be set alike, but it alone
     decides. The link's state is the card's own, which VFIO passes on."""
-    virtual = is_virtual(evidence)
+    virtual = evidence.machine.is_virtual
     for hop in hops(evidence):
-        port = evidence.functions.get(hop.function.parent or "") if virtual else hop.port
+        port = evidence.machine.functions.get(hop.function.parent or "") if virtual else hop.port
         if port is None or port.link.target is None or hop.speed is None:
             continue
         if virtual and port.link.target == port.link.max_speed:
@@ -209,7 +209,7 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
         own, port = hop.function.max_payload, hop.port
         if own is None or port is None or port.max_payload is None:
             found = "cannot read MaxPayload of both ends"
-            virtual = is_virtual(evidence)
+            virtual = evidence.machine.is_virtual
             above = "is emulated, and says nothing of the host's" if virtual else "is not visible"
             found += f": the port above it {above}" if port is None else ""
             look = link_state(hop.function.address, "MaxPayload")
@@ -237,9 +237,10 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 
 def check_acs(evidence: Evidence) -> Iterator[Finding]:
     """Redirection on a path between two devices sends their traffic through the root complex."""
+    functions = evidence.machine.functions
     above = {
-        name: [f.address for f in chain(evidence, address)][1:]
-        for name, address in evidence.addresses.items()
+        name: [f.address for f in evidence.machine.pci_line(address)][1:]
+        for name, address in evidence.machine.addresses.items()
     }
     redirecting: dict[str, list[str]] = {}
     for one, other in combinations(above, 2):
@@ -247,10 +248,10 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
         if not shared:
             continue
         for port in (p for p in above[one] + above[other] if p not in shared):
-            if any("redirect" in control.lower() for control in evidence.functions[port].acs or ()):
+            if any("redirect" in control.lower() for control in functions[port].acs or ()):
                 redirecting.setdefault(port, []).append(f"{one}-{other}")
     for port, pairs in redirecting.items():
-        how = ", ".join(evidence.functions[port].acs or ())
+        how = ", ".join(functions[port].acs or ())
         found = f"ACS redirects the peer traffic of {', '.join(pairs[:4])}: {how}"
         why = "copies between devices below one switch go up to the root complex and back"
         remedy = f"sudo setpci -s {port} ECAP_ACS+6.w=0:1c"

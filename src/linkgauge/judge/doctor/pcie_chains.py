@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
 from linkgauge.judge.cases import cases_of
 from linkgauge.judge.findings import Evidence
-from linkgauge.judge.wiring import pcie_name
 from linkgauge.model.inventory import Accelerator, PciFunction, PciLink, Reading
+from linkgauge.model.wiring import pcie_name
 
 _LATEST = 3
 """Number of latest cells whose readings give a link's state: a single one may catch it waking
@@ -69,31 +70,30 @@ def subject(name: str, address: str) -> str:
 
 def shown(evidence: Evidence) -> Iterator[tuple[str, PciFunction]]:
     """The devices that PCI shows: their subjects and functions."""
-    for name, address in evidence.addresses.items():
-        if function := evidence.functions.get(address):
+    for name, address in evidence.machine.addresses.items():
+        if function := evidence.machine.functions.get(address):
             yield subject(name, address), function
-
-
-def is_virtual(evidence: Evidence) -> bool:
-    """Whether bridges are a hypervisor's: then their registers are fictitious, and nothing is to be
-    concluded from them."""
-    return evidence.inventory.host.hypervisor is not None
 
 
 def _least(*values: float | None) -> float | None:
     return min((value for value in values if value is not None), default=None)
 
 
-def hops(evidence: Evidence) -> Iterator[PcieChain]:
-    """The link of each accelerator and RDMA adapter, and of each switch above one."""
-    named = {address: name for name, address in evidence.addresses.items()}
-    named |= {adapter.pci: adapter.name for adapter in evidence.inventory.adapters if adapter.pci}
+@lru_cache(maxsize=1)
+def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
+    """The link of each accelerator and RDMA adapter, and of each switch above one. All checks of
+    the same evidence share them."""
+    return tuple(_hops(evidence))
+
+
+def _hops(evidence: Evidence) -> Iterator[PcieChain]:
+    machine = evidence.machine
+    named = machine.named | {one.pci: one.name for one in machine.known.adapters if one.pci}
     loaded, latest = _under_load(evidence), _latest_functions(evidence)
-    made_up = is_virtual(evidence)
     accelerators = latest_accelerators(evidence)
     seen: set[str] = set()
     for address in named:
-        functions = chain(evidence, address) or (_hidden(evidence, address),)
+        functions = machine.pci_line(address) or (_hidden(evidence, address),)
         for function in functions:
             ends = function.address == address or function.port == "upstream port"
             if ends and function.address not in seen:
@@ -101,20 +101,20 @@ def hops(evidence: Evidence) -> Iterator[PcieChain]:
                 name = named.get(function.address, function.address)
                 link = accelerators[name].link if name in accelerators else PciLink()
                 lower = _completed(latest.get(function.address, function), link)
-                port = None if made_up else latest.get(function.parent or "")
+                port = None if machine.is_virtual else latest.get(function.parent or "")
                 yield PcieChain(name, lower, port, loaded.get(name, ()), link)
 
 
 def _latest_functions(evidence: Evidence) -> dict[str, PciFunction]:
     """PCI functions by address, as read after the run if they were."""
     after = evidence.after.pci if evidence.after else ()
-    return evidence.functions | {function.address: function for function in after}
+    return evidence.machine.functions | {function.address: function for function in after}
 
 
 def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
     """Accelerators by the notation of their memory, as read after the run if they were."""
     after = evidence.after.accelerators if evidence.after else ()
-    return evidence.accelerators | {device.memory: device for device in after}
+    return evidence.machine.accelerators | {device.memory: device for device in after}
 
 
 def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
@@ -131,7 +131,7 @@ def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
 
 def _hidden(evidence: Evidence, address: str) -> PciFunction:
     """A substitute for a device that PCI does not show."""
-    return PciFunction(address=address, unknown=evidence.inventory.unknown)
+    return PciFunction(address=address, unknown=evidence.machine.known.unknown)
 
 
 def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
@@ -142,12 +142,3 @@ def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
         if getattr(function.link, name) is None and (value := getattr(reported, name)) is not None
     }
     return replace(function, link=replace(function.link, **missing)) if missing else function
-
-
-def chain(evidence: Evidence, address: str) -> tuple[PciFunction, ...]:
-    """A function and each bridge above it, but for a hypervisor's; empty if the address is
-    unknown."""
-    function = evidence.functions.get(address)
-    if function is None:
-        return ()
-    return (function, *(() if is_virtual(evidence) else evidence.pci_tree.above(address)))

@@ -22,7 +22,7 @@ from .guest_devices import MADE_UP
 
 def check_sockets(evidence: Evidence) -> Iterator[Finding]:
     """QEMU without a topology makes each vCPU a socket of its own."""
-    host = evidence.inventory.host
+    host = evidence.machine.known.host
     if host.sockets is None or host.sockets < FEW_SOCKETS or host.sockets != host.cores:
         return
     found = f"each of its {host.sockets} vCPUs is a socket of its own"
@@ -32,7 +32,7 @@ def check_sockets(evidence: Evidence) -> Iterator[Finding]:
 
 def check_one_node(evidence: Evidence) -> Iterator[Finding]:
     """A guest with several devices, or much of a host, on a single node."""
-    nodes = evidence.before.host.nodes
+    nodes = evidence.machine.host.nodes
     devices = [one for _, one in shown(evidence) if one.vendor not in MADE_UP]
     if len(nodes) == 1 and len(devices) > 1:
         total = nodes[0].memory_total

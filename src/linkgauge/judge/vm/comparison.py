@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.domain import Cell, Cpus, Domain
 from linkgauge.model.host_details import HostDetails
-from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.virtual import BusFunction, RunningDomain, Virtual
 
@@ -45,7 +44,7 @@ class Comparison(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True)
 
     @cached_property
     def host(self) -> HostDetails:
-        return (self.machine.inventory or Inventory()).host
+        return self.machine.known.host
 
     @cached_property
     def cpus(self) -> Cpus:

@@ -112,9 +112,7 @@ def _more(cell: CellResult, unit: str) -> str:
 
 def utilised(cell: CellResult) -> float | None:
     """The share of the theoretical figure."""
-    if cell.summary is None or cell.expected is None or not cell.expected.theoretical:
-        return None
-    return cell.summary.median / cell.expected.theoretical
+    return None if cell.expected is None else cell.share(cell.expected.theoretical)
 
 
 def figure(value: float | None, unit: str, tone: Tone = "") -> Entry:
@@ -128,8 +126,7 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 
 def share_shown(cell: CellResult) -> float | None:
     """The share of `reference_of`; None where the cell is not judged."""
-    reference = reference_of(cell) if is_judged(cell) else None
-    return cell.summary.median / reference if cell.summary is not None and reference else None
+    return cell.share(reference_of(cell)) if is_judged(cell) else None
 
 
 def held_note(cells: Iterable[CellResult]) -> str:

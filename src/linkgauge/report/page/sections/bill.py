@@ -30,7 +30,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _inventory(run: Run) -> Inventory:
-    return run.machine.inventory or Inventory()
+    return run.machine.known
 
 
 def _hardware(run: Run) -> Iterator[Fact]:

@@ -9,19 +9,20 @@ from one network interface to another.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from linkgauge.model.inventory import PciFunction, PciLink
-from linkgauge.model.map import Crossing, Link, Map, Passing
-from linkgauge.model.nics import nic_ends
-from linkgauge.model.transfer import Transfer
+from .inventory import PciFunction, PciLink
+from .link_bundles import LinkBundle, bundles
+from .map import Crossing, Link, Map, Passing
+from .nics import nic_ends
+from .transfer import Transfer
 
-from .fabric_rates import LinkBundle, bundles
-from .findings import Evidence
+if TYPE_CHECKING:
+    from .machine import Machine
 
 
 class Wire(Link, frozen=True):
@@ -55,47 +56,27 @@ def _nics(transfer: Transfer) -> tuple[str, ...]:
     return one, other, f"{one} -> {other}"
 
 
-def _groups(evidence: Evidence) -> dict[str, list[str]]:
-    """The node and the rail of each device that was measured, unless it is the only one there, or
-    there is only one rail."""
-    ends = {
-        str(memory.place)
-        for cell in evidence.cells()
-        for transfer in cell.transfers
-        for memory in transfer.memories
-    }
-    measured = [device for device in evidence.devices if device.memory in ends and device.rail]
-    if len({device.rail for device in measured}) < 2:
-        return {}
-    sizes = Counter(name for device in measured for name in (device.node, device.rail))
-    return {
-        device.memory: [n for n in (device.node, device.rail) if n and sizes[n] > 1]
-        for device in measured
-    }
-
-
 class Wiring:
     """The map of memories, switches and bridges. `switches` are a fabric's; `_unsure` are those
     that are not known to be switches, `_idle` counts each device's links that are down and do not
     report where they led."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        self._evidence = evidence
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
         self.switches: set[str] = set()
         self._unsure: set[str] = set()
         self._idle: dict[str, int] = {}
         # Accelerators that only PCI shows are listed under their address.
-        self._hidden = {one for name, one in evidence.addresses.items() if name == one}
-        self._groups = _groups(evidence)
-        self._models = {device.memory: device.model for device in evidence.devices}
+        self._hidden = {one for name, one in machine.addresses.items() if name == one}
+        self._models = {device.memory: device.model for device in machine.all_devices}
         self._near = {
-            **{memory: f"host:{self._node(memory)}" for memory in evidence.accelerators},
-            **{device.memory: f"host:{device.near}" for device in evidence.devices},
+            **{memory: f"host:{self._node(memory)}" for memory in machine.accelerators},
+            **{device.memory: f"host:{device.near}" for device in machine.all_devices},
         }
         # Nodes are alike if they have the same number of CPUs and roughly the same memory.
         self._nodes = {
             f"host:{node.index}": f"{len(node.cpus)} {round(math.log2(node.memory_total or 1))}"
-            for node in evidence.before.host.nodes
+            for node in machine.host.nodes
         }
         found: dict[frozenset[str], Wire] = {}
         for wire in self._wires():
@@ -105,7 +86,7 @@ class Wiring:
         self.wires = tuple(found.values())
         ends = dict.fromkeys(end for wire in self.wires for end in (wire.a, wire.b))
         places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
-        self.map = Map(places, self.wires, evidence.inventory.routing)
+        self.map = Map(places, self.wires, machine.known.routing)
         self.touched = cache(self._touched)
         self.route = cache(self._route)
         self._between = cache(self._find_between)
@@ -115,14 +96,14 @@ class Wiring:
         return (function.numa_node if function else None) or 0
 
     def _function(self, memory: str) -> PciFunction | None:
-        return self._evidence.functions.get(self._evidence.addresses.get(memory, ""))
+        return self._machine.functions.get(self._machine.addresses.get(memory, ""))
 
     def _passing(self, place: str) -> Passing:
         """Devices may forward what stays within their fabric; memories that are not ours are not
         known to forward anything."""
         if place in self._near:
             return "fabric"
-        ours = place.startswith("host:") or place in self._evidence.functions
+        ours = place.startswith("host:") or place in self._machine.functions
         return "all" if ours or not is_memory(place) else "none"
 
     def _wires(self) -> Iterator[Wire]:
@@ -142,13 +123,13 @@ class Wiring:
     def _far(self, one: str, other: str) -> int | None:
         """The kernel's NUMA distance between two nodes."""
         here, there = (int(name.rpartition(":")[2]) for name in (one, other))
-        distances = self._evidence.inventory.host.distances
+        distances = self._machine.known.host.distances
         # A row has a column for each online node, whatever the nodes' numbers.
         row = dict(zip(sorted(distances), distances.get(here, ()), strict=False))
         return row.get(there)
 
     def _fabric(self, here: str) -> Iterator[Wire]:
-        accelerator = self._evidence.accelerators.get(here)
+        accelerator = self._machine.accelerators.get(here)
         links = [
             msgspec.structs.replace(link, remote=self._remote(here, link.remote))
             for link in (accelerator.links if accelerator else ())
@@ -170,7 +151,7 @@ class Wiring:
             )  # fmt: skip
 
     def _between_switches(self) -> Iterator[Wire]:
-        for link in self._evidence.inventory.switch_links:
+        for link in self._machine.known.switch_links:
             self.switches |= {link.a, link.b}
             grade = f"{link.kind} {link.count} x {(link.rate or 0) / link.count:.3g}"
             yield Wire(
@@ -186,18 +167,15 @@ class Wiring:
         return f"gpu beside {here}" if remote == "gpu" and self._hidden else remote
 
     def _pcie(self, memory: str, host: str) -> Iterator[Wire]:
-        """Links up to the host bridge, without bridges shown by a hypervisor: they may not
-        exist."""
+        """Links up to the host bridge."""
         function = self._function(memory)
-        accelerator = self._evidence.accelerators.get(memory)
+        accelerator = self._machine.accelerators.get(memory)
         reported = accelerator.link if accelerator else None
         if function is None:
             name = f"link of {memory}"
             yield Wire(name, memory, host, "pcie", grade="link", device=memory, reported=reported)
             return
-        line = [function]
-        if self._evidence.inventory.host.hypervisor is None:
-            line += self._evidence.pci_tree.above(function.address)
+        line = self._machine.pci_line(function.address)
         here = memory
         for lower, upper in zip(line, (*line[1:], None), strict=True):
             there = upper.address if upper else host
@@ -253,7 +231,7 @@ class Wiring:
     def _touched(self, transfer: Transfer) -> Touched:
         ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
         owner = str(transfer.engine.owner)
-        parts = {*ends, owner, *_nics(transfer)}.union(*(self._groups.get(e, ()) for e in ends))
+        parts = {*ends, owner, *_nics(transfer)}
         kinds: list[str] = [transfer.engine.kind]
         pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
         for one, other in sorted(pairs):
@@ -266,13 +244,17 @@ class Wiring:
                      if other.startswith("host:"))  # fmt: skip
         return Touched(frozenset(parts), (*kinds, "remote" if remote else "near"))
 
+    def between(self, one: str, other: str) -> set[str]:
+        """The parts on the ways from one memory to another."""
+        return self._between(one, other)[0]
+
     def _find_between(self, one: str, other: str) -> tuple[set[str], list[str]]:
         """The parts on all shortest routes, and the grades of the wires, one for each."""
         crossed = self.route(one, other)
         if not crossed:
             return set(), ["unknown" if crossed is None else "local"]
         passed = {crossing.end for _, crossing in crossed} - {one, other}
-        parts = {wire.name for wire, _ in crossed} | passed - self._evidence.functions.keys()
+        parts = {wire.name for wire, _ in crossed} | passed - self._machine.functions.keys()
         return parts, sorted(wire.grade for wire, _ in crossed if wire.grade)
 
     def opposed(self, transfers: Sequence[Transfer]) -> Iterator[str]:
