@@ -66,6 +66,11 @@ def called(*arguments, cwd=HERE, **environment):
     raise AssertionError("it does not exit")
 
 
+def with_processes(monkeypatch) -> None:
+    """From now on every worker is a process, as that of users is."""
+    monkeypatch.setattr(f"{__name__}._workers", lambda words: nullcontext())
+
+
 def _workers(words: list[str]) -> AbstractContextManager[None]:
     """Those of a simulated machine need no process, but where a fault ends it."""
     ends = "--dry-run" not in words and any(map(_ENDS_PROCESSES.search, words))

@@ -55,7 +55,7 @@ class Shell:
         errors, code = "", 0
         for piece in _split(line, "|"):
             words, *targets = _split(piece, ">")
-            code, given, more = self._one(_words(words, self._folder), given)
+            code, given, more = self._one(words_of(words, self._folder), given)
             errors += more
             for target in targets:
                 path = self._folder / target.strip()
@@ -116,7 +116,7 @@ def _split(line: str, by: str) -> list[str]:
     return pieces
 
 
-def _words(text: str, folder: Path) -> list[str]:
+def words_of(text: str, folder: Path) -> list[str]:
     """A word that is a pattern of existing files stands for them."""
     found: list[str] = []
     for word in shlex.split(text):

@@ -4,13 +4,11 @@ import json
 import re
 import threading
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-import command_kit
-from command_kit import called
+from command_kit import called, with_processes
 from linkgauge.engine import bounded
 
 NODE = ("--machine", "dgx-h200-8")
@@ -55,7 +53,7 @@ def test_a_loss_against_a_baseline_is_found(tmp_path):
 
 def measure_by(monkeypatch, program):
     """The process that measures, which is not a thread of this one, does this instead."""
-    monkeypatch.setattr(command_kit, "_workers", lambda words: nullcontext())
+    with_processes(monkeypatch)
     monkeypatch.setattr(bounded, "_PROGRAM", program)
 
 

@@ -1,11 +1,10 @@
 """What libraries print in workers, at whatever moment, goes to the run's folder."""
 
-from contextlib import closing, nullcontext
+from contextlib import closing
 
 import pytest
 
-import command_kit
-from command_kit import called
+from command_kit import called, with_processes
 from engine.test_supervisor import settings
 from linkgauge.engine import process
 from linkgauge.engine.supervisor import Supervisor
@@ -26,7 +25,7 @@ def _chatty(monkeypatch):
     program = process._PROGRAM.replace("import os\nimport sys\n", CHATTY, 1)
     assert program != process._PROGRAM
     monkeypatch.setattr(process, "_PROGRAM", program)
-    monkeypatch.setattr(command_kit, "_workers", lambda words: nullcontext())
+    with_processes(monkeypatch)
 
 
 def test_without_one_it_does_not_mix_with_a_document(capfd):

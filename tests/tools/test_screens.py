@@ -2,12 +2,12 @@
 
 import os
 import runpy
-import shlex
 from pathlib import Path
 
 import pytest
 
 from command_kit import called
+from transcript_shell import words_of
 
 ROOT = Path(__file__).parents[2]
 SCREENS = runpy.run_path(str(ROOT / "tools" / "screens"))
@@ -28,15 +28,9 @@ class Quickly(SCREENS["Shell"]):
     """Calls linkgauge in this process."""
 
     def run(self, command):
-        first, *words = shlex.split(command.replace("\\\n", " "))
+        first, *words = words_of(command.replace("\\\n", " "), self.folder)
         if first != "linkgauge":
             return super().run(command)
-        found = {word: sorted(self.folder.glob(word)) for word in words if "*" in word}
-        words = [
-            one.relative_to(self.folder) if word in found else one
-            for word in words
-            for one in found.get(word, [word])
-        ]
         return called(*words, cwd=self.folder, COLUMNS=100, LINKGAUGE_HISTORY="history.db")
 
 

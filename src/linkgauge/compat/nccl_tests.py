@@ -182,8 +182,9 @@ def _raise_alarm(run: Run | None) -> None:
     if run is not None and not launched().rank:
         judged = judge(run)
         sys.stdout.flush()
+        console = make_console(stderr=True)
         for line in alarm_lines(judged, outcome_of(judged)):
-            make_console(stderr=True).print(line)
+            console.print(line)
 
 
 _NAMES = tuple(row.name for row in COLLECTIVES)
@@ -282,7 +283,8 @@ class _Table(Quiet):
     @property
     def code(self) -> int:
         """Of all that was measured; 4 of nothing."""
-        return 4 if self.run is None else exit_code(self.run)
+        run = self.run
+        return 4 if run is None else exit_code(run)
 
     @property
     def run(self) -> Run | None:

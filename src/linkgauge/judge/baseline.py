@@ -23,7 +23,7 @@ from .run_figures import CellFigure, RunFigures
 SCHEMA: Literal["linkgauge.baseline/1"] = "linkgauge.baseline/1"
 FAR = 3.5
 """Deviations from the median beyond which a run is an outlier (B. Iglewicz, D. Hoaglin, How to
-Detect and Handle Outliers, 1993), in units of …"""
+Detect and Handle Outliers, 1993): robust ones, which outliers hardly move."""
 _LEAST_RUNS = 4
 """Of fewer runs nobody can say which one is far from the others."""
 MOST_BYTES = 1 << 28

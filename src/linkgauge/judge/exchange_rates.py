@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from linkgauge.model.collective import Collective, no_hypercube
-from linkgauge.model.exchanges import Phase, phases
+from linkgauge.model.exchanges import Phase, pairs_of, phases
 from linkgauge.model.map import Flow, share
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.scaling import Bound
@@ -59,7 +59,8 @@ class ExchangeRates:
 
     def pairs(self, devices: Sequence[str]) -> tuple[Pair, ...]:
         """All that send each other something, each once."""
-        return tuple(dict.fromkeys(pair for _, own in self._phases(devices) for pair in own))
+        found = pairs_of(self._work, len(devices))
+        return tuple((devices[one], devices[other]) for one, other in found)
 
     def steps(self, ranks: int) -> int:
         """How many wait for each other."""

@@ -74,7 +74,6 @@ class Expectations:
 
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self._paths = Paths(machine, ceilings)
-        self._wiring = machine.wiring
         self._shapes: dict[Hashable, dict[Transfer, _PathShape]] = {}
         self._kinds: dict[Hashable, int] = {}
         self._known: dict[Hashable, Expectation] = {}
@@ -82,7 +81,7 @@ class Expectations:
 
     def crowds(self, result: Result) -> Crowds:
         """How full links were while its cells were measured at the same time."""
-        return Crowds(self._wiring, result)
+        return Crowds(self._paths.machine.wiring, result)
 
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True

@@ -192,15 +192,15 @@ class Anonymizer:
         if isinstance(value, list):
             return [self._json(part, free=free) for part in value]
         if isinstance(value, dict):
-            return {
-                key: part
-                if key == _COMMIT
-                else self.steps(part, named=False)
-                if key in _PATHS and isinstance(part, str)
-                else self._json(part, free=free or key in _FREE)
-                for key, part in value.items()
-            }
+            return {key: self._field(key, part, free) for key, part in value.items()}
         return value
+
+    def _field(self, key: str, value: object, free: bool) -> object:
+        if key == _COMMIT:
+            return value
+        if key in _PATHS and isinstance(value, str):
+            return self.steps(value, named=False)
+        return self._json(value, free=free or key in _FREE)
 
     def config_space(self, content: bytes) -> bytes:
         """A PCI function's registers with its serial number replaced."""

@@ -252,8 +252,8 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is Report.BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """The part of a reference its median or this `figure` reaches: of times, the inverse."""
-        figure = figure or (None if self.summary is None else self.summary.median)
+        """The part of a reference that its median or this `figure` reaches; of times, inverted."""
+        figure = self.summary.median if figure is None and self.summary is not None else figure
         if figure is None or not reference:
             return None
         if self.report.is_latency:

@@ -61,7 +61,8 @@ def shift_found(p: float, degrees: int, power: float) -> float:
     while beyond < 0:
         low, short, high = high, beyond, high * 2
         beyond = _exceeds(bound, degrees, high) - power
-    # The Illinois method: the chord's root replaces one end; an end that stays counts half.
+    # The Illinois method: where the chord is zero replaces one end; of an end that stays twice in a
+    # row, the value counts half.
     stayed = 0
     while high - low > 1e-9 * high:
         between = high - beyond * (high - low) / (beyond - short)

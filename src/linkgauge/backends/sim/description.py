@@ -116,9 +116,9 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     the two directions together. Payload uses payload ÷ `efficiency` of its direction (for kernels:
     ÷ `sm_efficiency`) and payload × `reverse` (for kernels: × `sm_reverse`) of the opposite one,
     for requests and acknowledgements. `latency` is the round-trip time that the link adds to one
-    access; `jitter` is the relative standard deviation that it adds to a figure. Unless its
-    `rate_told`, the vendor's library does not report the rate, nor without `state_told` which links
-    are active and their errors. PCI registers show the other fields.
+    access; `jitter` is the relative standard deviation that it adds to a figure. The vendor's
+    library reports the rate if `rate_told`, and the errors and which links are active if
+    `state_told`. PCI registers show the other fields.
     """
 
     kind: LinkType
