@@ -18,7 +18,7 @@ from linkgauge.exporter.machine import ThisMachine
 from linkgauge.exporter.page import Page
 from linkgauge.exporter.results import Results, ShownCell, ShownRun
 from linkgauge.machine.tree import Captured
-from linkgauge.model.history import CellOf
+from linkgauge.model.history import SeriesId
 from pci_kit import CARD, PORT, config
 
 PATIENT = 10.0
@@ -125,7 +125,7 @@ RUN = ShownRun(
     profile="quick", started=1e9, finished=1e9 + 60, status="pass", cells=1, passed=1, low=0,
 )  # fmt: skip
 CELL = ShownCell(
-    RUN, CellOf("host_to_device_memcpy_ce", "cuda", 64, "0", "1", ""), "B/s", "pass", "ok",
+    RUN, SeriesId("host_to_device_memcpy_ce", "cuda", 64, "0", "1"), "B/s", "pass", "ok",
     50e9, 55e9, 58e9,
 )  # fmt: skip
 CHASE = CELL._replace(cell=replace(CELL.cell, benchmark="latency"), unit="s", figure=600e-9)

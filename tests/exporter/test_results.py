@@ -17,7 +17,7 @@ from linkgauge.history.address import address
 from linkgauge.history.reading import Filter, runs_of
 from linkgauge.history.store import opened
 from linkgauge.history.writing import add, remove
-from linkgauge.model.history import CellOf
+from linkgauge.model.history import SeriesId
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Expected
 from linkgauge.model.units import UNITS
@@ -208,7 +208,7 @@ class TestMetrics:
 
 def check_labels(text):
     """In every label of results and of devices."""
-    of = CellOf(text, text, 64, text, text, text)
+    of = SeriesId(text, text, 64, text, text, 0, text)
     run = replace(RUN, label=text, host=text, id=text, accelerators=text, profile=text)
     with nvml(nvmlDeviceGetName=text, nvmlDeviceGetUUID=text, nvmlSystemGetDriverVersion=text):
         shown = page(Results((run,), (CELL._replace(run=run, cell=of),)))

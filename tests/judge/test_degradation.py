@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from configurations_kit import cell, result
 from linkgauge.judge.degradation import Degradation, Seen
-from linkgauge.model.history import CellOf, EarlierRun, Figure
+from linkgauge.model.history import EarlierRun, Figure, SeriesId
 from linkgauge.model.watch import Degraded, Recovered
 
-OF = CellOf("host_to_device_memcpy_ce", "cuda", 64, "0", "1", "cuda:1 -> cuda:0 by ce")
+OF = SeriesId("host_to_device_memcpy_ce", "cuda", 64, "0", "1", 0, "cuda:1 -> cuda:0 by ce")
 BETTER = {OF.sheet: "higher"}
 
 

@@ -13,7 +13,8 @@ from linkgauge.judge.limit_checks import apply, refuse_unmatched
 from linkgauge.judge.limits import Limit
 from linkgauge.judge.run_figures import RunFigures, figures_of
 from linkgauge.judge.verdict import judge
-from linkgauge.model.result import CellKey, Run
+from linkgauge.model.cell_id import CellId
+from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
 from linkgauge.report.console import make_console
 from linkgauge.report.files import write_run
@@ -35,7 +36,7 @@ class Again(msgspec.Struct, frozen=True):
 
     run: Run
     path: Path
-    cells: Collection[CellKey]
+    cells: Collection[CellId]
     out: Path
     wait: bool = False
 

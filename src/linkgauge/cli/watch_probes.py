@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -32,10 +32,10 @@ from linkgauge.history.named import is_off
 from linkgauge.history.records import named_cells
 from linkgauge.judge.degradation import Degradation, Seen
 from linkgauge.judge.verdict import judge
+from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
-from linkgauge.model.transfer import Place
 from linkgauge.model.watch import (
     Begun,
     Ended,
@@ -90,8 +90,7 @@ class Watch:
         self._has_learnt = False
         self._alone: dict[str, str] = {}
         self._numbers = {
-            _Number(sheet.benchmark, sheet.backend, sheet.size, cell.place): cell.number
-            for sheet, cell in able(plan)
+            sheet_id(sheet).cell(cell.place): cell.number for sheet, cell in able(plan)
         }
         self._number = self._cells = 0
         self._busy = 0.0
@@ -201,7 +200,7 @@ class Watch:
         if self._has_learnt:
             return
         self._has_learnt = True
-        better = {(one.benchmark, one.backend, one.size): one.better for one in self._plan}
+        better = {sheet_id(one): one.better for one in self._plan}
         try:
             self._degradation.learn(earlier(run, run.label, EARLIER), better)
         except LinkgaugeError as error:
@@ -221,8 +220,7 @@ class Watch:
         return tuple(suspects)
 
     def _number_of(self, seen: Seen) -> int:
-        found, result = seen.found, seen.result
-        return self._numbers[_Number(result.benchmark, result.backend, result.size, found.place)]
+        return self._numbers[sheet_id(seen.result).cell(seen.found.place)]
 
     def _look_at(self, run: Run, folder: Path | None) -> None:
         """Says what changed, and keeps the probe."""
@@ -290,15 +288,6 @@ def _seen(run: Run) -> Iterator[Seen]:
     for result, cells in named_cells(run.results):
         for of, found in cells:
             yield Seen(of, found, result)
-
-
-class _Number(NamedTuple):
-    """What a cell is found by, in the plan and in what was measured."""
-
-    benchmark: str
-    backend: str
-    size: int
-    place: Place
 
 
 def teller(*, as_json: bool) -> Tell:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
@@ -10,16 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import (
-    CellKey,
-    CellResult,
-    PlannedCell,
-    PlannedSheet,
-    Result,
-    Run,
-    Sheet,
-)
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run, Sheet
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Cell
 
@@ -37,7 +29,7 @@ AGAIN = "-again"
 def measure_again(
     run: Run,
     path: Path,
-    cells: Collection[CellKey],
+    cells: Collection[CellId],
     number: int,
     out: Path,
     observer: Observer,
@@ -102,16 +94,13 @@ def _fields(value: Result | CellResult, kind: type[Sheet] | type[Cell]) -> dict[
     return {name: getattr(value, name) for name in kind.__struct_fields__}
 
 
-def _only(plan: Plan, wanted: Collection[CellKey]) -> Iterator[PlannedSheet]:
+def _only(plan: Plan, wanted: Collection[CellId]) -> Iterator[PlannedSheet]:
     """The sheets with these cells alone, and with those that are measured at the same time."""
     keys = set(wanted)
-    seen: Counter[tuple[str, str, int]] = Counter()
-    for sheet in plan:
-        own = sheet.benchmark, sheet.backend, sheet.size
-        repeat, seen[own] = seen[own], seen[own] + 1
-        asked = [cell for cell in sheet.cells if CellKey(*own, cell.place, repeat) in keys]
+    for sheet, own, repeat in numbered(plan):
+        asked = [cell for cell in sheet.cells if own.cell(cell.place, repeat) in keys]
         rounds = {cell.round for cell in asked} - {None}
         chosen = tuple(cell for cell in sheet.cells if cell in asked or cell.round in rounds)
         # A benchmark that comes several times keeps its number by being there, without cells.
-        if chosen or repeat < max((key.repeat for key in keys if key[:3] == own), default=0):
+        if chosen or repeat < max((key.repeat for key in keys if key.sheet == own), default=0):
             yield replace(sheet, cells=chosen)

@@ -10,6 +10,7 @@ from heapq import heappush, heappushpop, nsmallest
 
 from msgspec.structs import replace
 
+from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.inventory import Reading
 from linkgauge.model.kernel_log import joined
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
@@ -17,7 +18,6 @@ from linkgauge.model.sketch import Sketch
 from linkgauge.model.soak import (
     SLICES,
     CellCourse,
-    CellName,
     DeviceCourse,
     Moment,
     SlowMoment,
@@ -226,7 +226,7 @@ class _Cell:
     multiple of a step that doubles, and the first that did not pass."""
 
     def __init__(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
-        self.name = CellName(sheet.benchmark, sheet.backend, sheet.size, *cell.place)
+        self.name = sheet_id(sheet).cell(cell.place)
         self.place = cell.place
         self.kept: list[CellResult] = []
         self.visits = self.measured = self.checked = self.compared = 0

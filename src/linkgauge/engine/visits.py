@@ -15,9 +15,10 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NotRevisited
-from linkgauge.model.result import CellKey, CellResult, PlannedCell, PlannedSheet
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 
@@ -54,9 +55,9 @@ class Visits:
     def __init__(self, plan: Sequence[PlannedSheet], settings: Settings) -> None:
         self._plan = plan
         self._settings = settings
-        self._rounds: defaultdict[tuple[int, int], list[CellKey]] = defaultdict(list)
-        self._class_of: dict[CellKey, Hashable] = {}
-        self._members: defaultdict[Hashable, list[CellKey]] = defaultdict(list)
+        self._rounds: defaultdict[tuple[int, int], list[CellId]] = defaultdict(list)
+        self._class_of: dict[CellId, Hashable] = {}
+        self._members: defaultdict[Hashable, list[CellId]] = defaultdict(list)
         self._counted: set[Hashable] = set()
         """Classes whose number of samples is fixed: one visit takes all of them."""
         self._keys = _keys_of(plan)
@@ -70,12 +71,12 @@ class Visits:
                 if cell.round is not None:
                     self._rounds[number, cell.round].append(key)
         self._picked = set(self._pick())
-        self._taken: dict[CellKey, list[CellResult]] = {}
-        self._ended: set[CellKey] = set()
-        self._merged: dict[Hashable, dict[CellKey, Merged]] = {}
+        self._taken: dict[CellId, list[CellResult]] = {}
+        self._ended: set[CellId] = set()
+        self._merged: dict[Hashable, dict[CellId, Merged]] = {}
         self._waiting: Counter[Hashable] = Counter()
-        self._due: dict[CellKey, None] = {}
-        self._again: set[CellKey] = set()
+        self._due: dict[CellId, None] = {}
+        self._again: set[CellId] = set()
         """Those asked for once more at the end, whatever time they took before."""
         self.turn = -1
         """The number of the pass, from 0."""
@@ -89,23 +90,23 @@ class Visits:
             self._due = dict.fromkeys(key for key in open_keys if self._is_due(key))
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
-    def _is_due(self, key: CellKey) -> bool:
+    def _is_due(self, key: CellId) -> bool:
         """In the first passes, until the cell has its least number of visits; then, until it is
         precise enough."""
         return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
 
-    def _pick(self) -> Iterator[CellKey]:
+    def _pick(self) -> Iterator[CellId]:
         """Picks evenly from each class; with a cell, all that are measured at the same time."""
         of_round = {key: keys for keys in self._rounds.values() for key in keys}
         for keys in self._members.values():
             some = keys[:: max(1, len(keys) // _PICKED)]
-            found: dict[CellKey, None] = {}
+            found: dict[CellId, None] = {}
             for key in some:
                 if len(found) < len(some):
                     found |= dict.fromkeys(of_round.get(key, (key,)))
             yield from found
 
-    def _least_of(self, key: CellKey) -> int:
+    def _least_of(self, key: CellId) -> int:
         return self._least(self._class_of[key]) if key in self._picked else 1
 
     def add(self, sheet: int, cell: CellResult) -> None:
@@ -133,7 +134,7 @@ class Visits:
         self._again = asked
         self._ask_for(asked)
 
-    def lost(self) -> dict[CellKey, int]:
+    def lost(self) -> dict[CellId, int]:
         """The cells that the loss of a rank cost their figures, with that rank."""
         return {
             key: visit.lost
@@ -156,7 +157,7 @@ class Visits:
         self._ended -= lost.keys()
         self._ask_for({*lost, *self._due})
 
-    def _ask_for(self, keys: Collection[CellKey]) -> None:
+    def _ask_for(self, keys: Collection[CellId]) -> None:
         """These are due: in a pass of their own, unless one goes on."""
         if not self._due:
             self.turn += 1
@@ -201,7 +202,7 @@ class Visits:
     def _least(self, kind: Hashable) -> int:
         return 1 if kind in self._counted else least_visits(len(self._members[kind]))
 
-    def _merge(self, kind: Hashable) -> dict[CellKey, Merged]:
+    def _merge(self, kind: Hashable) -> dict[CellId, Merged]:
         if kind not in self._merged:
             keys = [key for key in self._members[kind] if key in self._taken]
             merged = merge([self._taken[key] for key in keys], self._settings)
@@ -221,28 +222,24 @@ class Visits:
                 done.difference_update(keys)
         self._ended |= done
 
-    def _may_end(self, key: CellKey) -> bool:
+    def _may_end(self, key: CellId) -> bool:
         """Whether a cell may end before it has its least number of visits."""
         visits = self._taken.get(key, ())
         settings = self._settings.of(visits[0]) if visits else self._settings
         used = spent(*visits)
         return used >= settings.max_time or any(v.status != "pass" for v in visits)
 
-    def _rounds_of(self, kind: Hashable) -> Iterator[list[CellKey]]:
+    def _rounds_of(self, kind: Hashable) -> Iterator[list[CellId]]:
         if self._rounds:
             yield from (keys for keys in self._rounds.values() if self._class_of[keys[0]] == kind)
 
 
-def _keys_of(plan: Sequence[PlannedSheet]) -> list[dict[Place, CellKey]]:
+def _keys_of(plan: Sequence[PlannedSheet]) -> list[dict[Place, CellId]]:
     """The keys of each sheet's cells, in the plan's order."""
-    alike: Counter[tuple[str, str, int]] = Counter()
-    keys = []
-    for sheet in plan:
-        name = sheet.benchmark, sheet.backend, sheet.size
-        repeat = alike[name]
-        keys.append({cell.place: CellKey(*name, cell.place, repeat) for cell in sheet.cells})
-        alike[name] += 1
-    return keys
+    return [
+        {cell.place: of.cell(cell.place, repeat) for cell in sheet.cells}
+        for sheet, of, repeat in numbered(plan)
+    ]
 
 
 def _is_done(merged: Merged, least: int, settings: Settings) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,11 +9,11 @@ import msgspec
 
 from linkgauge.engine.runs import MOST_BYTES, RUN_FILE
 from linkgauge.machine.given import read_given
+from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Expected
 
-Expectations = dict[tuple[str, str, int, str, str, int], Expected]
-"""By benchmark, backend, size, row, column, and number among identical sheets."""
+Expectations = dict[CellId, Expected]
 
 
 class _Cell(msgspec.Struct):
@@ -59,12 +58,9 @@ def _read(path: Path, run: str, _changed: int, _size: int) -> Expectations:
         return {}
     if found.id != run:
         return {}
-    seen = Counter[tuple[str, str, int]]()
-    known: Expectations = {}
-    for result in found.results:
-        sheet = result.benchmark, result.backend, result.size
-        for cell in result.cells:
-            if cell.expected is not None:
-                known[*sheet, cell.row, cell.column, seen[sheet]] = cell.expected
-        seen[sheet] += 1
-    return known
+    return {
+        of.cell((cell.row, cell.column), repeat): cell.expected
+        for result, of, repeat in numbered(found.results)
+        for cell in result.cells
+        if cell.expected is not None
+    }

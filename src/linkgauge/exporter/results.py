@@ -22,8 +22,9 @@ from linkgauge.history.records import (
 )
 from linkgauge.history.store import Store, opened
 from linkgauge.history.tables import STATUSES, runs
+from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
-from linkgauge.model.history import CellOf, Figure, PastRun
+from linkgauge.model.history import Figure, PastRun, SeriesId
 from linkgauge.model.result import Run, Status, Verdict
 
 from .expected import Expectations, expectations_in
@@ -60,7 +61,7 @@ class ShownCell(NamedTuple):
     unit; null where there is none."""
 
     run: ShownRun
-    cell: CellOf
+    cell: SeriesId
     unit: str
     status: Status
     verdict: Verdict
@@ -102,14 +103,12 @@ class Source(Protocol):
     def read(self) -> Results: ...
 
 
-_Key = tuple[str, bool, str, str, str, int, str, str, int]
+_Group = tuple[str, bool, str]
+"""A host, whether it is simulated, and a label."""
 
 
-def _key(run: ShownRun, cell: CellOf) -> _Key:
-    return (
-        run.host, run.simulated, run.label, cell.benchmark, cell.backend, cell.size, cell.row,
-        cell.column, cell.repeat,
-    )  # fmt: skip
+def _group(run: PastRun | ShownRun) -> _Group:
+    return run.host, run.simulated, run.label
 
 
 class FromHistory:
@@ -122,7 +121,7 @@ class FromHistory:
         self.period = 1.0 if self._is_file else 5.0
         self._state: object = None
         self._results = Results()
-        self._shown: dict[_Key, tuple[PastRun, ShownCell]] = {}
+        self._shown: dict[tuple[_Group, CellId], tuple[PastRun, ShownCell]] = {}
         self._known: set[PastRun] = set()
 
     def read(self) -> Results:
@@ -166,9 +165,9 @@ class FromHistory:
             self._known.clear()
         self._add(store, [run for run in wanted if run not in self._known])
         self._known = wanted
-        last: dict[tuple[str, bool, str], PastRun] = {}
+        last: dict[_Group, PastRun] = {}
         for run in found:
-            last.setdefault((run.host, run.simulated, run.label), run)
+            last.setdefault(_group(run), run)
         cells = _with_expectations(self._shown[key] for key in sorted(self._shown))
         return Results(tuple(map(_shown_run, last.values())), tuple(cells))
 
@@ -177,7 +176,7 @@ class FromHistory:
         shown = {run.number: _shown_run(run) for run in by_number.values()}
         for number, cell, figure in figures_of(store, list(by_number)):
             run = by_number[number]
-            key = _key(shown[number], cell)
+            key = _group(run), cell.id
             there = self._shown.get(key)
             if there is None or _order(*there) < _order(run, figure):
                 self._shown[key] = (
@@ -201,10 +200,10 @@ def _order(run: PastRun, cell: ShownCell | Figure) -> tuple[bool, str, int]:
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
     """The runs whose cells are looked at: the last of each label, and earlier ones within limits.
     Of runs, the latest first."""
-    taken: dict[tuple[str, bool, str], int] = {}
+    taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:
-        group = run.host, run.simulated, run.label
+        group = _group(run)
         before = taken.get(group)
         recent = (microseconds(run.started) or 0) >= since
         if before is None or (recent and before + run.cells <= MOST_FIGURES):
@@ -242,8 +241,7 @@ def _with_expectations(shown: Iterable[tuple[PastRun, ShownCell]]) -> Iterator[S
 
 
 def _expecting(cell: ShownCell, known: Expectations) -> ShownCell:
-    of = cell.cell
-    found = known.get((of.benchmark, of.backend, of.size, of.row, of.column, of.repeat))
+    found = known.get(cell.cell.id)
     if found is None:
         return cell
     return cell._replace(expected=found.figure, nominal=found.nominal)

@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from linkgauge.engine.folder import slug
-from linkgauge.model.history import CellOf, EarlierRun, Figure, History, PastRun, Point, Series
+from linkgauge.model.history import EarlierRun, Figure, History, PastRun, Point, Series, SeriesId
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import Better
@@ -138,7 +138,7 @@ def _history(
     )
 
 
-def _in_order(cell: CellOf) -> tuple[object, ...]:
+def _in_order(cell: SeriesId) -> tuple[object, ...]:
     place = (cell.row, cell.column)
     numbers = ((int(text), "") if text.isdecimal() else (1 << 62, text) for text in place)
     return (*cell.sheet, *numbers, cell.transfers, cell.definition, cell.repeat)
@@ -188,9 +188,9 @@ def _settings(connection: Connection, numbers: Sequence[int]) -> dict[int, Setti
     return found
 
 
-def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, dict[CellOf, Figure]]:
-    by_run: dict[int, dict[CellOf, Figure]] = {}
-    names: dict[int, tuple[CellOf, str, Better]] = {}
+def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, dict[SeriesId, Figure]]:
+    by_run: dict[int, dict[SeriesId, Figure]] = {}
+    names: dict[int, tuple[SeriesId, str, Better]] = {}
     for some in in_parts(numbers):
         asked = select(figures).where(figures.c.run_id.in_(some))
         rows = typed(FigureRow, connection.execute(asked))
@@ -211,10 +211,10 @@ def _figure_of(row: FigureRow, unit: str, better: Better) -> Figure:
     )  # fmt: skip
 
 
-def _cell_of(row: CellRow) -> CellOf:
-    return CellOf(
-        row.benchmark, row.backend, row.size, row.row, row.column, row.transfers, row.definition,
-        row.repeat,
+def _cell_of(row: CellRow) -> SeriesId:
+    return SeriesId(
+        row.benchmark, row.backend, row.size, row.row, row.column, row.repeat, row.transfers,
+        row.definition,
     )  # fmt: skip
 
 
@@ -336,7 +336,7 @@ def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
         return tuple(_runs(connection, [runs.c.id.in_(first)], which.last))
 
 
-def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, CellOf, Figure]]:
+def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, SeriesId, Figure]]:
     """The figures of these runs: the run's number, the cell, its figure. Raises StoreError."""
     with store.reading() as connection:
         for some in in_parts(numbers):

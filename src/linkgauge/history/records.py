@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import msgspec
 
+from linkgauge.model.cell_id import SheetId, numbered, sheet_id
 from linkgauge.model.errors import InputError
-from linkgauge.model.history import DESCRIPTION, CellOf
+from linkgauge.model.history import DESCRIPTION, SeriesId
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Result, Run, worst
 from linkgauge.model.settings import EngineSettings, Settings, Surroundings
@@ -126,12 +126,12 @@ def state_rows(run: Run) -> tuple[Row, list[Row]]:
 
 def sheet_row(result: Result) -> Row:
     """Its title may change its words: it identifies nothing."""
-    of = (result.benchmark, result.backend, result.size, result.unit, result.better)
+    of = (*sheet_id(result), result.unit, result.better)
     names = ("benchmark", "backend", "size", "unit", "better")
     return {"digest": digest(*of), "title": result.title, **dict(zip(names, of, strict=True))}
 
 
-def cell_row(sheet: Row, of: CellOf) -> Row:
+def cell_row(sheet: Row, of: SeriesId) -> Row:
     """Without its sheet's number."""
     kept = {name: getattr(of, name) for name in _OF_CELLS}
     return {"digest": digest(sheet["digest"], *kept.values()), **kept}
@@ -142,22 +142,15 @@ _OF_CELLS = ("row", "column", "transfers", "definition", "repeat")
 
 def named_cells(
     results: Iterable[Result],
-) -> Iterator[tuple[Result, list[tuple[CellOf, CellResult]]]]:
+) -> Iterator[tuple[Result, list[tuple[SeriesId, CellResult]]]]:
     """Each result with its cells and what identifies them."""
-    seen = Counter[tuple[str, str, int]]()
-    for result in results:
-        sheet = result.benchmark, result.backend, result.size
-        repeat = seen[sheet]
-        seen[sheet] += 1
-        yield result, [(_cell_of(result, cell, repeat), cell) for cell in result.cells]
+    for result, of, repeat in numbered(results):
+        yield result, [(_series_of(of, cell, repeat), cell) for cell in result.cells]
 
 
-def _cell_of(result: Result, cell: CellResult, repeat: int) -> CellOf:
+def _series_of(of: SheetId, cell: CellResult, repeat: int) -> SeriesId:
     transfers = " & ".join(map(str, cell.transfers))
-    return CellOf(
-        result.benchmark, result.backend, result.size, cell.row, cell.column, transfers,
-        cell.definition or "", repeat,
-    )  # fmt: skip
+    return SeriesId(*of, *cell.place, repeat, transfers, cell.definition or "")
 
 
 def figure_row(cell: CellResult) -> Row:

@@ -10,10 +10,11 @@ from statistics import median
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import asdict
 
 from linkgauge.machine.given import read_given
+from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import CellKey
 from linkgauge.model.run_spread import LEAST, spreads, varied
 from linkgauge.model.statistics import robust_deviation
 from linkgauge.model.units import Better
@@ -30,16 +31,10 @@ MOST_BYTES = 1 << 28
 _HEAD = 100
 
 
-class BaselineCell(msgspec.Struct, frozen=True, kw_only=True):
+class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     """A cell: the `median` of its runs' figures, their relative standard deviation (`deviation`,
     null of a single run and no alike cells), and the ids of runs that are `outliers`."""
 
-    benchmark: str
-    backend: str
-    size: int
-    row: str
-    column: str
-    repeat: int = 0
     unit: str
     better: Better
     runs: int
@@ -48,11 +43,6 @@ class BaselineCell(msgspec.Struct, frozen=True, kw_only=True):
     high: float
     deviation: float | None = None
     outliers: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """`benchmark [row, column]`."""
-        return f"{self.benchmark} [{self.row}, {self.column}]"
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,16 +65,15 @@ class _Logs(NamedTuple):
 
 def baseline_of(runs: Sequence[RunFigures], made: str) -> Baseline:
     """Raises InputError if no cell has a figure."""
-    table: dict[tuple[CellKey, str], _Logs] = {}
+    table: dict[tuple[CellId, str], _Logs] = {}
     for number, run in enumerate(runs):
         for cell in run.cells:
             if cell.figure is not None:
-                own = table.setdefault((cell.key, cell.unit), _Logs(cell, {}))
+                own = table.setdefault((cell.id, cell.unit), _Logs(cell, {}))
                 own.by_run[number] = math.log(cell.figure)
     if not table:
         raise InputError("none of these runs has a figure")
-    kinds = [(one.cell.benchmark, one.cell.backend, one.cell.size) for one in table.values()]
-    every = [varied(kind, [one.by_run]) for kind, one in zip(kinds, table.values(), strict=True)]
+    every = [varied(one.cell.sheet, [one.by_run]) for one in table.values()]
     cells = tuple(
         _cell(one, runs, None if spread is None else spread.deviation)
         for one, spread in zip(table.values(), spreads(every), strict=True)
@@ -96,12 +85,7 @@ def baseline_of(runs: Sequence[RunFigures], made: str) -> Baseline:
 def _cell(one: _Logs, runs: Sequence[RunFigures], deviation: float | None) -> BaselineCell:
     cell, logs = one.cell, list(one.by_run.values())
     return BaselineCell(
-        benchmark=cell.benchmark,
-        backend=cell.backend,
-        size=cell.size,
-        row=cell.row,
-        column=cell.column,
-        repeat=cell.repeat,
+        **asdict(cell.id),
         unit=cell.unit,
         better=cell.better,
         runs=len(logs),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
@@ -184,7 +185,7 @@ def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hasha
         (each.kinds, one.engine.bare, one.scale, one.source.kind, one.destination.kind)
         for one, each in zip(cell.transfers, touched, strict=True)
     ]
-    name = result.benchmark, result.backend, result.size, cell.bytes, cell.workload
+    name = *sheet_id(result), cell.bytes, cell.workload
     return (*name, tuple(shapes[:1]), tuple(sorted(shapes[1:])))
 
 

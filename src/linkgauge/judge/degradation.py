@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from linkgauge.model.cell_id import SheetId
 from linkgauge.model.change_points import change_points
-from linkgauge.model.history import CellOf, EarlierRun
+from linkgauge.model.history import EarlierRun, SeriesId
 from linkgauge.model.modes import cut
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.statistics import robust_deviation
@@ -31,14 +32,10 @@ _FEW = 4.0
 """Of few earlier figures, the scatter is less sure than of many: of these, it counts twice."""
 
 
-Sheet = tuple[str, str, int]
-"""Benchmark, backend and size."""
-
-
 class Seen(NamedTuple):
     """A cell of a judged run, and what identifies it over runs."""
 
-    cell: CellOf
+    cell: SeriesId
     found: CellResult
     result: Result
 
@@ -60,11 +57,11 @@ class Degradation:
 
     def __init__(self, least: float) -> None:
         self._least = least
-        self._cells: dict[CellOf, _State] = {}
+        self._cells: dict[SeriesId, _State] = {}
 
-    def learn(self, runs: Iterable[EarlierRun], better: Mapping[Sheet, Better]) -> None:
+    def learn(self, runs: Iterable[EarlierRun], better: Mapping[SheetId, Better]) -> None:
         """Takes what was usual from earlier runs, the latest first, of cells of these sheets."""
-        series: dict[CellOf, list[float]] = {}
+        series: dict[SeriesId, list[float]] = {}
         for run in runs:
             for cell, figure in run.figures.items():
                 if figure.status == "pass" and figure.figure is not None and cell.sheet in better:
@@ -114,14 +111,14 @@ class Degradation:
             return Recovered(**self._noticed(seen, state, time, state.why), seconds=now - since)
         return None
 
-    def is_open(self, cell: CellOf) -> bool:
+    def is_open(self, cell: SeriesId) -> bool:
         """Whether the next measurement may change what is said of it."""
         state = self._cells.get(cell)
         if state is None:
             return False
         return bool(state.good if state.since is not None else state.slow)
 
-    def degraded(self) -> tuple[CellOf, ...]:
+    def degraded(self) -> tuple[SeriesId, ...]:
         return tuple(cell for cell, state in self._cells.items() if state.since is not None)
 
     def whys(self) -> Collection[Why]:

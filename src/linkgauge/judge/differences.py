@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from linkgauge.model.cell_id import SheetId, sheet_id
 from linkgauge.model.machine import Node
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.signed_ranks import Change, change
@@ -24,14 +25,6 @@ class InRound(NamedTuple):
     round: int
     setting: int
     run: Run
-
-
-class _Sheet(NamedTuple):
-    """What tells a result from the others of its run."""
-
-    benchmark: str
-    backend: str
-    size: int
 
 
 class _Found(NamedTuple):
@@ -66,12 +59,12 @@ def _is_able(own: Sequence[_Found | None]) -> bool:
     return any(found is not None and found.cell.status != "skip" for found in own)
 
 
-def _sheets(runs: Sequence[InRound], settings: int) -> dict[_Sheet, _Cells]:
+def _sheets(runs: Sequence[InRound], settings: int) -> dict[SheetId, _Cells]:
     rounds = max((one.round for one in runs), default=-1) + 1
-    sheets: dict[_Sheet, _Cells] = {}
+    sheets: dict[SheetId, _Cells] = {}
     for number, setting, run in sorted(runs, key=itemgetter(1, 0)):  # the first setting's order
         for result in run.results:
-            cells = sheets.setdefault(_Sheet(result.benchmark, result.backend, result.size), {})
+            cells = sheets.setdefault(sheet_id(result), {})
             for place, cell in _places(result, run.machine.host.nodes):
                 table = cells.setdefault(place, [[None] * rounds for _ in range(settings)])
                 table[setting][number] = _Found(result, cell)

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from linkgauge.model.history import CellOf, EarlierRun, Figure
+from msgspec.structs import asdict
+
+from linkgauge.model.history import EarlierRun, Figure, SeriesId
 from linkgauge.model.settings import Settings
 
 from .likeness import Runs, is_alike
@@ -61,18 +63,13 @@ def _fact(state: dict[str, str], name: str) -> str | None:
     return value.partition(" ")[0] if value and name == "linkgauge" else value
 
 
-def _cell(of: CellOf, figure: Figure) -> CellFigure:
+def _cell(of: SeriesId, figure: Figure) -> CellFigure:
     known = figure.median if figure.status == "pass" else None
     return CellFigure(
-        benchmark=of.benchmark,
-        backend=of.backend,
-        size=of.size,
-        row=of.row,
-        column=of.column,
+        **asdict(of.id),
         unit=figure.unit,
         better=figure.better,
         status=figure.status,
-        repeat=of.repeat,
         definition=of.definition or None,  # type: ignore[arg-type]  # kept as the text that it is
         figure=known if known is not None and known > 0 else None,
         slow_p95=figure.slow_p95,

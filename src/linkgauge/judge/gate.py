@@ -7,9 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.model.result import CellKey
+from linkgauge.model.cell_id import CellId
 from linkgauge.model.run_changes import Aim, largest_loss, loss
-from linkgauge.model.transfer import Place
 
 from .disturbance import Disturbance, undisturbed
 from .likeness import Runs
@@ -133,11 +132,11 @@ def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
     return "not enough" if one.direction == "unknown" else "ok"
 
 
-def suspects(gate: Gate) -> Collection[CellKey]:
+def suspects(gate: Gate) -> Collection[CellId]:
     """The cells to measure again: those that may have lost, and those of which little is known. A
     cell is only judged a regression if it is among them, so that measuring them alone again makes
     no false one more likely."""
-    return [_key(one.cell) for one in gate.cells if _is_suspect(one)]
+    return [one.cell.id for one in gate.cells if _is_suspect(one)]
 
 
 def _is_suspect(one: GateCell) -> bool:
@@ -147,8 +146,3 @@ def _is_suspect(one: GateCell) -> bool:
     if change is None or one.loss is None or one.loss <= 0:
         return False
     return change.p / 2 < SUSPECT and one.verdict not in ("missing", "worse status")
-
-
-def _key(cell: RunCell) -> CellKey:
-    place = Place(cell.row, cell.column)
-    return CellKey(cell.benchmark, cell.backend, cell.size, place, cell.repeat)

@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.bounded import Bounded, Doing
-from linkgauge.model.result import CellKey, Run, Status
+from linkgauge.model.cell_id import CellId
+from linkgauge.model.result import Run, Status
 from linkgauge.model.run_changes import Aim
 
 from .doctor import failed
@@ -110,14 +111,14 @@ def _held(health: Health, against: Against) -> Health:
     current = figures_of(health.run)
     if facts := tuple(unlike([against.baseline, [current]])):
         return replace(health, reason="UnlikeBaseline", unlike=facts)
-    measured = {cell.key for cell in current.cells}
+    measured = {cell.id for cell in current.cells}
     baseline: Runs = [_only(run, measured) for run in against.baseline]
     lost = hold(baseline, [current], [], against.aim).of(*FAILURES)
     return replace(health, reason="Regression", lost=lost) if lost else health
 
 
-def _only(run: RunFigures, keys: Collection[CellKey]) -> RunFigures:
-    return replace(run, cells=tuple(cell for cell in run.cells if cell.key in keys))
+def _only(run: RunFigures, keys: Collection[CellId]) -> RunFigures:
+    return replace(run, cells=tuple(cell for cell in run.cells if cell.id in keys))
 
 
 def worst(lost: Sequence[GateCell]) -> GateCell:

@@ -13,7 +13,9 @@ from statistics import median
 from typing import Literal
 
 import msgspec
+from msgspec.structs import asdict
 
+from linkgauge.model.cell_id import CellId
 from linkgauge.model.result import Definition, Status
 from linkgauge.model.run_changes import Aim, Needed, RunChange, Side, needed
 from linkgauge.model.run_spread import Spread
@@ -23,7 +25,7 @@ from linkgauge.model.units import Better
 from .likeness import differences, unlike
 from .machine_facts import Fact
 from .run_figures import CellFigure
-from .side_tests import CellName, Found, Sides, Tests, table_of, tested
+from .side_tests import Found, Key, Sides, Tests, table_of, tested
 
 Direction = Literal["better", "worse", "same", "unknown"]
 _RANK = ("pass", "skip", "fail", "timeout", "error")
@@ -76,15 +78,9 @@ class CellChange(msgspec.Struct, frozen=True):
     slow_p99: RunChange | None = None
 
 
-class RunCell(msgspec.Struct, frozen=True):
+class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     """One cell of runs that are compared.
 
-    benchmark: The benchmark's name.
-    backend: The backend that measured it.
-    size: Its result's size in bytes.
-    row: The label of its row.
-    column: The label of its column.
-    repeat: Which of the identical results of a run it is of, from 0.
     unit: The unit of its figures.
     better: Which figures are better.
     sides: Its figures on each side; null where a side has none.
@@ -92,12 +88,6 @@ class RunCell(msgspec.Struct, frozen=True):
     definition: How a total is computed; null of other figures, and of totals of earlier versions.
     """
 
-    benchmark: str
-    backend: str
-    size: int
-    row: str
-    column: str
-    repeat: int
     unit: str
     better: Better
     sides: tuple[SideFigure | None, ...]
@@ -105,14 +95,8 @@ class RunCell(msgspec.Struct, frozen=True):
     definition: Definition | None = None
 
     @property
-    def name(self) -> str:
-        """`benchmark [row, column]`."""
-        return f"{self.benchmark} [{self.row}, {self.column}]"
-
-    @property
-    def key(self) -> CellName:
-        return CellName(self.benchmark, self.backend, self.size, self.row, self.column, self.repeat,
-                    self.unit, self.definition)  # fmt: skip
+    def key(self) -> Key:
+        return self.id, self.unit, self.definition
 
 
 class SideName(msgspec.Struct, frozen=True):
@@ -154,7 +138,7 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
     table = table_of(given)
     known = {name: tested(table, given, name) for name in ("figure", "slow_p95", "slow_p99")}
     cells = list[RunCell]()
-    for at, (key, found) in enumerate(table.items()):
+    for at, ((of, unit, definition), found) in enumerate(table.items()):
         better = found.any.better
         every = [
             _change(found, number, at, known, aim, better) for number in range(1, len(given.runs))
@@ -165,12 +149,12 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
         )
         cells.append(
             RunCell(
-                *key[:6],
-                unit=key.unit,
+                **asdict(of),
+                unit=unit,
                 better=better,
                 sides=figures,
                 changes=tuple(every),
-                definition=key.definition,
+                definition=definition,
             )
         )
     return RunComparison(

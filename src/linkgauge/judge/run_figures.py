@@ -5,20 +5,20 @@ A baseline file keeps these alone, so that runs of weeks fit into one.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import asdict
 
+from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.host_use import HostUse, host_use
 from linkgauge.model.load import Load
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellKey, CellResult, Definition, Result, Run, Status
+from linkgauge.model.result import CellResult, Definition, Result, Run, Status
 from linkgauge.model.run_changes import within
 from linkgauge.model.run_spread import Spread
 from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
-from linkgauge.model.transfer import Place
 from linkgauge.model.units import Better
 
 from .machine_facts import facts_of
@@ -28,7 +28,7 @@ _FEW = 6
 """Degrees of freedom of an interval that does not say."""
 
 
-class CellFigure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CellFigure(CellId, frozen=True, kw_only=True):
     """A cell of one run. `figure` is the median of its samples (null: none, or not above 0), `low`
     and `high` its interval, which holds another run's figure with this `coverage` (null: it is of
     the samples alone, and tells nothing of other runs), with `degrees` of freedom. `slow_p95` and
@@ -36,15 +36,9 @@ class CellFigure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `devices` take part; `host` is what of the host the figure depends on (a file that is older than
     this does not say)."""
 
-    benchmark: str
-    backend: str
-    size: int
-    row: str
-    column: str
     unit: str
     better: Better
     status: Status
-    repeat: int = 0
     definition: Definition | None = None
     figure: float | None = None
     low: float | None = None
@@ -57,16 +51,6 @@ class CellFigure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     load: Load | None = None
     devices: tuple[str, ...] = ()
     host: HostUse = "cpus"
-
-    @property
-    def key(self) -> CellKey:
-        place = Place(self.row, self.column)
-        return CellKey(self.benchmark, self.backend, self.size, place, self.repeat)
-
-    @property
-    def name(self) -> str:
-        """`benchmark [row, column]`."""
-        return f"{self.benchmark} [{self.row}, {self.column}]"
 
     @property
     def within(self) -> Spread | None:
@@ -116,15 +100,12 @@ def figures_of(run: Run, *, again: bool = False) -> RunFigures:
 
 
 def _cells(run: Run) -> Iterator[CellFigure]:
-    seen: Counter[tuple[str, str, int]] = Counter()
-    for result in run.results:
-        sheet = result.benchmark, result.backend, result.size
-        repeat, seen[sheet] = seen[sheet], seen[sheet] + 1
+    for result, of, repeat in numbered(run.results):
         for cell in result.cells:
-            yield _cell(result, cell, repeat, run.machine)
+            yield _cell(of.cell(cell.place, repeat), result, cell, run.machine)
 
 
-def _cell(result: Result, cell: CellResult, repeat: int, machine: Machine) -> CellFigure:
+def _cell(of: CellId, result: Result, cell: CellResult, machine: Machine) -> CellFigure:
     summary, interval = cell.summary, cell.interval
     slow: tuple[float | None, float | None] = (None, None)
     if summary is not None:
@@ -136,15 +117,10 @@ def _cell(result: Result, cell: CellResult, repeat: int, machine: Machine) -> Ce
     low, high = (known.ci95 if known is not None else None) or (None, None)
     by_visits = interval is not None and interval.basis == "visits"
     return CellFigure(
-        benchmark=result.benchmark,
-        backend=result.backend,
-        size=result.size,
-        row=cell.row,
-        column=cell.column,
+        **asdict(of),
         unit=result.unit,
         better=result.better,
         status=cell.status,
-        repeat=repeat,
         definition=cell.definition,
         figure=figure,
         low=low,

@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from linkgauge.model.result import CellKey, Definition
+from linkgauge.model.cell_id import CellId
+from linkgauge.model.result import Definition
 from linkgauge.model.run_changes import (
     FEW,
     RunChange,
@@ -37,29 +38,12 @@ class Sides(NamedTuple):
     history: Runs = ()
 
 
-class CellName(NamedTuple):
-    """What tells a cell from others: figures of two units or definitions are those of two cells."""
-
-    benchmark: str
-    backend: str
-    size: int
-    row: str
-    column: str
-    repeat: int
-    unit: str
-    definition: Definition | None
-
-    @property
-    def kind(self) -> tuple[str, str, int]:
-        """The same of cells whose figures vary alike."""
-        return self.benchmark, self.backend, self.size
+Key = tuple[CellId, str, Definition | None]
+"""What tells a cell from others: figures of two units or definitions are those of two cells."""
 
 
-def key_of(cell: CellFigure) -> CellName:
-    at: CellKey = cell.key
-    return CellName(
-        at.benchmark, at.backend, at.size, *at.place, at.repeat, cell.unit, cell.definition
-    )
+def key_of(cell: CellFigure) -> Key:
+    return cell.id, cell.unit, cell.definition
 
 
 class Found(msgspec.Struct):
@@ -74,9 +58,9 @@ class Found(msgspec.Struct):
         return next(cell for side in (*self.sides, *self.history) for cell in side.values())
 
 
-def table_of(given: Sides) -> dict[CellName, Found]:
+def table_of(given: Sides) -> dict[Key, Found]:
     """The cells in the order of the first side that has them."""
-    table: dict[CellName, Found] = {}
+    table: dict[Key, Found] = {}
     sets = _sets(given.history)
     number = 0
     for side, runs in enumerate(given.runs):
@@ -86,7 +70,7 @@ def table_of(given: Sides) -> dict[CellName, Found]:
                 found.sides[side][number] = cell
             number += 1
     for runs in sets:
-        own: dict[CellName, dict[int, CellFigure]] = {}
+        own: dict[Key, dict[int, CellFigure]] = {}
         for run in runs:
             for cell in run.cells:
                 own.setdefault(key_of(cell), {})[number] = cell
@@ -120,7 +104,7 @@ class Tests(NamedTuple):
     counts: list[int]
 
 
-def tested(table: dict[CellName, Found], given: Sides, name: Statistic) -> Tests:
+def tested(table: dict[Key, Found], given: Sides, name: Statistic) -> Tests:
     again = _again(given)
     joins = _joins(given)
     logs = [
@@ -129,7 +113,7 @@ def tested(table: dict[CellName, Found], given: Sides, name: Statistic) -> Tests
     ]
     whole, chosen = (
         [
-            varied(key.kind, _whole_sets(sides, history, left_out, joined=joins))
+            varied(key[0].sheet, _whole_sets(sides, history, left_out, joined=joins))
             for key, (sides, history) in zip(table, logs, strict=True)
         ]
         for left_out in (set[int](), again)
@@ -183,7 +167,7 @@ def _logs(cells: dict[int, CellFigure], name: Statistic) -> dict[int, float]:
 
 
 def _as_sides(
-    table: dict[CellName, Found], logs: Sequence[Sequence[dict[int, float]]], name: Statistic
+    table: dict[Key, Found], logs: Sequence[Sequence[dict[int, float]]], name: Statistic
 ) -> list[list[Side | None]]:
     """By cell, and then by side."""
     by_side = list[list[Side | None]]()
@@ -199,16 +183,16 @@ def _as_sides(
     return [list(one) for one in zip(*by_side, strict=True)]
 
 
-def _single(key: CellName, cells: dict[int, CellFigure]) -> Single | None:
+def _single(key: Key, cells: dict[int, CellFigure]) -> Single | None:
     cell = next(iter(cells.values())) if len(cells) == 1 else None
     spread = None if cell is None else cell.within
     if cell is None or spread is None:
         return None
-    return Single(key.kind, spread)
+    return Single(key[0].sheet, spread)
 
 
 def _tests(
-    table: dict[CellName, Found],
+    table: dict[Key, Found],
     pairs: Sequence[tuple[Side | None, Side | None]],
     known: Sequence[Spread | None],
     degrees: Sequence[int],
@@ -216,7 +200,7 @@ def _tests(
     """Of each cell. Where only the intervals of single runs tell, they are stretched by how far
     cells of these runs moved apart that should not."""
     moved = {
-        key: Moved(key.kind, found.any.host, apart)
+        key: Moved(key[0].sheet, found.any.host, apart)
         for (key, found), (first, other), own in zip(table.items(), pairs, degrees, strict=True)
         if first is not None and other is not None and own < FEW
         for apart in (errors_apart(first, other),)

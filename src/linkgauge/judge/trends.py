@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from linkgauge.model.change_points import LEAST, ChangePoint, change_points, holding
-from linkgauge.model.history import CellOf, History, PastRun, Series
+from linkgauge.model.history import History, PastRun, Series, SeriesId
 
 from .machine_facts import Fact
 from .machine_state import KERNEL_OPTIONS, changed_options
@@ -40,7 +40,7 @@ class CellChange(msgspec.Struct, frozen=True):
         series.
     """
 
-    cell: CellOf
+    cell: SeriesId
     before: float
     after: float
     ratio: float

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from .cell_id import CellId
 from .result import Status, Verdict
 from .settings import Settings
 from .units import Better
@@ -60,33 +61,16 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     benchmarks: tuple[str, ...] = ()
 
 
-class CellOf(msgspec.Struct, frozen=True, gc=False):
+class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
     """What identifies a cell over runs of a machine.
 
-    benchmark: The benchmark's name.
-    backend: The backend that measured it.
-    size: Its result's size in bytes.
-    row: The label of its row.
-    column: The label of its column.
     transfers: Its transfers, in the notation: the same place may be measured by other engines or
         from other memory.
     definition: How a total is computed; empty of other figures.
-    repeat: Which of the identical results of a run it is of, from 0.
     """
 
-    benchmark: str
-    backend: str
-    size: int
-    row: str
-    column: str
-    transfers: str
+    transfers: str = ""
     definition: str = ""
-    repeat: int = 0
-
-    @property
-    def sheet(self) -> tuple[str, str, int]:
-        """The same of all cells of a result."""
-        return self.benchmark, self.backend, self.size
 
 
 class Figure(msgspec.Struct, frozen=True, gc=False):
@@ -111,7 +95,7 @@ class EarlierRun(msgspec.Struct, frozen=True):
     one of the same machine is judged against."""
 
     run: PastRun
-    figures: dict[CellOf, Figure]
+    figures: dict[SeriesId, Figure]
     settings: Settings
     state: dict[str, str]
 
@@ -134,7 +118,7 @@ class Point(msgspec.Struct, frozen=True, gc=False):
 class Series(msgspec.Struct, frozen=True):
     """A cell over the runs of one machine under one setup, in the order of time."""
 
-    cell: CellOf
+    cell: SeriesId
     unit: str
     better: Better
     points: tuple[Point, ...]

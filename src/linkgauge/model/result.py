@@ -6,7 +6,7 @@ Absent is null, never 0; warnings are fields; figures are in the result's unit (
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -25,7 +25,7 @@ from .ranks import LostRank
 from .settings import Settings
 from .soak import Soak
 from .statistics import Summary
-from .transfer import Cell, Place, Report
+from .transfer import Cell, Report
 from .units import Better
 from .workload import WorkDone
 
@@ -42,17 +42,6 @@ Definition = Literal["sustained", "serial", "span"]
 because they never all ran together; or bytes over the span as nvbandwidth times it."""
 
 SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
-
-
-class CellKey(NamedTuple):
-    """Identifies a cell in a plan, in a journal and between runs. `repeat` counts the identical
-    sheets of the plan (a test that is measured several times), from 0."""
-
-    benchmark: str
-    backend: str
-    size: int
-    place: Place
-    repeat: int = 0
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):

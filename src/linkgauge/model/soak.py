@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from .cell_id import CellId
 from .units import Better
 
 SLICES = 48
@@ -27,26 +28,6 @@ class Soaking(msgspec.Struct, frozen=True):
 
     seconds: float
     max_temperature: float | None = None
-
-
-class CellName(msgspec.Struct, frozen=True):
-    """A cell of a run.
-
-    benchmark: The benchmark's name.
-    backend: The backend that measured it.
-    size: Its result's size in bytes.
-    row: The label of its row.
-    column: The label of its column.
-    """
-
-    benchmark: str
-    backend: str
-    size: int
-    row: str
-    column: str
-
-    def __str__(self) -> str:
-        return f"{self.benchmark} ({self.row}, {self.column})"
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -73,7 +54,7 @@ class SlowMoment(msgspec.Struct, frozen=True):
     """
 
     moment: Moment
-    cell: CellName
+    cell: CellId
     unit: str
     figure: float
     share: float
@@ -89,7 +70,7 @@ class Struck(msgspec.Struct, frozen=True):
     """
 
     moment: Moment
-    cell: CellName
+    cell: CellId
     status: Literal["fail", "error", "timeout"]
     reason: str | None
 
@@ -112,7 +93,7 @@ class CellCourse(msgspec.Struct, frozen=True):
     means: The mean of its visits' medians in each part of the time; null of a part without a visit.
     """
 
-    cell: CellName
+    cell: CellId
     unit: str
     better: Better
     visits: int

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from .history import CellOf
+from .history import SeriesId
 
 Why = Literal["history", "expected", "fail", "error", "timeout"]
 """Slower than it was, below what is expected, wrong bytes, an error, or no answer."""
@@ -80,7 +80,7 @@ class Noticed(_Event, frozen=True, kw_only=True):
     reason: Why it did not pass; null if it passed.
     """
 
-    cell: CellOf
+    cell: SeriesId
     why: Why
     unit: str
     simulated: bool
@@ -149,7 +149,7 @@ class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
     busy: float
     elapsed: float
     duty: float
-    degraded: tuple[CellOf, ...] = ()
+    degraded: tuple[SeriesId, ...] = ()
 
 
 SCHEMA = "linkgauge.watch/1"

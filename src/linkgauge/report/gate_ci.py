@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement
 
-from linkgauge.judge.gate import FAILURES, Gate, GateCell, Verdict
+from linkgauge.judge.gate import FAILURES, Gate, Verdict
 from linkgauge.model.printable import printable
 from linkgauge.model.units import format_size
 
@@ -23,7 +23,7 @@ def gate_junit(gate: Gate) -> str:
     """A suite for each benchmark, a case for each cell. What failed is a failure, what is
     inconclusive, blind or not enough is skipped."""
     suites = Element("testsuites", name="linkgauge gate")
-    for (benchmark, backend, size), cells in groupby(gate.cells, key=_sheet):
+    for (benchmark, backend, size), cells in groupby(gate.cells, key=lambda one: one.cell.sheet):
         suite = suite_of(suites, f"{benchmark} ({backend}, {format_size(size)})")
         for one in cells:
             cell = one.cell
@@ -35,10 +35,6 @@ def gate_junit(gate: Gate) -> str:
             elif one.loss is not None:
                 SubElement(case, "system-out").text = why(one)
     return document_of(suites)
-
-
-def _sheet(one: GateCell) -> tuple[str, str, int]:
-    return one.cell.benchmark, one.cell.backend, one.cell.size
 
 
 def gate_annotations(gate: Gate) -> Iterator[str]:

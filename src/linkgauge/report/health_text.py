@@ -9,6 +9,7 @@ import msgspec
 from rich.text import Text
 
 from linkgauge.judge.health import Health, Reason, worst
+from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
@@ -96,7 +97,7 @@ def _cause(health: Health) -> str:
 
 def _hung(run: Run, health: Health) -> str:
     late = [
-        f"{result.benchmark} [{cell.row}, {cell.column}] {cell.reason}"
+        f"{sheet_id(result).cell(cell.place).name} {cell.reason}"
         for result in run.results
         for cell in result.cells
         if cell.status == "timeout"
@@ -136,7 +137,6 @@ def _first(names: tuple[str, ...]) -> str:
 
 def _lost(health: Health) -> str:
     one = worst(health.lost)
-    name = f"{one.cell.benchmark} [{one.cell.row}, {one.cell.column}]"
     what = one.verdict if one.loss is None else f"{one.loss:.0%} less than the baseline"
     more = f", and {len(health.lost) - 1} more" if health.lost[1:] else ""
-    return f"{name}: {what}{more}"
+    return f"{one.cell.name}: {what}{more}"

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from rich.text import Text
 
 from linkgauge.judge.trends import Change, Trend
-from linkgauge.model.history import DESCRIPTION, CellOf, PastRun, Point, Series
+from linkgauge.model.history import DESCRIPTION, PastRun, Point, Series, SeriesId
 from linkgauge.model.units import Better, count_of, format_size, unit_of
 
 from .comparison_text import digits
@@ -85,7 +85,7 @@ def _table(trend: Trend, *, whole: bool) -> Iterator[Text]:
         yield Text(f"  and {count_of(len(series) - len(shown))} more: --all", "dim")
 
 
-def _name(cell: CellOf, series: Sequence[Series]) -> str:
+def _name(cell: SeriesId, series: Sequence[Series]) -> str:
     """Its place, with what else tells it apart from the others."""
     name = f"({cell.row}, {cell.column})"
     if len({one.cell.size for one in series}) > 1:
@@ -98,7 +98,7 @@ def _name(cell: CellOf, series: Sequence[Series]) -> str:
     return name
 
 
-def _place(cell: CellOf) -> tuple[object, ...]:
+def _place(cell: SeriesId) -> tuple[object, ...]:
     return (*cell.sheet, cell.row, cell.column)
 
 
@@ -155,7 +155,7 @@ def _signed(ratio: float) -> str:
     return f"{(ratio - 1) * 100:+.1f}%"
 
 
-class Course(CellOf, frozen=True, gc=False, kw_only=True):
+class Course(SeriesId, frozen=True, gc=False, kw_only=True):
     """A cell over the runs of one machine.
 
     unit: The unit of its figures.
