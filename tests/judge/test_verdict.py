@@ -1,6 +1,7 @@
 """Healthy hardware is never low, on every simulated machine; what is too slow is."""
 
 import random
+from collections import Counter
 
 import pytest
 import yaml
@@ -86,17 +87,21 @@ def test_one_slow_device_is_low_although_the_total_would_do():
             assert cell.verdict == "low"
 
 
+ONE_FAR = {("ok", None): 7, ("unknown", None): 1}
+
+
 @pytest.mark.parametrize(
-    ("name", "fault", "share"),
+    ("name", "fault", "share", "judged"),
     [
-        ("all_to_host_memcpy_ce", "slow sim:3 rate=25%", 0.26),
-        ("device_local_copy", "slow sim:3 rate=25%", 0.26),
+        ("all_to_host_memcpy_ce", "slow sim:3 rate=25%", 0.26, ONE_FAR),
+        ("device_local_copy", "slow sim:3 rate=25%", 0.26, ONE_FAR),
         # Memory of the other node is farther from threads than their own.
-        ("host_to_host_memcpy_read_cpu", None, None),
-        ("device_to_device_latency_sm", None, None),
+        ("host_to_host_memcpy_read_cpu", None, None, {("unknown", None): 4}),
+        ("device_to_device_latency_sm", None, None, {("ok", 28): 56}),
+        ("latency_copy_device", None, None, {("ok", 14): 112, ("ok", 16): 128}),
     ],
 )
-def test_a_cell_of_which_nothing_is_expected_is_held_against_its_peers(name, fault, share):
+def test_a_cell_of_which_nothing_is_expected_is_held_against_its_peers(name, fault, share, judged):
     run = run_of("dgx", DGX, name, size=64 << 20, faults=[fault] if fault else [])
     (result,) = judge(run).results
     far = [
@@ -104,6 +109,8 @@ def test_a_cell_of_which_nothing_is_expected_is_held_against_its_peers(name, fau
         for cell in result.cells if cell.peers is not None
     ]  # fmt: skip
     assert far == ([("3", pytest.approx(share, abs=0.03), "unknown")] if fault else [])
+    by = Counter((cell.verdict, cell.expected.peers) for cell in result.cells)
+    assert by == judged
 
 
 def test_only_cells_that_cross_a_degraded_link_have_a_nominal_figure():

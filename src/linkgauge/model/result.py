@@ -109,6 +109,8 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
     measured: Whether the achievable figure comes from this run's own measurements.
     nominal: What would be expected if every link of the path ran at its best: the achievable figure
         where one is known, else the theoretical one; null where that is what is expected anyway.
+    peers: How many equal cells of this run have the achievable figure as their median, where
+        nothing else is expected; null of any other.
     """
 
     theoretical: float | None = None
@@ -117,6 +119,7 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
     text: int | None = None
     measured: bool = False
     nominal: float | None = None
+    peers: int | None = None
 
     @property
     def figure(self) -> float | None:
@@ -222,6 +225,11 @@ class CellResult(Cell, frozen=True, gc=False):
     lost: int | None = None
     round: int | None = None
     peers: float | None = None
+
+    @property
+    def is_as_peers(self) -> bool:
+        """Whether it is ok only because equal cells of its run reach no more."""
+        return self.verdict == "ok" and self.expected is not None and bool(self.expected.peers)
 
     @property
     def cpus(self) -> float | None:

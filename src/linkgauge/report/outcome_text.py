@@ -240,6 +240,8 @@ def nothing_wrong(run: Run) -> Text:
         return Text.assemble(("not judged", "dim"), ": no figure has a reference")
     of = f" in the {known.judged} of {known.measured} figures that have a reference"
     found = "nothing wrong was found" + (of if known.judged < known.measured else "")
+    if known.as_peers:
+        found += f"; {known.as_peers} are held against equal cells of this run alone"
     before = "" if run.finished else " before it was interrupted"
     return Text.assemble(("ok", "green"), f": {found}{before}")
 
@@ -333,13 +335,16 @@ def _judged_parts(run: Run, measured: int) -> Iterator[Text]:
     """How many cells have each verdict; those whose links run below their best apart."""
     verdicts = Counter(cell.verdict for _, cell in _cells(run) if cell.status == "pass")
     held = sum(is_held(cell) for _, cell in _cells(run))
-    verdicts["ok"] -= held
+    as_peers = sum(cell.is_as_peers for _, cell in _cells(run))
+    verdicts["ok"] -= held + as_peers
     for by, name in _VERDICTS.items():
         if verdicts[by] or (by != "high" and measured):
             why = f" ({_why_not(run)})" if by == "unknown" and verdicts[by] else ""
             yield Text(f"{verdicts[by]} {name}{why}", _style(by) if verdicts[by] else "default")
         if by == "ok" and held:
             yield Text(f"{held} slowed by links below their best", HELD_STYLE)
+        if by == "ok" and as_peers:
+            yield Text(f"{as_peers} as their peers", "green")
 
 
 def _why_not(run: Run) -> str:

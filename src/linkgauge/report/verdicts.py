@@ -26,15 +26,18 @@ def is_judged(cell: CellResult) -> bool:
 
 
 class Judged(NamedTuple):
-    """How many figures were measured, and how many of them are held against something."""
+    """How many figures were measured, how many of them are held against something, and how many of
+    these against equal cells of the run alone."""
 
     measured: int
     judged: int
+    as_peers: int
 
 
 def judged_of(run: Run) -> Judged:
     passed = [cell for result in run.results for cell in result.cells if cell.status == "pass"]
-    return Judged(len(passed), sum(map(is_judged, passed)))
+    as_peers = sum(cell.is_as_peers for cell in passed)
+    return Judged(len(passed), sum(map(is_judged, passed)), as_peers)
 
 
 def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | None:

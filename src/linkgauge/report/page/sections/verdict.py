@@ -158,10 +158,13 @@ def _tiles(one: OneRun) -> Iterator[Tile]:
     yield Tile(f"{statuses['pass'] + statuses['fail']:,}", "measured")
     if one.outcome.verdict:
         held = sum(map(is_held, cells))
-        well = verdicts["ok"] - held
+        as_peers = sum(cell.is_as_peers for cell in cells)
+        well = verdicts["ok"] - held - as_peers
         yield Tile(f"{well:,}", "ok", "good" if well else "dim")
         if held:
             yield Tile(f"{held:,}", f"slowed by links {HELD}", "warn")
+        if as_peers:
+            yield Tile(f"{as_peers:,}", "as their peers", "good")
         yield Tile(f"{verdicts['low']:,}", "low", "warn" if verdicts["low"] else "dim")
         if verdicts["high"]:
             yield Tile(f"{verdicts['high']:,}", "high", "simulated")
