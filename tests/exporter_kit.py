@@ -16,9 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from fake_nvml import FakeNvml
 from linkgauge.exporter.machine import ThisMachine
 from linkgauge.exporter.page import Page
-from linkgauge.exporter.results import Results, ShownCell, ShownRun
+from linkgauge.exporter.results import Results, ShownRun
 from linkgauge.machine.tree import Captured
-from linkgauge.model.history import SeriesId
+from linkgauge.model.figure import Figure, SeriesId
 from pci_kit import CARD, PORT, config
 
 PATIENT = 10.0
@@ -124,11 +124,11 @@ RUN = ShownRun(
     id="r1", label="nightly", host="box", simulated=False, accelerators="NVIDIA H200",
     profile="quick", started=1e9, finished=1e9 + 60, status="pass", cells=1, passed=1, low=0,
 )  # fmt: skip
-CELL = ShownCell(
-    RUN, SeriesId("host_to_device_memcpy_ce", "cuda", 64, "0", "1"), "B/s", "pass", "ok",
-    50e9, 55e9, 58e9,
+CELL = Figure(
+    SeriesId("host_to_device_memcpy_ce", "cuda", 64, "0", "1"), "B/s", "higher", "pass", "ok",
+    50e9, expected=55e9, nominal=58e9,
 )  # fmt: skip
-CHASE = CELL._replace(cell=replace(CELL.cell, benchmark="latency"), unit="s", figure=600e-9)
-LOW = CELL._replace(cell=replace(CELL.cell, column="2"), verdict="low", figure=20e9)
-RESULTS = Results((RUN,), (CELL, LOW, CHASE))
+CHASE = replace(CELL, id=replace(CELL.id, benchmark="latency"), unit="s", value=600e-9)
+LOW = replace(CELL, id=replace(CELL.id, column="2"), verdict="low", value=20e9)
+RESULTS = Results((RUN,), tuple((RUN, cell) for cell in (CELL, LOW, CHASE)))
 """A run with a bandwidth, one that is low, and a latency."""

@@ -61,7 +61,7 @@ def prometheus(tmp_path_factory):
     """Asks a Prometheus that scrapes the exporter of a host with a low cell and two GPUs."""
     with nvml():
         other = replace(RUN, id=HOSTILE, label="nightly", host="box", simulated=True)
-        shown = page(Results((*RESULTS.runs, other), RESULTS.cells))
+        shown = page(Results((*RESULTS.runs, other), RESULTS.figures))
         with Server(Address(LOOPBACK, 0), lambda packed: shown.text(packed=packed)) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             with prometheus_kit.prometheus(tmp_path_factory.mktemp("p"), server.at) as running:

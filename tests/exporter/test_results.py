@@ -17,7 +17,7 @@ from linkgauge.history.address import address
 from linkgauge.history.reading import Filter, runs_of
 from linkgauge.history.store import opened
 from linkgauge.history.writing import add, remove
-from linkgauge.model.history import SeriesId
+from linkgauge.model.figure import SeriesId
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Expected
 from linkgauge.model.units import UNITS
@@ -58,7 +58,7 @@ def kept(tmp_path):
 
 def figures(results):
     """In GB/s, by label and column: samples scatter by less than one."""
-    return {(one.run.label, one.cell.column): round(one.figure / 1e9) for one in results.cells}
+    return {(of.label, one.id.column): round(one.value / 1e9) for of, one in results.figures}
 
 
 class TestFromTheHistory:
@@ -73,9 +73,9 @@ class TestFromTheHistory:
         skipped = result(
             BENCHMARK, cell("0", "0", 1, status="skip"), cell("0", "1", 1, status="skip")
         )
-        found = {one.cell.column: one for one in kept(run(1.0, results=(skipped,))).cells}
-        assert (found["0"].status, found["0"].run.id) == ("pass", "r2.0")
-        assert (found["1"].status, found["1"].figure) == ("skip", None)
+        found = {one[1].id.column: one for one in kept(run(1.0, results=(skipped,))).figures}
+        assert (found["0"][1].status, found["0"][0].id) == ("pass", "r2.0")
+        assert (found["1"][1].status, found["1"][1].value) == ("skip", None)
 
     def test_a_run_that_is_pruned_uncovers_what_was_before_it(self, kept):
         kept(run(2.0, 50e9, cells=1))
@@ -100,7 +100,7 @@ class TestFromTheHistory:
     def test_filters(self, kept, which, labels):
         found = kept(run(3.0), run(2.0, label="a"), run(1.0, label="b", simulated=True), **which)
         assert {one.label for one in found.runs} == labels
-        assert {one.run.label for one in found.cells} == labels
+        assert {of.label for of, _ in found.figures} == labels
 
     def test_a_history_that_is_not_there_yet_is_empty_and_not_made(self, tmp_path):
         source = FromHistory(address(str(tmp_path / "later.db")), Which())
@@ -125,14 +125,14 @@ class TestFromTheHistory:
         judged = replace(one, cells=(replace(one.cells[0], expected=expected, verdict="ok"),))
         measured = run(1.0, results=(judged,))
         write_run(tmp_path, measured)
-        (shown,) = kept(measured, folder=tmp_path).cells
+        ((_, shown),) = kept(measured, folder=tmp_path).figures
         assert (shown.expected, shown.nominal, shown.verdict) == (55e9, 58e9, "ok")
 
     @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"id": "another", "results": []}'])
     def test_without_its_file_a_run_expects_nothing(self, kept, tmp_path, content):
         (tmp_path / "run.json").write_bytes(content)
-        (shown,) = kept(run(1.0, cells=1), folder=tmp_path).cells
-        assert (shown.expected, shown.figure is None) == (None, False)
+        ((_, shown),) = kept(run(1.0, cells=1), folder=tmp_path).figures
+        assert (shown.expected, shown.value is None) == (None, False)
 
 
 class Failing:
@@ -180,18 +180,18 @@ def test_a_folder_shows_the_last_run_of_each_label(tmp_path):
 
 def shown(*cells, run=RUN):
     with nvml():
-        return page(Results((run,), cells)).text(PATIENT)
+        return page(Results((run,), tuple((run, cell) for cell in cells))).text(PATIENT)
 
 
 class TestMetrics:
     def test_every_unit_has_a_name(self):
         for unit in UNITS:
-            found = families(shown(CELL._replace(unit=unit)))
+            found = families(shown(replace(CELL, unit=unit)))
             of = [one for name, one in found.items() if name.startswith("linkgauge_cell_")]
             assert [sample.value for one in of for sample in one.samples].count(50e9) == 1, unit
 
     def test_what_is_not_known_is_absent(self):
-        found = shown(CELL._replace(status="timeout", verdict="unknown", figure=None))
+        found = shown(replace(CELL, status="timeout", verdict="unknown", value=None))
         assert samples(found, BANDWIDTH) == samples(found, "linkgauge_cell_verdict") == []
         assert value(found, "linkgauge_cell_status") == 4
 
@@ -211,7 +211,7 @@ def check_labels(text):
     of = SeriesId(text, text, 64, text, text, 0, text)
     run = replace(RUN, label=text, host=text, id=text, accelerators=text, profile=text)
     with nvml(nvmlDeviceGetName=text, nvmlDeviceGetUUID=text, nvmlSystemGetDriverVersion=text):
-        shown = page(Results((run,), (CELL._replace(run=run, cell=of),)))
+        shown = page(Results((run,), ((run, replace(CELL, id=of)),)))
         shown._machine.host = text
         check(shown.text(PATIENT), text)
 

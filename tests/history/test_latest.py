@@ -25,10 +25,10 @@ def test_figures_have_their_cell_and_unit(url):
         (run,) = runs_of(store, Filter())
         found = list(figures_of(store, [run.number]))
         assert {number for number, *_ in found} == {run.number}
-        assert sorted((cell.benchmark, cell.column, one.unit) for _, cell, one in found) == [
+        assert sorted((one.id.benchmark, one.id.column, one.unit) for _, one in found) == [
             (BENCHMARK, column, "B/s") for column in "012"
         ]
-        assert {(figure.status, round(figure.figure / 1e9)) for *_, figure in found} == {
+        assert {(figure.status, round(figure.value / 1e9)) for *_, figure in found} == {
             ("pass", 50)
         }
         assert list(figures_of(store, [])) == []

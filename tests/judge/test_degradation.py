@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from configurations_kit import cell, result
 from linkgauge.judge.degradation import Degradation, Seen
-from linkgauge.model.history import EarlierRun, Figure, SeriesId
+from linkgauge.model.figure import Figure, SeriesId
+from linkgauge.model.history import EarlierRun
 from linkgauge.model.watch import Degraded, Recovered
 
 OF = SeriesId("host_to_device_memcpy_ce", "cuda", 64, "0", "1", 0, "cuda:1 -> cuda:0 by ce")
@@ -80,7 +81,7 @@ def test_what_is_broken_counts_at_once_and_once(status):
 def earlier(*figures):
     """Runs with these figures, in the order of time."""
     return [
-        EarlierRun(None, {OF: Figure("B/s", "higher", "pass", figure=one)}, None, {})
+        EarlierRun(None, (Figure(OF, "B/s", "higher", "pass", value=one),), None, {})
         for one in figures[::-1]
     ]
 

@@ -29,11 +29,11 @@ from linkgauge.engine.session import opened
 from linkgauge.engine.visits import CellAt
 from linkgauge.history.keeping import earlier, not_added
 from linkgauge.history.named import is_off
-from linkgauge.history.records import named_cells
 from linkgauge.judge.degradation import Degradation, Seen
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.figure import figures_by_result
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 from linkgauge.model.watch import (
@@ -285,9 +285,9 @@ class _Timer(Observer):
 
 
 def _seen(run: Run) -> Iterator[Seen]:
-    for result, cells in named_cells(run.results):
-        for of, found in cells:
-            yield Seen(of, found, result)
+    for result, figures in figures_by_result(run.results):
+        for figure, found in zip(figures, result.cells, strict=True):
+            yield Seen(figure.id, found, result)
 
 
 def teller(*, as_json: bool) -> Tell:

@@ -38,18 +38,22 @@ def result_text(results: Results) -> bytes:
     families = Families()
     _add_runs(families, results)
     _declare_cells(families)
-    labels = {id(run): _labels(run) for run in {id(c.run): c.run for c in results.cells}.values()}
-    for run, cell, unit, status, verdict, *figures in results.cells:
+    labels = {
+        id(run): _labels(run) for run in {id(run): run for run, _ in results.figures}.values()
+    }
+    for run, figure in results.figures:
+        of = figure.id
         own = (
-            *labels[id(run)], cell.benchmark, cell.backend, str(cell.size), cell.row, cell.column,
-            str(cell.repeat or ""),
+            *labels[id(run)], of.benchmark, of.backend, str(of.size), of.row, of.column,
+            str(of.repeat or ""),
         )  # fmt: skip
-        families.add("cell_status", float(STATUSES.index(status)), *own)
-        families.add("cell_verdict", VERDICTS.get(verdict), *own)
+        families.add("cell_status", float(STATUSES.index(figure.status)), *own)
+        families.add("cell_verdict", VERDICTS.get(figure.verdict), *own)
         families.add("cell_measured_timestamp_seconds", run.finished or run.started, *own)
-        if unit in FIGURES:
-            for kind, figure in zip(_KINDS, figures, strict=True):
-                families.add(f"cell_{kind}{FIGURES[unit][0]}", figure, *own)
+        if figure.unit in FIGURES:
+            values = (figure.value, figure.expected, figure.nominal)
+            for kind, value in zip(_KINDS, values, strict=True):
+                families.add(f"cell_{kind}{FIGURES[figure.unit][0]}", value, *own)
     return families.text()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy import func, select
 from sqlalchemy.engine import URL
 
@@ -17,15 +18,15 @@ from linkgauge.history.records import (
     figure_row,
     machine_row,
     microseconds,
-    named_cells,
     run_row,
 )
 from linkgauge.history.store import Store, opened
 from linkgauge.history.tables import STATUSES, runs
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
-from linkgauge.model.history import Figure, PastRun, SeriesId
-from linkgauge.model.result import Run, Status, Verdict
+from linkgauge.model.figure import Figure, figures_by_result
+from linkgauge.model.history import PastRun
+from linkgauge.model.result import Expected, Run, Status
 
 from .expected import Expectations, expectations_in
 
@@ -56,25 +57,15 @@ class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
     low: int
 
 
-class ShownCell(NamedTuple):
-    """The last that is known of a cell under a label: `figure`, `expected` and `nominal` in its
-    unit; null where there is none."""
-
-    run: ShownRun
-    cell: SeriesId
-    unit: str
-    status: Status
-    verdict: Verdict
-    figure: float | None
-    expected: float | None = None
-    nominal: float | None = None
+Shown = tuple[ShownRun, Figure]
+"""The last that is known of a cell under a label."""
 
 
 class Results(NamedTuple):
     """The last run of each label on each host, and the last figures of their cells."""
 
     runs: tuple[ShownRun, ...] = ()
-    cells: tuple[ShownCell, ...] = ()
+    figures: tuple[Shown, ...] = ()
 
 
 class Which(NamedTuple):
@@ -121,7 +112,7 @@ class FromHistory:
         self.period = 1.0 if self._is_file else 5.0
         self._state: object = None
         self._results = Results()
-        self._shown: dict[tuple[_Group, CellId], tuple[PastRun, ShownCell]] = {}
+        self._shown: dict[tuple[_Group, CellId], tuple[PastRun, Shown]] = {}
         self._known: set[PastRun] = set()
 
     def read(self) -> Results:
@@ -168,33 +159,23 @@ class FromHistory:
         last: dict[_Group, PastRun] = {}
         for run in found:
             last.setdefault(_group(run), run)
-        cells = _with_expectations(self._shown[key] for key in sorted(self._shown))
-        return Results(tuple(map(_shown_run, last.values())), tuple(cells))
+        figures = _with_expectations(self._shown[key] for key in sorted(self._shown))
+        return Results(tuple(map(_shown_run, last.values())), tuple(figures))
 
     def _add(self, store: Store, new: Iterable[PastRun]) -> None:
         by_number = {run.number: run for run in new}
         shown = {run.number: _shown_run(run) for run in by_number.values()}
-        for number, cell, figure in figures_of(store, list(by_number)):
+        for number, figure in figures_of(store, list(by_number)):
             run = by_number[number]
-            key = _group(run), cell.id
+            key = _group(run), figure.id.id
             there = self._shown.get(key)
-            if there is None or _order(*there) < _order(run, figure):
-                self._shown[key] = (
-                    run,
-                    ShownCell(
-                        shown[number],
-                        cell,
-                        figure.unit,
-                        figure.status,
-                        figure.verdict,
-                        figure.figure,
-                    ),
-                )
+            if there is None or _order(there[0], there[1][1]) < _order(run, figure):
+                self._shown[key] = run, (shown[number], figure)
 
 
-def _order(run: PastRun, cell: ShownCell | Figure) -> tuple[bool, str, int]:
+def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
     """What is shown of a cell is the last in this order: one that was skipped was not measured."""
-    return cell.status != "skip", run.started, run.number
+    return figure.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
@@ -231,20 +212,16 @@ def _shown_run(run: PastRun) -> ShownRun:
     )  # fmt: skip
 
 
-def _with_expectations(shown: Iterable[tuple[PastRun, ShownCell]]) -> Iterator[ShownCell]:
+def _with_expectations(
+    shown: Iterable[tuple[PastRun, Shown]],
+) -> Iterator[Shown]:
     """With what their runs' files expect, where these are still there."""
     known: dict[int, Expectations] = {}
-    for run, cell in shown:
+    for run, (of, figure) in shown:
         if run.number not in known:
             known[run.number] = {} if run.path is None else expectations_in(Path(run.path), run.id)
-        yield _expecting(cell, known[run.number])
-
-
-def _expecting(cell: ShownCell, known: Expectations) -> ShownCell:
-    found = known.get(cell.cell.id)
-    if found is None:
-        return cell
-    return cell._replace(expected=found.figure, nominal=found.nominal)
+        found = known[run.number].get(figure.id.id, Expected())
+        yield of, replace(figure, expected=found.figure, nominal=found.nominal)
 
 
 class FromFolder:
@@ -268,7 +245,7 @@ class FromFolder:
 
     def _of(self, paths: Iterable[Path]) -> Results:
         found: list[ShownRun] = []
-        cells: list[ShownCell] = []
+        figures: list[Shown] = []
         for path in paths:
             try:
                 run = read_run(path)
@@ -280,12 +257,16 @@ class FromFolder:
                 continue
             if self._which.takes(shown):
                 found.append(shown)
-                cells += _cells_of(run, shown, expectations_in(path, run.id))
-        return Results(tuple(found), tuple(cells))
+                figures += ((shown, each) for each in _figures_of(run))
+        return Results(tuple(found), tuple(figures))
+
+
+def _figures_of(run: Run) -> Iterator[Figure]:
+    return (figure for _, own in figures_by_result(run.results) for figure in own)
 
 
 def _of_file(run: Run) -> ShownRun:
-    rows = (figure_row(cell) for result in run.results for cell in result.cells)
+    rows = map(figure_row, _figures_of(run))
     of, machine = run_row(run, None, rows), machine_row(run.machine)
     return ShownRun(
         id=run.id, label=run.label, host=machine["host"], simulated=machine["simulated"],
@@ -294,12 +275,3 @@ def _of_file(run: Run) -> ShownRun:
         finished=None if of["finished"] is None else of["finished"] * SECOND,
         status=STATUSES[of["status"]], cells=of["cells"], passed=of["passed"], low=of["low"],
     )  # fmt: skip
-
-
-def _cells_of(run: Run, shown: ShownRun, known: Expectations) -> Iterator[ShownCell]:
-    for result, named in named_cells(run.results):
-        for name, cell in named:
-            yield _expecting(
-                ShownCell(shown, name, result.unit, cell.status, cell.verdict, cell.headline),
-                known,
-            )

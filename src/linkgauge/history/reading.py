@@ -10,10 +10,10 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from linkgauge.engine.folder import slug
-from linkgauge.model.history import EarlierRun, Figure, History, PastRun, Point, Series, SeriesId
+from linkgauge.model.figure import Figure, SeriesId
+from linkgauge.model.history import EarlierRun, History, PastRun, Point, Series
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
-from linkgauge.model.units import Better
 
 from .records import Measured, began, machine_row, moment_of, setup_row
 from .store import Store, in_parts
@@ -174,7 +174,7 @@ def earlier_runs(
         by_run, settings = _figures(connection, numbers), _settings(connection, numbers)
         states = _states(connection, {one.state for one in found})
     return tuple(
-        EarlierRun(one, by_run.get(one.number, {}), settings[one.number], states[one.state])
+        EarlierRun(one, tuple(by_run.get(one.number, ())), settings[one.number], states[one.state])
         for one in found
     )
 
@@ -188,26 +188,25 @@ def _settings(connection: Connection, numbers: Sequence[int]) -> dict[int, Setti
     return found
 
 
-def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, dict[SeriesId, Figure]]:
-    by_run: dict[int, dict[SeriesId, Figure]] = {}
-    names: dict[int, tuple[SeriesId, str, Better]] = {}
+def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Figure]]:
+    by_run: dict[int, list[Figure]] = {}
+    names: dict[int, CellRow] = {}
     for some in in_parts(numbers):
         asked = select(figures).where(figures.c.run_id.in_(some))
         rows = typed(FigureRow, connection.execute(asked))
         missing = list({row.cell_id for row in rows} - names.keys())
         for few in in_parts(missing):
             found = typed(CellRow, connection.execute(_select_cells().where(cells.c.id.in_(few))))
-            names |= {cell.id: (_cell_of(cell), cell.unit, cell.better) for cell in found}
+            names |= {cell.id: cell for cell in found}
         for row in rows:
-            of, unit, better = names[row.cell_id]
-            by_run.setdefault(row.run_id, {})[of] = _figure_of(row, unit, better)
+            by_run.setdefault(row.run_id, []).append(_figure_of(names[row.cell_id], row))
     return by_run
 
 
-def _figure_of(row: FigureRow, unit: str, better: Better) -> Figure:
+def _figure_of(cell: CellRow, row: FigureRow) -> Figure:
     return Figure(
-        unit, better, STATUSES[row.status], VERDICTS[row.verdict], row.figure, row.median,
-        row.low, row.high, row.slow_p95, row.slow_p99, row.n,
+        _cell_of(cell), cell.unit, cell.better, STATUSES[row.status], VERDICTS[row.verdict],
+        row.figure, row.median, row.low, row.high, row.slow_p95, row.slow_p99, row.n,
     )  # fmt: skip
 
 
@@ -336,8 +335,8 @@ def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
         return tuple(_runs(connection, [runs.c.id.in_(first)], which.last))
 
 
-def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, SeriesId, Figure]]:
-    """The figures of these runs: the run's number, the cell, its figure. Raises StoreError."""
+def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Figure]]:
+    """The figures of these runs, each behind its run's number. Raises StoreError."""
     with store.reading() as connection:
         for some in in_parts(numbers):
             asked = (
@@ -348,4 +347,4 @@ def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Seri
             )
             for row in connection.execute(asked):
                 (cell,), (figure,) = typed(CellRow, [row]), typed(FigureRow, [row])
-                yield figure.run_id, _cell_of(cell), _figure_of(figure, cell.unit, cell.better)
+                yield figure.run_id, _figure_of(cell, figure)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import msgspec
 
-from linkgauge.model.cell_id import SheetId, numbered, sheet_id
+from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.errors import InputError
-from linkgauge.model.history import DESCRIPTION, SeriesId
+from linkgauge.model.figure import Figure, SeriesId
+from linkgauge.model.history import DESCRIPTION
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, Result, Run, worst
+from linkgauge.model.result import Result, Run, worst
 from linkgauge.model.settings import EngineSettings, Settings, Surroundings
 
 from .tables import DIGEST, STATUSES, VERDICTS
@@ -140,33 +141,16 @@ def cell_row(sheet: Row, of: SeriesId) -> Row:
 _OF_CELLS = ("row", "column", "transfers", "definition", "repeat")
 
 
-def named_cells(
-    results: Iterable[Result],
-) -> Iterator[tuple[Result, list[tuple[SeriesId, CellResult]]]]:
-    """Each result with its cells and what identifies them."""
-    for result, of, repeat in numbered(results):
-        yield result, [(_series_of(of, cell, repeat), cell) for cell in result.cells]
+_OF_FIGURES = ("n", "median", "low", "high", "slow_p95", "slow_p99")
 
 
-def _series_of(of: SheetId, cell: CellResult, repeat: int) -> SeriesId:
-    transfers = " & ".join(map(str, cell.transfers))
-    return SeriesId(*of, *cell.place, repeat, transfers, cell.definition or "")
-
-
-def figure_row(cell: CellResult) -> Row:
+def figure_row(figure: Figure) -> Row:
     """Without the numbers of its run and its cell."""
-    summary = cell.summary
-    low, high = (summary.ci95 if summary is not None else None) or (None, None)
     return {
-        "status": STATUSES.index(cell.status),
-        "verdict": VERDICTS.index(cell.verdict),
-        "n": summary.n if summary is not None else 0,
-        "figure": cell.headline,
-        "median": summary.median if summary is not None else None,
-        "low": low,
-        "high": high,
-        "slow_p95": summary.slow_p95 if summary is not None else None,
-        "slow_p99": summary.slow_p99 if summary is not None else None,
+        "status": STATUSES.index(figure.status),
+        "verdict": VERDICTS.index(figure.verdict),
+        "figure": figure.value,
+        **{name: getattr(figure, name) for name in _OF_FIGURES},
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Table, delete, insert, select, update
 from sqlalchemy.dialects import sqlite
 
+from linkgauge.model.figure import figures_by_result
 from linkgauge.model.result import Run
 
 from .records import (
@@ -16,7 +17,6 @@ from .records import (
     cell_row,
     figure_row,
     machine_row,
-    named_cells,
     run_row,
     setup_row,
     sheet_row,
@@ -42,8 +42,8 @@ Added = Literal["added", "renewed", "known"]
 
 def add(store: Store, run: Run, folder: Path | None) -> Added:
     """Adds a judged run with all of its figures, or nothing. Raises StoreError."""
-    named = list(named_cells(run.results))
-    rows = [[figure_row(cell) for _, cell in found] for _, found in named]
+    found = list(figures_by_result(run.results))
+    rows = [[figure_row(figure) for figure in own] for _, own in found]
     path = None if folder is None else str(folder.absolute())
     own = run_row(run, path, (row for some in rows for row in some))
     with store.writing() as connection:
@@ -62,7 +62,7 @@ def add(store: Store, run: Run, folder: Path | None) -> Added:
             connection.execute(update(runs).where(runs.c.id == run_id).values(**own, **numbered))
             for table in (figures, results):
                 connection.execute(delete(table).where(table.c.run_id == run_id))
-        _add_results(connection, run_id, named, rows)
+        _add_results(connection, run_id, found, rows)
     return "added" if there is None else "renewed"
 
 
@@ -82,8 +82,8 @@ def _number(connection: Connection, run: Run) -> Row:
     }
 
 
-def _add_results(connection: Connection, run_id: int, named: Any, rows: Any) -> None:
-    sheet_rows = [sheet_row(result) for result, _ in named]
+def _add_results(connection: Connection, run_id: int, of: Any, rows: Any) -> None:
+    sheet_rows = [sheet_row(result) for result, _ in of]
     sheet_ids = _numbers(connection, sheets, sheet_rows)
     if sheet_rows:
         connection.execute(
@@ -96,14 +96,14 @@ def _add_results(connection: Connection, run_id: int, named: Any, rows: Any) -> 
                     "status": STATUSES.index(result.status),
                     "reason": result.reason,
                 }
-                for number, ((result, _), sheet) in enumerate(zip(named, sheet_rows, strict=True))
+                for number, ((result, _), sheet) in enumerate(zip(of, sheet_rows, strict=True))
             ],
         )
     found = {
         row["digest"]: ({**row, "sheet_id": sheet_ids[sheet["digest"]]}, figure)
-        for (_, of), sheet, own in zip(named, sheet_rows, rows, strict=True)
-        for (name, _), figure in zip(of, own, strict=True)
-        for row in (cell_row(sheet, name),)
+        for (_, own), sheet, figure_rows in zip(of, sheet_rows, rows, strict=True)
+        for one, figure in zip(own, figure_rows, strict=True)
+        for row in (cell_row(sheet, one.id),)
     }
     cell_ids = _numbers(connection, cells, [row for row, _ in found.values()])
     if found:

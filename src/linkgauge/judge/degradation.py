@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from linkgauge.model.cell_id import SheetId
 from linkgauge.model.change_points import change_points
-from linkgauge.model.history import EarlierRun, SeriesId
+from linkgauge.model.figure import SeriesId
+from linkgauge.model.history import EarlierRun
 from linkgauge.model.modes import cut
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.statistics import robust_deviation
@@ -63,9 +64,10 @@ class Degradation:
         """Takes what was usual from earlier runs, the latest first, of cells of these sheets."""
         series: dict[SeriesId, list[float]] = {}
         for run in runs:
-            for cell, figure in run.figures.items():
-                if figure.status == "pass" and figure.figure is not None and cell.sheet in better:
-                    series.setdefault(cell, []).append(figure.figure)
+            for figure in run.figures:
+                known = figure.status == "pass" and figure.id.sheet in better
+                if known and figure.value is not None:
+                    series.setdefault(figure.id, []).append(figure.value)
         for cell, figures in series.items():
             usual = self._usual(figures[::-1], is_rate=better[cell.sheet] == "higher")
             self._cells.setdefault(cell, _State()).usual.extend(usual)

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec.structs import asdict
-
-from linkgauge.model.history import EarlierRun, Figure, SeriesId
+from linkgauge.model.history import EarlierRun
 from linkgauge.model.settings import Settings
 
 from .likeness import Runs, is_alike
 from .machine_state import KERNEL_OPTIONS, state_from
-from .run_figures import CellFigure, RunFigures
+from .run_figures import RunFigures, cell_figure
 
 _OF_FIGURES = (
     "accelerators", "driver", "kernel", KERNEL_OPTIONS, "governor", "linkgauge", "CPU", "CPUs",
@@ -51,7 +49,7 @@ def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
         started=past.run.started,
         machine=like.machine,
         settings=past.settings,
-        cells=tuple(_cell(of, figure) for of, figure in past.figures.items()),
+        cells=tuple(map(cell_figure, past.figures)),
         facts={**past.state},
         simulated=past.run.simulated,
     )
@@ -61,20 +59,6 @@ def _fact(state: dict[str, str], name: str) -> str | None:
     """Of linkgauge its version alone, as two builds of one measure alike."""
     value = state.get(name)
     return value.partition(" ")[0] if value and name == "linkgauge" else value
-
-
-def _cell(of: SeriesId, figure: Figure) -> CellFigure:
-    known = figure.median if figure.status == "pass" else None
-    return CellFigure(
-        **asdict(of.id),
-        unit=figure.unit,
-        better=figure.better,
-        status=figure.status,
-        definition=of.definition or None,  # type: ignore[arg-type]  # kept as the text that it is
-        figure=known if known is not None and known > 0 else None,
-        slow_p95=figure.slow_p95,
-        slow_p99=figure.slow_p99,
-    )
 
 
 def _same(run: RunFigures) -> tuple[str, str, str]:

@@ -6,15 +6,17 @@ A baseline file keeps these alone, so that runs of weeks fit into one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from linkgauge.model.cell_id import CellId, numbered
+from linkgauge.model.cell_id import CellId
+from linkgauge.model.figure import Figure, figures_by_result
 from linkgauge.model.host_use import HostUse, host_use
 from linkgauge.model.load import Load
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, Definition, Result, Run, Status
+from linkgauge.model.result import CellResult, Definition, Run, Status
 from linkgauge.model.run_changes import within
 from linkgauge.model.run_spread import Spread
 from linkgauge.model.settings import Settings
@@ -100,39 +102,44 @@ def figures_of(run: Run, *, again: bool = False) -> RunFigures:
 
 
 def _cells(run: Run) -> Iterator[CellFigure]:
-    for result, of, repeat in numbered(run.results):
-        for cell in result.cells:
-            yield _cell(of.cell(cell.place, repeat), result, cell, run.machine)
+    for result, figures in figures_by_result(run.results):
+        for figure, cell in zip(figures, result.cells, strict=True):
+            yield _cell(figure, cell, run.machine)
 
 
-def _cell(of: CellId, result: Result, cell: CellResult, machine: Machine) -> CellFigure:
-    summary, interval = cell.summary, cell.interval
-    slow: tuple[float | None, float | None] = (None, None)
-    if summary is not None:
-        if summary.slow_p95 is None and cell.samples:  # the file is older than these
-            summary = summarize(cell.samples, result.better) or summary
-        slow = summary.slow_p95, summary.slow_p99
-    known = cell.summary if cell.status == "pass" else None
-    figure = None if known is None or known.median <= 0 else known.median
-    low, high = (known.ci95 if known is not None else None) or (None, None)
+def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
+    if figure.median is not None and figure.slow_p95 is None:  # the file is older than these
+        summary = summarize(cell.samples, figure.better)
+        if summary is not None:
+            figure = replace(figure, slow_p95=summary.slow_p95, slow_p99=summary.slow_p99)
+    interval, passed = cell.interval, figure.status == "pass"
     by_visits = interval is not None and interval.basis == "visits"
-    return CellFigure(
-        **asdict(of),
-        unit=result.unit,
-        better=result.better,
-        status=cell.status,
-        definition=cell.definition,
-        figure=figure,
-        low=low,
-        high=high,
+    return cell_figure(
+        figure,
+        low=figure.low if passed else None,
+        high=figure.high if passed else None,
         coverage=interval.coverage if interval is not None and by_visits else None,
         degrees=interval.degrees if interval is not None else None,
-        slow_p95=slow[0],
-        slow_p99=slow[1],
         reason=cell.reason,
         load=cell.load,
         devices=tuple(str(place) for place in cell.places if place.is_device),
         host=host_use(cell, machine),
+    )
+
+
+def cell_figure(figure: Figure, **more: Any) -> CellFigure:
+    """What a comparison reads of a figure, with what only the run itself knows of it."""
+    known = figure.median if figure.status == "pass" else None
+    return CellFigure(
+        **asdict(figure.id.id),
+        unit=figure.unit,
+        better=figure.better,
+        status=figure.status,
+        definition=figure.id.definition or None,  # type: ignore[arg-type]  # as it was written
+        figure=known if known is not None and known > 0 else None,
+        slow_p95=figure.slow_p95,
+        slow_p99=figure.slow_p99,
+        **more,
     )
 
 

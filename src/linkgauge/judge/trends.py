@@ -16,7 +16,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from linkgauge.model.change_points import LEAST, ChangePoint, change_points, holding
-from linkgauge.model.history import History, PastRun, Series, SeriesId
+from linkgauge.model.figure import SeriesId
+from linkgauge.model.history import History, PastRun, Series
 
 from .machine_facts import Fact
 from .machine_state import KERNEL_OPTIONS, changed_options

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from .cell_id import CellId
-from .result import Status, Verdict
+from .figure import Figure, SeriesId
+from .result import Status
 from .settings import Settings
 from .units import Better
 
@@ -61,41 +61,12 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     benchmarks: tuple[str, ...] = ()
 
 
-class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
-    """What identifies a cell over runs of a machine.
-
-    transfers: Its transfers, in the notation: the same place may be measured by other engines or
-        from other memory.
-    definition: How a total is computed; empty of other figures.
-    """
-
-    transfers: str = ""
-    definition: str = ""
-
-
-class Figure(msgspec.Struct, frozen=True, gc=False):
-    """What a run says of a cell, in its `unit`: its headline `figure`; of its `n` samples the
-    `median` with its interval (`low` to `high`), and the percentiles of the slow side."""
-
-    unit: str
-    better: Better
-    status: Status
-    verdict: Verdict = "unknown"
-    figure: float | None = None
-    median: float | None = None
-    low: float | None = None
-    high: float | None = None
-    slow_p95: float | None = None
-    slow_p99: float | None = None
-    n: int = 0
-
-
 class EarlierRun(msgspec.Struct, frozen=True):
     """A run and its cells, how it was measured, and the facts of its machine's state: what a later
     one of the same machine is judged against."""
 
     run: PastRun
-    figures: dict[SeriesId, Figure]
+    figures: tuple[Figure, ...]
     settings: Settings
     state: dict[str, str]
 

@@ -7,14 +7,15 @@ names (SI base units), and absent is None.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge, unjudged
+from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.figure import figure_of
 from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
-from linkgauge.model.statistics import Summary
 from linkgauge.model.units import Better
 
 from .cell_sizes import size_of, size_without_cells
@@ -109,37 +110,28 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
 
 
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
-    figure = cell.headline
+    figure, summary = figure_of(result, cell, sheet_id(result)), cell.summary
     expected = cell.expected.achievable if cell.expected is not None else None
+    same = ("benchmark", "backend", "row", "column", "transfers")
     return CellRow(
         run=run.id,
         label=run.label,
-        benchmark=result.benchmark,
-        backend=result.backend,
         size=size_of(result, cell),
-        row=cell.row,
-        column=cell.column,
-        transfers=" & ".join(map(str, cell.transfers)),
-        status=cell.status,
-        verdict=cell.verdict,
-        unit=result.unit,
-        better=result.better,
-        figure=figure,
-        **_statistics(cell.summary),
+        **{name: getattr(figure.id, name) for name in same},
+        **{name: getattr(figure, name) for name in _OF_FIGURES},
+        figure=figure.value,
+        min=None if summary is None else summary.min,
+        max=None if summary is None else summary.max,
         expected=expected,
-        share=cell.share(expected, figure),
+        share=cell.share(expected, figure.value),
         reason=cell.reason,
         simulated=result.simulated,
     )
 
 
-def _statistics(summary: Summary | None) -> dict[str, Any]:
-    """The fields of a row that its samples give."""
-    if summary is None:
-        return {}
-    low, high = summary.ci95 or (None, None)
-    same = ("median", "slow_p95", "slow_p99", "min", "max", "n")
-    return {**{name: getattr(summary, name) for name in same}, "low": low, "high": high}
+_OF_FIGURES = (
+    "status", "verdict", "unit", "better", "median", "low", "high", "slow_p95", "slow_p99", "n",
+)  # fmt: skip
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:

@@ -12,7 +12,8 @@ from msgspec.structs import asdict
 from rich.text import Text
 
 from linkgauge.judge.trends import Change, Trend
-from linkgauge.model.history import DESCRIPTION, PastRun, Point, Series, SeriesId
+from linkgauge.model.figure import SeriesId
+from linkgauge.model.history import DESCRIPTION, PastRun, Point, Series
 from linkgauge.model.units import Better, count_of, format_size, unit_of
 
 from .comparison_text import digits
