@@ -29,7 +29,7 @@ from .run_notes import Missed, missed_precision, naming
 from .run_text import simulated
 from .sentences import QUIET, first_of
 from .shading import STATUS_STYLES
-from .verdicts import judged_of
+from .verdicts import nothing_wrong
 from .wrapping import Hanging
 
 INDENT = 11
@@ -85,7 +85,7 @@ def outcome_lines(
     if wrong is not None:
         yield from _wrong_lines(wrong)
     elif outcome.verdict:
-        yield _named("verdict", nothing_wrong(run) if ending is None else ending.verdict)
+        yield _named("verdict", _well(run) if ending is None else ending.verdict)
     if outcome.verdict:
         yield from _lowest_lines(run)
     if (missed := missed_precision(run)) is not None:
@@ -231,19 +231,12 @@ def _first_steps(remedy: Sequence[str]) -> Iterator[Step]:
     yield from commands[:1] if alone else commands
 
 
-def nothing_wrong(run: Run) -> Text:
-    """Nothing measured is not well, and nor is what nothing was held against."""
-    known = judged_of(run)
-    if not known.measured:
-        return Text("nothing was measured", STATUS_STYLES["skip"])
-    if not known.judged:
-        return Text.assemble(("not judged", "dim"), ": no figure has a reference")
-    of = f" in the {known.judged} of {known.measured} figures that have a reference"
-    found = "nothing wrong was found" + (of if known.judged < known.measured else "")
-    if known.as_peers:
-        found += f"; {known.as_peers} are held against equal cells of this run alone"
-    before = "" if run.finished else " before it was interrupted"
-    return Text.assemble(("ok", "green"), f": {found}{before}")
+def _well(run: Run) -> Text:
+    text, kind = nothing_wrong(run)
+    if kind == "skip":
+        return Text(text, STATUS_STYLES["skip"])
+    label = ("ok", "green") if kind == "ok" else ("not judged", "dim")
+    return Text.assemble(label, f": {text}")
 
 
 def _worst_cell(run: Run, *, known: bool) -> Text | None:

@@ -56,3 +56,20 @@ def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | No
     if unjudged:
         return Word(f"{unjudged} of {len(passed)} not judged", "part")
     return Word(f"ok{HELD}", "held") if any(map(held_below, passed)) else Word("ok", "ok")
+
+
+def nothing_wrong(run: Run) -> Word:
+    """Of a run without any failure. Nothing measured is not well, and nor is what nothing was held
+    against."""
+    known = judged_of(run)
+    if not known.measured:
+        return Word("nothing was measured", "skip")
+    if not known.judged:
+        return Word("no figure has a reference", "unknown")
+    of = f" in the {known.judged} of {known.measured} figures that have a reference"
+    found = "nothing wrong was found" + (of if known.judged < known.measured else "")
+    if run.finished is None:
+        found += " before it was interrupted"
+    if known.as_peers:
+        found += f"; {known.as_peers} are held against equal cells of this run alone"
+    return Word(found, "ok")

@@ -14,7 +14,6 @@ from linkgauge.report.expectations import HELD, is_held
 from linkgauge.report.findings_text import Group, groups_of, subjects_of
 from linkgauge.report.outcome_text import (
     lowest_cells,
-    nothing_wrong,
     what_precision,
     worst_of,
 )
@@ -36,6 +35,7 @@ from linkgauge.report.page.results import label, named, title_of
 from linkgauge.report.remedies import Command, Prose, Step, steps
 from linkgauge.report.run_notes import missed_precision
 from linkgauge.report.sentences import first_of
+from linkgauge.report.verdicts import Word, nothing_wrong
 
 from . import OneRun, Section, SeveralRuns
 
@@ -51,8 +51,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     told: Group | None = None
     if wrong is None:
         if outcome.verdict:
-            well = nothing_wrong(run).plain
-            yield _well(well.removeprefix("ok: "), is_ok=well.startswith("ok: "))
+            yield _well(nothing_wrong(run))
     elif wrong.group is None:
         yield Problem("", "bad", "", line_of(wrong.what), first=True)
     elif wrong.cause is not None:
@@ -106,8 +105,10 @@ def _others(outcome: Outcome, told: Group | None) -> Iterator[Problem]:
         yield problem
 
 
-def _well(text: str, *, is_ok: bool) -> Problem:
+def _well(word: Word) -> Problem:
     """Of a run in which nothing is wrong, or nothing was measured."""
+    text = f"not judged: {word.text}" if word.kind == "unknown" else word.text
+    is_ok = word.kind == "ok"
     found = plain(_sentence(text))
     return Problem("ok" if is_ok else "", "good" if is_ok else "dim", "", found, first=True)
 
