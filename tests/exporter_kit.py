@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from fake_nvml import FakeNvml
-from linkgauge.exporter.machine import ThisMachine
-from linkgauge.exporter.page import Page
-from linkgauge.exporter.results import Results, ShownRun
 from linkgauge.machine.tree import Captured
 from linkgauge.model.figure import Figure, SeriesId
+from linkgauge.rooms.exporter.machine import ThisMachine
+from linkgauge.rooms.exporter.page import Page
+from linkgauge.rooms.exporter.results import Results, ShownRun
 from pci_kit import CARD, PORT, config
 
 PATIENT = 10.0

@@ -16,7 +16,7 @@ from urllib.request import urlopen
 import yaml
 
 from exporter_kit import program
-from linkgauge.exporter.server import LOOPBACK
+from linkgauge.rooms.exporter.server import LOOPBACK
 
 RULES = Path(__file__).parents[1] / "contrib" / "linkgauge.rules.yml"
 DEADLINE = 60

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from linkgauge.cli import watch_probes
-from linkgauge.cli.watch_probes import Asked, begin
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.settings import Settings, Simulation
+from linkgauge.rooms.watch.probes import Asked, begin
 
 READ = "device_to_device_memcpy_read_ce"
 
@@ -52,7 +51,7 @@ def request(machine, *faults, names=(READ,), size=1 << 20, label="watch", **more
 def watch(monkeypatch, machine, *faults, clock=None, every=10.0, budget=0.05, least=0.1,
           seconds=None, probes=None, **more):  # fmt: skip
     """The exit code, and the events."""
-    monkeypatch.setattr(watch_probes, "opened", opened_here)
+    monkeypatch.setattr("linkgauge.rooms.watch.probes.opened", opened_here)
     events = []
     asked = Asked(request(machine, *faults, **more), every, budget, least, seconds, probes)
     code = begin(asked, None, events.append, clock or StandingClock())

@@ -43,6 +43,20 @@ def test_a_run_leaves_its_three_files_and_a_valid_document(tmp_path):
     assert json.loads(journal.stdout) == document
 
 
+def test_another_package_adds_a_command_by_a_room(tmp_path):
+    (tmp_path / "other.py").write_text(
+        "from linkgauge.rooms import Room\n"
+        "ROOM = Room('other', {'hello': 'other:hello'})\n"
+        "def hello() -> int:\n    'Say hello.'\n    print('hello')\n    return 4\n"
+    )
+    (tmp_path / "other-1.dist-info").mkdir()
+    (tmp_path / "other-1.dist-info/METADATA").write_text("Name: other\nVersion: 1\n")
+    points = "[linkgauge.rooms]\nother = other:ROOM\n"
+    (tmp_path / "other-1.dist-info/entry_points.txt").write_text(points)
+    done = linkgauge("hello", PYTHONPATH=tmp_path)
+    assert (done.returncode, done.stdout) == (4, "hello\n"), done.stderr
+
+
 def wait_for_its_plan(process, tmp_path):
     while process.poll() is None:
         if any(path.read_bytes().endswith(b"\n") for path in tmp_path.rglob("journal.jsonl")):

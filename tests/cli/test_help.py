@@ -107,7 +107,7 @@ def test_each_example_works(name, line, tmp_path, monkeypatch):
     if name == "history":
         called("history", "import", "results", cwd=tmp_path, **history)
     if name == "exporter":  # it would serve until it is ended, at one port for all
-        monkeypatch.setattr("linkgauge.cli.exporter._serve", lambda page, listen: 0)
+        monkeypatch.setattr("linkgauge.rooms.exporter.command._serve", lambda page, listen: 0)
     words = [word.replace("cuda:", "sim:") for word in _simulated(name, words)]
     done = called(*words, cwd=tmp_path, **history)
     # 1: what is found of a machine; neither wrong usage nor an error. Nothing simulates torch,

@@ -114,7 +114,7 @@ def test_a_command_line_works_on_the_machine_that_it_names(typed, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "history.db"))
     # It would serve until it is ended, at one port for all.
-    monkeypatch.setattr("linkgauge.cli.exporter._serve", lambda page, listen: 0)
+    monkeypatch.setattr("linkgauge.rooms.exporter.command._serve", lambda page, listen: 0)
     name, *arguments = typed
     shortened = [word for word in SHORTENED.get(name, ()) if word not in arguments]
     with worker_threads():

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 import prometheus_kit
 from exporter_kit import RESULTS, RUN, nvml, page
-from linkgauge.exporter.results import Results
-from linkgauge.exporter.server import LOOPBACK, Address, Server
 from linkgauge.model.printable import printable
+from linkgauge.rooms.exporter.results import Results
+from linkgauge.rooms.exporter.server import LOOPBACK, Address, Server
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "contrib" / "grafana-dashboard.json"

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from configurations_kit import cell, result
 from exporter_kit import CELL, PATIENT, RUN, families, nvml, page, samples, value
 from history_kit import BENCHMARK, run_at
-from linkgauge.exporter.results import FromFolder, FromHistory, Results, Which
 from linkgauge.history.address import address
 from linkgauge.history.reading import Filter, runs_of
 from linkgauge.history.store import opened
@@ -22,6 +21,7 @@ from linkgauge.model.printable import printable
 from linkgauge.model.result import Expected
 from linkgauge.model.units import UNITS
 from linkgauge.report.files import write_run
+from linkgauge.rooms.exporter.results import FromFolder, FromHistory, Results, Which
 
 BANDWIDTH = "linkgauge_cell_bandwidth_bytes_per_second"
 NOW = datetime.now(UTC)

@@ -10,13 +10,13 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from exporter_kit import RESULTS, families, nvml, page
-from linkgauge.exporter.server import (
+from linkgauge.model.errors import InputError
+from linkgauge.rooms.exporter.server import (
     LOOPBACK,
     Address,
     Server,
     parse_listen,
 )
-from linkgauge.model.errors import InputError
 
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -104,7 +104,7 @@ class TestAddress:
 
 
 def test_the_connection_that_has_taken_longest_gives_way(monkeypatch):
-    monkeypatch.setattr("linkgauge.exporter.server.MOST_CONNECTIONS", 2)
+    monkeypatch.setattr("linkgauge.rooms.exporter.server.MOST_CONNECTIONS", 2)
     with serving() as server, ExitStack() as held:
         slow = [held.enter_context(socket.create_connection(server.at)) for _ in range(2)]
         for one in slow:
@@ -119,7 +119,7 @@ def test_the_connection_that_has_taken_longest_gives_way(monkeypatch):
 @pytest.mark.parametrize("said", [b"", b"GET /metrics HTTP/1.1\r\n", SCRAPE])
 def test_a_request_that_trickles_is_ended_at_its_deadline(monkeypatch, said):
     """However often it sends a byte: before a request, within it, and before the next one."""
-    monkeypatch.setattr("linkgauge.exporter.server.SECONDS", 0.5)
+    monkeypatch.setattr("linkgauge.rooms.exporter.server.SECONDS", 0.5)
     with serving() as server, socket.create_connection(server.at) as client:
         client.settimeout(20)
         client.sendall(said)
@@ -138,7 +138,7 @@ def test_a_request_that_trickles_is_ended_at_its_deadline(monkeypatch, said):
 
 
 def test_a_client_that_does_not_read_is_ended_at_its_deadline(monkeypatch):
-    monkeypatch.setattr("linkgauge.exporter.server.SECONDS", 0.5)
+    monkeypatch.setattr("linkgauge.rooms.exporter.server.SECONDS", 0.5)
     with (
         serving(lambda packed: bytes(64 << 20)) as server,
         socket.create_connection(server.at) as client,

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from configurations_kit import cell, result
-from linkgauge.judge.degradation import Degradation, Seen
 from linkgauge.model.figure import Figure, SeriesId
 from linkgauge.model.history import EarlierRun
-from linkgauge.model.watch import Degraded, Recovered
+from linkgauge.rooms.watch.degradation import Degradation, Seen
+from linkgauge.rooms.watch.events import Degraded, Recovered
 
 OF = SeriesId("host_to_device_memcpy_ce", "cuda", 64, "0", "1", 0, "cuda:1 -> cuda:0 by ce")
 BETTER = {OF.sheet: "higher"}

@@ -15,45 +15,54 @@ from linkgauge.cluster.launch import is_heard
 from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import printable
+from linkgauge.rooms import ROOMS, rooms_of_others
 
 from . import streams
 from .help_text import HelpCommand, HelpGroup
 from .options import expanded
 
-COMMANDS = {
-    "devices": "devices.devices",
-    "capture": "capture.capture",
-    "list": "list.list_benchmarks",
-    "run": "run.run",
-    "copy": "copy.copy",
-    "latency": "latency.latency",
-    "traffic": "traffic.traffic",
-    "vary": "vary.vary",
-    "watch": "watch.watch",
-    "scale": "scale.scale",
-    "ai": "ai.ai",
-    "show": "show.show",
-    "report": "report.report",
-    "compare": "compare.compare",
-    "baseline": "baseline.baseline",
-    "gate": "gate.gate",
-    "export": "export.export",
-    "pack": "pack.pack",
-    "history": "history.history",
-    "exporter": "exporter.exporter",
-    "doctor": "doctor.doctor",
-    "check": "check.check",
-    "vm": "vm.vm",
-    "as": "as_tool.as_tool",
-}
-"""Each command's module and function, in the order of the overview."""
+_OWN = {name: f"linkgauge.cli.{place}" for name, place in {
+    "devices": "devices:devices",
+    "capture": "capture:capture",
+    "list": "list:list_benchmarks",
+    "run": "run:run",
+    "copy": "copy:copy",
+    "latency": "latency:latency",
+    "traffic": "traffic:traffic",
+    "vary": "vary:vary",
+    "watch": "",
+    "scale": "scale:scale",
+    "ai": "ai:ai",
+    "show": "show:show",
+    "report": "report:report",
+    "compare": "compare:compare",
+    "baseline": "baseline:baseline",
+    "gate": "gate:gate",
+    "export": "export:export",
+    "pack": "pack:pack",
+    "history": "history:history",
+    "exporter": "",
+    "doctor": "doctor:doctor",
+    "check": "check:check",
+    "vm": "vm:vm",
+    "as": "as_tool:as_tool",
+}.items()}  # fmt: skip
+COMMANDS = _OWN | {name: place for room in ROOMS for name, place in room.commands.items()}
+"""Each command's module and function, in the order of the overview: the rooms' have their place in
+it, and those of other packages come last."""
 
 
-def command(name: str) -> tuple[Callable[..., int], dict[str, Any] | None]:
+def command(place: str) -> tuple[Callable[..., int], dict[str, Any] | None]:
     """A command's function, and the settings that its module passes to typer (`CONTEXT`)."""
-    module, _, function = COMMANDS[name].partition(".")
-    loaded = import_module(f"{__package__}.{module}")
+    module, _, function = place.partition(":")
+    loaded = import_module(module)
     return getattr(loaded, function), getattr(loaded, "CONTEXT", None)
+
+
+def all_commands() -> dict[str, str]:
+    """With those of other packages' rooms, none of which replaces one of ours."""
+    others = (room.commands for room in rooms_of_others())
+    return {name: place for one in others for name, place in one.items()} | COMMANDS
 
 
 def _version(asked: bool) -> None:
@@ -93,8 +102,9 @@ def application(*names: str) -> typer.Typer:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for name in names or COMMANDS:
-        function, context = command(name)
+    known = COMMANDS if names else all_commands()
+    for name in names or known:
+        function, context = command(known[name])
         app.command(name, cls=HelpCommand, context_settings=context)(expanded(function))
     app.callback()(_root)
     return app

@@ -13,30 +13,23 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.controller import Observer, now
-from linkgauge.engine.idleness import (
-    CPUS_AT_WORK,
-    HOST,
-    busy_devices,
-    busy_host,
-    by_host,
-    is_free,
-)
 from linkgauge.engine.interrupts import Interrupts
 from linkgauge.engine.plan import Plan, able
 from linkgauge.engine.request import RunRequest
-from linkgauge.engine.rota import Rota
 from linkgauge.engine.session import opened
 from linkgauge.engine.visits import CellAt
 from linkgauge.history.keeping import earlier, not_added
 from linkgauge.history.named import is_off
-from linkgauge.judge.degradation import Degradation, Seen
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.figure import figures_by_result
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
-from linkgauge.model.watch import (
+from linkgauge.report.files import write_run
+
+from .degradation import Degradation, Seen
+from .events import (
     Begun,
     Ended,
     Event,
@@ -45,7 +38,15 @@ from linkgauge.model.watch import (
     Probed,
     Problem,
 )
-from linkgauge.report.files import write_run
+from .idleness import (
+    CPUS_AT_WORK,
+    HOST,
+    busy_devices,
+    busy_host,
+    by_host,
+    is_free,
+)
+from .rota import Rota
 
 EARLIER = 300
 """Runs of the history that show what is usual."""
@@ -293,7 +294,8 @@ def _seen(run: Run) -> Iterator[Seen]:
 def teller(*, as_json: bool) -> Tell:
     """Prints each event at once."""
     from linkgauge.report.console import make_console
-    from linkgauge.report.watch_text import event_json, event_line
+
+    from .text import event_json, event_line
 
     console = make_console()
 

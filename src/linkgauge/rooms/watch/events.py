@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from .figure import SeriesId
+from linkgauge.model.figure import SeriesId
 
 Why = Literal["history", "expected", "fail", "error", "timeout"]
 """Slower than it was, below what is expected, wrong bytes, an error, or no answer."""

@@ -10,7 +10,12 @@ from rich.text import Text
 from linkgauge.model.durations import format_duration
 from linkgauge.model.printable import escaped
 from linkgauge.model.units import count_of, format_size, unit_of
-from linkgauge.model.watch import (
+from linkgauge.report.comparison_text import percent
+from linkgauge.report.matrix import brief
+from linkgauge.report.run_text import simulated
+from linkgauge.report.sentences import first_of
+
+from .events import (
     Begun,
     Degraded,
     Ended,
@@ -22,11 +27,6 @@ from linkgauge.model.watch import (
     Problem,
     Recovered,
 )
-
-from .comparison_text import percent
-from .matrix import brief
-from .run_text import simulated
-from .sentences import first_of
 
 
 def event_json(event: Event) -> str:

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
+from linkgauge.cli.help_text import OUTPUT, WHAT, WHEN
+from linkgauge.cli.options import TIME, Option, Simulated, complete_benchmark, headed, own
 from linkgauge.model.errors import InputError
-
-from .help_text import OUTPUT, WHAT, WHEN
-from .options import TIME, Option, Simulated, complete_benchmark, headed, own
 
 
 @own(
@@ -70,14 +69,14 @@ def watch(
     """
     from msgspec.structs import replace
 
+    from linkgauge.cli import requests
+    from linkgauge.cli.options import Sampling, at_least_one
+    from linkgauge.cli.options_record import request_of
     from linkgauge.engine.request import Selection
     from linkgauge.model.settings import EngineSettings
     from linkgauge.model.units import parse_fraction
 
-    from . import requests
-    from .options import Sampling, at_least_one
-    from .options_record import request_of
-    from .watch_probes import Asked, WallClock, begin, teller
+    from .probes import Asked, WallClock, begin, teller
 
     if size is not None and "," in size:
         raise InputError("--size: a watch measures one size")

@@ -6,15 +6,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from linkgauge.cli.help_text import OUTPUT, WHICH
+from linkgauge.cli.options import TIME, Option, headed, own
 from linkgauge.model.errors import InputError
 
-from .help_text import OUTPUT, WHICH
-from .options import TIME, Option, headed, own
-
 if TYPE_CHECKING:
-    from linkgauge.exporter.machine import Source as Machine
-    from linkgauge.exporter.page import Page
-    from linkgauge.exporter.results import Source as Results
+    from .machine import Source as Machine
+    from .page import Page
+    from .results import Source as Results
 
 
 @own(
@@ -74,7 +73,7 @@ def exporter(
         raise InputError("--history and --results: choose one")
     live = _machine(machine, fault, refresh)
     found = _results(live, history, results, label, tuple(benchmark or ()), all_hosts=all_hosts)
-    from linkgauge.exporter.page import Page
+    from .page import Page
 
     page = Page(live, found, _say)
     if textfile is not None:
@@ -83,9 +82,9 @@ def exporter(
 
 
 def _machine(machine: str | None, fault: list[str] | None, refresh: float) -> Machine:
-    from linkgauge.exporter.machine import SimulatedMachine, ThisMachine
+    from linkgauge.cli.requests import simulation_of
 
-    from .requests import simulation_of
+    from .machine import SimulatedMachine, ThisMachine
 
     simulation = simulation_of(machine, fault)
     if simulation is None:
@@ -103,8 +102,9 @@ def _results(
     all_hosts: bool,
 ) -> Results:
     from linkgauge.engine.runs import RESULTS
-    from linkgauge.exporter.results import FromFolder, FromHistory, Which
     from linkgauge.history.address import address
+
+    from .results import FromFolder, FromHistory, Which
 
     which = Which(
         host=None if all_hosts else live.host,
@@ -130,7 +130,7 @@ _ONCE = 10.0
 
 
 def _serve(page: Page, listen: str | None) -> int:
-    from linkgauge.exporter.server import LOOPBACK, PORT, Address, Server, parse_listen
+    from .server import LOOPBACK, PORT, Address, Server, parse_listen
 
     address = Address(LOOPBACK, PORT) if listen is None else parse_listen(listen)
     with Server(address, lambda packed: page.text(packed=packed)) as server:

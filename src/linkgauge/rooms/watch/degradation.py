@@ -20,7 +20,8 @@ from linkgauge.model.modes import cut
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.statistics import robust_deviation
 from linkgauge.model.units import Better
-from linkgauge.model.watch import Degraded, Recovered, Why
+
+from .events import Degraded, Recovered, Why
 
 LEAST = 5
 """Earlier figures that it takes to know what is usual."""

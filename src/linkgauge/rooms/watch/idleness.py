@@ -6,13 +6,12 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+from linkgauge.engine.locks import devices_measured, holder
+from linkgauge.engine.plan import Plan, able
 from linkgauge.machine.cpu_time import CpuTime, cpu_time
 from linkgauge.model.inventory import Accelerator
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import PlannedCell
-
-from .locks import devices_measured, holder
-from .plan import Plan, able
 
 HOST = "host"
 AT_WORK = 0.05

@@ -1,0 +1,31 @@
+"""Features upon the core, a folder each, which can be read alone. A room imports the core's public
+names, and never another room's insides; the core imports no room. Another package offers a room of
+its own by an entry point of the group `linkgauge.rooms`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+GROUP = "linkgauge.rooms"
+
+
+class Room(NamedTuple):
+    """What a feature adds to linkgauge: its `commands`, each with the `MODULE:FUNCTION` that is
+    loaded when it is asked for."""
+
+    name: str
+    commands: dict[str, str]
+
+
+ROOMS = (
+    Room("watch", {"watch": "linkgauge.rooms.watch.command:watch"}),
+    Room("exporter", {"exporter": "linkgauge.rooms.exporter.command:exporter"}),
+)
+
+
+def rooms_of_others() -> tuple[Room, ...]:
+    """Those that other installed packages offer: looking for them takes some milliseconds."""
+    from importlib.metadata import entry_points
+
+    return tuple(point.load() for point in entry_points(group=GROUP))

@@ -1,0 +1,1 @@
+"""Short probes of every link now and then, and a line when one gets worse."""
