@@ -15,7 +15,7 @@ import linkgauge
 ROOT = Path(__file__).parent.parent
 _ID = re.compile(r"\b(\d{8}T\d{6})Z(?:-\d+)?\b")
 _MOMENT = re.compile(r"\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)(\.\d+)?(Z|\+00:00)?")
-_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b(?![ T]\d\d:)")
 _SLACK = 90.0
 """Seconds: moments that are shown to the minute."""
 _FIELDS = {
