@@ -91,9 +91,10 @@ def latency(
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
     """The benchmarks asked for, else those of the standard profile; with sizes, those of copies."""
-    from linkgauge.benchmarks.catalog import CATALOG
+    from linkgauge.benchmarks.catalog import CATALOG, select
     from linkgauge.model.errors import InputError
 
+    select(asked, ())  # refuses a name that is none
     for name in asked:
         if not name.startswith(PREFIX):
             raise InputError(f"{name} does not time single iterations: see linkgauge run")

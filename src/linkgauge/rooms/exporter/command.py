@@ -112,6 +112,8 @@ def _results(
         label=label,
         benchmarks=benchmarks,
     )
+    if results is not None and not results.is_dir():
+        _say(f"warning: there is no folder {results} yet: its runs are shown once there is")
     url = None if results is not None else address(history)
     return FromFolder(results or RESULTS, which) if url is None else FromHistory(url, which)
 

@@ -82,15 +82,22 @@ def _noticed(event: Noticed) -> str:
     if event.figure is not None:
         parts.append(_figure(event.figure, event))
         if event.usual:
-            share = f"{event.figure / event.usual:.0%} of its usual {_figure(event.usual, event)}"
-            parts.append(f"{share} ({event.earlier} earlier)")
+            usual = f"its usual {_figure(event.usual, event)}"
+            share = _share(event.figure, event.usual, event)
+            parts.append(f"{share} {usual} ({event.earlier} earlier)")
         if event.expected:
-            shown = f"{event.figure / event.expected:.0%} of the expected"
-            parts.append(f"{shown} {_figure(event.expected, event)}")
+            share = _share(event.figure, event.expected, event)
+            parts.append(f"{share} the expected {_figure(event.expected, event)}")
     if event.why not in ("history", "expected"):
         reason = f": {event.reason}" if event.reason else ""
         parts.insert(0, f"{event.why}{reason}")
     return f"{cell.benchmark} ({cell.row}, {cell.column}){size}  {', '.join(parts)}"
+
+
+def _share(figure: float, of: float, event: Noticed) -> str:
+    """`44% of`; of a time, `10.9 times`."""
+    is_time = unit_of(event.unit).better == "lower"
+    return f"{figure / of:.3g} times" if is_time else f"{figure / of:.0%} of"
 
 
 def _figure(value: float, event: Noticed) -> str:
