@@ -10,6 +10,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from linkgauge.engine.folder import slug
+from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.figure import Figure, SeriesId
 from linkgauge.model.history import EarlierRun, History, PastRun, Point, Series
 from linkgauge.model.settings import Settings
@@ -212,8 +213,7 @@ def _figure_of(cell: CellRow, row: FigureRow) -> Figure:
 
 def _cell_of(row: CellRow) -> SeriesId:
     return SeriesId(
-        row.benchmark, row.backend, row.size, row.row, row.column, row.repeat, row.transfers,
-        row.definition,
+        *sheet_id(row), row.row, row.column, row.repeat, row.transfers, row.definition,
     )  # fmt: skip
 
 

@@ -192,7 +192,7 @@ def _fields(one: GateCell) -> Sequence[object]:
     cell, change = one.cell, one.cell.changes[0]
     current = one.current.figure if one.current is not None else None
     return (
-        cell.benchmark, cell.backend, cell.size, cell.row, cell.column, one.verdict, cell.unit,
+        *cell.sheet, cell.row, cell.column, one.verdict, cell.unit,
         one.baseline.figure, current, one.loss, one.largest,
         change.change.holm if change.change else None,
         change.needed.detectable if change.needed else None,

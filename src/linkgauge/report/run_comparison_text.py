@@ -13,6 +13,7 @@ from rich.text import Text
 
 from linkgauge.judge.machine_facts import Fact
 from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison, SideFigure
+from linkgauge.model.cell_id import SheetId
 from linkgauge.model.units import count_of, format_size, unit_of
 
 from .comparison_text import digits, percent
@@ -39,9 +40,9 @@ def run_comparison_lines(one: RunComparison) -> Iterator[RenderableType]:
     """Sides, differences, a table for each benchmark, and a summary for each side."""
     yield _head(one)
     yield from fact_lines(one.differences, [side.name for side in one.sides])
-    sheets: dict[tuple[str, str, int, str], list[RunCell]] = {}
+    sheets: dict[tuple[SheetId, str], list[RunCell]] = {}
     for cell in one.cells:
-        sheets.setdefault((cell.benchmark, cell.backend, cell.size, cell.unit), []).append(cell)
+        sheets.setdefault((cell.sheet, cell.unit), []).append(cell)
     for cells in sheets.values():
         yield Text()
         yield from _table(one, cells)
@@ -287,8 +288,7 @@ def _rows(one: RunComparison, cell: RunCell) -> Iterator[tuple[object, ...]]:
     for side, own, change in zip(one.sides, cell.sides, changes, strict=True):
         if own is None:
             continue
-        head = (cell.benchmark, cell.backend, cell.size, cell.row, cell.column, side.name,
-                cell.unit, cell.better)  # fmt: skip
+        head = (*cell.sheet, cell.row, cell.column, side.name, cell.unit, cell.better)
         figures = (own.status, own.runs, own.figure, own.low, own.high, own.slow_p95, own.slow_p99)
         yield (*head, *figures, *_fields(change))
 
