@@ -71,5 +71,5 @@ def nothing_wrong(run: Run) -> Word:
     if run.finished is None:
         found += " before it was interrupted"
     if known.as_peers:
-        found += f"; {known.as_peers} are held against equal cells of this run alone"
+        found += f"; {known.as_peers} figures are held against equal cells of this run alone"
     return Word(found, "ok")
