@@ -23,7 +23,9 @@ def outcome(backend, text, size=4096, operation="copy", report=Report.FIRST) -> 
     planned = PlannedCell("0", "0", transfers, report, operation=operation)
     settings = Settings((size,), samples=6, loops=2)
     cell = Measurement(planned, size, settings, [backend] * len(transfers))
-    (result,) = measure_together([cell], settings, BufferPool()).cells
+    pool = BufferPool()
+    (result,) = measure_together([cell], settings, pool).cells
+    pool.free_idle()  # memory that is pinned and then forgotten stays pinned
     return result
 
 
