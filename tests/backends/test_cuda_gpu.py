@@ -178,9 +178,14 @@ class TestOneGpu:
         group = backend.prepare(bench("host:0 -> cuda:0 by cuda:0.ce", 4096).copies)
         group.arm(1)
         time.sleep(0.5)
+        most = group.most_loops
+        assert group.wait().seconds  # once more, with fewer loops behind the gate
+        assert group.most_loops == most // 2
+        group.most_loops = 1
+        group.arm(1)
+        time.sleep(0.5)
         with pytest.raises(BackendError, match="not opened"):
             group.wait()
-        group.arm(1)
         group.close()
 
     def test_memory_that_cannot_be_had(self, backend):
