@@ -14,7 +14,7 @@ import msgspec
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
-from linkgauge.model.statistics import Summary
+from linkgauge.model.stats.summary import Summary
 from linkgauge.model.units import Better
 
 from .cell_sizes import size_of, size_without_cells
