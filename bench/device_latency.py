@@ -34,7 +34,7 @@ from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.settings import EngineSettings
-from linkgauge.model.statistics import percentile
+from linkgauge.model.stats.summary import percentile
 from linkgauge.model.transfer import Operation
 from references import compiled_by_nvcc
 from turns import take_turns

@@ -29,7 +29,7 @@ from linkgauge.model.machine import Device, Host, Machine
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 
 DEVICES = 8

@@ -37,7 +37,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import Placement
 from linkgauge.model.settings import EngineSettings
-from linkgauge.model.statistics import median_interval
+from linkgauge.model.stats.summary import median_interval
 from linkgauge.model.units import approximate_size
 from references import compiled
 

@@ -28,7 +28,7 @@ from linkgauge.backends.protocol import Copy, Group
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.statistics import median_interval
+from linkgauge.model.stats.summary import median_interval
 from references import compiled
 
 SOURCE = Path(__file__).with_name("latency_references.c")

@@ -27,7 +27,7 @@ import msgspec
 from host_copy import describe, take_turns
 from linkgauge.backends.host_primes import LIMIT, PrimesGroup
 from linkgauge.machine.host import read_host
-from linkgauge.model.statistics import median_interval
+from linkgauge.model.stats.summary import median_interval
 
 BAR = 0.97, 1.03
 """Bars for the ratio's median."""

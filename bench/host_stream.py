@@ -46,7 +46,7 @@ from linkgauge.model.machine import Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import EngineSettings
-from linkgauge.model.statistics import median_interval
+from linkgauge.model.stats.summary import median_interval
 from references import compiled
 
 SOURCE = Path(__file__).with_name("stream_loops.c")

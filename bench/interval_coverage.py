@@ -22,9 +22,9 @@ from statistics import fmean, median, variance
 from typing import NamedTuple
 
 from linkgauge.engine.runs import read_run
-from linkgauge.model.intervals import estimates
-from linkgauge.model.modes import cut
 from linkgauge.model.result import Run
+from linkgauge.model.stats.intervals import estimates
+from linkgauge.model.stats.modes import cut
 
 BENCHMARKS = (
     "device_local_copy",

@@ -13,7 +13,7 @@ from linkgauge.backends.protocol import Group
 from linkgauge.engine.telemetry import sensing
 from linkgauge.model.inventory import Reading
 from linkgauge.model.memory import Memory
-from linkgauge.model.statistics import median_interval
+from linkgauge.model.stats.summary import median_interval
 
 DEVICE = Memory("cuda", 0)
 _SEED = 16

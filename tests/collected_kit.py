@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkgauge.model.result import CellResult, RankTimes
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 
 LATENCY, RATE = 12e-6, 320e9
 

@@ -18,7 +18,7 @@ from linkgauge.engine.plan import make_plan
 from linkgauge.model.ranks import Rank
 from linkgauge.model.result import CellResult, Part, Result, Run, worst
 from linkgauge.model.settings import Settings
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 
 ONE = Path(__file__).parent / "data" / "test.yml"
 ONE_DEVICE = ONE.read_text()

@@ -11,7 +11,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 
 TRANSFER = (parse_transfer("host:0 -> host:0 by cpu"),)

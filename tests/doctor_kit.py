@@ -18,7 +18,7 @@ from linkgauge.model.inventory import (
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 from remedy_kit import assert_pasteable
 

@@ -12,8 +12,8 @@ from fakes import machine
 from linkgauge.judge.gate import hold, suspects
 from linkgauge.judge.run_figures import CellFigure, RunFigures
 from linkgauge.model.load import Load
-from linkgauge.model.run_changes import Aim
 from linkgauge.model.settings import Settings
+from linkgauge.model.stats.changes import Aim
 
 RECORDED = Path(__file__).parents[1] / "docs" / "intervals-2xH200.csv"
 MACHINE = machine()

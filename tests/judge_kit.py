@@ -13,7 +13,7 @@ from linkgauge.judge.verdict import judge
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings, Simulation
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
 from sim_kit import Silent

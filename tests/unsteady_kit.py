@@ -12,7 +12,7 @@ from linkgauge.judge import steadiness
 from linkgauge.judge.findings import Evidence, Finding, evidence_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.result import CellResult, Result, Run
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from recorded_kit import recorded_run
 
 

@@ -7,7 +7,7 @@ from fakes import machine
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 from linkgauge.model.workload import Demands, Rates, WorkDone, Workload
 from linkgauge.report.files import write_run

@@ -11,7 +11,7 @@ from linkgauge.judge.verdict import judge
 from linkgauge.model.collective import COLLECTIVE_NAMES, Collective, has_root, no_hypercube, reduces
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings, Simulation
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 
 SIZES = (8, 32 << 10, 1 << 20, 32 << 20, 1 << 30)
 MOST = 32

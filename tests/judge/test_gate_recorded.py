@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gate_kit import AIM
 from linkgauge.judge.gate import hold
 from linkgauge.judge.run_figures import figures_of
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from recorded_kit import HEALTHY, recorded_run
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"

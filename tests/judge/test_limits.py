@@ -18,7 +18,7 @@ from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import UNITS
 from linkgauge.report.files import write_run

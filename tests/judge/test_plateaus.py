@@ -14,7 +14,7 @@ from linkgauge.judge.verdict import judge
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 
 KI, MI = 1 << 10, 1 << 20

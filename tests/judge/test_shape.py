@@ -13,7 +13,7 @@ from linkgauge.judge.findings import Evidence
 from linkgauge.model.inventory import Accelerator, FabricLink, Inventory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Expected, Result
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 
 SIZE = 256 << 20

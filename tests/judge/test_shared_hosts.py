@@ -14,7 +14,7 @@ from linkgauge.judge.findings import Evidence, evidence_of
 from linkgauge.judge.outcome import doubtful, outcome_of
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 from recorded_kit import HEALTHY
 from unsteady_kit import real, redrawn, warned

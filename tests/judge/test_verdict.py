@@ -15,7 +15,7 @@ from linkgauge.judge.expect import START, Expectation
 from linkgauge.judge.verdict import HIGH, LOOSE, LOW, judge, verdict
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Expected, Part
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 
 SIZE = 512 << 20

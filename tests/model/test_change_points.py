@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from campaigns import trials
-from linkgauge.model.change_points import change_points, holding
+from linkgauge.model.stats.change_points import change_points, holding
 
 RARE = "history: a change is seen where nothing changed"
 SEEN = {

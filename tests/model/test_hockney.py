@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from linkgauge.model.hockney import KNOWN, OFF, Timed, fit
+from linkgauge.model.stats.hockney import KNOWN, OFF, Timed, fit
 
 KI, MI = 1 << 10, 1 << 20
 POWERS = tuple(KI << n for n in range(0, 21, 2))

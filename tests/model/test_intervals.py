@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.intervals import difference, estimates
+from linkgauge.model.stats.intervals import difference, estimates
 
 RUNS = 200
 

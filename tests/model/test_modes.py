@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.modes import LEAST, groups, split
+from linkgauge.model.stats.modes import LEAST, groups, split
 
 RUNS = 400
 

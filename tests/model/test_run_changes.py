@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.run_changes import (
+from linkgauge.model.stats.changes import (
     Aim,
     Side,
     SideTest,
@@ -19,7 +19,7 @@ from linkgauge.model.run_changes import (
     needed,
     within,
 )
-from linkgauge.model.run_spread import Spread, Varied, spreads, varied
+from linkgauge.model.stats.spread import Spread, Varied, spreads, varied
 
 
 def side(*figures, of=None):

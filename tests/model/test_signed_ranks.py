@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.signed_ranks import change
+from linkgauge.model.stats.ranks import change
 
 
 def p_by_counting(logs):

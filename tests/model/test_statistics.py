@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.statistics import (
+from linkgauge.model.stats.summary import (
     deviation,
     interval_rank,
     known_percentile,

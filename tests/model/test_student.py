@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.student import (
+from linkgauge.model.stats.student import (
     critical,
     digamma,
     rank_sum_p,

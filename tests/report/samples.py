@@ -5,7 +5,7 @@ from linkgauge.model.notation import parse_transfer
 from linkgauge.model.notes import Remark
 from linkgauge.model.result import CellResult, Part, Placement, Result, Run
 from linkgauge.model.settings import Settings
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 
 SIZE = 64 << 20

@@ -16,7 +16,7 @@ from linkgauge.judge.likeness import unlike
 from linkgauge.judge.run_figures import RunFigures, figures_of
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
-from linkgauge.model.run_changes import Aim
+from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.run_comparison_text import said
 

@@ -18,7 +18,7 @@ from linkgauge.judge.differences import InRound, can_compare, compare
 from linkgauge.judge.verdict import judge
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.result import exit_code
-from linkgauge.model.signed_ranks import MOST_ROUNDS, least_rounds
+from linkgauge.model.stats.ranks import MOST_ROUNDS, least_rounds
 from linkgauge.model.units import parse_fraction
 from linkgauge.model.variation import Variation
 from linkgauge.report.console import make_console

@@ -14,7 +14,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult
 from linkgauge.model.settings import Settings
-from linkgauge.model.statistics import known_percentile
+from linkgauge.model.stats.summary import known_percentile
 from linkgauge.model.units import format_size
 from linkgauge.report.csv_text import SIMULATED
 

@@ -14,7 +14,6 @@ from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.inventory import Reading
 from linkgauge.model.kernel_log import joined
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
-from linkgauge.model.sketch import Sketch
 from linkgauge.model.soak import (
     SLICES,
     CellCourse,
@@ -27,7 +26,8 @@ from linkgauge.model.soak import (
     Struck,
     Throttling,
 )
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.sketch import Sketch
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Place
 
 from .journal import Closed, Logged, Measured, Opened, Record, Resumed, assemble

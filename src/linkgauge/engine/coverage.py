@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkgauge.model.intervals import COVERAGE
+from linkgauge.model.stats.intervals import COVERAGE
 from linkgauge.model.transfer import Report, Transfer
 
 _HOST_THREADS = 51 / 72

@@ -9,13 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.counters import total
-from linkgauge.model.intervals import Estimate, estimates
 from linkgauge.model.load import joined as joined_loads
-from linkgauge.model.modes import cut, groups, split
 from linkgauge.model.notes import Imprecise, NotRevisited
 from linkgauge.model.result import CellResult, Interval, Part, RankTimes, Status, Stopped
 from linkgauge.model.settings import Settings
-from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
+from linkgauge.model.stats.intervals import Estimate, estimates
+from linkgauge.model.stats.modes import cut, groups, split
+from linkgauge.model.stats.summary import Summary, median_interval, relative_error, summarize
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import Better
 

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from linkgauge.model.student import two_sided
+from linkgauge.model.stats.student import two_sided
 
 _T = TypeVar("_T")
 CHANCE = 0.01

@@ -15,8 +15,8 @@ from msgspec.structs import asdict
 from linkgauge.machine.given import read_given
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
-from linkgauge.model.run_spread import LEAST, spreads, varied
-from linkgauge.model.statistics import robust_deviation
+from linkgauge.model.stats.spread import LEAST, spreads, varied
+from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.units import Better
 
 from .run_figures import CellFigure, RunFigures

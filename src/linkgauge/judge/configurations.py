@@ -3,8 +3,8 @@
 A configuration is all runs of one label. Its figure is the median of what they measured. The
 interval is that which another run of it falls into: from the variation between runs, pooled over
 alike configurations, once that rests on enough of them, else from the variation between the visits
-of a run (model/intervals.py). Two configurations differ where the interval of the ratio of their
-figures does not hold 1.
+of a run (model/stats/intervals.py). Two configurations differ where the interval of the ratio of
+their figures does not hold 1.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import msgspec
 
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.model.errors import InputError
-from linkgauge.model.intervals import Estimate, VisitSamples, estimates, ratio
-from linkgauge.model.modes import cut
 from linkgauge.model.names import hint
 from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.stats.intervals import Estimate, VisitSamples, estimates, ratio
+from linkgauge.model.stats.modes import cut
 from linkgauge.model.units import Better
 
 from .machine_facts import ABSENT, Fact, differing_facts, hypervisor_of

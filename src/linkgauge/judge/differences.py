@@ -10,7 +10,7 @@ from typing import NamedTuple
 from linkgauge.model.cell_id import SheetId, sheet_id
 from linkgauge.model.machine import Node
 from linkgauge.model.result import CellResult, Result, Run
-from linkgauge.model.signed_ranks import Change, change
+from linkgauge.model.stats.ranks import Change, change
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import Better
 from linkgauge.model.variation import Compared, Direction, VariedCell

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from linkgauge.model.change_points import change_points, holding
 from linkgauge.model.soak import CellCourse, Soak
+from linkgauge.model.stats.change_points import change_points, holding
 
 LEAST = 0.01
 """Smaller changes of level are left out."""
@@ -23,7 +23,7 @@ class Drift(NamedTuple):
 
 def drifts(soak: Soak) -> tuple[Drift, ...]:
     """The cells that changed by at least `LEAST`, the worst first. A part of the time counts as a
-    run does in a trend (model/change_points.py), and many cells have as few false changes as
+    run does in a trend (model/stats/change_points.py), and many cells have as few false changes as
     one."""
     found = []
     for cell in soak.cells:

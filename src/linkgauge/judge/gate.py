@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from linkgauge.model.cell_id import CellId
-from linkgauge.model.run_changes import Aim, largest_loss, loss
+from linkgauge.model.stats.changes import Aim, largest_loss, loss
 
 from .disturbance import Disturbance, undisturbed
 from .likeness import Runs

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from linkgauge.engine.bounded import Bounded, Doing
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.result import Run, Status
-from linkgauge.model.run_changes import Aim
+from linkgauge.model.stats.changes import Aim
 
 from .doctor import failed
 from .gate import FAILURES, GateCell, hold

@@ -19,7 +19,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
 from linkgauge.model.notes import Unjudged
 from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, worst
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, HIDDEN, LATENCY, STEP, STREAM, unit_of
 
 from .limits import Limit

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from linkgauge.model.curves import SizeLine
-from linkgauge.model.hockney import Timed, fit
 from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.stats.hockney import Timed, fit
 from linkgauge.model.units import BANDWIDTH, STREAM
 
 _Path = tuple[str, str, str, str | None]

@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 import msgspec
 
-from linkgauge.model.statistics import LEAST_SAMPLES, median_deviation, robust_deviation
+from linkgauge.model.stats.summary import LEAST_SAMPLES, median_deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
 from .findings import Evidence

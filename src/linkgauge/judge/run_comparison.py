@@ -1,8 +1,8 @@
 """Runs compared cell by cell: two sides or more, each of one run or several.
 
-The unit of evidence is the run (model/run_changes.py). How much runs vary is learnt from all sides
-with several runs and from the history, of each cell and of those alike: the same benchmark on the
-same backend at the same size.
+The unit of evidence is the run (model/stats/changes.py). How much runs vary is learnt from all
+sides with several runs and from the history, of each cell and of those alike: the same benchmark
+on the same backend at the same size.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from msgspec.structs import asdict
 
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.result import Definition, Status
-from linkgauge.model.run_changes import Aim, Needed, RunChange, Side, needed
-from linkgauge.model.run_spread import Spread
-from linkgauge.model.student import critical, rank_sum_p
+from linkgauge.model.stats.changes import Aim, Needed, RunChange, Side, needed
+from linkgauge.model.stats.spread import Spread
+from linkgauge.model.stats.student import critical, rank_sum_p
 from linkgauge.model.units import Better
 
 from .likeness import differences, unlike

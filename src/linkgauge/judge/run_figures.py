@@ -17,10 +17,10 @@ from linkgauge.model.host_use import HostUse, host_use
 from linkgauge.model.load import Load
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Definition, Run, Status
-from linkgauge.model.run_changes import within
-from linkgauge.model.run_spread import Spread
 from linkgauge.model.settings import Settings
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.changes import within
+from linkgauge.model.stats.spread import Spread
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import Better
 
 from .machine_facts import facts_of

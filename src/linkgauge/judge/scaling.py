@@ -12,9 +12,9 @@ from linkgauge.benchmarks.scaling import PAIRS, kind_of, label_of
 from linkgauge.model.busbw import bandwidths
 from linkgauge.model.collective import Collective
 from linkgauge.model.curves import SizeLine
-from linkgauge.model.hockney import Timed, fit
 from linkgauge.model.result import CellResult, Result, Run, Verdict
 from linkgauge.model.scaling import At, Count, Knee, Member, PairRate, Scaling
+from linkgauge.model.stats.hockney import Timed, fit
 from linkgauge.model.units import format_size
 
 from .dram import Ceilings

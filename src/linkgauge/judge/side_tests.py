@@ -11,7 +11,7 @@ import msgspec
 
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.result import Definition
-from linkgauge.model.run_changes import (
+from linkgauge.model.stats.changes import (
     FEW,
     RunChange,
     Side,
@@ -20,8 +20,8 @@ from linkgauge.model.run_changes import (
     compare_sides,
     errors_apart,
 )
-from linkgauge.model.run_spread import Spread, spreads, varied
-from linkgauge.model.single_runs import Moved, Single, doubted, stretches
+from linkgauge.model.stats.single_runs import Moved, Single, doubted, stretches
+from linkgauge.model.stats.spread import Spread, spreads, varied
 
 from .likeness import Runs, is_alike
 from .run_figures import CellFigure, RunFigures

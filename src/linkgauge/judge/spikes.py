@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 
 import msgspec
 
-from linkgauge.model.statistics import deviation, robust_deviation
+from linkgauge.model.stats.summary import deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
 from .findings import Evidence

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.statistics import deviation
+from linkgauge.model.stats.summary import deviation
 from linkgauge.model.units import count_of
 
 from .alike import CHANCE, Classes, classes, more_events, more_often

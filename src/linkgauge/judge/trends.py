@@ -1,8 +1,8 @@
 """How the figures of a machine's cells went over its runs, where they changed, and what changed in
 the machine then.
 
-Change points are those of model/change_points.py. A table of many cells has many chances to find
-one, so its changes are held against Benjamini and Hochberg's bound: where nothing changed, any
+Change points are those of model/stats/change_points.py. A table of many cells has many chances to
+find one, so its changes are held against Benjamini and Hochberg's bound: where nothing changed, any
 change at all is reported in at most 1 % of tables.
 """
 
@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from linkgauge.model.change_points import LEAST, ChangePoint, change_points, holding
 from linkgauge.model.figure import SeriesId
 from linkgauge.model.history import History, PastRun, Series
+from linkgauge.model.stats.change_points import LEAST, ChangePoint, change_points, holding
 
 from .machine_facts import Fact
 from .machine_state import KERNEL_OPTIONS, changed_options

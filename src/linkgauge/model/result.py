@@ -17,14 +17,14 @@ from .inventory import Inventory, Reading
 from .kernel_log import KernelLog
 from .load import Load
 from .machine import Machine
-from .modes import Mode
 from .notes import Note, Profiled
 from .overlap import ALL
 from .pairs import Drawn
 from .ranks import LostRank
 from .settings import Settings
 from .soak import Soak
-from .statistics import Summary
+from .stats.modes import Mode
+from .stats.summary import Summary
 from .transfer import Cell, Report
 from .units import Better
 from .workload import WorkDone

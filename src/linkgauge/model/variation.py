@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from .result import Status
-from .signed_ranks import Change
+from .stats.ranks import Change
 from .units import Better
 
 SCHEMA: Literal["linkgauge.vary/1"] = "linkgauge.vary/1"

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import msgspec
 
 from .ai_models import MODELS, ModelName, ModelShape, NumberKind
-from .statistics import Summary
+from .stats.summary import Summary
 
 WorkKind = Literal[
     "prefill", "decode", "streamed", "offload", "restore", "training", "pipeline", "serving"

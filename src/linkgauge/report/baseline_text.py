@@ -11,7 +11,7 @@ from rich.text import Text
 
 from linkgauge.judge.baseline import Baseline, BaselineCell
 from linkgauge.model.printable import escaped
-from linkgauge.model.run_changes import log_of_loss
+from linkgauge.model.stats.changes import log_of_loss
 from linkgauge.model.units import UNITS, count_of, unit_of
 
 from .comparison_text import digits, percent

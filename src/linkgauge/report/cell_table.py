@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from linkgauge.model.result import CellResult, Verdict
-from linkgauge.model.statistics import relative_error
+from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 

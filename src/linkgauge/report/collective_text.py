@@ -14,7 +14,7 @@ from rich.text import Text
 from linkgauge.model.busbw import bandwidths
 from linkgauge.model.collective import Collective
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.statistics import known_percentile
+from linkgauge.model.stats.summary import known_percentile
 from linkgauge.model.stragglers import straggler_of
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE
 

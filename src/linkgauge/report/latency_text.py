@@ -12,7 +12,7 @@ from rich.text import Text
 
 from linkgauge.model.curves import Level
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.statistics import known_percentile
+from linkgauge.model.stats.summary import known_percentile
 from linkgauge.model.transfer import ITERATED, Place
 from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 

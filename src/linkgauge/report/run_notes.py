@@ -13,7 +13,7 @@ from rich.text import Text
 from linkgauge.judge.as_one import as_one
 from linkgauge.model.notes import Imprecise, NearCache, Note
 from linkgauge.model.result import CellResult, Result, Run
-from linkgauge.model.statistics import relative_error
+from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.units import count_of, format_size, unit_of
 
 from .matrix import shown

@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from linkgauge.model.curves import SizeLine
-from linkgauge.model.hockney import LEAST, OFF
 from linkgauge.model.result import Result, Run
+from linkgauge.model.stats.hockney import LEAST, OFF
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, approximate_size, format_size, unit_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from linkgauge.model.signed_ranks import Change, least_rounds
+from linkgauge.model.stats.ranks import Change, least_rounds
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.model.variation import Compared, Direction, Setting, Variation, VariedCell
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from linkgauge.backends.protocol import Gated, Pace, Timing
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.workload import Demands, Rates, Stage, WorkDone, Workload
 
 REQUESTS_EACH, LEAST_REQUESTS = 4, 8

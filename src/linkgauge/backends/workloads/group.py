@@ -10,7 +10,7 @@ from statistics import median
 import msgspec
 
 from linkgauge.backends.protocol import Gated, Pace, Timing
-from linkgauge.model.statistics import summarize
+from linkgauge.model.stats.summary import summarize
 from linkgauge.model.workload import Demands, Rates, Stage, WorkDone, Workload
 
 from .site import Site

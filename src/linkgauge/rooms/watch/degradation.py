@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from linkgauge.model.cell_id import SheetId
-from linkgauge.model.change_points import change_points
 from linkgauge.model.figure import SeriesId
 from linkgauge.model.history import EarlierRun
-from linkgauge.model.modes import cut
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.statistics import robust_deviation
+from linkgauge.model.stats.change_points import change_points
+from linkgauge.model.stats.modes import cut
+from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.units import Better
 
 from .events import Degraded, Recovered, Why

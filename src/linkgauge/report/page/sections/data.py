@@ -12,7 +12,7 @@ from linkgauge.engine.runs import RUN_FILE
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.result import CellResult, Result, Run
-from linkgauge.model.statistics import Summary
+from linkgauge.model.stats.summary import Summary
 from linkgauge.report.files import SAMPLES_FILE, document_of, samples_csv
 from linkgauge.report.page.blocks import Attachment, Attachments, Block, Prose, plain
 from linkgauge.report.rows import JudgedRun

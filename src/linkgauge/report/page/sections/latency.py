@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.statistics import known_percentile, percentile
+from linkgauge.model.stats.summary import known_percentile, percentile
 from linkgauge.model.transfer import ITERATED
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report import charts

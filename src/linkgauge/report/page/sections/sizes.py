@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from linkgauge.model.busbw import bandwidths
-from linkgauge.model.hockney import LEAST
 from linkgauge.model.result import Result, Run
+from linkgauge.model.stats.hockney import LEAST
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, Unit, format_size, unit_of
 from linkgauge.report import charts
 from linkgauge.report.page.blocks import Block, Figure, Prose, line_of, plain

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
-from .units import Better
+from ..units import Better
 
 LEAST_SAMPLES = 6
 """The fewest samples for which a 95 % interval of the median exists: 1 - 2 × 2^-6 = 96.9 %."""

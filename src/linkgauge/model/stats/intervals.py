@@ -28,8 +28,8 @@ from itertools import accumulate
 
 import msgspec
 
-from .statistics import deviation
 from .student import exceeds
+from .summary import deviation
 
 VisitSamples = Sequence[Sequence[float]]
 """The samples of a cell, visit by visit; none is empty."""

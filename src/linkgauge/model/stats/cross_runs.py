@@ -25,7 +25,7 @@ _WITHIN, _BETWEEN = 2.0, 0.5
 """Standard errors that unlikeness exceeds before it counts. Simulated: alike cells with the noise
 recorded on two H200s seem unlike by one such error in every sixth comparison, which costs the
 power of all; cells that are truly unlike and not seen so are judged by themselves, too
-(`run_spread`), but kinds are not."""
+(`spread`), but kinds are not."""
 _VERY = 5.0
 """Unlikeness where chance leaves no mean to hold it against."""
 

@@ -22,7 +22,7 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
-from .statistics import robust_deviation
+from .summary import robust_deviation
 
 LEAST = 3
 """Runs on each side of a change."""

@@ -2,7 +2,7 @@
 
 Samples of one run share its buffers, its moments and its state of the machine, so that their number
 says nothing of another run. What is compared are the logarithms of the runs' medians, each run one
-value, by Student's t with the variance between runs (`run_spread`). Where each side has one run and
+value, by Student's t with the variance between runs (`spread`). Where each side has one run and
 nothing else is known, the intervals of the two runs take its place.
 
 Many cells are compared at once: Holm's p (S. Holm, Scandinavian Journal of Statistics 6, 1979)
@@ -18,9 +18,9 @@ from typing import Literal
 
 import msgspec
 
-from .run_spread import LEAST, Spread
+from ..units import Better
+from .spread import LEAST, Spread
 from .student import critical, shift_found, two_sided
-from .units import Better
 
 Basis = Literal["runs", "within"]
 """What a difference is judged by: the variation between runs, or the intervals of single ones."""

@@ -19,8 +19,8 @@ from statistics import fmean, median
 
 import msgspec
 
-from .run_spread import Spread
-from .statistics import robust_deviation
+from .spread import Spread
+from .summary import robust_deviation
 
 _NOISIER = 9.0
 """Ratio of variances from which on a cell is another one's noisy fellow."""
