@@ -21,48 +21,47 @@ from . import streams
 from .help_text import HelpCommand, HelpGroup
 from .options import expanded
 
-_OWN = {name: f"linkgauge.cli.{place}" for name, place in {
-    "devices": "devices:devices",
-    "capture": "capture:capture",
-    "list": "list:list_benchmarks",
-    "run": "run:run",
-    "copy": "copy:copy",
-    "latency": "latency:latency",
-    "traffic": "traffic:traffic",
-    "vary": "vary:vary",
-    "watch": "",
-    "scale": "scale:scale",
-    "ai": "ai:ai",
-    "show": "show:show",
-    "report": "report:report",
-    "compare": "compare:compare",
-    "baseline": "baseline:baseline",
-    "gate": "gate:gate",
-    "export": "export:export",
-    "pack": "pack:pack",
-    "history": "history:history",
-    "exporter": "",
-    "doctor": "doctor:doctor",
-    "check": "check:check",
-    "vm": "vm:vm",
-    "as": "as_tool:as_tool",
-}.items()}  # fmt: skip
-COMMANDS = _OWN | {name: place for room in ROOMS for name, place in room.commands.items()}
-"""Each command's module and function, in the order of the overview: the rooms' have their place in
-it, and those of other packages come last."""
+_OF_ROOMS = {name: place for room in ROOMS for name, place in room.commands.items()}
+COMMANDS = {
+    "devices": ".devices:devices",
+    "capture": ".capture:capture",
+    "list": ".list:list_benchmarks",
+    "run": ".run:run",
+    "copy": ".copy:copy",
+    "latency": ".latency:latency",
+    "traffic": ".traffic:traffic",
+    "vary": ".vary:vary",
+    "watch": _OF_ROOMS["watch"],
+    "scale": ".scale:scale",
+    "ai": ".ai:ai",
+    "show": ".show:show",
+    "report": ".report:report",
+    "compare": ".compare:compare",
+    "baseline": ".baseline:baseline",
+    "gate": ".gate:gate",
+    "export": ".export:export",
+    "pack": ".pack:pack",
+    "history": ".history:history",
+    "exporter": _OF_ROOMS["exporter"],
+    "doctor": ".doctor:doctor",
+    "check": ".check:check",
+    "vm": ".vm:vm",
+    "as": ".as_tool:as_tool",
+} | _OF_ROOMS
+"""Each command's module and function, in the order of the overview."""
 
 
 def command(place: str) -> tuple[Callable[..., int], dict[str, Any] | None]:
     """A command's function, and the settings that its module passes to typer (`CONTEXT`)."""
     module, _, function = place.partition(":")
-    loaded = import_module(module)
+    loaded = import_module(module, __package__)
     return getattr(loaded, function), getattr(loaded, "CONTEXT", None)
 
 
 def all_commands() -> dict[str, str]:
-    """With those of other packages' rooms, none of which replaces one of ours."""
-    others = (room.commands for room in rooms_of_others())
-    return {name: place for one in others for name, place in one.items()} | COMMANDS
+    """With those of other packages' rooms, which come last and replace none of ours."""
+    others = (item for room in rooms_of_others() for item in room.commands.items())
+    return COMMANDS | {name: place for name, place in others if name not in COMMANDS}
 
 
 def _version(asked: bool) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.cell_id import cell_id
 from linkgauge.model.errors import DeviceBusy, LinkgaugeError
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import decode_hook, encode_hook
@@ -160,19 +160,19 @@ def _measured(folder: Path) -> tuple[Run, tuple[str, ...]]:
     records = read_records((folder / JOURNAL_FILE).read_bytes())
     run, first = assemble(records), records[0]
     assert isinstance(first, Opened)  # noqa: S101
-    there = {sheet_id(one).cell(cell.place) for one in run.results for cell in one.cells}
+    there = {cell_id(one, cell) for one in run.results for cell in one.cells}
     missing = (
         name_of(sheet, cell)
         for sheet in first.plan
         for cell in sheet.cells
-        if sheet_id(sheet).cell(cell.place) not in there
+        if cell_id(sheet, cell) not in there
     )
     return run, tuple(missing)
 
 
 def name_of(sheet: PlannedSheet, cell: PlannedCell | CellResult) -> str:
     """`host_to_device_memcpy_ce [0, 1]`."""
-    return sheet_id(sheet).cell(cell.place).name
+    return cell_id(sheet, cell).name
 
 
 def _last_line(path: Path) -> str:

@@ -10,7 +10,7 @@ from heapq import heappush, heappushpop, nsmallest
 
 from msgspec.structs import replace
 
-from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.cell_id import cell_id
 from linkgauge.model.inventory import Reading
 from linkgauge.model.kernel_log import joined
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
@@ -226,7 +226,7 @@ class _Cell:
     multiple of a step that doubles, and the first that did not pass."""
 
     def __init__(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
-        self.name = sheet_id(sheet).cell(cell.place)
+        self.name = cell_id(sheet, cell)
         self.place = cell.place
         self.kept: list[CellResult] = []
         self.visits = self.measured = self.checked = self.compared = 0

@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 from linkgauge.machine.archive import read_files
 from linkgauge.machine.given import read_given
 from linkgauge.machine.host import this_host
-from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.cell_id import cell_id
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 from linkgauge.model.notation import decode_hook
@@ -217,6 +217,6 @@ def _checked(run: Run, path: Path) -> Run:
             try:
                 check_figures(cell)
             except InputError as error:
-                which = sheet_id(result).cell(cell.place).name
+                which = cell_id(result, cell).name
                 raise InputError(f"{path} is damaged: of {which}, {error}") from error
     return run

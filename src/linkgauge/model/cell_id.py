@@ -71,12 +71,22 @@ class _OfSheet(Protocol):
     def size(self) -> int: ...
 
 
+class _AtPlace(Protocol):
+    @property
+    def place(self) -> Place: ...
+
+
 _Sheet = TypeVar("_Sheet", bound=_OfSheet)
 
 
 def sheet_id(of: _OfSheet) -> SheetId:
     """That of a sheet, a result, or one of its cells."""
     return SheetId(of.benchmark, of.backend, of.size)
+
+
+def cell_id(sheet: _OfSheet, cell: _AtPlace) -> CellId:
+    """That of a cell in a sheet of which there is no other."""
+    return sheet_id(sheet).cell(cell.place)
 
 
 def numbered(sheets: Iterable[_Sheet]) -> Iterator[tuple[_Sheet, SheetId, int]]:

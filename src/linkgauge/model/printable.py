@@ -44,16 +44,18 @@ def escaped(document: bytes) -> bytes:
     """JSON with its own escapes for what `printable` would replace: it reads back the same."""
     if document.isascii() and not any(sign in document for sign in (b"\x7f", b"##[", b"##vso[")):
         return document  # JSON has escapes for all other control characters of ASCII
-    text = _BEYOND.sub(lambda found: _escape(found[0]), document.decode())
+    text = _BEYOND.sub(_shown, document.decode())
     return _BRACKET.sub(lambda _: _escape("#"), text).encode()
 
 
 _BEYOND = re.compile("[\x7f-\U0010ffff]")
 
 
+def _shown(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else _escape(found[0])
+
+
 def _escape(character: str) -> str:
-    """As UTF-16, beyond the first plane two escapes; what can be printed stays."""
-    if character.isprintable() and character != "#":
-        return character
+    """As UTF-16: beyond the first plane two escapes."""
     units = character.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -9,7 +9,7 @@ import msgspec
 from rich.text import Text
 
 from linkgauge.judge.health import Health, Reason, worst
-from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.cell_id import cell_id
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
@@ -97,7 +97,7 @@ def _cause(health: Health) -> str:
 
 def _hung(run: Run, health: Health) -> str:
     late = [
-        f"{sheet_id(result).cell(cell.place).name} {cell.reason}"
+        f"{cell_id(result, cell).name} {cell.reason}"
         for result in run.results
         for cell in result.cells
         if cell.status == "timeout"

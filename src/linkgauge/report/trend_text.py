@@ -88,7 +88,7 @@ def _table(trend: Trend, *, whole: bool) -> Iterator[Text]:
 
 def _name(cell: SeriesId, series: Sequence[Series]) -> str:
     """Its place, with what else tells it apart from the others."""
-    name = f"({cell.row}, {cell.column})"
+    name = str(cell.place)
     if len({one.cell.size for one in series}) > 1:
         name += f" {format_size(cell.size)}"
     if len({one.cell.backend for one in series}) > 1:

@@ -25,7 +25,7 @@ ROOMS = (
 
 
 def rooms_of_others() -> tuple[Room, ...]:
-    """Those that other installed packages offer: looking for them takes some milliseconds."""
+    """Finds the rooms that other installed packages offer. This takes some milliseconds."""
     from importlib.metadata import entry_points
 
     return tuple(point.load() for point in entry_points(group=GROUP))

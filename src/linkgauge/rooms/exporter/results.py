@@ -212,9 +212,7 @@ def _shown_run(run: PastRun) -> ShownRun:
     )  # fmt: skip
 
 
-def _with_expectations(
-    shown: Iterable[tuple[PastRun, Shown]],
-) -> Iterator[Shown]:
+def _with_expectations(shown: Iterable[tuple[PastRun, Shown]]) -> Iterator[Shown]:
     """With what their runs' files expect, where these are still there."""
     known: dict[int, Expectations] = {}
     for run, (of, figure) in shown:

@@ -21,7 +21,7 @@ from linkgauge.engine.visits import CellAt
 from linkgauge.history.keeping import earlier, not_added
 from linkgauge.history.named import is_off
 from linkgauge.judge.verdict import judge
-from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.cell_id import cell_id, sheet_id
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.figure import figures_by_result
 from linkgauge.model.machine import Machine
@@ -90,9 +90,7 @@ class Watch:
         self._degradation = Degradation(asked.least)
         self._has_learnt = False
         self._alone: dict[str, str] = {}
-        self._numbers = {
-            sheet_id(sheet).cell(cell.place): cell.number for sheet, cell in able(plan)
-        }
+        self._numbers = {cell_id(sheet, cell): cell.number for sheet, cell in able(plan)}
         self._number = self._cells = 0
         self._busy = 0.0
         self._began = clock.now()
@@ -221,7 +219,7 @@ class Watch:
         return tuple(suspects)
 
     def _number_of(self, seen: Seen) -> int:
-        return self._numbers[sheet_id(seen.result).cell(seen.found.place)]
+        return self._numbers[cell_id(seen.result, seen.found)]
 
     def _look_at(self, run: Run, folder: Path | None) -> None:
         """Says what changed, and keeps the probe."""

@@ -91,7 +91,7 @@ def _noticed(event: Noticed) -> str:
     if event.why not in ("history", "expected"):
         reason = f": {event.reason}" if event.reason else ""
         parts.insert(0, f"{event.why}{reason}")
-    return f"{cell.benchmark} ({cell.row}, {cell.column}){size}  {', '.join(parts)}"
+    return f"{cell}{size}  {', '.join(parts)}"
 
 
 def _share(figure: float, of: float, event: Noticed) -> str:
@@ -111,7 +111,7 @@ def _ended(event: Ended) -> str:
     line = f"ended: {probes}, {count_of(event.cells)} measured, {duty}"
     if not event.degraded:
         return f"{line}; nothing is degraded"
-    names = [f"{cell.benchmark} ({cell.row}, {cell.column})" for cell in event.degraded]
+    names = list(map(str, event.degraded))
     return f"{line}; degraded: {first_of(names, ', ')}"
 
 
