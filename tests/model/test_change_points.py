@@ -1,6 +1,7 @@
 """Changes of level in series of runs: found where they are, and nowhere else."""
 
 import random
+from itertools import accumulate
 from statistics import median
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from campaigns import trials
 from linkgauge.model.stats.change_points import change_points, holding
 
+BACK = "history: both ends of a level that comes back are seen"
+MODES = "history: a change is seen where runs have two modes"
 RARE = "history: a change is seen where nothing changed"
 SEEN = {
     False: "history: a loss is seen where it is",
@@ -59,11 +62,28 @@ def test_a_loss_is_found_where_it_is(before, after, loss, holds):
     assert median(one.ratio for one in hits) == pytest.approx(1 - loss, abs=0.005)
 
 
-def test_a_drop_that_was_mended_is_two_changes():
-    draw = random.Random(1)
-    found = change_points(series(draw, (10, 1.0), (10, 0.95), (10, 1.0)))
-    assert [one.at for one in found] == [10, 20]
-    assert [one.ratio < 1 for one in found] == [True, False]
+@pytest.mark.parametrize(("runs", "loss"), [(3, 0.1), (5, 0.1), (10, 0.05)])
+def test_both_ends_of_a_level_that_comes_back_are_found(runs, loss, holds):
+    draw = random.Random(f"{runs} {loss}")
+
+    def is_found(at):
+        found = change_points(series(draw, (at, 1.0), (runs, 1 - loss), (60 - runs - at, 1.0)))
+        ends = [
+            one.first <= end <= one.last for one, end in zip(found, (at, at + runs), strict=False)
+        ]
+        return ends == [True, True] and [one.ratio < 1 for one in found] == [True, False]
+
+    hits = [is_found(draw.randrange(5, 55 - runs)) for _ in range(trials(BACK))]
+    holds(BACK, sum(hits), len(hits), f"{loss:.0%} in {runs} of 60 runs")
+
+
+@pytest.mark.parametrize(("stays", "apart"), [(0.5, 0.05), (0.7, 0.1), (0.85, 0.05), (0.85, 0.1)])
+def test_runs_that_go_to_and_fro_between_two_levels_have_not_changed(stays, apart, holds):
+    draw, found = random.Random(f"{stays} {apart}"), []
+    for _ in range(trials(MODES)):
+        mode = accumulate(range(60), lambda was, _: was if draw.random() < stays else 1 - was)
+        found.append(bool(change_points(series(draw, *((1, 1 - apart * (m % 2)) for m in mode)))))
+    holds(MODES, sum(found), len(found), f"{apart:.0%} apart, a run as the last one in {stays:.0%}")
 
 
 @pytest.mark.parametrize("slow", [[7], [7, 8], [7, 21]])

@@ -1,10 +1,13 @@
-"""Where a series of runs changes its level for good.
+"""Where a series of runs changes its level, for good or for some runs.
 
 Each value is the median of one run. The series is searched over seeded intervals (S. Kovács, P.
 Bühlmann, H. Li, A. Munk, Biometrika 110, 2023): of lengths that halve and overlap by half, so that
-some interval holds each change alone, also a drop that was fixed later. In an interval, the split
-with the largest two-sample t is the candidate. Its p-value is that of Student's t times the number
-of splits tried in all intervals (Bonferroni; K. Worsley, JASA 74, 1979, for one change). The most
+some interval holds each change alone. A candidate is a stretch of an interval whose level differs
+from that of the rest by the largest two-sample t: one that lasts to the interval's end (a change),
+and one of few runs within it, after which the level comes back (both ends of a dip are one
+question: A. Olshen, E. Venkatraman, R. Lucito, M. Wigler, Biostatistics 5, 2004). A p-value is that
+of Student's t times the number of stretches of its kind tried in all intervals (Bonferroni; K.
+Worsley, JASA 74, 1979, for one change); most of the significance is for changes that last. The most
 significant candidate is taken, then the next that lies apart from it, and last each must stand
 between its neighbours.
 
@@ -17,16 +20,23 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
+from operator import mul
 
 import msgspec
 
+from .student import two_sided
 from .summary import robust_deviation
 
 LEAST = 3
 """Runs on each side of a change."""
+LONGEST = 12
+"""Runs after which the level comes back. Of longer stretches, each end is found by itself."""
 SIGNIFICANCE = 0.01
+_OF_DIPS = 0.1
+"""Part of the significance for these."""
 _DECAY = 2.0
 """√2, as in the paper, tries twice as many splits, of which each has to be more significant."""
 _FAR = 4.0
@@ -34,6 +44,11 @@ _NEAR = 5
 """Runs on each side that show whether one is far off."""
 _LEAST_TO_TAME = 8
 """Fewer show no deviation well enough."""
+_CLEAR = 4.0
+"""Deviations between two levels that leave no doubt to which one a value belongs, if it is nearer
+to that than this part of their distance."""
+_NEAR_A_LEVEL = 0.25
+_MOST_TO_AND_FRO = 4
 _LIKELY = 3.84
 """The 95 % quantile of chi-squared with one degree of freedom: by how much twice the log likelihood
 of a position may be less (D. Hinkley, Biometrika 57, 1970)."""
@@ -56,15 +71,21 @@ class ChangePoint(msgspec.Struct, frozen=True):
         return self.after / self.before
 
 
-class _Split(msgspec.Struct, frozen=True, order=True):
-    """The split of values `begin` to `end` (exclusive) at `at`. Its `p` orders them, then its t,
-    which is negative here."""
+class _Stretch(msgspec.Struct, frozen=True, order=True):
+    """The values `first` to `last` (exclusive) against the others of `begin` to `end` (exclusive).
+    Its `p`, which counts all that were tried, orders them, then its t, which is negative here."""
 
     p: float
     t: float
-    at: int
+    first: int
+    last: int
     begin: int
     end: int
+
+    @property
+    def ats(self) -> tuple[int, ...]:
+        """Where the level changes."""
+        return (self.first,) if self.last == self.end else (self.first, self.last)
 
 
 def change_points(
@@ -73,20 +94,22 @@ def change_points(
     """The changes of a series of positive values, in its order; none of fewer than 2 × LEAST."""
     if len(values) < 2 * LEAST or min(values) <= 0:
         return ()
-    logs = _tamed([math.log(value) for value in values])
-    intervals = list(_seeded(len(logs)))
-    tried = sum(end - begin - 2 * LEAST + 1 for begin, end in intervals)
-    sums = _Sums(logs, significance / tried)
-    found = (sums.best(begin, end) for begin, end in intervals)
+    logs = [math.log(value) for value in values]
+    sums = _Sums(logs, significance)
+    found = (
+        best for of in _seeded(len(logs)) for best in (sums.best_split(*of), sums.best_dip(*of))
+    )
     chosen = _standing(_apart(sorted(filter(None, found))), sums)
-    bounds = [0, *(split.at for split in chosen), len(values)]
+    ends = sorted((at, stretch.p) for stretch in chosen for at in stretch.ats)
+    if _are_modes(logs, [at for at, _ in ends]):
+        return ()
+    bounds = [0, *(at for at, _ in ends), len(values)]
     return tuple(
         ChangePoint(
-            split.at, *sums.likely(split),
-            statistics.median(values[begin : split.at]), statistics.median(values[split.at : end]),
-            min(1.0, split.p * tried),
+            at, *sums.likely(at, begin, end),
+            statistics.median(values[begin:at]), statistics.median(values[at:end]), min(1.0, p),
         )
-        for split, begin, end in zip(chosen, bounds, bounds[2:], strict=False)
+        for (at, p), begin, end in zip(ends, bounds, bounds[2:], strict=False)
     )  # fmt: skip
 
 
@@ -113,6 +136,27 @@ def _tamed(logs: Sequence[float]) -> list[float]:
     return tamed
 
 
+def _are_modes(logs: Sequence[float], ats: Sequence[int]) -> bool:
+    """Whether runs go to and fro between the levels of a change, beyond what is found of it: then
+    they have two modes, and stay in one for a while."""
+    bounds = list(pairwise([0, *ats, len(logs)]))
+    levels = [statistics.median(logs[begin:end]) for begin, end in bounds]
+    rests = [
+        abs(log - level)
+        for (begin, end), level in zip(bounds, levels, strict=True)
+        for log in logs[begin:end]
+    ]
+    noise = robust_deviation(rests)
+    for one, other in pairwise(levels):
+        if abs(other - one) < _CLEAR * noise:
+            continue
+        places = [(log - one) / (other - one) for log in logs]
+        clear = [place > 0.5 for place in places if min(abs(place), abs(place - 1)) < _NEAR_A_LEVEL]
+        if sum(before != after for before, after in pairwise(clear)) > _MOST_TO_AND_FRO:
+            return True
+    return False
+
+
 def _seeded(length: int) -> Iterator[tuple[int, int]]:
     """Intervals: the whole, then ever shorter ones that overlap by half."""
     size, seen = float(length), set[tuple[int, int]]()
@@ -128,132 +172,156 @@ def _seeded(length: int) -> Iterator[tuple[int, int]]:
         size /= _DECAY
 
 
-class _Sums:
-    """Sums of the first values and of their squares, about their mean, which give the t of any
-    split. One counts whose p-value is below `limit`."""
+def _dips(begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """The stretches within an interval after which its level comes back."""
+    for first in range(begin + LEAST, end - 2 * LEAST + 1):
+        for last in range(first + LEAST, min(first + LONGEST, end - LEAST) + 1):
+            yield first, last
 
-    def __init__(self, values: Sequence[float], limit: float) -> None:
+
+@lru_cache
+def _tries(length: int) -> dict[int, float]:
+    """By how many ends a stretch has: what its p-value is multiplied by, in a series this long."""
+    splits = sum(end - begin - 2 * LEAST + 1 for begin, end in _seeded(length))
+    dips = sum(1 for of in _seeded(length) for _ in _dips(*of))
+    return {1: splits / (1 - _OF_DIPS), 2: dips / _OF_DIPS}
+
+
+class _Sums:
+    """Sums of the first values, with none far off, and of their squares, about their mean, which
+    give the t of any stretch. One counts if its p-value times the number of its kind that were
+    tried is small enough."""
+
+    def __init__(self, values: list[float], significance: float) -> None:
+        self._values, values = values, _tamed(values)
         mean = statistics.fmean(values)
         self.length = len(values)
-        self._limit = limit
         self._sums = [0.0, *accumulate(value - mean for value in values)]
         self._squares = [0.0, *accumulate((value - mean) ** 2 for value in values)]
         # Equal values are, and differ by rounding.
         self._least = max(self._squares[-1] * 1e-12, len(values) * 1e-24)
-        self._too_small: dict[int, float] = {}  # the largest t of these degrees that did not count
+        self._significance = significance
+        self._tries = _tries(len(values))
+        # By kind and degrees of freedom, the largest t that did not count.
+        self._too_small: dict[tuple[int, int], float] = {}
 
-    def best(self, begin: int, end: int) -> _Split | None:
-        """The split of an interval with the largest t; None if that does not count."""
-        base, size = self._sums[begin], end - begin
-        mean = (self._sums[end] - base) / size
-        scores = [
-            (total - base - k * mean) ** 2 / (k * (size - k))
-            for k, total in enumerate(self._sums[begin + LEAST : end - LEAST + 1], start=LEAST)
-        ]
-        most = max(scores)
-        t, degrees = self._t(begin, end, most * size), size - 2
-        if t <= self._too_small.get(degrees, 0.0):
+    def best_split(self, begin: int, end: int) -> _Stretch | None:
+        """The one to the end of the interval with the largest t; None if that does not count."""
+        return self._best(((at, end) for at in range(begin + LEAST, end - LEAST + 1)), begin, end)
+
+    def best_dip(self, begin: int, end: int) -> _Stretch | None:
+        """The same of those after which the level comes back."""
+        return self._best(_dips(begin, end), begin, end)
+
+    def _best(self, stretches: Iterable[tuple[int, int]], begin: int, end: int) -> _Stretch | None:
+        base, size, sums = self._sums[begin], end - begin, self._sums
+        mean = (sums[end] - base) / size
+        most, best = 0.0, (begin, end)
+        for first, last in stretches:
+            k = last - first
+            score = (sums[last] - sums[first] - k * mean) ** 2 / (k * (size - k))
+            if score > most:
+                most, best = score, (first, last)
+        if not most:
             return None
-        p = two_sided(t, degrees)
-        if p >= self._limit:
-            self._too_small[degrees] = t
+        kind, t = 1 + (best[1] < end), self._t(begin, end, most * size)
+        if t <= self._too_small.get((kind, size), 0.0):
             return None
-        return _Split(p, -t, begin + LEAST + scores.index(most), begin, end)
+        found = self._stretch(t, *best, begin, end)
+        if not self.counts(found):
+            self._too_small[kind, size] = t
+            return None
+        return found if self._is_of_several(found) else None
 
-    def at(self, at: int, begin: int, end: int) -> _Split:
-        t = self._t(begin, end, self._between(at, begin, end))
-        return _Split(two_sided(t, end - begin - 2), -t, at, begin, end)
+    def _is_of_several(self, one: _Stretch) -> bool:
+        """Whether as many values as a level has are nearer to it than to the other one: not two
+        slow runs, and a third one beside them."""
+        inside = self._values[one.first : one.last]
+        outside = self._values[one.begin : one.first] + self._values[one.last : one.end]
+        level, other = statistics.median(inside), statistics.median(outside)
+        own = sum(abs(value - level) < abs(value - other) for value in inside)
+        others = sum(abs(value - other) < abs(value - level) for value in outside)
+        return min(own, others) >= LEAST
 
-    def counts(self, split: _Split) -> bool:
-        return split.p < self._limit
+    def between(self, stretch: _Stretch, begin: int, end: int, wider: float) -> _Stretch:
+        """The same changes in another interval, if errors are so many times as wide."""
+        last = end if stretch.last == stretch.end else stretch.last
+        t = self._t(begin, end, self._explained(stretch.first, last, begin, end)) / wider
+        return self._stretch(t, stretch.first, last, begin, end)
 
-    def likely(self, split: _Split) -> tuple[int, int]:
-        """The first and the last position about the split that is as likely."""
-        begin, end = split.begin, split.end
+    def wider(self, ats: Iterable[int]) -> float:
+        """How many times as wide as of independent values the error of a mean is, if the level
+        changes at these places alone: of values that follow each other alike, as where runs stay
+        in one of two modes for a while, few are as good as one (G. Box, G. Jenkins, Time Series
+        Analysis, 1970: the variance of an autoregressive mean). A standard error of that likeness
+        is chance."""
+        rest = list[float]()
+        for begin, end in pairwise([0, *sorted(ats), self.length]):
+            mean = (self._sums[end] - self._sums[begin]) / (end - begin)
+            rest += [self._sums[at + 1] - self._sums[at] - mean for at in range(begin, end)]
+        alike = sum(map(mul, rest, rest[1:])) / max(sum(one * one for one in rest), self._least)
+        alike = min(max(alike - 1 / math.sqrt(self.length), 0.0), 0.9)
+        return math.sqrt((1 + alike) / (1 - alike))
+
+    def _stretch(self, t: float, first: int, last: int, begin: int, end: int) -> _Stretch:
+        p = two_sided(t, end - begin - 2) * self._tries[1 + (last < end)]
+        return _Stretch(p, -t, first, last, begin, end)
+
+    def counts(self, stretch: _Stretch) -> bool:
+        return stretch.p < self._significance
+
+    def likely(self, at: int, begin: int, end: int) -> tuple[int, int]:
+        """The first and the last position about a change, within its neighbours, that is as
+        likely."""
         total = self._total(begin, end)
-        best = max(total - self._between(split.at, begin, end), self._least)
+        best = max(total - self._explained(at, end, begin, end), self._least)
         limit = best * math.exp(_LIKELY / (end - begin))
         as_likely = [
-            at
-            for at in range(begin + 1, end)
-            if max(total - self._between(at, begin, end), self._least) <= limit
+            place
+            for place in range(begin + 1, end)
+            if max(total - self._explained(place, end, begin, end), self._least) <= limit
         ]
-        return min(as_likely, default=split.at), max(as_likely, default=split.at)
+        return min(as_likely, default=at), max(as_likely, default=at)
 
     def _total(self, begin: int, end: int) -> float:
         total = self._sums[end] - self._sums[begin]
         return self._squares[end] - self._squares[begin] - total * total / (end - begin)
 
-    def _between(self, at: int, begin: int, end: int) -> float:
-        """The sum of squares that the split explains."""
-        size, k = end - begin, at - begin
+    def _explained(self, first: int, last: int, begin: int, end: int) -> float:
+        """The sum of squares that a stretch with a level of its own explains."""
+        size, k = end - begin, last - first
         mean = (self._sums[end] - self._sums[begin]) / size
-        return (self._sums[at] - self._sums[begin] - k * mean) ** 2 * size / (k * (size - k))
+        return (self._sums[last] - self._sums[first] - k * mean) ** 2 * size / (k * (size - k))
 
-    def _t(self, begin: int, end: int, between: float) -> float:
-        if between <= self._least:
+    def _t(self, begin: int, end: int, explained: float) -> float:
+        if explained <= self._least:
             return 0.0
-        within = max(self._total(begin, end) - between, self._least)
-        return math.sqrt(between * (end - begin - 2) / within)
+        within = max(self._total(begin, end) - explained, self._least)
+        return math.sqrt(explained * (end - begin - 2) / within)
 
 
-def _apart(candidates: Sequence[_Split]) -> list[_Split]:
+def _apart(candidates: Sequence[_Stretch]) -> list[_Stretch]:
     """The most significant first; no other that shares its interval with one taken before."""
-    taken: list[_Split] = []
+    taken: list[_Stretch] = []
     for one in candidates:
-        if all(not one.begin < other.at < one.end for other in taken):
+        if not any(one.begin < at < one.end for other in taken for at in other.ats):
             taken.append(one)
-    return sorted(taken, key=lambda split: split.at)
+    return taken
 
 
-def _standing(taken: Sequence[_Split], sums: _Sums) -> list[_Split]:
+def _standing(taken: Sequence[_Stretch], sums: _Sums) -> list[_Stretch]:
     """Each tried between its neighbours; the weakest leaves until all count."""
-    ats = [split.at for split in taken]
-    while True:
-        bounds = [0, *ats, sums.length]
-        splits = [
-            sums.at(at, begin, end) for at, begin, end in zip(ats, bounds, bounds[2:], strict=False)
-        ]
-        weakest = max(splits, default=None)
-        if weakest is None or sums.counts(weakest):
-            return splits
-        ats.remove(weakest.at)
-
-
-def two_sided(t: float, degrees: int) -> float:
-    """The probability that |Student's t| is at least this: the regularised incomplete beta function
-    of degrees ÷ (degrees + t²) (Abramowitz and Stegun, 26.7.1), by its continued fraction."""
-    x = degrees / (degrees + t * t)
-    a, b = degrees / 2, 0.5
-    if x >= 1:
-        return 1.0
-    if x <= 0:
-        return 0.0
-    log = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front = math.exp(log + a * math.log(x) + b * math.log1p(-x))
-    if x < (a + 1) / (a + b + 2):
-        return front * _fraction(x, a, b) / a
-    return max(0.0, 1 - front * _fraction(1 - x, b, a) / b)
-
-
-def _fraction(x: float, a: float, b: float) -> float:
-    """Lentz's evaluation of the continued fraction of the incomplete beta function (W. Press et
-    al., Numerical Recipes, 6.4)."""
-    tiny = 1e-300
-    c, d = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1), tiny)
-    value = d
-    for m in range(1, 300):
-        for term in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1 / _nonzero(1 + term * d, tiny)
-            c = _nonzero(1 + term / c, tiny)
-            value *= c * d
-        if abs(c * d - 1) < 1e-12:
-            break
-    return value
-
-
-def _nonzero(value: float, tiny: float) -> float:
-    return value if abs(value) > tiny else tiny
+    left = list(taken)
+    while left:
+        wider = sums.wider([at for one in left for at in one.ats])
+        tried = []
+        for one in left:
+            others = [at for other in left if other is not one for at in other.ats]
+            begin = max((at for at in others if at < one.first), default=0)
+            end = min((at for at in others if at > one.ats[-1]), default=sums.length)
+            tried.append(sums.between(one, begin, end, wider))
+        weakest = max(range(len(tried)), key=tried.__getitem__)
+        if sums.counts(tried[weakest]):
+            return tried
+        del left[weakest]
+    return []
