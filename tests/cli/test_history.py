@@ -59,22 +59,8 @@ def test_import_goes_on_where_a_run_cannot_be_read_or_began_at_no_time(results):
     assert "left out: run r001 began at no known time: 'yesterday'\n" in err
 
 
-def test_a_trend_shows_where_figures_changed_and_what_changed_in_the_machine(results):
+def test_csv_says_with_which_run_a_cell_changed(results):
     shows("import", "results")
-    code, out, _ = shows("trend", BENCHMARK)
-    title, head, first, second, change, when, fact = out.splitlines()
-    assert code == 0
-    assert title == "box, NVIDIA H200: 20 runs from 2026-01-01 to 2026-01-20"
-    assert head.split() == ["GB/s", "first", "latest", "all", "runs"]
-    assert first.split()[:4] == ["(0,", "0)", "50.01", "47.56"]
-    assert second.split()[:2] == ["(0,", "1)"]
-    assert change.startswith("worse: -5.0%")
-    assert when == "  with run r010 (2026-01-11 12:00), after r009 (2026-01-10 12:00)"
-    assert fact == "  driver  570 → 575"
-    (trend,) = json.loads(shows("trend", BENCHMARK, "0,1", "--json")[1])["trends"]
-    (series,) = trend["series"]
-    assert (series["column"], len(series["points"])) == ("1", 20)
-    assert trend["changes"][0]["facts"] == [{"name": "driver", "values": ["570", "575"]}]
     rows = csv.DictReader(io.StringIO(shows("trend", BENCHMARK, "0,1", "--csv")[1]))
     assert [row["run"] for row in rows if row["change"] == "worse"] == ["r010"]
 
@@ -94,6 +80,10 @@ def relabelled(run, number):
     return replace(run, label="before" if number < 10 else "after")
 
 
+def updated(run, number):
+    return run_at(number, LOSS[number], driver="575" if number >= 10 else "570")
+
+
 def booted(run, number):
     inventory = run.machine.inventory
     line = "root=/dev/sda ro iommu=pt" if number < 10 else "root=/dev/sda ro iommu=on quiet"
@@ -106,6 +96,7 @@ def booted(run, number):
     [
         (lambda run, _: run, []),
         (relabelled, [{"name": "label", "values": ["before", "after"]}]),
+        (updated, [{"name": "driver", "values": ["570", "575"]}]),
         # Of the kernel's options those are named that changed.
         (booted, [{"name": "kernel options", "values": ["iommu=pt", "iommu=on quiet"]}]),
     ],

@@ -1,5 +1,6 @@
 """Runs compared: what counts as evidence, which cells are the same, and what differs besides."""
 
+import pytest
 from msgspec.structs import replace
 
 from gate_kit import AIM, cell, run, runs
@@ -85,6 +86,25 @@ def test_what_is_measured_again_shows_how_much_its_own_cell_varies_and_not_how_m
         )
     )
     assert other.changes[0].change.deviation > 2 * once[1].changes[0].change.deviation
+
+
+@pytest.mark.parametrize(
+    ("scales", "devices"),
+    [
+        ({1: 0.9}, {"gpu:1"}),
+        ({1: 0.9, 3: 0.5}, {"gpu:1", "gpu:3"}),
+        (dict.fromkeys(range(4), 1.1), {None}),
+    ],
+)
+def test_cells_that_changed_alike_are_named_by_what_they_share(scales, devices):
+    def side(name, scales):
+        of = [(n, 100 * scales.get(n % 4, 1), (f"gpu:{n % 4}",)) for n in range(16)]
+        return [run(f"{name}{shift}", *(cell(n, x + shift, devices=own) for n, x, own in of))
+                for shift in (0.0, 0.1, 0.2)]  # fmt: skip
+
+    found = compared(side("a", {}), side("b", scales)).changed
+    assert {one.shared.device for one in found} == devices
+    assert sum(one.cells for one in found) == 4 * len(scales)
 
 
 def test_machines_and_settings_that_figures_depend_on_make_runs_unlike():

@@ -9,7 +9,7 @@ import typer
 
 from linkgauge.model.errors import InputError
 
-from .help_text import PRECISION, RUNS, WHAT
+from .help_text import OUTPUT, PRECISION, RUNS, WHAT
 from .options import Option, RunsComparedFormat, headed, own
 
 
@@ -21,6 +21,7 @@ from .options import Option, RunsComparedFormat, headed, own
         detect=Option("Say how many runs it takes to find this loss.", "LOSS"),
     ),
     no_history=Option("Use only the runs that are given.", heading=RUNS),
+    whole=Option("Show every cell.", flag="--all", heading=OUTPUT),
 )
 def compare(
     *,
@@ -36,6 +37,7 @@ def compare(
     significance: str = "1%",
     detect: str = "3%",
     no_history: bool = False,
+    whole: bool = False,
     form: RunsComparedFormat,
 ) -> int:
     """Compare runs, cell by cell.
@@ -62,5 +64,5 @@ def compare(
     every = [run for side in sides for run in side]
     history = [] if no_history else only(history_of(sides[0], every), benchmark or ())
     found = compare_runs(Sides(names, sides, history), aim)
-    form.write("run comparison", found)
+    form.write("run comparison" if form.is_document or not whole else "every cell of runs", found)
     return 0 if any(found.compared) else 4

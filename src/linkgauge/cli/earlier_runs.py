@@ -9,13 +9,42 @@ from pathlib import Path
 from linkgauge.engine.again import AGAIN
 from linkgauge.engine.folder import label_name
 from linkgauge.engine.runs import RESULTS, read_run, run_folders
+from linkgauge.history.keeping import earlier as remembered
+from linkgauge.history.keeping import remember
 from linkgauge.history.named import is_off
-from linkgauge.judge.earlier import as_figures, earlier
+from linkgauge.judge.earlier import as_figures, earlier, since
 from linkgauge.judge.run_figures import RunFigures, figures_of
 from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.result import Run
 
 MOST = 50
 """Earlier runs that are read: the latest ones."""
+_LATEST = 20
+_MOST_FIGURES = 20_000
+"""Earlier runs, and their figures, that a run is held against when it is kept: that takes a
+second."""
+
+
+def remember_and_compare(run: Run, folder: Path) -> str | None:
+    """Adds a judged run to the history. Returns how it differs from those before it, in a line;
+    None of what was not measured whole, and without any before it."""
+    line = _since(run)
+    remember(run, folder)
+    return line
+
+
+def _since(run: Run) -> str | None:
+    from linkgauge.report.run_comparison_text import since_line
+
+    count = sum(len(result.cells) for result in run.results)
+    last = min(_LATEST, _MOST_FIGURES // max(1, count))
+    if run.finished is None or run.is_profiled or run.label.endswith(AGAIN) or not last:
+        return None
+    try:
+        found = since(remembered(run, None, last), figures_of(run))
+    except LinkgaugeError:  # which the next one says
+        return None
+    return None if found is None else since_line(found)
 
 
 def history_of(

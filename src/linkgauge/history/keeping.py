@@ -53,9 +53,10 @@ def not_added(run: Run, folder: Path | None) -> str | None:
     return None
 
 
-def earlier(run: Run, label: str, last: int) -> tuple[EarlierRun, ...]:
-    """The `last` runs of this label before this one, of the same machine and setup, the latest
-    first; none where there is no history. Raises LinkgaugeError, whatever a database raises."""
+def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
+    """The `last` runs before this one, of the same machine and setup, and of this label if there is
+    one, the latest first; none where there is no history. Raises LinkgaugeError, whatever a
+    database raises."""
     try:
         with _store() as store:
             if store is None:

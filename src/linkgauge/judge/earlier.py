@@ -1,22 +1,32 @@
-"""Which earlier runs show how much the runs of a comparison vary: the same machine in the same
-state, measured in the same way, and before what is compared."""
+"""Earlier runs: which ones show how much the runs of a comparison vary (the same machine in the
+same state, measured in the same way, and before what is compared), and how a run differs from them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from linkgauge.model.history import EarlierRun
 from linkgauge.model.settings import Settings
+from linkgauge.model.stats.changes import Aim
 
 from .likeness import Runs, is_alike
-from .machine_state import KERNEL_OPTIONS, state_from
+from .machine_facts import Fact
+from .machine_state import KERNEL_OPTIONS, facts_apart, state_from
+from .run_comparison import compare_runs
 from .run_figures import RunFigures, cell_figure
+from .side_tests import Sides
+from .what_changed import Changed
 
 _OF_FIGURES = (
     "accelerators", "driver", "kernel", KERNEL_OPTIONS, "governor", "linkgauge", "CPU", "CPUs",
     "NUMA nodes", "hypervisor", "faults",
 )  # fmt: skip
 """Facts of a machine's state without which its figures may vary otherwise."""
+LEAST_CHANGE = 0.01
+"""Smaller changes are not named after a run."""
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
@@ -41,8 +51,40 @@ def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> 
 def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
     """A run of the history as one of this run's machine; None if that was in another state."""
     state = state_from(like.machine, like.facts)
-    if any(_fact(state, name) != _fact(past.state, name) for name in _OF_FIGURES):
+    return _as_run_of(past, like) if _is_in(state, past.state) else None
+
+
+class Since(msgspec.Struct, frozen=True):
+    """How a run differs from the latest ones before it (so many `runs`, which were measured in one
+    state of the machine): groups of the `cells` compared, how many cells of other groups changed,
+    and the facts of the machine that changed."""
+
+    runs: int
+    cells: int
+    changed: tuple[Changed, ...]
+    more: int
+    facts: tuple[Fact, ...]
+
+
+def since(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
+    """`past` are runs of the same machine and settings, the latest first. None if there are none,
+    or nothing tells how much runs vary."""
+    before = [_as_run_of(one, run) for one in past if _is_in(one.state, past[0].state)]
+    found = compare_runs(Sides(("before", "now"), [before, [run]]), Aim()) if before else None
+    if found is None or not found.compared[0]:
         return None
+    large = [one for one in found.changed if abs(one.ratio - 1) >= LEAST_CHANGE]
+    facts = facts_apart(past[0].state, state_from(run.machine, run.facts))
+    return Since(
+        len(before), found.compared[0], tuple(large[:1]), sum(one.cells for one in large[1:]), facts
+    )
+
+
+def _is_in(state: dict[str, str], other: dict[str, str]) -> bool:
+    return all(_fact(state, name) == _fact(other, name) for name in _OF_FIGURES)
+
+
+def _as_run_of(past: EarlierRun, like: RunFigures) -> RunFigures:
     return RunFigures(
         id=past.run.id,
         label=past.run.label,

@@ -26,6 +26,7 @@ from .likeness import differences, unlike
 from .machine_facts import Fact
 from .run_figures import CellFigure
 from .side_tests import Found, Key, Sides, Tests, table_of, tested
+from .what_changed import Changed, ChangedTo, Compared, grouped
 
 Direction = Literal["better", "worse", "same", "unknown"]
 _RANK = ("pass", "skip", "fail", "timeout", "error")
@@ -77,6 +78,13 @@ class CellChange(msgspec.Struct, frozen=True):
     slow_p95: RunChange | None = None
     slow_p99: RunChange | None = None
 
+    @property
+    def proven(self) -> tuple[ChangedTo, float] | None:
+        """The direction and the ratio, if it changed."""
+        if self.change is None or self.direction == "same" or self.direction == "unknown":
+            return None
+        return self.direction, self.change.ratio
+
 
 class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     """One cell of runs that are compared.
@@ -121,6 +129,7 @@ class RunComparison(msgspec.Struct, frozen=True):
     history: The number of other runs that showed how much runs vary.
     compared: The number of cells with figures on both sides, for each side but the first.
     simulated: Whether any of the runs was measured on a simulated machine.
+    changed: What changed, at most ten groups of cells for each side, the largest first.
     """
 
     sides: tuple[SideName, ...]
@@ -131,6 +140,7 @@ class RunComparison(msgspec.Struct, frozen=True):
     history: int
     compared: tuple[int, ...]
     simulated: bool = False
+    changed: tuple[Changed, ...] = ()
 
 
 def compare_runs(given: Sides, aim: Aim) -> RunComparison:
@@ -169,7 +179,19 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
         history=len(given.history),
         compared=tuple(known["figure"].counts),
         simulated=any(run.simulated for side in given.runs for run in side),
+        changed=tuple(_changed(given.names, cells, list(table.values()))),
     )
+
+
+def _changed(
+    names: Sequence[str], cells: Sequence[RunCell], found: Sequence[Found]
+) -> Iterator[Changed]:
+    for number, name in enumerate(names[1:]):
+        compared = list[Compared]()
+        for cell, of in zip(cells, found, strict=True):
+            one = cell.changes[number]
+            compared.append(Compared(cell, of.devices, one.proven))
+        yield from grouped(name, compared)
 
 
 def _change(

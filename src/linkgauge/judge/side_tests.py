@@ -57,6 +57,12 @@ class Found(msgspec.Struct):
     def any(self) -> CellFigure:
         return next(cell for side in (*self.sides, *self.history) for cell in side.values())
 
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Those that take part; what is read of the history does not say."""
+        every = (cell.devices for side in self.sides for cell in side.values())
+        return next(filter(None, every), ())
+
 
 def table_of(given: Sides) -> dict[Key, Found]:
     """The cells in the order of the first side that has them."""

@@ -20,7 +20,7 @@ from linkgauge.model.history import History, PastRun, Series
 from linkgauge.model.stats.change_points import LEAST, ChangePoint, change_points, holding
 
 from .machine_facts import Fact
-from .machine_state import KERNEL_OPTIONS, changed_options
+from .machine_state import facts_apart
 
 LEAST_CHANGE = 0.01
 """Smaller changes are left out unless they are asked for."""
@@ -140,16 +140,7 @@ def _change(at: int, is_better: bool, found: Sequence[_Found], history: History)
 
 def _differing(history: History, before: PastRun, after: PastRun) -> tuple[Fact, ...]:
     """The facts in which two runs differ; null is what a run does not know."""
-    first, second = history.states[before.state], history.states[after.state]
-    names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
-    facts = [Fact(name, _values(name, first.get(name), second.get(name))) for name in names]
+    facts = facts_apart(history.states[before.state], history.states[after.state])
     if before.label != after.label:
-        facts.append(Fact(LABEL, (before.label, after.label)))
-    return tuple(facts)
-
-
-def _values(name: str, before: str | None, after: str | None) -> tuple[str | None, ...]:
-    """Of a long command line, the options that changed."""
-    if name == KERNEL_OPTIONS and before is not None and after is not None:
-        return changed_options(before, after)
-    return before, after
+        facts += (Fact(LABEL, (before.label, after.label)),)
+    return facts

@@ -20,6 +20,7 @@ from .csv_text import csv_text
 from .files import json_document
 from .run_comparison_text import (
     basis_lines,
+    changed_lines,
     fact_lines,
     lacking,
     p_value,
@@ -59,6 +60,8 @@ def gate_lines(gate: Gate) -> Iterator[RenderableType]:
     if gate.again[0]:
         times = "once" if gate.again[1] == 1 else f"{gate.again[1]} times"
         yield Text(f"{count_of(gate.again[0])} in doubt measured again, {times}")
+    if len(one.changed) < len(gate.of("regression")):
+        yield from changed_lines(one)
     yield Text()
     for verdict in (*FAILURES, "inconclusive", "blind"):
         found = gate.of(verdict)

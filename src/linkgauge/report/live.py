@@ -46,7 +46,7 @@ from .wrapping import Hanging
 if TYPE_CHECKING:
     from .page.drawing import Drawer
 
-Remember = Callable[[Run, Path], None]
+Remember = Callable[[Run, Path], str | None]
 MOST_FINDINGS = 3
 """Most findings above the verdict, each in a few lines."""
 
@@ -76,7 +76,7 @@ class Display(msgspec.Struct, frozen=True):
 class LiveReport(Observer):
     """Shows how a run goes on, and ends it with `conclude`. A context manager, so that its bar is
     removed whatever happens. A judged run whose files are written is given to `remember`, with its
-    folder."""
+    folder, which may have a line to say of it."""
 
     def __init__(self, display: Display, remember: Remember) -> None:
         self._display = display
@@ -147,7 +147,8 @@ class LiveReport(Observer):
                 if drawer is not None:
                     self._write_page(run, outcome, kept.parent, drawer)
                 console.print(results_line(kept))
-                self._remember(run, kept.parent)
+                if (line := self._remember(run, kept.parent)) is not None:
+                    console.print(line)
         return outcome.code
 
     def _outcome(self, run: Run) -> Outcome:

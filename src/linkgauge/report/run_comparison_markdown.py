@@ -8,11 +8,11 @@ from linkgauge.judge.run_comparison import RunComparison
 from linkgauge.model.units import format_size, unit_of
 
 from .markdown_text import plain, table_row
-from .run_comparison_text import changed, figure, lacking, said
+from .run_comparison_text import changed, figure, lacking, said, said_of
 
 
 def run_comparison_markdown(one: RunComparison) -> str:
-    """What differs, and a table with a row for each cell and side."""
+    """What changed and what differs, and a table with a row for each cell and side."""
     return "\n".join((*_lines(one), ""))
 
 
@@ -23,6 +23,9 @@ def _lines(one: RunComparison) -> Iterator[str]:
     if one.simulated:
         yield "**SIMULATED**"
         yield ""
+    for group in one.changed:
+        side = f" ({group.side})" if len(names) > 2 else ""
+        yield f"- **{group.direction}**: {plain(said_of(group) + side)}"
     for fact in one.differences:
         yield f"- {plain(fact.name)}: {plain(said(fact, names))}"
     yield ""

@@ -1,4 +1,4 @@
-"""Runs compared: what differs besides, a line for each cell, and what the comparison can tell."""
+"""Runs compared: what changed, what differs besides, and what the comparison can tell."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
+from linkgauge.judge.earlier import Since
 from linkgauge.judge.machine_facts import Fact
 from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison, SideFigure
+from linkgauge.judge.what_changed import Changed
 from linkgauge.model.cell_id import SheetId
 from linkgauge.model.units import count_of, format_size, unit_of
 
@@ -25,6 +27,9 @@ from .wrapping import Hanging
 SCHEMA = "linkgauge.runs-compared/1"
 NOISE = "~"
 FIGURE, CHANGE, SLOW = 17, 9, 10
+MOST_FACTS = 3
+FEW = 16
+"""Cells that are shown without being asked for."""
 _LEAST_P = 1e-99
 _SIGNIFICANT = 0.01
 """Of changes of the slow side."""
@@ -37,11 +42,22 @@ COLUMNS = (
 
 
 def run_comparison_lines(one: RunComparison) -> Iterator[RenderableType]:
-    """Sides, differences, a table for each benchmark, and a summary for each side."""
+    """What changed, in what sides differ besides, a table of cells if they are few, and a summary
+    for each side."""
+    return _lines(one, whole=len(one.cells) <= FEW)
+
+
+def every_cell_lines(one: RunComparison) -> Iterator[RenderableType]:
+    """The same with all cells."""
+    return _lines(one, whole=True)
+
+
+def _lines(one: RunComparison, *, whole: bool) -> Iterator[RenderableType]:
     yield _head(one)
+    yield from changed_lines(one)
     yield from fact_lines(one.differences, [side.name for side in one.sides])
     sheets: dict[tuple[SheetId, str], list[RunCell]] = {}
-    for cell in one.cells:
+    for cell in one.cells if whole else ():
         sheets.setdefault((cell.sheet, cell.unit), []).append(cell)
     for cells in sheets.values():
         yield Text()
@@ -50,6 +66,60 @@ def run_comparison_lines(one: RunComparison) -> Iterator[RenderableType]:
     for number in range(1, len(one.sides)):
         yield from _summary(one, number)
     yield from (Hanging(line, 2) for line in basis_lines(one))
+    if not whole:
+        yield Text(f"all {count_of(len(one.cells))}: --all", "dim")
+
+
+def changed_lines(one: RunComparison) -> Iterator[RenderableType]:
+    """A line for each group of cells that changed alike, and the number of those left over."""
+    for number, side in enumerate(one.sides[1:]):
+        own = [group for group in one.changed if group.side == side.name]
+        if not own:
+            continue
+        yield Text("what changed" + (f": {side.name}" if len(one.sides) > 2 else ""), "bold")
+        for group in own:
+            line = Text.assemble("  ", (f"{group.direction}: ", _STYLES[group.direction]))
+            yield Hanging(line.append(said_of(group), "default"), 4)
+        changed = sum(cell.changes[number].proven is not None for cell in one.cells)
+        left = changed - sum(group.cells for group in own)
+        if left:
+            yield Text(f"  and {count_of(left)} more", "dim")
+
+
+def said_of(group: Changed) -> str:
+    """`-17.1% (-16.9% to -18.4%) in all 28 cells with sim:0`."""
+    least, most = _percent(group.least), _percent(group.most)
+    ends = f" ({least} to {most})" if least != most else ""
+    of, shared = group.of, group.shared
+    count = f"all {of} cells" if group.cells == of > 1 else f"{group.cells} of {of} cells"
+    words = [count] if of > 1 else []
+    if shared.benchmark is not None:
+        words.append(f"{'of ' if of > 1 else ''}{shared.benchmark}")
+    if shared.is_one_place:
+        words.append(f"({shared.row}, {shared.column})")
+    elif shared.row is not None:
+        words.append(f"in row {shared.row}")
+    elif shared.column is not None:
+        words.append(f"in column {shared.column}")
+    words += [f"with {shared.device}"] if shared.device is not None else []
+    words += [f"at {format_size(shared.size)}"] if shared.size else []
+    return f"{_percent(group.ratio)}{ends} in {' '.join(words)}"
+
+
+def since_line(one: Since) -> str:
+    """`against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3; driver 570 → 580`."""
+    said = [f"{group.direction}: {said_of(group)}" for group in one.changed]
+    said += [f"{count_of(one.more)} more changed"] if one.more else []
+    said += [f"no change in {count_of(one.cells)}"] if not said else []
+    facts = [f"{fact.name} {' → '.join(each or 'unknown' for each in fact.values)}"
+             for fact in one.facts[:MOST_FACTS]]  # fmt: skip
+    left = len(one.facts) - len(facts)
+    facts += [f"{left} more facts of the machine differ"] if left else []
+    return f"against {_earlier(one.runs)}: {'; '.join((*said, *facts))}"
+
+
+def _earlier(count: int) -> str:
+    return "1 earlier run" if count == 1 else f"{count} earlier runs"
 
 
 def _head(one: RunComparison) -> Text:

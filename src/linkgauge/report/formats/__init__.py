@@ -15,13 +15,13 @@ from typing import Any, Literal, NamedTuple
 
 Kind = Literal[
     "run", "plan", "machine", "machine in detail", "findings", "domain", "benchmarks",
-    "names of benchmarks", "comparisons", "run comparison", "gate",
+    "names of benchmarks", "comparisons", "run comparison", "every cell of runs", "gate",
     "variation", "scaling", "summary", "samples", "history", "trends",
     "condition",
 ]  # fmt: skip
 """What can be written: a Run, a DryRun, a Machine (in two lengths), Findings, a DomainReport,
-benchmark Rows, Comparisons, a RunComparison, a Gate, a Variation, a Scaling; of a JudgedRun,
-its cells or its samples; the runs of a history, Trends, and what a check found."""
+benchmark Rows, Comparisons, a RunComparison (in two lengths), a Gate, a Variation, a Scaling; of a
+JudgedRun, its cells or its samples; the runs of a history, Trends, and what a check found."""
 TERMINAL = "terminal"
 """The default format."""
 

@@ -18,6 +18,7 @@ FORMAT = Format(
         "names of benchmarks": late("report.benchmark_list", "overview_lines"),
         "comparisons": late("report.comparison_text", "comparison_lines"),
         "run comparison": late("report.run_comparison_text", "run_comparison_lines"),
+        "every cell of runs": late("report.run_comparison_text", "every_cell_lines"),
         "gate": late("report.gate_text", "gate_lines"),
         "variation": late("report.variation_text", "variation_lines"),
         "scaling": late("report.scale_text", "scale_lines"),

@@ -1,0 +1,139 @@
+"""Which changes belong together: cells that share a benchmark, a device, a size, a row or a column,
+of which most changed in the same direction by about as much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+from statistics import median
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from linkgauge.model.cell_id import CellId
+
+ChangedTo = Literal["better", "worse"]
+MOST = 10
+"""Groups that are named."""
+_PART = 0.8
+"""Of the cells that share something, so many changed alike."""
+_ALIKE = 2.0
+"""Changes up to so many times as large as the middle one, or as small, are about as large."""
+
+
+class Shared(msgspec.Struct, frozen=True, kw_only=True):
+    """What cells have in common; null where they differ in it, or need not be told apart by it.
+
+    benchmark: The benchmark's name.
+    device: A device that takes part.
+    size: The size in bytes.
+    row: The label of their row.
+    column: The label of their column.
+    """
+
+    benchmark: str | None = None
+    device: str | None = None
+    size: int | None = None
+    row: str | None = None
+    column: str | None = None
+
+    @property
+    def is_one_place(self) -> bool:
+        return self.row is not None and self.column is not None
+
+
+class Changed(msgspec.Struct, frozen=True, kw_only=True):
+    """Cells that changed alike, and what they have in common.
+
+    side: The name of the side on which they differ from the first one.
+    direction: Whether that is for the better or the worse.
+    ratio: The median of the second figure by the first.
+    least: The ratio of the cell that changed the least.
+    most: The ratio of the cell that changed the most.
+    cells: The number of cells.
+    of: How many cells have this in common.
+    shared: What they have in common.
+    """
+
+    side: str
+    direction: ChangedTo
+    ratio: float
+    least: float
+    most: float
+    cells: int
+    of: int
+    shared: Shared
+
+
+class Compared(NamedTuple):
+    """A cell of one side, with its devices; of one that changed, the direction and the ratio."""
+
+    cell: CellId
+    devices: Sequence[str]
+    change: tuple[ChangedTo, float] | None = None
+
+
+def grouped(side: str, cells: Sequence[Compared]) -> Iterator[Changed]:
+    """The largest groups, until all that changed are named, or `MOST` groups."""
+    if not any(one.change for one in cells):
+        return
+    of: dict[Shared, int] = {}
+    changed: dict[tuple[ChangedTo, Shared], dict[int, float]] = {}
+    for number, one in enumerate(cells):
+        for shared in _what_is_shared(one):
+            of[shared] = of.get(shared, 0) + 1
+            if one.change is not None:
+                direction, ratio = one.change
+                changed.setdefault((direction, shared), {})[number] = math.log(ratio)
+    left = {
+        key: own
+        for key, own in changed.items()
+        if len(own) >= _PART * of[key[1]] and (of[key[1]] > 1 or key[1].is_one_place)
+    }
+    for _ in range(MOST):
+        alike = {key: found for key, own in left.items() if (found := _alike(own))}
+        if not alike:
+            return
+        direction, shared = max(alike, key=lambda key: (len(alike[key]), -_facts(key[1])))
+        found = alike[direction, shared]
+        logs = sorted(found.values(), key=abs)
+        yield Changed(
+            side=side,
+            direction=direction,
+            ratio=math.exp(median(logs)),
+            least=math.exp(logs[0]),
+            most=math.exp(logs[-1]),
+            cells=len(found),
+            of=of[shared],
+            shared=shared,
+        )
+        left = {
+            key: {number: log for number, log in own.items() if number not in found}
+            for key, own in left.items()
+        }
+
+
+def _what_is_shared(one: Compared) -> Iterator[Shared]:
+    """All that a cell may have in common with others, itself alone included."""
+    cell = one.cell
+    for benchmark, size, device in product(
+        (None, cell.benchmark), (None, cell.size), (None, *one.devices)
+    ):
+        yield Shared(benchmark=benchmark, device=device, size=size)
+    for size in (None, cell.size):
+        yield Shared(benchmark=cell.benchmark, size=size, row=cell.row)
+        yield Shared(benchmark=cell.benchmark, size=size, column=cell.column)
+        yield Shared(benchmark=cell.benchmark, size=size, row=cell.row, column=cell.column)
+
+
+def _alike(logs: dict[int, float]) -> dict[int, float]:
+    """Those that are about as large as the middle one."""
+    if not logs:
+        return {}
+    middle = abs(median(logs.values()))
+    return {n: log for n, log in logs.items() if middle / _ALIKE <= abs(log) <= middle * _ALIKE}
+
+
+def _facts(shared: Shared) -> int:
+    return sum(value is not None for value in msgspec.structs.astuple(shared))
