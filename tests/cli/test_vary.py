@@ -28,7 +28,7 @@ def in_process(request):
 def vary(*arguments):
     """The command in this process, workers included: its exit code."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("linkgauge.engine.varying.opened", in_process)
+        patched.setattr("linkgauge.rooms.vary.rounds.opened", in_process)
         return application()(["vary", *map(str, arguments)], standalone_mode=False)
 
 
@@ -104,7 +104,7 @@ def test_each_experiment_is_a_question_and_a_command_that_anybody_could_type(
 ):
     asked = []
     monkeypatch.setattr(
-        "linkgauge.cli.vary_rounds.carry_out", lambda what, form: asked.append(what) or 0
+        "linkgauge.rooms.vary.carrying_out.carry_out", lambda what, form: asked.append(what) or 0
     )
     vary("--experiment", name, "--machine", machine, "--out", "here")
     question, line = capsys.readouterr().out.splitlines()[:2]

@@ -30,7 +30,7 @@ COMMANDS = {
     "copy": ".copy:copy",
     "latency": ".latency:latency",
     "traffic": ".traffic:traffic",
-    "vary": ".vary:vary",
+    "vary": _OF_ROOMS["vary"],
     "watch": _OF_ROOMS["watch"],
     "scale": ".scale:scale",
     "ai": ".ai:ai",

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from linkgauge.model.stats.changes import Direction
 from linkgauge.model.transfer import Place
-from linkgauge.model.variation import Direction, VariedCell
+from linkgauge.model.variation import VariedCell
 
 
 class Span(NamedTuple):

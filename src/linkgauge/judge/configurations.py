@@ -21,7 +21,7 @@ from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 from linkgauge.model.result import CellResult, Result, Run
-from linkgauge.model.stats.intervals import Estimate, VisitSamples, estimates, ratio
+from linkgauge.model.stats.intervals import Difference, Estimate, VisitSamples, estimates, ratio
 from linkgauge.model.stats.modes import cut
 from linkgauge.model.units import Better
 
@@ -30,19 +30,6 @@ from .machine_facts import ABSENT, Fact, differing_facts, hypervisor_of
 _LEAST_DEGREES = 3
 """Of the variation between runs, so that its interval is not wider than what it shows: Student's t
 is 3.2 then, and 12.7 with one."""
-
-
-class Against(msgspec.Struct, frozen=True):
-    """A figure ÷ the baseline's, with its interval; that is null where one of both has none."""
-
-    ratio: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether the figures differ."""
-        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -54,7 +41,7 @@ class Figure(msgspec.Struct, frozen=True):
     low: float | None
     high: float | None
     runs: int
-    against: Against | None = None
+    against: Difference | None = None
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -227,10 +214,9 @@ def _against_first(
 
 def _ratio(
     base: float | None, other: float, one: Estimate | None, two: Estimate | None
-) -> Against | None:
+) -> Difference | None:
     if not base:
         return None
     if one is None or two is None:
-        return Against(other / base)
-    found = ratio(one, two)
-    return Against(found.ratio, found.low, found.high)
+        return Difference(other / base)
+    return ratio(one, two)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from linkgauge.model.soak import CellCourse, Soak
 from linkgauge.model.stats.change_points import change_points, holding
+from linkgauge.model.stats.changes import ChangedTo, changed_to
 
 LEAST = 0.01
 """Smaller changes of level are left out."""
@@ -18,7 +19,7 @@ class Drift(NamedTuple):
     cell: CellCourse
     ratio: float
     at: float
-    direction: Literal["better", "worse"]
+    direction: ChangedTo
 
 
 def drifts(soak: Soak) -> tuple[Drift, ...]:
@@ -32,8 +33,7 @@ def drifts(soak: Soak) -> tuple[Drift, ...]:
         if changes:
             ratio = changes[-1].after / changes[0].before
             at = soak.slice * places[changes[0].at]
-            is_better = (ratio > 1) == (cell.better == "higher")
-            drift = Drift(cell, ratio, at, "better" if is_better else "worse")
+            drift = Drift(cell, ratio, at, changed_to(ratio, cell.better))
             found.append((min(change.p for change in changes), drift))
     most = holding([p for p, _ in found], len(soak.cells))
     proven = [one for p, one in found if p <= most and abs(one.ratio - 1) >= LEAST]

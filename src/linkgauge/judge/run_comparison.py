@@ -10,14 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import Literal
 
 import msgspec
 from msgspec.structs import asdict
 
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.result import Definition, Status
-from linkgauge.model.stats.changes import Aim, Needed, RunChange, Side, needed
+from linkgauge.model.stats.changes import (
+    Aim,
+    ChangedTo,
+    Direction,
+    Needed,
+    RunChange,
+    Side,
+    changed_to,
+    needed,
+)
 from linkgauge.model.stats.spread import Spread
 from linkgauge.model.stats.student import critical, rank_sum_p
 from linkgauge.model.units import Better
@@ -26,9 +34,8 @@ from .likeness import differences, unlike
 from .machine_facts import Fact
 from .run_figures import CellFigure
 from .side_tests import Found, Key, Sides, Tests, table_of, tested
-from .what_changed import Changed, ChangedTo, Compared, grouped
+from .what_changed import Changed, Compared, grouped
 
-Direction = Literal["better", "worse", "same", "unknown"]
 _RANK = ("pass", "skip", "fail", "timeout", "error")
 """Statuses, the best first."""
 
@@ -224,7 +231,7 @@ def _change(
 
 def _direction(change: RunChange, lacking: Needed, aim: Aim, better: Better) -> Direction:
     if change.holm < aim.significance:
-        return "better" if (change.ratio > 1) == (better == "higher") else "worse"
+        return changed_to(change.ratio, better)
     return "same" if lacking.detectable <= aim.detect else "unknown"
 
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from linkgauge.model.figure import SeriesId
 from linkgauge.model.history import History, PastRun, Series
 from linkgauge.model.stats.change_points import LEAST, ChangePoint, change_points, holding
+from linkgauge.model.stats.changes import ChangedTo, changed_to
 
 from .machine_facts import Fact
 from .machine_state import facts_apart
@@ -45,7 +46,7 @@ class CellChange(msgspec.Struct, frozen=True):
     before: float
     after: float
     ratio: float
-    direction: Literal["better", "worse"]
+    direction: ChangedTo
     first: int
     last: int
     p: float
@@ -65,7 +66,7 @@ class Change(msgspec.Struct, frozen=True):
 
     since: int
     until: int
-    direction: Literal["better", "worse"]
+    direction: ChangedTo
     ratio: float
     facts: tuple[Fact, ...]
     cells: tuple[CellChange, ...]
@@ -111,13 +112,13 @@ def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
 
 def _changes(one: Series, order: dict[int, int]) -> Iterator[_Found]:
     for change in change_points([point.figure for point in one.points]):
-        is_better = (change.ratio > 1) == (one.better == "higher")
+        is_better = changed_to(change.ratio, one.better) == "better"
         places = (order[one.points[n].run] for n in (change.at, change.first, change.last))
         yield _Found(one, change, is_better, *places)
 
 
 def _change(at: int, is_better: bool, found: Sequence[_Found], history: History) -> Change:
-    direction: Literal["better", "worse"] = "better" if is_better else "worse"
+    direction: ChangedTo = "better" if is_better else "worse"
     first, last = max(each.first for each in found), min(each.last for each in found)
     likely = sorted(range(max(first, 1), last + 1), key=lambda place: abs(place - at))
     runs = history.runs

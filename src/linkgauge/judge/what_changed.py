@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from linkgauge.model.cell_id import CellId
+from linkgauge.model.stats.changes import ChangedTo
 
-ChangedTo = Literal["better", "worse"]
 MOST = 10
 """Groups that are named."""
 _PART = 0.8

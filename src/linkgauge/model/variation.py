@@ -9,14 +9,13 @@ from typing import Literal
 
 import msgspec
 
+from .cell_id import CellId
 from .result import Status
+from .stats.changes import Direction
 from .stats.ranks import Change
 from .units import Better
 
 SCHEMA: Literal["linkgauge.vary/1"] = "linkgauge.vary/1"
-Direction = Literal["better", "worse", "same", "unknown"]
-"""Of a change: proven and for the better or the worse by the unit, not proven (`same`), or not to
-be told, for lack of rounds or figures."""
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -76,27 +75,17 @@ class Compared(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
-class VariedCell(msgspec.Struct, frozen=True, kw_only=True):
-    """A cell under each setting.
+class VariedCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
+    """A cell under each setting. Of sweeps over threads, its column is `all threads` where settings
+    differ in how many there are.
 
-    benchmark: The benchmark's name.
     title: What it measures, for people.
-    backend: The backend that measured it.
-    size: Its result's size in bytes.
-    row: The label of its row.
-    column: The label of its column; of sweeps over threads `all threads`, where settings differ in
-        how many there are.
     unit: The unit of its figures.
     better: Which figures are better.
     settings: What each setting makes of it, in their order.
     """
 
-    benchmark: str
     title: str
-    backend: str
-    size: int
-    row: str
-    column: str
     unit: str
     better: Better
     settings: tuple[Compared, ...]

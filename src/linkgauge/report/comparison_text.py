@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from rich.text import Text
 
-from linkgauge.judge.configurations import Against, Compared, Comparison, Figure
+from linkgauge.judge.configurations import Compared, Comparison, Figure
+from linkgauge.model.stats.changes import changed_to
+from linkgauge.model.stats.intervals import Difference
 from linkgauge.model.units import unit_of
 
 from .csv_text import csv_text
@@ -119,17 +121,17 @@ def _differences(compared: Sequence[Compared], figures: Sequence[Figure | None],
     return line
 
 
-def _difference(against: Against | None) -> str:
+def _difference(against: Difference | None) -> str:
     if against is None:
         return ""
     text = f"{'-' if against.ratio < 1 else '+'}{percent(abs(against.ratio - 1))}"
     return text if against.is_proven else f"({text})"
 
 
-def _style(compared: Compared, against: Against | None) -> str:
+def _style(compared: Compared, against: Difference | None) -> str:
     if against is None or not against.is_proven:
         return "dim"
-    return "green" if (against.ratio > 1) == (compared.better == "higher") else "red"
+    return "green" if changed_to(against.ratio, compared.better) == "better" else "red"
 
 
 def _facts(one: Comparison, labels: Sequence[str], columns: int) -> Iterator[Text]:

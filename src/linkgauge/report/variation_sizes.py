@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from linkgauge.judge.by_size import Span, Spans, paths_alike
+from linkgauge.model.stats.changes import Direction
 from linkgauge.model.units import format_size
-from linkgauge.model.variation import Direction, Setting, VariedCell
+from linkgauge.model.variation import Setting, VariedCell
 
 from .sentences import first_of
 

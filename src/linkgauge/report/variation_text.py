@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from linkgauge.model.stats.changes import Direction
 from linkgauge.model.stats.ranks import Change, least_rounds
 from linkgauge.model.units import format_size, unit_of
-from linkgauge.model.variation import Compared, Direction, Setting, Variation, VariedCell
+from linkgauge.model.variation import Compared, Setting, Variation, VariedCell
 
+from .csv_text import csv_text
 from .matrix import shown
 from .run_text import simulated
 from .variation_sizes import size_lines
@@ -23,6 +25,11 @@ FINE = 0.002
 """Of an interval that is narrower than this, another digit is shown."""
 VAGUE = 0.1
 """Of an interval that reaches further, no difference found does not mean that there is none."""
+COLUMNS = (
+    "benchmark", "backend", "size", "row", "column", "unit", "better", "setting", "values",
+    "rounds", "median", "ratio", "ratio_low", "ratio_high", "p", "p_holm", "direction", "reason",
+    "simulated",
+)  # fmt: skip
 QUIET = "raise --rounds or --max-time, or quiet the machine"
 _STYLES: dict[Direction, str] = {"better": "green", "worse": "red", "same": "dim", "unknown": "dim"}
 
@@ -232,4 +239,33 @@ def _promise(variation: Variation) -> Iterator[Text]:
         yield Text(f"finding a difference at {100 * alpha:.4g}% takes {least} rounds")
     elif count:
         chance = f"chance alone makes {count * alpha:.2g} of {count} differ, on average"
-        yield Text(f"at {100 * alpha:.4g}% each, {chance}")
+        yield Text(f"at {100 * alpha:.4g}% each, {chance}{_together(variation, count)}")
+
+
+def _together(variation: Variation, count: int) -> str:
+    """How many differ if no false difference is to be among all."""
+    alpha = variation.significance
+    known = [one.change for cell in variation.cells for one in cell.settings if one.change]
+    if count < 2 or any(one.holm is None for one in known):
+        return ""
+    held = sum(one.holm is not None and one.holm < alpha for one in known)
+    least = least_rounds(alpha / count)
+    takes = f" (that takes {least} rounds)" if done_rounds(variation) < least else ""
+    return f"; at {100 * alpha:.4g}% for all {count} at once, {held} differ{takes}"
+
+
+def variation_csv(variation: Variation) -> str:
+    """A line for each cell and setting, in the unit of data."""
+    return csv_text((COLUMNS, *(row for cell in variation.cells for row in _rows(variation, cell))))
+
+
+def _rows(variation: Variation, cell: VariedCell) -> Iterator[tuple[object, ...]]:
+    for setting, one in zip(variation.settings, cell.settings, strict=True):
+        change, figures = one.change, sum(figure is not None for figure in one.figures)
+        found = (change.ratio, change.low, change.high, change.p, change.holm) if change else ()
+        yield (
+            *cell.sheet, cell.row, cell.column, cell.unit, cell.better, setting.name, str(setting),
+            figures, one.median,
+            *(found or [None] * 5),
+            one.direction, one.reason, variation.simulated,
+        )  # fmt: skip

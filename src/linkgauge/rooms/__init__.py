@@ -19,6 +19,7 @@ class Room(NamedTuple):
 
 
 ROOMS = (
+    Room("vary", {"vary": "linkgauge.rooms.vary.command:vary"}),
     Room("watch", {"watch": "linkgauge.rooms.watch.command:watch"}),
     Room("exporter", {"exporter": "linkgauge.rooms.exporter.command:exporter"}),
 )

@@ -22,6 +22,10 @@ from ..units import Better
 from .spread import LEAST, Spread
 from .student import critical, shift_found, two_sided
 
+Direction = Literal["better", "worse", "same", "unknown"]
+"""Of a change: proven and for the better or the worse by the unit, not proven (`same`), or not to
+be told, for lack of runs or figures."""
+ChangedTo = Literal["better", "worse"]
 Basis = Literal["runs", "within"]
 """What a difference is judged by: the variation between runs, or the intervals of single ones."""
 POWER = 0.9
@@ -190,6 +194,11 @@ def _change(one: SideTest, adjusted: float) -> RunChange:
 
 def _exp(log: float) -> float:
     return math.exp(max(-300.0, min(300.0, log)))
+
+
+def changed_to(ratio: float, better: Better) -> ChangedTo:
+    """What a figure of this ratio to another one is."""
+    return "better" if (ratio > 1) == (better == "higher") else "worse"
 
 
 def loss(ratio: float, better: Better) -> float:

@@ -83,15 +83,16 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The ratio of two figures, and its interval: they differ if 1 is outside it."""
+    """The ratio of two figures, and its interval, which is null where one of both has none."""
 
     ratio: float
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
 
     @property
     def is_proven(self) -> bool:
-        return not self.low <= 1 <= self.high
+        """Whether the figures differ."""
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
 
 class _Spread(msgspec.Struct, frozen=True):

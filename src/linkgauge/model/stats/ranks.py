@@ -30,6 +30,7 @@ class Change(msgspec.Struct, frozen=True):
     high: The high end of its interval; null if there are too few rounds for any.
     p: The probability of a change at least as clear if there is none.
     rounds: The number of rounds with both figures.
+    holm: The same p among all that were compared; null in a file that is older than this.
     """
 
     ratio: float
@@ -37,6 +38,7 @@ class Change(msgspec.Struct, frozen=True):
     high: float | None
     p: float
     rounds: int
+    holm: float | None = None
 
     @property
     def is_known(self) -> bool:

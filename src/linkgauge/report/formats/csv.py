@@ -13,6 +13,7 @@ FORMAT = Format(
         "summary": late("report.summary_text", "summary_csv"),
         "samples": late("report.summary_text", "samples_csv"),
         "run comparison": late("report.run_comparison_text", "run_comparison_csv"),
+        "variation": late("report.variation_text", "variation_csv"),
         "gate": late("report.gate_text", "gate_csv"),
         "comparisons": late("report.comparison_text", "comparison_csv"),
         "history": late("report.history_text", "history_csv"),

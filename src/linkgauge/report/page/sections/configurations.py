@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from linkgauge.judge.configurations import Against, Compared, Comparison
+from linkgauge.judge.configurations import Compared, Comparison
 from linkgauge.judge.configurations import Figure as Median
+from linkgauge.model.stats.changes import changed_to
+from linkgauge.model.stats.intervals import Difference
 from linkgauge.model.units import unit_of
 from linkgauge.report import charts
 from linkgauge.report.comparison_text import digits, percent
@@ -104,7 +106,7 @@ def _figure(compared: Compared, figure: Median) -> str:
     return f"{text} ±{percent(reach)}"
 
 
-def _told(against: Against | None) -> str:
+def _told(against: Difference | None) -> str:
     if against is None:
         return ""
     text = f"{'-' if against.ratio < 1 else '+'}{percent(abs(against.ratio - 1))}"
@@ -113,17 +115,17 @@ def _told(against: Against | None) -> str:
     return f" {text}" if against.is_proven else f" ≈ {text}"
 
 
-def _kind(compared: Compared, at: int, against: Against | None) -> str:
+def _kind(compared: Compared, at: int, against: Difference | None) -> str:
     if at == 0:
         return "baseline"
     if against is None or against.low is None:
         return UNPROVEN
     if not against.is_proven:
         return NOISE
-    return "better" if (against.ratio > 1) == (compared.better == "higher") else "worse"
+    return changed_to(against.ratio, compared.better)
 
 
-def _tone(compared: Compared, against: Against | None) -> Tone:
+def _tone(compared: Compared, against: Difference | None) -> Tone:
     if against is None:
         return ""
     tones: dict[str, Tone] = {NOISE: "dim", UNPROVEN: "dim", "better": "good", "worse": "bad"}

@@ -12,9 +12,7 @@ from linkgauge.engine.folder import create_run_folder
 from linkgauge.engine.interrupts import Interrupts, undisturbed
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.runs import VARY_FILE
-from linkgauge.engine.varying import Experiment, Taken, Variant, measure_rounds, plan_all
 from linkgauge.history.keeping import remember
-from linkgauge.judge.differences import InRound, can_compare, compare
 from linkgauge.judge.verdict import judge
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.result import exit_code
@@ -24,7 +22,10 @@ from linkgauge.model.variation import Variation
 from linkgauge.report.console import make_console
 from linkgauge.report.files import write_document, write_run
 from linkgauge.report.formats import Format
-from linkgauge.report.vary_live import LiveRounds
+
+from .differences import InRound, can_compare, compare
+from .live import LiveRounds
+from .rounds import Experiment, Taken, Variant, measure_rounds, plan_all
 
 MOST_SIGNIFICANCE = 0.2
 

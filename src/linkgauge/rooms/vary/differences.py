@@ -7,13 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from linkgauge.model.cell_id import SheetId, sheet_id
+from msgspec.structs import asdict, replace
+
+from linkgauge.model.cell_id import CellId, SheetId, sheet_id
 from linkgauge.model.machine import Node
 from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.stats.changes import Direction, changed_to, holm
 from linkgauge.model.stats.ranks import Change, change
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import Better
-from linkgauge.model.variation import Compared, Direction, VariedCell
+from linkgauge.model.variation import Compared, VariedCell
 
 ALL = "all threads"
 """The column of a cell that uses every CPU that its setting has."""
@@ -37,12 +40,24 @@ _Cells = dict[Place, list[list[_Found | None]]]
 
 
 def compare(runs: Sequence[InRound], settings: int, significance: float) -> tuple[VariedCell, ...]:
-    """Every cell, under so many settings."""
-    return tuple(
-        _varied(place, table, significance)
-        for cells in _sheets(runs, settings).values()
+    """Every cell, under so many settings. Each is compared with the first one by itself, with the
+    given significance; Holm's p is adjusted for all that are compared."""
+    return _adjusted([
+        _varied(sheet.cell(place), table, significance)
+        for sheet, cells in _sheets(runs, settings).items()
         for place, table in _apart(cells).items()
-    )
+    ])  # fmt: skip
+
+
+def _adjusted(cells: Sequence[VariedCell]) -> tuple[VariedCell, ...]:
+    adjusted = iter(holm([one.change.p for c in cells for one in c.settings if one.change]))
+
+    def compared(one: Compared) -> Compared:
+        if one.change is None:
+            return one
+        return replace(one, change=replace(one.change, holm=next(adjusted)))
+
+    return tuple(replace(cell, settings=tuple(map(compared, cell.settings))) for cell in cells)
 
 
 def can_compare(runs: Sequence[InRound], settings: int) -> bool:
@@ -107,17 +122,13 @@ def _columns(table: Sequence[Sequence[_Found | None]]) -> set[str]:
 
 
 def _varied(
-    place: Place, table: Sequence[Sequence[_Found | None]], significance: float
+    cell: CellId, table: Sequence[Sequence[_Found | None]], significance: float
 ) -> VariedCell:
     result = next(found.result for own in table for found in own if found is not None)
     figures = [[_figure(found) for found in own] for own in table]
     return VariedCell(
-        benchmark=result.benchmark,
+        **asdict(cell),
         title=result.title,
-        backend=result.backend,
-        size=result.size,
-        row=place.row,
-        column=place.column,
         unit=result.unit,
         better=result.better,
         settings=tuple(
@@ -162,7 +173,7 @@ def _direction(changed: Change | None, better: Better) -> Direction:
         return "unknown"
     if not changed.is_proven:
         return "same"
-    return "better" if (changed.ratio > 1) == (better == "higher") else "worse"
+    return changed_to(changed.ratio, better)
 
 
 def _why(found: Sequence[_Found | None]) -> str | None:

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from linkgauge.engine.varying import Rounds
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult
 from linkgauge.model.variation import Setting
+from linkgauge.report.progress import progress_bar
 
-from .progress import progress_bar
+from .rounds import Rounds
 
 MOST = 36
 """Characters before the bar: the whole has 80."""

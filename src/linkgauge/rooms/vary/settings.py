@@ -11,10 +11,10 @@ from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
 
+from linkgauge.cli.options import within
 from linkgauge.engine.folder import slug
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.rewriting import DeviceEngine
-from linkgauge.engine.varying import Variant
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Host
 from linkgauge.model.memory import HOST_KINDS, STAGING
@@ -22,7 +22,7 @@ from linkgauge.model.names import hint
 from linkgauge.model.settings import EngineSettings, Simulation, Streams, Surroundings
 from linkgauge.model.variation import Setting
 
-from .options import within
+from .rounds import Variant
 
 Change = Callable[[RunRequest], RunRequest]
 

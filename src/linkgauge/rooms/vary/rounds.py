@@ -17,15 +17,14 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.engine.controller import Observer
+from linkgauge.engine.plan import NO_BACKEND, Plan
+from linkgauge.engine.preparing import prepare
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import opened
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run, worst
 from linkgauge.model.variation import KeptRun, Setting
-
-from .controller import Observer
-from .plan import NO_BACKEND, Plan
-from .preparing import prepare
-from .request import RunRequest
-from .session import opened
 
 
 class Variant(msgspec.Struct, frozen=True):

@@ -8,10 +8,8 @@ from typing import Annotated
 
 import typer
 
-from linkgauge.model.errors import InputError
-
-from .help_text import OUTPUT, PRECISION, SETTINGS, WHAT
-from .options import (
+from linkgauge.cli.help_text import OUTPUT, PRECISION, SETTINGS, WHAT
+from linkgauge.cli.options import (
     Option,
     Sampling,
     Simulated,
@@ -21,16 +19,17 @@ from .options import (
     headed,
     own,
 )
+from linkgauge.model.errors import InputError
 
 
 def _complete_memory(incomplete: str) -> list[str]:
-    from .vary_settings import MEMORIES
+    from .settings import MEMORIES
 
     return [kind for kind in MEMORIES if kind.startswith(incomplete)]
 
 
 def _complete_experiment(incomplete: str) -> list[str]:
-    from .vary_experiments import complete_experiment
+    from .experiments import complete_experiment
 
     return complete_experiment(incomplete)
 
@@ -134,18 +133,19 @@ def vary(
         linkgauge vary --prefix host_to_ --engine ce --engine sm
     """
     from linkgauge.benchmarks.catalog import select
+    from linkgauge.cli import requests
     from linkgauge.engine.request import Selection, Written
     from linkgauge.model.settings import EngineSettings
 
-    from . import requests
-    from .vary_experiments import carry_out_named
+    from .experiments import carry_out_named
 
     if experiment is not None:
         return carry_out_named(context, experiment, form)
 
-    from .options_record import request_of
-    from .vary_rounds import Comparison, carry_out, check_rounds
-    from .vary_settings import Given, variants_of
+    from linkgauge.cli.options_record import request_of
+
+    from .carrying_out import Comparison, carry_out, check_rounds
+    from .settings import Given, variants_of
 
     alpha = check_rounds(at_least_one("--rounds", rounds) or 1, significance)
     transfers = [text for text in benchmarks or () if "->" in text]

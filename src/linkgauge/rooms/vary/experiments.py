@@ -127,8 +127,9 @@ def _each_node(name: str, machine: str | None) -> tuple[str, ...]:
 
 def _nodes(machine: str | None) -> list[int]:
     """The host's NUMA nodes with memory."""
-    from .requests import simulation_of
-    from .vary_settings import host_of
+    from linkgauge.cli.requests import simulation_of
+
+    from .settings import host_of
 
     simulation: Simulation | None = simulation_of(machine)
     return [node.index for node in host_of(simulation).nodes]

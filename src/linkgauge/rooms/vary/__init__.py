@@ -1,0 +1,1 @@
+"""The same benchmarks under several settings, in rounds, and what differs."""
