@@ -69,8 +69,7 @@ def check(
         from linkgauge.judge.limit_checks import refuse_unmatched
         from linkgauge.judge.limits import read_limits
         from linkgauge.report.health_text import Checked
-
-        from .run_sides import side_of
+        from linkgauge.rooms.gate.sides import side_of
 
         against = Against(
             read_limits(limits) if limits else (),

@@ -18,10 +18,20 @@ class Room(NamedTuple):
     commands: dict[str, str]
 
 
+_HERE = "linkgauge.rooms"
 ROOMS = (
-    Room("vary", {"vary": "linkgauge.rooms.vary.command:vary"}),
-    Room("watch", {"watch": "linkgauge.rooms.watch.command:watch"}),
-    Room("exporter", {"exporter": "linkgauge.rooms.exporter.command:exporter"}),
+    Room(
+        "gate",
+        {
+            "compare": f"{_HERE}.gate.compare:compare",
+            "baseline": f"{_HERE}.gate.baseline:baseline",
+            "gate": f"{_HERE}.gate.command:gate",
+        },
+    ),
+    Room("history", {"history": f"{_HERE}.history.command:history"}),
+    Room("vary", {"vary": f"{_HERE}.vary.command:vary"}),
+    Room("watch", {"watch": f"{_HERE}.watch.command:watch"}),
+    Room("exporter", {"exporter": f"{_HERE}.exporter.command:exporter"}),
 )
 
 

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
+from linkgauge.cli.options import GateFormat, Option, at_least_one, headed, own
 from linkgauge.model.errors import InputError
-
-from .help_text import OUTPUT, PRECISION, RUNS, WHAT
-from .options import GateFormat, Option, at_least_one, headed, own
 
 if TYPE_CHECKING:
     from linkgauge.judge.likeness import Runs
@@ -83,15 +82,15 @@ def gate(
         linkgauge gate --baseline before --current after --rerun 2
         linkgauge gate --baseline before --junit -o gate.xml
     """
+    from linkgauge.cli import streams
+    from linkgauge.cli.earlier_runs import history_of
     from linkgauge.judge.gate import hold, suspects
     from linkgauge.judge.limits import read_limits
     from linkgauge.judge.run_figures import figures_of
     from linkgauge.report.formats import TERMINAL, formats
 
-    from . import streams
-    from .earlier_runs import history_of
-    from .gate_again import Again, all_limited
-    from .run_sides import aim_of, only, refuse_unlike, runs_of, side_of
+    from .again import Again, all_limited
+    from .sides import aim_of, only, refuse_unlike, runs_of, side_of
 
     times = at_least_one("--rerun", rerun) or 0
     if times > MOST_AGAIN:

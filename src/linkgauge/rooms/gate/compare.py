@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
+from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
+from linkgauge.cli.options import Option, RunsComparedFormat, headed, own
 from linkgauge.model.errors import InputError
-
-from .help_text import OUTPUT, PRECISION, RUNS, WHAT
-from .options import Option, RunsComparedFormat, headed, own
 
 
 @own(
@@ -50,11 +49,11 @@ def compare(
         linkgauge compare before after --benchmark 'host_*'
         linkgauge compare baseline.json after --json
     """
+    from linkgauge.cli.earlier_runs import history_of
     from linkgauge.judge.run_comparison import compare_runs
     from linkgauge.judge.side_tests import Sides
 
-    from .earlier_runs import history_of
-    from .run_sides import aim_of, only, side_of
+    from .sides import aim_of, only, side_of
 
     if len(runs) < 2:
         raise InputError("compare what? Give two runs or more: linkgauge compare before after")

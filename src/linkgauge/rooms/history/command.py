@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
+from linkgauge.cli.help_text import OUTPUT, WHICH
+from linkgauge.cli.options import HistoryFormat, Option, headed, own
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-
-from .help_text import OUTPUT, WHICH
-from .options import HistoryFormat, Option, headed, own
 
 ACTIONS = ("list", "trend", "import", "prune")
 
@@ -79,10 +78,10 @@ def history(
         linkgauge history trend host_to_device_memcpy_ce
         linkgauge history import results
     """
+    from linkgauge.cli.options import at_least_one
     from linkgauge.history.reading import Filter
 
-    from . import history_actions as actions
-    from .options import at_least_one
+    from . import actions
 
     action, *arguments = what or ["list"]
     if action not in ACTIONS:

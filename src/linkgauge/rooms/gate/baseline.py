@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
+from linkgauge.cli.help_text import OUTPUT, PRECISION
+from linkgauge.cli.options import Option, headed, own
 from linkgauge.model.errors import InputError
-
-from .help_text import OUTPUT, PRECISION
-from .options import Option, headed, own
 
 
 @own(
@@ -53,7 +52,7 @@ def baseline(
     from linkgauge.report.files import json_document, write_asked
     from linkgauge.report.run_comparison_text import said
 
-    from .run_sides import side_of
+    from .sides import side_of
 
     room = parse_fraction(min_loss, "minimum loss")
     # Runs of different labels that began in the same second have the same id.

@@ -1,0 +1,1 @@
+"""Runs held against each other: compared, made into a baseline, and refused if they have lost."""

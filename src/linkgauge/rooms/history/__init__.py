@@ -1,0 +1,1 @@
+"""The runs that are remembered: listed, and how figures went over them."""
