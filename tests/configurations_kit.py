@@ -9,7 +9,7 @@ from linkgauge.machine.host import this_host
 from linkgauge.model.inventory import HostDetails, Inventory, PciFunction
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.result import CellResult, Interval, Result, Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
@@ -37,7 +37,7 @@ def cell(row, column, figure, spread=SPREAD, status="pass"):
         summary = replace(summary, ci95=(summary.median * 0.995, summary.median * 1.005))
     return CellResult(
         row, column, TRANSFER, Report.FIRST, status, samples=samples, visits=visits,
-        summary=summary,
+        summary=summary, interval=Interval("visits", 0.95, 6, 3),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.stats.intervals import difference, estimates
+from linkgauge.model.stats.intervals import estimates
 
 RUNS = 200
 
@@ -120,20 +120,3 @@ def test_a_single_visit_borrows_what_alike_cells_know():
 @pytest.mark.parametrize("cells", [[], [[]], [[[1.0, 2.0]]], [[[1.0], [0.0]]]])
 def test_nothing_is_claimed_where_no_variance_is_known(cells):
     assert [each for each in estimates(cells) if each is not None] == []
-
-
-def test_a_difference_is_proven_where_there_is_one_and_seldom_where_there_is_none():
-    dice = random.Random(3)
-    alarms = found = 0
-    for _ in range(RUNS):
-        (first,) = drawn(dice, 1, 6, 3, 0.01, 0.003)
-        (same,) = drawn(dice, 1, 6, 3, 0.01, 0.003)
-        (slower,) = drawn(dice, 1, 6, 3, 0.01, 0.003, figure=95.0)
-        alarms += difference(first, same).is_proven
-        found += difference(first, slower).is_proven
-    assert alarms / RUNS <= 0.08
-    assert found / RUNS >= 0.95
-
-
-def test_no_difference_is_told_of_too_few_visits():
-    assert difference([[1.0]], [[1.0], [1.1]]) is None

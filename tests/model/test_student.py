@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.model.stats.ranks import rank_sum_p
 from linkgauge.model.stats.student import (
     critical,
     digamma,
-    rank_sum_p,
     shift_found,
     trigamma,
     trigamma_inverse,

@@ -1,41 +1,52 @@
 """Configurations of a machine, compared: a host and its guests, a guest pinned in several ways.
 
-A configuration is all runs of one label. Its figure is the median of what they measured. The
-interval is that which another run of it falls into: from the variation between runs, pooled over
-alike configurations, once that rests on enough of them, else from the variation between the visits
-of a run (model/stats/intervals.py). Two configurations differ where the interval of the ratio of
-their figures does not hold 1.
+A configuration is all runs of one label: a side of a comparison of runs (run_comparison.py). What
+is compared are a few aspects of each run.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import median
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-from linkgauge.model.result import CellResult, Result, Run
-from linkgauge.model.stats.intervals import Difference, Estimate, VisitSamples, estimates, ratio
-from linkgauge.model.stats.modes import cut
+from linkgauge.model.result import Run
+from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import Better
 
 from .machine_facts import ABSENT, Fact, differing_facts, hypervisor_of
+from .run_comparison import RunCell, compare_runs
+from .run_figures import CellFigure, RunFigures, figures_of
+from .side_tests import Sides
 
-_LEAST_DEGREES = 3
-"""Of the variation between runs, so that its interval is not wider than what it shows: Student's t
-is 3.2 then, and 12.7 with one."""
+SIGNIFICANCE = 0.05
+"""Of all differences of a comparison together."""
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A figure ÷ the baseline's, with its interval and the p of a difference as clear among all
+    that are compared: null where nothing tells how much runs vary."""
+
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the figures differ."""
+        return self.p is not None and self.p < SIGNIFICANCE
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """What one configuration reaches, in the aspect's unit, from so many `runs`; `low` and `high`
-    bound what another run reaches, null where too little was measured to tell. `against` is null
-    of the baseline itself, and without it."""
+    """What one configuration reaches, in the aspect's unit, from so many `runs`: the geometric mean
+    of their medians; `low` and `high` bound its true value, null where too little was measured to
+    tell. `against` is null of the baseline itself, and without it."""
 
     median: float
     low: float | None
@@ -88,11 +99,15 @@ def compare(
     first = against or _baseline(labels)
     ordered = [first, *(label for label in labels if label != first)]
     groups = [labels[label] for label in ordered]
-    known = (_compared(aspect, groups) for aspect in aspects)
+    figures = [[figures_of(run) for run in group] for group in groups]
+    sources = {aspect: _source(aspect, figures) for aspect in aspects}
+    sides = [[_of_aspects(run, sources) for run in group] for group in figures]
+    found = compare_runs(Sides(ordered, sides), Aim(SIGNIFICANCE))
+    cells = {cell.row: cell for cell in found.cells}
     return Comparison(
         accelerator,
         tuple(Configuration(label, tuple(run.id for run in labels[label])) for label in ordered),
-        tuple(one for one in known if one is not None),
+        tuple(_compared(one, cells[one.name]) for one in aspects if one.name in cells),
         differing_facts([group[-1] for group in groups]),
         any(run.simulated for group in groups for run in group),
     )
@@ -112,111 +127,54 @@ def _baseline(labels: Mapping[str, Sequence[Run]]) -> str:
     return hosts[0] if len(hosts) == 1 else next(iter(labels))
 
 
-class _Measured(NamedTuple):
-    """What a run has of an aspect: its figure, the interval that the run states with its degrees of
-    freedom, and the samples by visit."""
-
-    figure: float
-    interval: tuple[float, float] | None
-    degrees: int
-    visits: VisitSamples
+def _source(aspect: Aspect, sides: Sequence[Sequence[RunFigures]]) -> tuple[str, str] | None:
+    """The first source that any run has: all figures are of one benchmark."""
+    runs = [run for side in sides for run in side]
+    return next((one for one in aspect.sources if any(_cells(run, one) for run in runs)), None)
 
 
-def _compared(aspect: Aspect, groups: Sequence[Sequence[Run]]) -> Compared | None:
-    """None if no run measured it. All figures are of one benchmark: the first that any has."""
-    for source in aspect.sources:
-        found = [
-            [one for run in runs if (one := _cell_of(run, source, aspect)) is not None]
-            for runs in groups
-        ]
-        sheets = [sheet for of_label in found for sheet, _ in of_label]
-        if sheets:
-            taken = [[_measured(cell, aspect) for _, cell in of_label] for of_label in found]
-            figures = tuple(_against_first(taken, _estimates(taken)))
-            unit, better = sheets[0].unit, sheets[0].better
-            return Compared(aspect.name, aspect.of, source[0], unit, better, figures)
-    return None
-
-
-def _cell_of(run: Run, source: tuple[str, str], aspect: Aspect) -> tuple[Result, CellResult] | None:
+def _cells(run: RunFigures, source: tuple[str, str]) -> list[CellFigure]:
     name, pattern = source
-    found = [
-        (result, cell)
-        for result in run.results
-        if result.benchmark == name
-        for cell in result.cells
-        if cell.status == "pass"
-        and cell.summary is not None
+    return [
+        cell
+        for cell in run.cells
+        if cell.benchmark == name
+        and cell.figure is not None
         and re.fullmatch(pattern, f"{cell.row}, {cell.column}")
     ]
-    if aspect.choice == "last" or not found:
-        return found[-1] if found else None
-    worst = min if found[0][0].better == "higher" else max
-    return worst(found, key=lambda one: _figure_of(one[1]))
 
 
-def _figure_of(cell: CellResult) -> float:
-    """The headline figure of a cell that has one."""
-    return cell.summary.median if cell.summary is not None else math.nan
+def _of_aspects(run: RunFigures, sources: Mapping[Aspect, tuple[str, str] | None]) -> RunFigures:
+    """The run with a cell for each aspect that it has, in the aspect's row, whatever its size."""
+    chosen = (_chosen(aspect, _cells(run, source)) for aspect, source in sources.items() if source)
+    return replace(run, cells=tuple(one for one in chosen if one is not None))
 
 
-def _measured(cell: CellResult, aspect: Aspect) -> _Measured:
+def _chosen(aspect: Aspect, found: Sequence[CellFigure]) -> CellFigure | None:
     """With figures for each CPU, where the aspect has these: the column is their number."""
-    by = int(cell.column) if aspect.for_each_cpu and cell.column.isdecimal() else 1
-    interval = cell.summary.ci95 if cell.summary is not None else None
-    samples = [sample / by for sample in cell.samples]
-    return _Measured(
-        _figure_of(cell) / by,
-        (interval[0] / by, interval[1] / by) if interval is not None else None,
-        (cell.interval.degrees or 0) if cell.interval is not None else 0,
-        list(cut(samples, map(sum, cell.visits))) if cell.visits else [samples],
-    )
-
-
-def _estimates(taken: Sequence[Sequence[_Measured]]) -> list[Estimate | None]:
-    """The estimate of each configuration, from its runs."""
-    by_run = estimates([[_all(run) for run in runs] for runs in taken])
-    if any(by_run) and all(one is None or one.degrees >= _LEAST_DEGREES for one in by_run):
-        return by_run
-    return [_of_visits(runs) for runs in taken]
-
-
-def _all(run: _Measured) -> list[float]:
-    return [sample for visit in run.visits for sample in visit]
-
-
-def _of_visits(runs: Sequence[_Measured]) -> Estimate | None:
-    """From the visits of all runs; of a single run, the interval that the run itself states."""
-    if len(runs) != 1:
-        return estimates([[visit for run in runs for visit in run.visits]])[0]
-    run = runs[0]
-    if run.interval is None or min(run.figure, *run.interval) <= 0:
+    if not found:
         return None
-    low, high = map(math.log, run.interval)
-    return Estimate(run.figure, low, high, run.degrees, 1)
+    worst = min if found[0].better == "higher" else max
+    one = found[-1] if aspect.choice == "last" else worst(found, key=lambda cell: cell.figure or 0)
+    by = int(one.column) if aspect.for_each_cpu and one.column.isdecimal() else 1
+    scaled = {name: getattr(one, name) for name in ("figure", "low", "high")}
+    shares = {name: value and value / by for name, value in scaled.items()}
+    return replace(one, backend="", size=0, row=aspect.name, column="", repeat=0, **shares)
 
 
-def _against_first(
-    taken: Sequence[Sequence[_Measured]], known: Sequence[Estimate | None]
-) -> Iterator[Figure | None]:
-    medians = [
-        estimate.figure if estimate else median(run.figure for run in runs) if runs else None
-        for runs, estimate in zip(taken, known, strict=True)
-    ]
-    for at, (runs, middle, estimate) in enumerate(zip(taken, medians, known, strict=True)):
-        if middle is None:
-            yield None
+def _compared(aspect: Aspect, cell: RunCell) -> Compared:
+    figures = list[Figure | None]()
+    base = cell.sides[0].figure if cell.sides[0] is not None else None
+    for number, side in enumerate(cell.sides):
+        if side is None or side.figure is None:
+            figures.append(None)
             continue
-        low, high = estimate.interval() if estimate else (None, None)
-        against = _ratio(medians[0], middle, known[0], estimate) if at else None
-        yield Figure(middle, low, high, len(runs), against)
-
-
-def _ratio(
-    base: float | None, other: float, one: Estimate | None, two: Estimate | None
-) -> Difference | None:
-    if not base:
-        return None
-    if one is None or two is None:
-        return Difference(other / base)
-    return ratio(one, two)
+        change = cell.changes[number - 1].change if number else None
+        against = None
+        if change is not None:
+            against = Difference(change.ratio, change.low, change.high, change.holm)
+        elif number and base:
+            against = Difference(side.figure / base)
+        figures.append(Figure(side.figure, side.low, side.high, side.runs, against))
+    unit, better = cell.unit, cell.better
+    return Compared(aspect.name, aspect.of, cell.benchmark, unit, better, tuple(figures))

@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.result import Definition, Status
 from linkgauge.model.stats.changes import (
+    FEW,
     Aim,
     ChangedTo,
     Direction,
@@ -26,8 +27,9 @@ from linkgauge.model.stats.changes import (
     changed_to,
     needed,
 )
+from linkgauge.model.stats.ranks import rank_sum_p
 from linkgauge.model.stats.spread import Spread
-from linkgauge.model.stats.student import critical, rank_sum_p
+from linkgauge.model.stats.student import critical
 from linkgauge.model.units import Better
 
 from .likeness import differences, unlike
@@ -252,7 +254,7 @@ def _side(
 def _interval(side: Side, spread: Spread | None) -> tuple[float | None, float | None]:
     """The 95 % interval of the true mean of runs."""
     known = spread or side.within
-    if known is None:
+    if known is None or known.degrees < FEW:  # one degree of freedom makes it 13 deviations wide
         return None, None
     reach = critical(0.05, known.degrees) * known.deviation / math.sqrt(len(side.logs))
     return math.exp(side.mean - reach), math.exp(min(300.0, side.mean + reach))

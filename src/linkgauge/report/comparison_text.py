@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from rich.text import Text
 
-from linkgauge.judge.configurations import Compared, Comparison, Figure
+from linkgauge.judge.configurations import Compared, Comparison, Difference, Figure
 from linkgauge.model.stats.changes import changed_to
-from linkgauge.model.stats.intervals import Difference
 from linkgauge.model.units import unit_of
 
 from .csv_text import csv_text
@@ -56,7 +55,7 @@ def _lines(one: Comparison) -> Iterator[Text]:
         yield from table
     if one.compared:
         doubt = "; a difference in (…) is not significant" if len(labels) > 1 else ""
-        yield Text(f"±: by how much another run may differ{doubt}", "dim")
+        yield Text(f"±: the wider half of the 95% interval{doubt}", "dim")
     widest = max((len(line) for table in tables for line in table), default=0)
     yield from _facts(one, labels, max(LINE, widest))
 

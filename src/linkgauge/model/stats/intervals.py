@@ -1,4 +1,4 @@
-"""Intervals that another run's median falls into, and the difference between two sets of runs.
+"""Intervals that another run's median falls into.
 
 A cell is measured in visits: each has its own buffers, gates and moment, as another run has. A
 run's figure varies with all of these, so intervals are formed from visits, not samples: samples
@@ -80,19 +80,6 @@ class Estimate(msgspec.Struct, frozen=True):
         """The range that another run's median falls into with `COVERAGE`, in the samples' unit. It
         holds the figure: rounding cannot leave it outside."""
         return min(math.exp(self.low), self.figure), max(math.exp(self.high), self.figure)
-
-
-class Difference(msgspec.Struct, frozen=True):
-    """The ratio of two figures, and its interval, which is null where one of both has none."""
-
-    ratio: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether the figures differ."""
-        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
 
 class _Spread(msgspec.Struct, frozen=True):
@@ -224,20 +211,6 @@ class _Pools:
 def _sums(values: Iterable[float]) -> list[float]:
     """Those of the first 0, 1, 2 … values."""
     return [0.0, *accumulate(values)]
-
-
-def difference(first: VisitSamples, second: VisitSamples) -> Difference | None:
-    """second ÷ first with its 95 % interval. None if one of them has too few visits."""
-    (one,), (other,) = estimates([first]), estimates([second])
-    return None if one is None or other is None else ratio(one, other)
-
-
-def ratio(one: Estimate, other: Estimate) -> Difference:
-    """other ÷ one with its 95 % interval: the facing halves of both, joined as above."""
-    log = other.log - one.log
-    low = log - math.hypot(other.log - other.low, one.high - one.log)
-    high = log + math.hypot(other.high - other.log, one.log - one.low)
-    return Difference(math.exp(log), math.exp(low), math.exp(high))
 
 
 def _logs(samples: VisitSamples) -> VisitSamples | None:

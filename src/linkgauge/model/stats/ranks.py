@@ -1,4 +1,4 @@
-"""The difference between two settings that were measured in the same rounds.
+"""Tests by ranks: of two settings that were measured in the same rounds, and of two sets of runs.
 
 A round has one figure of each setting, so it has one ratio. If the settings do not differ, it is by
 chance which of the two figures is the larger, whatever the distribution of figures and however the
@@ -14,7 +14,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from functools import cache
-from itertools import accumulate, combinations_with_replacement
+from itertools import accumulate, combinations_with_replacement, pairwise
 
 import msgspec
 
@@ -99,3 +99,28 @@ def _cumulative(rounds: int) -> tuple[int, ...]:
             longer[total + rank] += count
         sets = longer
     return tuple(accumulate(sets))
+
+
+def rank_sum_p(first: list[float], second: list[float]) -> float:
+    """The two-sided p of Mann and Whitney's test (Annals of Mathematical Statistics 18, 1947), in
+    its normal approximation with ties; 1 where all values are equal or a side is empty."""
+    every = sorted([*first, *second])
+    count = len(every)
+    if not first or not second or every[0] == every[-1]:
+        return 1.0
+    ranks, ties = _ranks(every)
+    total = sum(ranks[value] for value in first)
+    n, m = len(first), len(second)
+    variance = n * m / 12 * (count + 1 - ties / (count * (count - 1)))
+    away = max(0.0, abs(total - n * (count + 1) / 2) - 0.5)
+    return math.erfc(away / math.sqrt(2 * variance))
+
+
+def _ranks(ordered: list[float]) -> tuple[dict[float, float], int]:
+    """The mean rank of each value, and the sum of t³ - t over the values that occur t times."""
+    starts = [at for at, value in enumerate(ordered) if not at or value != ordered[at - 1]]
+    ranks, ties = dict[float, float](), 0
+    for begin, end in pairwise([*starts, len(ordered)]):
+        ranks[ordered[begin]] = (begin + 1 + end) / 2
+        ties += (end - begin) ** 3 - (end - begin)
+    return ranks, ties

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from itertools import pairwise
 
 _MANY = 1e8
 """Degrees of freedom from which on t is normal for every purpose here."""
@@ -165,28 +164,3 @@ def trigamma_inverse(value: float) -> float:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if trigamma(middle) > value else (low, middle)
     return high
-
-
-def rank_sum_p(first: list[float], second: list[float]) -> float:
-    """The two-sided p of Mann and Whitney's test (Annals of Mathematical Statistics 18, 1947), in
-    its normal approximation with ties; 1 where all values are equal or a side is empty."""
-    every = sorted([*first, *second])
-    count = len(every)
-    if not first or not second or every[0] == every[-1]:
-        return 1.0
-    ranks, ties = _ranks(every)
-    total = sum(ranks[value] for value in first)
-    n, m = len(first), len(second)
-    variance = n * m / 12 * (count + 1 - ties / (count * (count - 1)))
-    away = max(0.0, abs(total - n * (count + 1) / 2) - 0.5)
-    return math.erfc(away / math.sqrt(2 * variance))
-
-
-def _ranks(ordered: list[float]) -> tuple[dict[float, float], int]:
-    """The mean rank of each value, and the sum of t³ - t over the values that occur t times."""
-    starts = [at for at, value in enumerate(ordered) if not at or value != ordered[at - 1]]
-    ranks, ties = dict[float, float](), 0
-    for begin, end in pairwise([*starts, len(ordered)]):
-        ranks[ordered[begin]] = (begin + 1 + end) / 2
-        ties += (end - begin) ** 3 - (end - begin)
-    return ranks, ties

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from linkgauge.judge.configurations import Compared, Comparison
+from linkgauge.judge.configurations import Compared, Comparison, Difference
 from linkgauge.judge.configurations import Figure as Median
 from linkgauge.model.stats.changes import changed_to
-from linkgauge.model.stats.intervals import Difference
 from linkgauge.model.units import unit_of
 from linkgauge.report import charts
 from linkgauge.report.comparison_text import digits, percent
@@ -53,7 +52,7 @@ def _table(several: SeveralRuns) -> Iterator[Block]:
     yield Table("All configurations: a click on a head sorts by it", heads, rows, sortable=True)
     yield Prose([
         (
-            Span("±: what another run may differ by. "),
+            Span("±: the wider half of the 95% interval. "),
             Span("+1.2%", "strong"),
             Span(" differs from the first configuration of its accelerator; "),
             Span("≈ +0.3%", "dim"),
