@@ -51,10 +51,11 @@ def test_another_package_adds_a_command_by_a_room(tmp_path):
     )
     (tmp_path / "other-1.dist-info").mkdir()
     (tmp_path / "other-1.dist-info/METADATA").write_text("Name: other\nVersion: 1\n")
-    points = "[linkgauge.rooms]\nother = other:ROOM\n"
+    points = "[linkgauge.rooms]\nother = other:ROOM\nbroken = nowhere:ROOM\n"
     (tmp_path / "other-1.dist-info/entry_points.txt").write_text(points)
     done = linkgauge("hello", PYTHONPATH=tmp_path)
     assert (done.returncode, done.stdout) == (4, "hello\n"), done.stderr
+    assert done.stderr.startswith("linkgauge: the room 'broken' is left out: ModuleNotFoundError")
 
 
 def wait_for_its_plan(process, tmp_path):

@@ -60,7 +60,7 @@ def command(place: str) -> tuple[Callable[..., int], dict[str, Any] | None]:
 
 def all_commands() -> dict[str, str]:
     """With those of other packages' rooms, which come last and replace none of ours."""
-    others = (item for room in rooms_of_others() for item in room.commands.items())
+    others = (item for room in rooms_of_others(_complain) for item in room.commands.items())
     return COMMANDS | {name: place for name, place in others if name not in COMMANDS}
 
 
@@ -103,7 +103,13 @@ def application(*names: str) -> typer.Typer:
     )
     known = COMMANDS if names else all_commands()
     for name in names or known:
-        function, context = command(known[name])
+        try:
+            function, context = command(known[name])
+        except Exception as error:
+            if name in COMMANDS:
+                raise
+            _complain(f"the command {name!r} is left out: {type(error).__name__}: {error}")
+            continue
         app.command(name, cls=HelpCommand, context_settings=context)(expanded(function))
     app.callback()(_root)
     return app

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.cell_id import cell_id, sheet_id
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
@@ -44,7 +44,8 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def name(self) -> str:
-        return cell_name(self.result, self.cell)
+        """What findings call it, at whatever size."""
+        return str(cell_id(self.result, self.cell))
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -55,11 +56,6 @@ class Case(msgspec.Struct, frozen=True, eq=False):
         if self.result.better == "lower":
             return self.cell.samples
         return tuple(1 / sample for sample in self.cell.samples if sample > 0)
-
-
-def cell_name(result: Result, cell: CellResult) -> str:
-    """What findings call a cell, at whatever size."""
-    return f"{result.benchmark} ({cell.row}, {cell.column})"
 
 
 LARGE = 256 << 20

@@ -8,12 +8,12 @@ from itertools import pairwise
 import msgspec
 
 from linkgauge.engine.visits import CellAt
+from linkgauge.model.cell_id import cell_id
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import Run, exit_code
 from linkgauge.model.units import COLLECTIVE
 
 from . import steadiness
-from .cases import cell_name
 from .concern import exchanging
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
@@ -55,7 +55,8 @@ def doubtful(run: Run, judging: Callable[[Run], Run] = judge) -> tuple[CellAt, .
         CellAt(number, cell.place)
         for number, result in enumerate(judged.results)
         for cell in result.cells
-        if cell.status == "pass" and (cell.verdict == "low" or cell_name(result, cell) in unsteady)
+        if cell.status == "pass"
+        and (cell.verdict == "low" or str(cell_id(result, cell)) in unsteady)
     )
 
 

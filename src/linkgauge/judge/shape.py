@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.model.cell_id import cell_id
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
 
@@ -66,7 +67,7 @@ def _directions(result: Result) -> Iterator[Finding]:
     share, cell, mine, theirs = min(one_sided, key=lambda found: found[0])
     found = (
         f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs are slower one way; "
-        f"({cell.row}, {cell.column}) has {_shown(mine, result)}, the way back "
+        f"{cell.place} has {_shown(mine, result)}, the way back "
         f"{_shown(theirs, result)} ({share:.0%})"
     )
     why = "links are as fast both ways, so something slows one direction"
@@ -75,7 +76,7 @@ def _directions(result: Result) -> Iterator[Finding]:
 
 
 def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
-    return tuple(f"{result.benchmark} ({cell.row}, {cell.column})" for cell in cells)
+    return tuple(str(cell_id(result, cell)) for cell in cells)
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
@@ -177,8 +178,8 @@ def _swept(result: Result) -> Iterator[Curve]:
     for cell in result.cells:
         figure, setting = _figure(cell), _setting(cell)
         if figure is not None and setting is not None:
-            place = f"{result.benchmark} ({cell.row}, {cell.column})"
-            rows.setdefault(cell.row, []).append((setting, figure, place))
+            name = str(cell_id(result, cell))
+            rows.setdefault(cell.row, []).append((setting, figure, name))
     for row, found in rows.items():
         yield from _curve(f"{result.benchmark} (row {row})", result, sorted(found))
 

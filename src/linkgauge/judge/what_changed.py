@@ -4,7 +4,7 @@ of which most changed in the same direction by about as much."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from statistics import median
 from typing import NamedTuple
@@ -74,44 +74,60 @@ class Compared(NamedTuple):
     change: tuple[ChangedTo, float] | None = None
 
 
+_Key = tuple[ChangedTo, Shared]
+
+
 def grouped(side: str, cells: Sequence[Compared]) -> Iterator[Changed]:
     """The largest groups, until all that changed are named, or `MOST` groups."""
     if not any(one.change for one in cells):
         return
-    of: dict[Shared, int] = {}
-    changed: dict[tuple[ChangedTo, Shared], dict[int, float]] = {}
-    for number, one in enumerate(cells):
-        for shared in _what_is_shared(one):
-            of[shared] = of.get(shared, 0) + 1
-            if one.change is not None:
-                direction, ratio = one.change
-                changed.setdefault((direction, shared), {})[number] = math.log(ratio)
-    left = {
-        key: own
-        for key, own in changed.items()
-        if len(own) >= _PART * of[key[1]] and (of[key[1]] > 1 or key[1].is_one_place)
-    }
+    of, left = _candidates(cells)
     for _ in range(MOST):
         alike = {key: found for key, own in left.items() if (found := _alike(own))}
         if not alike:
             return
-        direction, shared = max(alike, key=lambda key: (len(alike[key]), -_facts(key[1])))
-        found = alike[direction, shared]
-        logs = sorted(found.values(), key=abs)
+        key = max(alike, key=lambda key: _weight(key[1], alike[key]))
+        (direction, shared), logs = key, sorted(alike[key].values(), key=abs)
         yield Changed(
             side=side,
             direction=direction,
             ratio=math.exp(median(logs)),
             least=math.exp(logs[0]),
             most=math.exp(logs[-1]),
-            cells=len(found),
+            cells=len(logs),
             of=of[shared],
             shared=shared,
         )
         left = {
-            key: {number: log for number, log in own.items() if number not in found}
-            for key, own in left.items()
+            other: {number: log for number, log in own.items() if number not in alike[key]}
+            for other, own in left.items()
         }
+
+
+def _candidates(
+    cells: Sequence[Compared],
+) -> tuple[dict[Shared, int], dict[_Key, dict[int, float]]]:
+    """How many cells share something; and where most of these changed in one direction, the
+    logarithms of their ratios by the cell's number."""
+    of: dict[Shared, int] = {}
+    changed: dict[_Key, dict[int, float]] = {}
+    for number, one in enumerate(cells):
+        for shared in _what_is_shared(one):
+            of[shared] = of.get(shared, 0) + 1
+            if one.change is not None:
+                direction, ratio = one.change
+                changed.setdefault((direction, shared), {})[number] = math.log(ratio)
+    return of, {
+        (direction, shared): own
+        for (direction, shared), own in changed.items()
+        if len(own) >= _PART * of[shared] and (of[shared] > 1 or shared.is_one_place)
+    }
+
+
+def _weight(shared: Shared, logs: Mapping[int, float]) -> tuple[int, int, float]:
+    """Most cells come first, then what is said with the fewest facts, then what changed most."""
+    facts = sum(value is not None for value in msgspec.structs.astuple(shared))
+    return len(logs), -facts, max(map(abs, logs.values()))
 
 
 def _what_is_shared(one: Compared) -> Iterator[Shared]:
@@ -127,13 +143,9 @@ def _what_is_shared(one: Compared) -> Iterator[Shared]:
         yield Shared(benchmark=cell.benchmark, size=size, row=cell.row, column=cell.column)
 
 
-def _alike(logs: dict[int, float]) -> dict[int, float]:
+def _alike(logs: Mapping[int, float]) -> dict[int, float]:
     """Those that are about as large as the middle one."""
     if not logs:
         return {}
     middle = abs(median(logs.values()))
     return {n: log for n, log in logs.items() if middle / _ALIKE <= abs(log) <= middle * _ALIKE}
-
-
-def _facts(shared: Shared) -> int:
-    return sum(value is not None for value in msgspec.structs.astuple(shared))

@@ -5,6 +5,7 @@ its own by an entry point of the group `linkgauge.rooms`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 GROUP = "linkgauge.rooms"
@@ -35,8 +36,18 @@ ROOMS = (
 )
 
 
-def rooms_of_others() -> tuple[Room, ...]:
-    """Finds the rooms that other installed packages offer. This takes some milliseconds."""
+def rooms_of_others(say: Callable[[str], object]) -> Iterator[Room]:
+    """Finds the rooms that other installed packages offer, which takes some milliseconds. One that
+    cannot be loaded is said, and left out."""
     from importlib.metadata import entry_points
 
-    return tuple(point.load() for point in entry_points(group=GROUP))
+    for point in entry_points(group=GROUP):
+        try:
+            room = point.load()
+        except Exception as error:  # noqa: BLE001 whatever another package's code raises
+            say(f"the room {point.name!r} is left out: {type(error).__name__}: {error}")
+            continue
+        if isinstance(room, Room):
+            yield room
+        else:
+            say(f"the room {point.name!r} is left out: {point.value} is no Room")
