@@ -12,7 +12,7 @@ from linkgauge.model.stats.changes import Aim, largest_loss, loss
 
 from .disturbance import Disturbance, undisturbed
 from .likeness import Runs
-from .run_comparison import CellChange, RunCell, RunComparison, SideFigure, compare_runs
+from .run_comparison import RANK, CellChange, RunCell, RunComparison, SideFigure, compare_runs
 from .side_tests import Sides
 
 Verdict = Literal[
@@ -21,7 +21,6 @@ Verdict = Literal[
 FAILURES: tuple[Verdict, ...] = ("regression", "missing", "worse status")
 SUSPECT = 0.05
 """A cell is measured again if its loss has a one-sided p below this, unadjusted."""
-_RANK = ("pass", "skip", "fail", "timeout", "error")
 
 
 class GateCell(msgspec.Struct, frozen=True):
@@ -110,7 +109,7 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim) -> GateCel
     if baseline is None or current is None:
         known = baseline is not None and baseline.figure is not None
         return GateCell(cell, "missing" if known else "ok")
-    if _RANK.index(current.status) > _RANK.index(baseline.status):
+    if RANK.index(current.status) > RANK.index(baseline.status):
         return GateCell(cell, "worse status")
     (one,) = cell.changes
     if one.change is None:

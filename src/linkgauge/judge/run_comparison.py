@@ -38,7 +38,7 @@ from .run_figures import CellFigure
 from .side_tests import Found, Key, Sides, Tests, table_of, tested
 from .what_changed import Changed, Compared, grouped
 
-_RANK = ("pass", "skip", "fail", "timeout", "error")
+RANK = ("pass", "skip", "fail", "timeout", "error")
 """Statuses, the best first."""
 
 
@@ -242,7 +242,7 @@ def _side(
 ) -> SideFigure | None:
     if not cells:
         return None
-    status = max((cell.status for cell in cells), key=_RANK.index)
+    status = max((cell.status for cell in cells), key=RANK.index)
     reason = next((cell.reason for cell in cells if cell.status == status), None)
     if side is None:
         return SideFigure(None, None, None, len(cells), status, reason=reason)

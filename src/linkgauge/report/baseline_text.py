@@ -14,7 +14,7 @@ from linkgauge.model.printable import escaped
 from linkgauge.model.stats.changes import log_of_loss
 from linkgauge.model.units import UNITS, count_of, unit_of
 
-from .comparison_text import digits, percent
+from .figures import digits, percent
 from .wrapping import Hanging
 
 MOST = 10

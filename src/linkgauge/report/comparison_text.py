@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.judge.configurations import Compared, Comparison, Difference, Figure
@@ -13,6 +13,8 @@ from linkgauge.model.stats.changes import changed_to
 from linkgauge.model.units import unit_of
 
 from .csv_text import csv_text
+from .fact_lines import fact_lines
+from .figures import percent, with_reach
 from .files import json_document
 from .run_text import simulated
 
@@ -21,10 +23,6 @@ WIDTH = 13
 LABEL = 11
 """Least columns of a label."""
 MOST_LABEL = 22
-LINE = 80
-"""Columns of the lines about machines, unless a table has more."""
-MOST_VALUE = 60
-"""Columns of one value in them: kernels' options may be long."""
 SCHEMA = "linkgauge.comparison/1"
 COLUMNS = (
     "accelerator", "label", "figure", "benchmark", "median", "low", "high", "unit", "runs",
@@ -32,7 +30,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def comparison_lines(comparisons: Sequence[Comparison]) -> Iterator[Text]:
+def comparison_lines(comparisons: Sequence[Comparison]) -> Iterator[RenderableType]:
     """A table of the host's figures and one of the accelerators' for each accelerator; then what
     differs besides."""
     for number, one in enumerate(comparisons):
@@ -41,7 +39,7 @@ def comparison_lines(comparisons: Sequence[Comparison]) -> Iterator[Text]:
         yield from _lines(one)
 
 
-def _lines(one: Comparison) -> Iterator[Text]:
+def _lines(one: Comparison) -> Iterator[RenderableType]:
     labels = [configuration.label for configuration in one.configurations]
     count = f"{len(labels)} configuration{'' if len(labels) == 1 else 's'}"
     against = f" against {labels[0]}" if len(labels) > 1 else ""
@@ -56,8 +54,8 @@ def _lines(one: Comparison) -> Iterator[Text]:
     if one.compared:
         doubt = "; a difference in (…) is not significant" if len(labels) > 1 else ""
         yield Text(f"±: the wider half of the 95% interval{doubt}", "dim")
-    widest = max((len(line) for table in tables for line in table), default=0)
-    yield from _facts(one, labels, max(LINE, widest))
+    if one.facts or len(labels) > 1:
+        yield from fact_lines(one.facts, labels)
 
 
 def _table(labels: Sequence[str], compared: Sequence[Compared]) -> Iterator[Text]:
@@ -71,7 +69,7 @@ def _table(labels: Sequence[str], compared: Sequence[Compared]) -> Iterator[Text
     for at, label in enumerate(labels):
         figures = [one.figures[at] for one in compared]
         line = Text(f"{_short(label, room):<{room}}", "bold")
-        yield line.append("".join(f"{_figure(*one):>{WIDTH}}" for one in _zip(compared, figures)))
+        yield line.append("".join(f"{shown(*one):>{WIDTH}}" for one in _zip(compared, figures)))
         if any(figure is not None and figure.against is not None for figure in figures):
             yield _differences(compared, figures, room)
 
@@ -87,29 +85,10 @@ def _zip(
     return zip(compared, figures, strict=True)
 
 
-def _figure(compared: Compared, figure: Figure | None) -> str:
-    """`301.2 ±0.5%`: the half of its interval that is the wider one."""
+def shown(compared: Compared, figure: Figure | None) -> str:
     if figure is None:
         return "-"
-    text = digits(figure.median / unit_of(compared.unit).scale)
-    if figure.low is None or figure.high is None:
-        return text
-    reach = max(figure.high - figure.median, figure.median - figure.low) / figure.median
-    return f"{text} ±{percent(reach)}"
-
-
-def digits(value: float) -> str:
-    """Four digits, or all of those before the point."""
-    if value >= 1000:
-        return f"{value:.0f}"
-    return f"{value:#.4g}" if value else "0"
-
-
-def percent(share: float) -> str:
-    """0.02%, 0.1%, 1.2%, 12%."""
-    hundredths = share * 100
-    decimals = 2 if hundredths < 0.095 else 1 if hundredths < 9.95 else 0
-    return f"{hundredths:.{decimals}f}%"
+    return with_reach(figure.median, figure.low, figure.high, compared.unit)
 
 
 def _differences(compared: Sequence[Compared], figures: Sequence[Figure | None], room: int) -> Text:
@@ -131,27 +110,6 @@ def _style(compared: Compared, against: Difference | None) -> str:
     if against is None or not against.is_proven:
         return "dim"
     return "green" if changed_to(against.ratio, compared.better) == "better" else "red"
-
-
-def _facts(one: Comparison, labels: Sequence[str], columns: int) -> Iterator[Text]:
-    """A line for each fact: each value with the labels that have it."""
-    if one.facts:
-        yield Text("what differs", "bold")
-    elif len(labels) > 1:
-        yield Text("machines and settings are the same, as far as known")
-    room = max((len(fact.name) for fact in one.facts), default=0) + 4
-    for fact in one.facts:
-        owners: dict[str | None, list[str]] = {}
-        for label, value in zip(labels, fact.values, strict=True):
-            owners.setdefault(value, []).append(label)
-        texts = [f"{_short(value, MOST_VALUE)} ({', '.join(of)})" for value, of in owners.items()]
-        indent = " " * room
-        lines = textwrap.wrap(
-            "; ".join(texts), columns, initial_indent=indent, subsequent_indent=indent
-        )
-        for number, line in enumerate(lines):
-            name = "" if number else f"  {fact.name}"
-            yield Text.assemble((f"{name:<{room}}", "cyan"), line[room:])
 
 
 def comparison_document(comparisons: Sequence[Comparison]) -> str:

@@ -15,13 +15,13 @@ from linkgauge.judge.gate import FAILURES, Gate, GateCell, Verdict
 from linkgauge.judge.run_comparison import RunComparison
 from linkgauge.model.units import count_of, format_size, unit_of
 
-from .comparison_text import digits, percent
 from .csv_text import csv_text
+from .fact_lines import fact_lines
+from .figures import digits, percent
 from .files import json_document
 from .run_comparison_text import (
     basis_lines,
     changed_lines,
-    fact_lines,
     lacking,
     p_value,
     power_lines,

@@ -14,9 +14,9 @@ from linkgauge.model.printable import printable
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
 
+from .fact_lines import said
 from .files import json_document
 from .outcome_text import worst_of
-from .run_comparison_text import said
 
 TYPE = "LinksHealthy"
 NAMED = 3

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from linkgauge.judge.run_comparison import RunComparison
 from linkgauge.model.units import format_size, unit_of
 
+from .fact_lines import said
 from .markdown_text import plain, table_row
-from .run_comparison_text import changed, figure, lacking, said, said_of
+from .run_comparison_text import changed, figure, lacking, said_of
 
 
 def run_comparison_markdown(one: RunComparison) -> str:

@@ -12,14 +12,14 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.judge.earlier import Since
-from linkgauge.judge.machine_facts import Fact
 from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison, SideFigure
 from linkgauge.judge.what_changed import Changed
 from linkgauge.model.cell_id import SheetId
 from linkgauge.model.units import count_of, format_size, unit_of
 
-from .comparison_text import digits, percent
 from .csv_text import csv_text
+from .fact_lines import fact_lines
+from .figures import percent, signed, with_reach
 from .files import json_document
 from .run_text import simulated
 from .wrapping import Hanging
@@ -88,7 +88,7 @@ def changed_lines(one: RunComparison) -> Iterator[RenderableType]:
 
 def said_of(group: Changed) -> str:
     """`-17.1% (-16.9% to -18.4%) in all 28 cells with sim:0`."""
-    least, most = _percent(group.least), _percent(group.most)
+    least, most = signed(group.least), signed(group.most)
     ends = f" ({least} to {most})" if least != most else ""
     of, shared = group.of, group.shared
     count = f"all {of} cells" if group.cells == of > 1 else f"{group.cells} of {of} cells"
@@ -103,7 +103,7 @@ def said_of(group: Changed) -> str:
         words.append(f"in column {shared.column}")
     words += [f"with {shared.device}"] if shared.device is not None else []
     words += [f"at {format_size(shared.size)}"] if shared.size else []
-    return f"{_percent(group.ratio)}{ends} in {' '.join(words)}"
+    return f"{signed(group.ratio)}{ends} in {' '.join(words)}"
 
 
 def since_line(one: Since) -> str:
@@ -130,27 +130,6 @@ def _head(one: RunComparison) -> Text:
 
 def _runs(count: int) -> str:
     return "1 run" if count == 1 else f"{count} runs"
-
-
-def fact_lines(facts: Sequence[Fact], names: Sequence[str]) -> Iterator[RenderableType]:
-    """What differs: a line for each fact, with the sides that have each value."""
-    if not facts:
-        yield Text("machines and settings are alike as far as they are known", "dim")
-        return
-    yield Text("what differs", "bold")
-    room = max(len(fact.name) for fact in facts) + 4
-    for fact in facts:
-        yield Hanging(
-            Text.assemble((f"  {fact.name:<{room - 2}}", "cyan"), said(fact, names)), room
-        )
-
-
-def said(fact: Fact, names: Sequence[str]) -> str:
-    """`580.1 (before); 590.2 (after)`."""
-    owners: dict[str | None, list[str]] = {}
-    for name, value in zip(names, fact.values, strict=True):
-        owners.setdefault(value, []).append(name)
-    return "; ".join(f"{value or 'unknown'} ({', '.join(of)})" for value, of in owners.items())
 
 
 def _table(one: RunComparison, cells: Sequence[RunCell]) -> Iterator[Text]:
@@ -193,10 +172,7 @@ def figure(side: SideFigure | None, unit: str) -> str:
         return "-"
     if side.figure is None:
         return side.status
-    text = digits(side.figure / unit_of(unit).scale)
-    if side.low is None or side.high is None:
-        return text
-    return f"{text} ±{percent(max(side.high - side.figure, side.figure - side.low) / side.figure)}"
+    return with_reach(side.figure, side.low, side.high, unit)
 
 
 def _change(cell: RunCell, number: int, one: CellChange) -> Text:
@@ -204,7 +180,7 @@ def _change(cell: RunCell, number: int, one: CellChange) -> Text:
     if one.change is None:
         return Text(f"   {_why_not(cell, number)}", "yellow")
     line = Text(f"{changed(one):>{CHANGE}}", style)
-    ends = f"[{_percent(one.change.low)}, {_percent(one.change.high)}]"
+    ends = f"[{signed(one.change.low)}, {signed(one.change.high)}]"
     line.append(f"  {ends:<18}", "default")
     for name in ("slow_p95", "slow_p99"):
         line.append(f"{_slow(cell, number, name, one):>{SLOW}}", "dim")
@@ -219,23 +195,19 @@ def changed(one: CellChange) -> str:
     """The change in percent, or `~` where the difference may be noise."""
     if one.change is None or one.direction in ("same", "unknown"):
         return NOISE
-    return _percent(one.change.ratio)
+    return signed(one.change.ratio)
 
 
 def _slow(cell: RunCell, number: int, name: Literal["slow_p95", "slow_p99"], of: CellChange) -> str:
     """In parentheses where nothing tells how much it varies."""
     one = of.slow_p95 if name == "slow_p95" else of.slow_p99
     if one is not None:
-        return _percent(one.ratio) if one.holm < _SIGNIFICANT else NOISE
+        return signed(one.ratio) if one.holm < _SIGNIFICANT else NOISE
     first, other = (
         getattr(side, name) if side is not None else None
         for side in (cell.sides[0], cell.sides[number])
     )
-    return f"({_percent(other / first)})" if first and other else "-"
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f}%" if ratio < 100 else f"×{ratio:.3g}"
+    return f"({signed(other / first)})" if first and other else "-"
 
 
 def p_value(p: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -15,7 +14,7 @@ from linkgauge.model.result import Run
 from linkgauge.model.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak, Struck
 from linkgauge.model.units import approximate_size, count_of, unit_of
 
-from .histogram import BARS
+from .figures import course, signed
 from .matrix import brief
 from .wrapping import Hanging
 
@@ -112,7 +111,7 @@ def _figures(one: CellCourse, drift: Drift | None) -> Text:
     return Text.assemble(
         f"{median:>9} {unit_of(one.unit).shown:<6}{figures}",
         (f"{change:>8}", style),
-        f"  {bars(one)}",
+        f"  {course([mean for mean in one.means if mean is not None], MOST_BARS)}",
     )
 
 
@@ -148,26 +147,6 @@ def steadiness(one: CellCourse) -> float:
     if not slow or not one.median:
         return 1.0
     return slow / one.median if one.better == "higher" else one.median / slow
-
-
-def bars(one: CellCourse) -> str:
-    """The parts of the time that were measured, as bars between the least and the largest mean:
-    two or more a bar where they are many."""
-    known = [mean for mean in one.means if mean is not None]
-    count = min(MOST_BARS, len(known))
-    ends = [len(known) * number // count for number in range(count + 1)] if count else []
-    means = [sum(known[a:b]) / (b - a) for a, b in pairwise(ends)]
-    if not means:
-        return ""
-    least, most = min(means), max(means)
-    if most <= least * 1.002:  # a flat line is no valley
-        return BARS[len(BARS) // 2] * len(means)
-    steps = (int((mean - least) / (most - least) * len(BARS)) for mean in means)
-    return "".join(BARS[min(step, len(BARS) - 1)] for step in steps)
-
-
-def signed(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f}%"
 
 
 def _told_drifts(found: Sequence[Drift]) -> Iterator[Text]:

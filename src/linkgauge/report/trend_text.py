@@ -3,9 +3,7 @@ the machine then."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import msgspec
 from msgspec.structs import asdict
@@ -16,10 +14,9 @@ from linkgauge.model.figure import SeriesId
 from linkgauge.model.history import DESCRIPTION, PastRun, Point, Series
 from linkgauge.model.units import Better, count_of, format_size, unit_of
 
-from .comparison_text import digits
 from .csv_text import csv_text
+from .figures import course, digits, signed
 from .files import json_document
-from .histogram import BARS
 from .run_text import simulated
 
 MOST_BARS = 40
@@ -81,7 +78,8 @@ def _table(trend: Trend, *, whole: bool) -> Iterator[Text]:
     yield Text(f"  {head}", "cyan")
     for name, one in zip(names, shown, strict=True):
         first, latest = (digits(one.points[at].figure / unit.scale) for at in (0, -1))
-        yield Text(f"  {name:<{room + 2}}{first:>9}{latest:>9}  {bars(one)}")
+        bars = course([point.figure for point in one.points], MOST_BARS)
+        yield Text(f"  {name:<{room + 2}}{first:>9}{latest:>9}  {bars}")
     if len(shown) < len(series):
         yield Text(f"  and {count_of(len(series) - len(shown))} more: --all", "dim")
 
@@ -101,19 +99,6 @@ def _name(cell: SeriesId, series: Sequence[Series]) -> str:
 
 def _place(cell: SeriesId) -> tuple[object, ...]:
     return (*cell.sheet, cell.row, cell.column)
-
-
-def bars(one: Series) -> str:
-    """The runs as bars between the least and the largest: of many, the median of some a bar."""
-    own = [point.figure for point in one.points]
-    count = min(MOST_BARS, len(own))
-    ends = [len(own) * number // count for number in range(count + 1)]
-    figures = [statistics.median(own[begin:end]) for begin, end in pairwise(ends)]
-    least, most = min(figures), max(figures)
-    if most <= least:
-        return BARS[len(BARS) // 2] * len(figures)
-    steps = (int((figure - least) / (most - least) * len(BARS)) for figure in figures)
-    return "".join(BARS[min(step, len(BARS) - 1)] for step in steps)
 
 
 def _changes(trend: Trend) -> Iterator[Text]:
@@ -141,19 +126,15 @@ def _summary(change: Change, trend: Trend) -> Text:
     """`-5.0% (-5.6% to -4.4%): 55 of 56 cells`."""
     style = "bold red" if change.direction == "worse" else "bold green"
     ratios = sorted(cell.ratio for cell in change.cells)
-    line = Text(f"{change.direction}: {_signed(change.ratio)}", style)
+    line = Text(f"{change.direction}: {signed(change.ratio)}", style)
     if len(ratios) > 1:
-        line.append(f" ({_signed(ratios[0])} to {_signed(ratios[-1])})", "default")
+        line.append(f" ({signed(ratios[0])} to {signed(ratios[-1])})", "default")
         return line.append(f" in {len(ratios)} of {len(trend.history.series)} cells", "default")
     only = change.cells[0]
     unit = unit_of(next(o.unit for o in trend.history.series if o.cell == only.cell))
     before, after = (digits(value / unit.scale) for value in (only.before, only.after))
     name = _name(only.cell, trend.history.series)
     return line.append(f" in {name}: {before} → {after} {unit.shown}", "default")
-
-
-def _signed(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f}%"
 
 
 class Course(SeriesId, frozen=True, gc=False, kw_only=True):

@@ -49,8 +49,8 @@ def baseline(
     from linkgauge.model.units import parse_fraction
     from linkgauge.report.baseline_text import baseline_limits, baseline_lines
     from linkgauge.report.console import make_console
+    from linkgauge.report.fact_lines import said
     from linkgauge.report.files import json_document, write_asked
-    from linkgauge.report.run_comparison_text import said
 
     from .sides import side_of
 

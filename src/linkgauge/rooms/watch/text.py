@@ -10,7 +10,7 @@ from rich.text import Text
 from linkgauge.model.durations import format_duration
 from linkgauge.model.printable import escaped
 from linkgauge.model.units import count_of, format_size, unit_of
-from linkgauge.report.comparison_text import percent
+from linkgauge.report.figures import percent
 from linkgauge.report.matrix import brief
 from linkgauge.report.run_text import simulated
 from linkgauge.report.sentences import first_of

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from linkgauge.judge.configurations import Compared, Comparison, Difference
-from linkgauge.judge.configurations import Figure as Median
 from linkgauge.model.stats.changes import changed_to
 from linkgauge.model.units import unit_of
 from linkgauge.report import charts
-from linkgauge.report.comparison_text import digits, percent
+from linkgauge.report.comparison_text import shown
+from linkgauge.report.figures import percent
 from linkgauge.report.page.blocks import (
     Block,
     Column,
@@ -93,16 +93,8 @@ def _entry(compared: Compared | None, at: int) -> Entry:
     figure = compared.figures[at] if compared is not None else None
     if compared is None or figure is None:
         return Entry("")
-    return Entry(f"{_figure(compared, figure)}{_told(figure.against)}", figure.median,
+    return Entry(f"{shown(compared, figure)}{_told(figure.against)}", figure.median,
                  _tone(compared, figure.against))  # fmt: skip
-
-
-def _figure(compared: Compared, figure: Median) -> str:
-    text = digits(figure.median / unit_of(compared.unit).scale)
-    if figure.low is None or figure.high is None:
-        return text
-    reach = max(figure.high - figure.median, figure.median - figure.low) / figure.median
-    return f"{text} ±{percent(reach)}"
 
 
 def _told(against: Difference | None) -> str:
@@ -150,7 +142,7 @@ def _chart(comparison: Comparison, compared: Compared) -> Figure:
         if figure is None:
             continue
         name, kind = label(own.label), _kind(compared, at, figure.against)
-        says = f"{name}: {_figure(compared, figure)} {unit.shown}{_told(figure.against)} ({kind})"
+        says = f"{name}: {shown(compared, figure)} {unit.shown}{_told(figure.against)} ({kind})"
         ends = (figure.low or figure.median, figure.high or figure.median)
         low, high = (float(f"{end / unit.scale:.6g}") for end in ends)
         x = float(f"{figure.median / unit.scale:.6g}")

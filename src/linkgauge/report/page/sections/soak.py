@@ -12,6 +12,7 @@ from linkgauge.model.durations import clock, format_duration
 from linkgauge.model.soak import CellCourse, Moment, Soak
 from linkgauge.model.units import approximate_size, unit_of
 from linkgauge.report import charts
+from linkgauge.report.figures import signed
 from linkgauge.report.matrix import brief
 from linkgauge.report.page.blocks import (
     Block,
@@ -25,7 +26,7 @@ from linkgauge.report.page.blocks import (
     line_of,
 )
 from linkgauge.report.page.results import label, pivot
-from linkgauge.report.soak_text import headline, signed
+from linkgauge.report.soak_text import headline
 
 from . import OneRun, Section
 
