@@ -1,4 +1,4 @@
-"""What the history holds, in SQLite and in PostgreSQL: migrations, writers, accidents."""
+"""What the history holds, in SQLite and in PostgreSQL: versions, writers, accidents."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The tables of the history. A change of them is a migration in migrations/versions/.
+"""The tables of the history. A change of them takes another version, and a step to it in schema.py.
 
 A run's figures refer to their run and their cell by number; what many runs share (machines, their
 states, settings, sheets, cells) is kept once, and found by the digest of its content. The key of
@@ -18,6 +18,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     SmallInteger,
+    String,
     Table,
     Text,
 )
@@ -48,6 +49,7 @@ def _digest() -> Column[bytes]:
     return Column("digest", LargeBinary(DIGEST), nullable=False, unique=True)
 
 
+versions = Table("linkgauge_version", metadata, Column("version_num", String(32), primary_key=True))
 machines = Table(
     "machines",
     metadata,
