@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from linkgauge.engine.folder import slug
@@ -124,7 +125,9 @@ def _history(
         by_run = points.get(number, {})
         own = tuple(by_run[run.number] for run in group if run.number in by_run)
         if own:
-            series.append(Series(_cell_of(row), row.unit, row.better, own))
+            series.append(
+                Series(**asdict(_cell_of(row)), unit=row.unit, better=row.better, points=own)
+            )
     first = group[0]
     asked = select(setups.c.document).where(setups.c.digest == bytes.fromhex(first.setup))
     (setup,) = typed(SetupRow, [connection.execute(asked).one()])

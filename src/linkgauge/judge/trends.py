@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import asdict
 
 from linkgauge.model.figure import SeriesId
 from linkgauge.model.history import History, PastRun, Series
@@ -72,13 +73,18 @@ class Change(msgspec.Struct, frozen=True):
     cells: tuple[CellChange, ...]
 
 
-class Trend(msgspec.Struct, frozen=True):
-    """A history with its changes, in the order of time. Cells of fewer than six runs are in
-    `few`: no change of theirs can be found."""
+class Trend(History, frozen=True, kw_only=True):
+    """A history with its changes.
 
-    history: History
+    changes: Where cells changed, in the order of time.
+    """
+
     changes: tuple[Change, ...]
-    few: int = 0
+
+    @property
+    def few(self) -> int:
+        """Cells of fewer than six runs: no change of theirs can be found."""
+        return sum(len(one.points) < 2 * LEAST for one in self.series)
 
 
 class _Found(NamedTuple):
@@ -106,8 +112,7 @@ def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
         left = [each for each in left if each not in same]
         changes.append((at, _change(at, is_better, same, history)))
     changes.sort(key=lambda found: found[0])
-    few = sum(len(one.points) < 2 * LEAST for one in history.series)
-    return Trend(history, tuple(change for _, change in changes), few)
+    return Trend(**asdict(history), changes=tuple(change for _, change in changes))
 
 
 def _changes(one: Series, order: dict[int, int]) -> Iterator[_Found]:

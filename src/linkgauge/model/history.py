@@ -86,18 +86,34 @@ class Point(msgspec.Struct, frozen=True, gc=False):
     high: float | None
 
 
-class Series(msgspec.Struct, frozen=True):
-    """A cell over the runs of one machine under one setup, in the order of time."""
+class Series(SeriesId, frozen=True, gc=False, kw_only=True):
+    """A cell over the runs of one machine under one setup.
 
-    cell: SeriesId
+    unit: The unit of its figures.
+    better: Which figures are better.
+    points: Its figures, in the order of time.
+    """
+
     unit: str
     better: Better
     points: tuple[Point, ...]
 
+    @property
+    def cell(self) -> SeriesId:
+        return SeriesId(*(getattr(self, name) for name in SeriesId.__struct_fields__))
 
-class History(msgspec.Struct, frozen=True):
-    """What a trend is formed of: the series of one machine under one setup (`settings`: what of it
-    differs from the defaults), their runs, and the facts of each state of the machine."""
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """The cells of a benchmark on one machine under one setup.
+
+    host: The name of the host, or of the description of a simulated machine.
+    accelerators: The models of its accelerators, with commas; `cpu` if it has none.
+    simulated: Whether it is a simulated machine.
+    settings: What of the setup differs from the defaults.
+    runs: The runs, in the order of time.
+    states: The facts of each state of the machine, by the history's number of it.
+    series: The cells over these runs.
+    """
 
     host: str
     accelerators: str

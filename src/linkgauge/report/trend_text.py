@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import msgspec
-from msgspec.structs import asdict
 from rich.text import Text
 
 from linkgauge.judge.trends import Change, Trend
 from linkgauge.model.figure import SeriesId
-from linkgauge.model.history import DESCRIPTION, PastRun, Point, Series
-from linkgauge.model.units import Better, count_of, format_size, unit_of
+from linkgauge.model.history import DESCRIPTION, PastRun, Series
+from linkgauge.model.units import count_of, format_size, unit_of
 
 from .csv_text import csv_text
 from .figures import course, digits, signed
@@ -45,14 +44,13 @@ def trend_lines(trends: Trends) -> Iterator[Text]:
 
 
 def _title(trend: Trend) -> Text:
-    history = trend.history
-    runs = history.runs
-    title = Text.assemble((f"{history.host}, {history.accelerators}", "bold"))
-    for name, value in history.settings.items():
+    runs = trend.runs
+    title = Text.assemble((f"{trend.host}, {trend.accelerators}", "bold"))
+    for name, value in trend.settings.items():
         title.append(f", {name} {value}" if name != DESCRIPTION else "")
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
     title.append(f": {count} from {_day(runs[0])} to {_day(runs[-1])}")
-    return title.append("  ").append(simulated()) if history.simulated else title
+    return title.append("  ").append(simulated()) if trend.simulated else title
 
 
 def _day(run: PastRun) -> str:
@@ -65,7 +63,7 @@ def _moment(run: PastRun) -> str:
 
 def _table(trend: Trend, *, whole: bool) -> Iterator[Text]:
     """A row for each cell: those that changed the most come first if not all are shown."""
-    series = trend.history.series
+    series = trend.series
     ratios = {cell.cell: cell.ratio for change in trend.changes for cell in change.cells}
     rows = sorted(series, key=lambda one: -abs(ratios.get(one.cell, 1.0) - 1))
     if whole or len(series) <= MOST_CELLS:
@@ -87,9 +85,9 @@ def _table(trend: Trend, *, whole: bool) -> Iterator[Text]:
 def _name(cell: SeriesId, series: Sequence[Series]) -> str:
     """Its place, with what else tells it apart from the others."""
     name = str(cell.place)
-    if len({one.cell.size for one in series}) > 1:
+    if len({one.size for one in series}) > 1:
         name += f" {format_size(cell.size)}"
-    if len({one.cell.backend for one in series}) > 1:
+    if len({one.backend for one in series}) > 1:
         name += f" {cell.backend}"
     same = [one.cell for one in series if _place(one.cell) == _place(cell)]
     if len({one.transfers for one in same}) > 1:
@@ -102,14 +100,13 @@ def _place(cell: SeriesId) -> tuple[object, ...]:
 
 
 def _changes(trend: Trend) -> Iterator[Text]:
-    history = trend.history
     if not trend.changes:
-        if trend.few == len(history.series):
+        if trend.few == len(trend.series):
             yield Text("no change can be found in fewer than 6 runs", "dim")
         else:
             yield Text("no change is proven")
         return
-    runs = {run.number: run for run in history.runs}
+    runs = {run.number: run for run in trend.runs}
     for change in trend.changes:
         yield _summary(change, trend)
         since, until = runs[change.since], runs[change.until]
@@ -129,48 +126,12 @@ def _summary(change: Change, trend: Trend) -> Text:
     line = Text(f"{change.direction}: {signed(change.ratio)}", style)
     if len(ratios) > 1:
         line.append(f" ({signed(ratios[0])} to {signed(ratios[-1])})", "default")
-        return line.append(f" in {len(ratios)} of {len(trend.history.series)} cells", "default")
+        return line.append(f" in {len(ratios)} of {len(trend.series)} cells", "default")
     only = change.cells[0]
-    unit = unit_of(next(o.unit for o in trend.history.series if o.cell == only.cell))
+    unit = unit_of(next(o.unit for o in trend.series if o.cell == only.cell))
     before, after = (digits(value / unit.scale) for value in (only.before, only.after))
-    name = _name(only.cell, trend.history.series)
+    name = _name(only.cell, trend.series)
     return line.append(f" in {name}: {before} → {after} {unit.shown}", "default")
-
-
-class Course(SeriesId, frozen=True, gc=False, kw_only=True):
-    """A cell over the runs of one machine.
-
-    unit: The unit of its figures.
-    better: Which figures are better.
-    points: Its figures, in the order of time.
-    """
-
-    unit: str
-    better: Better
-    points: tuple[Point, ...]
-
-
-class MachineTrend(msgspec.Struct, frozen=True):
-    """The cells of a benchmark on one machine under one setup.
-
-    host: The name of the host, or of the description of a simulated machine.
-    accelerators: The models of its accelerators, with commas; `cpu` if it has none.
-    simulated: Whether it is a simulated machine.
-    settings: What of the setup differs from the defaults.
-    runs: The runs, in the order of time.
-    states: The facts of each state of the machine, by the history's number of it.
-    series: The cells over these runs.
-    changes: Where they changed, in the order of time.
-    """
-
-    host: str
-    accelerators: str
-    simulated: bool
-    settings: dict[str, str]
-    runs: tuple[PastRun, ...]
-    states: dict[int, dict[str, str]]
-    series: tuple[Course, ...]
-    changes: tuple[Change, ...]
 
 
 class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkgauge.trend/1"):
@@ -180,24 +141,12 @@ class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkga
     trends: The machines, each under each of its setups.
     """
 
-    trends: tuple[MachineTrend, ...]
+    trends: tuple[Trend, ...]
 
 
 def trend_document(trends: Trends) -> str:
     """One JSON document of all, with every point."""
-    return json_document(TrendDocument(tuple(map(_of_machine, trends.found))))
-
-
-def _of_machine(trend: Trend) -> MachineTrend:
-    of = trend.history
-    series = tuple(
-        Course(**asdict(one.cell), unit=one.unit, better=one.better, points=one.points)
-        for one in of.series
-    )
-    return MachineTrend(
-        of.host, of.accelerators, of.simulated, of.settings, of.runs, of.states, series,
-        trend.changes,
-    )  # fmt: skip
+    return json_document(TrendDocument(trends.found))
 
 
 def trend_csv(trends: Trends) -> str:
@@ -206,18 +155,17 @@ def trend_csv(trends: Trends) -> str:
 
 
 def _csv_rows(trend: Trend) -> Iterator[tuple[object, ...]]:
-    history = trend.history
-    runs = {run.number: run for run in history.runs}
+    runs = {run.number: run for run in trend.runs}
     changed = {
         (cell.cell, change.since): change.direction
         for change in trend.changes
         for cell in change.cells
     }
-    for one in history.series:
+    for one in trend.series:
         for point in one.points:
             run = runs[point.run]
             yield (
-                history.host, history.accelerators, history.simulated, *_place(one.cell),
-                one.cell.transfers, run.id, run.label, run.started, point.figure, point.low,
+                trend.host, trend.accelerators, trend.simulated, *_place(one.cell),
+                one.transfers, run.id, run.label, run.started, point.figure, point.low,
                 point.high, one.unit, changed.get((one.cell, point.run), ""),
             )  # fmt: skip
