@@ -8,13 +8,13 @@ from pathlib import Path
 
 from linkgauge.engine.again import AGAIN
 from linkgauge.engine.folder import label_name
-from linkgauge.engine.runs import RESULTS, read_run, run_folders
+from linkgauge.engine.runs import RESULTS, run_folders, usable
 from linkgauge.history.keeping import earlier as remembered
 from linkgauge.history.keeping import remember
 from linkgauge.history.named import is_off
 from linkgauge.judge.earlier import as_figures, earlier, since
 from linkgauge.judge.run_figures import RunFigures, figures_of
-from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.result import Run
 
 MOST = 50
@@ -63,14 +63,10 @@ def history_of(
 def _of_folders(below: Path, known: set[tuple[str, str]]) -> Iterator[RunFigures]:
     """Of runs below `below` but for the `known` ones: their labels' folders, and their ids."""
     folders = [p for p in run_folders(below) if (p.parent.name, p.name) not in known]
-    for path in sorted(folders, key=lambda path: path.name)[-MOST:]:
-        try:
-            run = read_run(path)
-        except InputError:
-            continue
-        if run.is_profiled or run.finished is None or run.label.endswith(AGAIN):
-            continue
-        yield figures_of(run)
+    latest = sorted(folders, key=lambda path: path.name)[-MOST:]
+    for _, run in usable(latest, lambda line: None):
+        if run.finished is not None and not run.label.endswith(AGAIN):
+            yield figures_of(run)
 
 
 def _of_history(first: Sequence[RunFigures]) -> Iterator[RunFigures]:

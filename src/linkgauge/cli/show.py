@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,11 +83,15 @@ def show(
 
 def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
     """The labels of all runs below a folder, by the folder of their accelerator."""
-    from linkgauge.engine.runs import none_in
+    from functools import partial
+
+    from linkgauge.engine.runs import none_in, run_folders, usable
     from linkgauge.judge.configurations import compare
 
     found: dict[str, list[Run]] = {}
-    for accelerator, run in _read(folder):
+    said = partial(print, file=sys.stderr)
+    for path, run in usable(run_folders(folder.resolve()), said):
+        accelerator = path.parent.parent.name
         found.setdefault(accelerator, []).append(run)
     if not found:
         raise none_in(folder)
@@ -111,19 +114,3 @@ def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
         )
         return 4
     return 0
-
-
-def _read(folder: Path) -> Iterator[tuple[str, Run]]:
-    """Each run with the name of its accelerator's folder. What cannot be read is said."""
-    from linkgauge.engine.runs import read_run, run_folders
-
-    for path in run_folders(folder.resolve()):
-        try:
-            run = read_run(path)
-        except InputError as error:
-            print(f"left out: {error}", file=sys.stderr)
-            continue
-        if run.is_profiled:
-            print(f"left out: {path} was measured under a profiler", file=sys.stderr)
-        else:
-            yield path.parent.parent.name, run

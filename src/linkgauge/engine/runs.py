@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from shlex import quote
 
@@ -60,6 +61,20 @@ def run_folders(path: Path) -> list[Path]:
         for file in path.glob("/".join([*["*"] * depth, name]))
     }
     return sorted(found)
+
+
+def usable(folders: Iterable[Path], say: Callable[[str], object]) -> Iterator[tuple[Path, Run]]:
+    """The runs of these folders. What is damaged, or was measured under a profiler, is said."""
+    for path in folders:
+        try:
+            run = read_run(path)
+        except InputError as error:
+            say(f"left out: {error}")
+            continue
+        if run.is_profiled:
+            say(f"left out: {path} was measured under a profiler")
+        else:
+            yield path, run
 
 
 def latest_run(below: Path, label: str | None = None) -> Path:

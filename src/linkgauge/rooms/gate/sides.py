@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from linkgauge.engine.again import AGAIN
-from linkgauge.engine.runs import find_run, is_run, none_in, read_run, run_folders
+from linkgauge.engine.runs import find_run, is_run, none_in, read_run, run_folders, usable
 from linkgauge.judge.baseline import read_baseline
 from linkgauge.judge.likeness import unlike
 from linkgauge.judge.run_figures import RunFigures, figures_of
@@ -38,24 +39,12 @@ def runs_of(asked: Path | None) -> list[tuple[Path, Run]]:
         if run.is_profiled:
             raise InputError(f"{path} was measured under a profiler: its figures mean nothing")
         return [(path, run)]
-    found = list(_read(path))
+    every = usable(run_folders(path), partial(print, file=sys.stderr))
+    # Not those of some cells, which were chosen for what they were.
+    found = [(folder, run) for folder, run in every if not run.label.endswith(AGAIN)]
     if not found:
         raise none_in(path)
     return found
-
-
-def _read(folder: Path) -> Iterator[tuple[Path, Run]]:
-    """The runs below a folder. What cannot be used is said."""
-    for path in run_folders(folder):
-        try:
-            run = read_run(path)
-        except InputError as error:
-            print(f"left out: {error}", file=sys.stderr)
-            continue
-        if run.is_profiled:
-            print(f"left out: {path} was measured under a profiler", file=sys.stderr)
-        elif not run.label.endswith(AGAIN):  # some cells, chosen for what they were
-            yield path, run
 
 
 def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures]) -> None:
