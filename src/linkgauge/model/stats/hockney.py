@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from .intervals import student
+from .student import critical
 
 LEAST = 3
 """Different sizes at least: two always lie on a line."""
@@ -67,7 +67,7 @@ def fit(points: Sequence[Timed]) -> Fit | None:
         return Fit(error, worst)
     degrees = len(points) - 2
     deviation = sqrt(fsum(one * one for one in off) / degrees)
-    unsure = max(student(degrees) * deviation, NOISE) / KNOWN
+    unsure = max(critical(0.05, degrees) * deviation, NOISE) / KNOWN
     latency = line.start if line.start > unsure * line.start_error else None
     bandwidth = 1 / line.pace if line.pace > unsure * line.pace_error else None
     half = None

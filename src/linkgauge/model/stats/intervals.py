@@ -28,14 +28,12 @@ from itertools import accumulate
 
 import msgspec
 
-from .student import exceeds
+from .student import critical, exceeds
 from .summary import deviation
 
 VisitSamples = Sequence[Sequence[float]]
 """The samples of a cell, visit by visit; none is empty."""
 COVERAGE = 0.95
-_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-_Z = 1.959964
 _F = (math.inf, 99.0, 9.28, 6.39, 5.05, 4.28, 3.79, 3.44, 3.18, 2.98)
 """Quantiles of F with 1, 2 … degrees of freedom each: 95 % from 3 on, 99 % for 2; none for 1, whose
 variance can take any value by chance."""
@@ -112,16 +110,6 @@ class _Pooled(msgspec.Struct, frozen=True):
     alike: int
 
 
-def student(degrees: int) -> float:
-    """The 97.5 % quantile of Student's t. Beyond the table, Cornish and Fisher's expansion
-    (Abramowitz and Stegun, 26.7.5), which is exact to four digits there."""
-    if degrees <= len(_T):
-        return _T[degrees - 1]
-    z, n = _Z, degrees
-    first = (z**3 + z) / (4 * n)
-    return z + first + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n * n)
-
-
 def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
     """The estimate of each of these alike cells, from its visits; None if no variance is known (no
     cell has two visits) or a figure is not above 0."""
@@ -140,7 +128,7 @@ def _estimate(cell: VisitSamples, own: _Spread, pooled: _Pooled | None) -> Estim
     figure = statistics.median([sample for visit in cell for sample in visit])
     middle = math.log(figure)
     excess = max(0.0, pooled.between - _BIAS * pooled.within)
-    t = student(pooled.degrees)
+    t = critical(1 - COVERAGE, pooled.degrees)
     between = t * math.sqrt(_median_factor(len(visits)) * excess)
     # Samples are compared with the differences between visits removed, except the part of them that
     # the scatter of samples alone may cause.

@@ -65,11 +65,6 @@ def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
     return _compared(groups, against, left_out)
 
 
-def several_of(runs: Mapping[str, Sequence[Run]]) -> SeveralRuns:
-    """Runs by the name of their accelerator, judged and compared."""
-    return _compared({name: [one_run(run) for run in own] for name, own in runs.items()})
-
-
 def _compared(
     groups: Mapping[str, Sequence[OneRun]],
     against: str | None = None,

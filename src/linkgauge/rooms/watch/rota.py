@@ -82,10 +82,6 @@ class Rota:
         late = [turn for turn in done if turn.cell.number not in again]
         self._turns = deque((*soon, *others, *late))
 
-    def seconds_of_all(self) -> float:
-        """What it takes to measure every cell once, as far as is known."""
-        return sum(map(self._cost, self._turns))
-
     def _cost(self, turn: _Turn) -> float:
         """What a cell took, else what the dearest one took, else a guess."""
         known = self._costs.get(turn.cell.number)
