@@ -1,7 +1,6 @@
 """What `show` and the others take: a run, a label, a folder of runs, the latest run of this
 machine; and what they leave out."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -41,18 +40,6 @@ def shown(*words):
 
 def labels(text):
     return [line.split()[0] for line in text.splitlines() if "±" in line and line[0].isalpha()]
-
-
-def test_a_folder_of_runs_is_a_row_for_each_label_and_one_of_them_is_the_measure(results):
-    code, out, _ = shown(results / "nvidia-h200")
-    assert (code, labels(out)) == (0, ["host", "pinned", "unpinned"] * 2)
-    assert labels(shown(results, "--against", "unpinned")[1])[0] == "unpinned"
-    document = json.loads(shown(results, "--json")[1])
-    assert document["schema"] == "linkgauge.comparison/1"
-    assert [one["accelerator"] for one in document["comparisons"]] == ["cpu", "nvidia-h200"]
-    # Of several accelerators those without that label are left out.
-    assert "cpu:" not in shown(results, "--against", "unpinned")[1]
-    assert "is labelled 'no'" in shown(results, "--against", "no")[2]
 
 
 def test_a_run_that_cannot_be_read_is_left_out_and_said(results):
