@@ -10,7 +10,6 @@ from linkgauge.engine.again import AGAIN
 from linkgauge.engine.folder import label_name
 from linkgauge.engine.runs import RESULTS, run_folders, usable
 from linkgauge.history.keeping import earlier as remembered
-from linkgauge.history.keeping import remember
 from linkgauge.history.named import is_off
 from linkgauge.judge.earlier import as_figures, earlier, since
 from linkgauge.judge.run_figures import RunFigures, figures_of
@@ -25,15 +24,9 @@ _MOST_FIGURES = 20_000
 second."""
 
 
-def remember_and_compare(run: Run, folder: Path) -> str | None:
-    """Adds a judged run to the history. Returns how it differs from those before it, in a line;
-    None of what was not measured whole, and without any before it."""
-    line = _since(run)
-    remember(run, folder)
-    return line
-
-
-def _since(run: Run) -> str | None:
+def since_earlier(run: Run) -> str | None:
+    """How a judged run differs from those of the history before it, in a line. None of what was not
+    measured whole, of very many cells, and without any before it."""
     from linkgauge.report.run_comparison_text import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -42,8 +35,8 @@ def _since(run: Run) -> str | None:
         return None
     try:
         found = since(remembered(run, None, last), figures_of(run))
-    except LinkgaugeError:  # which the next one says
-        return None
+    except LinkgaugeError as error:
+        return f"not compared with earlier runs: {error}"
     return None if found is None else since_line(found)
 
 

@@ -17,6 +17,7 @@ from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.resume import go_on
 from linkgauge.engine.runs import latest_run, read_run, run_folders
+from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.arrays import HOST_MODES, HostMode
 from linkgauge.model.errors import InputError, ResultsError
@@ -38,7 +39,7 @@ from linkgauge.report.dry_run import dry_run
 from linkgauge.report.files import resumable
 from linkgauge.report.live import Display, LiveReport
 
-from .earlier_runs import remember_and_compare
+from .earlier_runs import since_earlier
 from .options import Profiling, Sampling, Shape, at_least_one, within
 from .pairs_alone import with_pairs
 
@@ -175,7 +176,7 @@ def carry_out(
     only_plan: bool = False,
 ) -> int:
     """Measures the request, or with `only_plan` shows its plan. Returns the exit code."""
-    with opened(request, first) as session, LiveReport(display, remember_and_compare) as report:
+    with opened(request, first) as session, LiveReport(display, remember, since_earlier) as report:
         plan = session.plan(report)
         refuse_unmatched(plan, session.machine, display.limits)
         if only_plan:
@@ -202,7 +203,7 @@ def resume(
         latest = latest_run(folder)
         raise InputError(f"{folder} is not the folder of a run: the latest below it is {latest}")
     with (
-        LiveReport(display, remember_and_compare) as report,
+        LiveReport(display, remember, since_earlier) as report,
         resuming(folder, report, limit=timeout, wait=wait) as (workers, size),
     ):
         run = _measured(

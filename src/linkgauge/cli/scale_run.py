@@ -12,12 +12,13 @@ from linkgauge.judge.verdict import judge
 from linkgauge.report.live import Display
 from linkgauge.report.scale_live import LiveScaling
 
+from .earlier_runs import since_earlier
 from .pairs_alone import with_pairs
 
 
 def carry_out(request: RunRequest, display: Display) -> int:
     """Returns the exit code."""
-    with opened(request) as session, LiveScaling(display, remember) as report:
+    with opened(request) as session, LiveScaling(display, remember, since_earlier) as report:
         plan = session.plan(report)
         try:
             run = session.measure(plan, report, report.doubts)

@@ -28,15 +28,17 @@ def _to_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def remember(run: Run, folder: Path, say: Callable[[str], object] = _to_stderr) -> None:
-    """Adds a judged run that is kept in this folder. Never raises."""
+def remember(run: Run, folder: Path, say: Callable[[str], object] = _to_stderr) -> bool:
+    """Adds a judged run that is kept in this folder. Returns whether it is there now; never
+    raises."""
     asked = os.environ.get(VARIABLE, "")
     if is_off() or asked in _failed:
-        return
+        return False
     if (why := not_added(run, folder)) is not None:
         _failed.add(asked)
         later = f"linkgauge history import {quote(str(folder))} adds it later"
         say(f"warning: this run is not in the history: {why}; {later}")
+    return why is None
 
 
 def not_added(run: Run, folder: Path | None) -> str | None:

@@ -46,7 +46,8 @@ from .wrapping import Hanging
 if TYPE_CHECKING:
     from .page.drawing import Drawer
 
-Remember = Callable[[Run, Path], str | None]
+Remember = Callable[[Run, Path], bool]
+Since = Callable[[Run], str | None]
 MOST_FINDINGS = 3
 """Most findings above the verdict, each in a few lines."""
 
@@ -76,11 +77,13 @@ class Display(msgspec.Struct, frozen=True):
 class LiveReport(Observer):
     """Shows how a run goes on, and ends it with `conclude`. A context manager, so that its bar is
     removed whatever happens. A judged run whose files are written is given to `remember`, with its
-    folder, which may have a line to say of it."""
+    folder; if that holds it then, `since` may have a line to say of it."""
 
-    def __init__(self, display: Display, remember: Remember) -> None:
+    def __init__(
+        self, display: Display, remember: Remember, since: Since = lambda run: None
+    ) -> None:
         self._display = display
-        self._remember = remember
+        self._remember, self._since = remember, since
         self._console, self._errors = make_console(), make_console(stderr=True)
         self._bar = ExitStack()
         self._progress = progress_bar(self._errors)
@@ -147,7 +150,8 @@ class LiveReport(Observer):
                 if drawer is not None:
                     self._write_page(run, outcome, kept.parent, drawer)
                 console.print(results_line(kept))
-                if (line := self._remember(run, kept.parent)) is not None:
+                is_there = self._remember(run, kept.parent)
+                if is_there and (line := self._since(run)) is not None:
                     console.print(line)
         return outcome.code
 
