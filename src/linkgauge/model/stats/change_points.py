@@ -57,7 +57,7 @@ of a position may be less (D. Hinkley, Biometrika 57, 1970)."""
 class ChangePoint(msgspec.Struct, frozen=True):
     """The level changes with the value `at` (from 0); `first` to `last` are the positions that are
     as likely by 95 %. `before` and `after` are the medians of the values up to the neighbouring
-    changes. `p` counts all splits that were tried."""
+    changes. `p` counts all stretches of its kind that were tried."""
 
     at: int
     first: int
@@ -101,8 +101,8 @@ def change_points(
     )
     chosen = _standing(_apart(sorted(filter(None, found))), sums)
     ends = sorted((at, stretch.p) for stretch in chosen for at in stretch.ats)
-    if _are_modes(logs, [at for at, _ in ends]):
-        return ()
+    modes = _between_modes(logs, [at for at, _ in ends])
+    ends = [end for end in ends if end[0] not in modes]
     bounds = [0, *(at for at, _ in ends), len(values)]
     return tuple(
         ChangePoint(
@@ -136,25 +136,29 @@ def _tamed(logs: Sequence[float]) -> list[float]:
     return tamed
 
 
-def _are_modes(logs: Sequence[float], ats: Sequence[int]) -> bool:
-    """Whether runs go to and fro between the levels of a change, beyond what is found of it: then
-    they have two modes, and stay in one for a while."""
+def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
+    """The changes that are no larger than the distance of two levels between which runs go to and
+    fro, beyond what is found of it: these have two modes, and stay in one for a while."""
     bounds = list(pairwise([0, *ats, len(logs)]))
     levels = [statistics.median(logs[begin:end]) for begin, end in bounds]
-    rests = [
+    noise = robust_deviation(
         abs(log - level)
         for (begin, end), level in zip(bounds, levels, strict=True)
         for log in logs[begin:end]
-    ]
-    noise = robust_deviation(rests)
+    )
+    apart = 0.0
     for one, other in pairwise(levels):
         if abs(other - one) < _CLEAR * noise:
             continue
         places = [(log - one) / (other - one) for log in logs]
         clear = [place > 0.5 for place in places if min(abs(place), abs(place - 1)) < _NEAR_A_LEVEL]
         if sum(before != after for before, after in pairwise(clear)) > _MOST_TO_AND_FRO:
-            return True
-    return False
+            apart = max(apart, (1 + _NEAR_A_LEVEL) * abs(other - one))
+    return {
+        at
+        for at, (one, other) in zip(ats, pairwise(levels), strict=True)
+        if abs(other - one) <= apart
+    }
 
 
 def _seeded(length: int) -> Iterator[tuple[int, int]]:
@@ -214,8 +218,8 @@ class _Sums:
         return self._best(_dips(begin, end), begin, end)
 
     def _best(self, stretches: Iterable[tuple[int, int]], begin: int, end: int) -> _Stretch | None:
-        base, size, sums = self._sums[begin], end - begin, self._sums
-        mean = (sums[end] - base) / size
+        size, sums = end - begin, self._sums
+        mean = (sums[end] - sums[begin]) / size
         most, best = 0.0, (begin, end)
         for first, last in stretches:
             k = last - first
