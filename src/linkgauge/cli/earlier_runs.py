@@ -11,7 +11,7 @@ from linkgauge.engine.folder import label_name
 from linkgauge.engine.runs import RESULTS, run_folders, usable
 from linkgauge.history.keeping import earlier as remembered
 from linkgauge.history.named import is_off
-from linkgauge.judge.earlier import as_figures, earlier, since
+from linkgauge.judge.earlier import apart_from, as_figures, earlier
 from linkgauge.judge.run_figures import RunFigures, figures_of
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.result import Run
@@ -24,7 +24,7 @@ _MOST_FIGURES = 20_000
 second."""
 
 
-def since_earlier(run: Run) -> str | None:
+def since(run: Run) -> str | None:
     """How a judged run differs from those of the history before it, in a line. None of what was not
     measured whole, of very many cells, and without any before it."""
     from linkgauge.report.run_comparison_text import since_line
@@ -34,7 +34,7 @@ def since_earlier(run: Run) -> str | None:
     if run.finished is None or run.is_profiled or run.label.endswith(AGAIN) or not last:
         return None
     try:
-        found = since(remembered(run, None, last), figures_of(run))
+        found = apart_from(remembered(run, None, last), figures_of(run))
     except LinkgaugeError as error:
         return f"not compared with earlier runs: {error}"
     return None if found is None else since_line(found)

@@ -39,7 +39,6 @@ from linkgauge.report.dry_run import dry_run
 from linkgauge.report.files import resumable
 from linkgauge.report.live import Display, LiveReport
 
-from .earlier_runs import since_earlier
 from .options import Profiling, Sampling, Shape, at_least_one, within
 from .pairs_alone import with_pairs
 
@@ -166,6 +165,13 @@ def command_line() -> tuple[str, ...]:
 def valid(text: str) -> str:
     """Text that can be stored: bytes of another encoding from the shell are replaced."""
     return text.encode("utf-8", "replace").decode()
+
+
+def since_earlier(run: Run) -> str | None:
+    """How a run that is kept differs from those before it; what tells is loaded then."""
+    from .earlier_runs import since
+
+    return since(run)
 
 
 def carry_out(

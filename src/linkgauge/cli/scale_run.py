@@ -12,8 +12,8 @@ from linkgauge.judge.verdict import judge
 from linkgauge.report.live import Display
 from linkgauge.report.scale_live import LiveScaling
 
-from .earlier_runs import since_earlier
 from .pairs_alone import with_pairs
+from .requests import since_earlier
 
 
 def carry_out(request: RunRequest, display: Display) -> int:

@@ -66,7 +66,7 @@ class Since(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...]
 
 
-def since(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
+def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
     """`past` are runs of the same machine and settings, the latest first. None if there are none,
     or nothing tells how much runs vary."""
     before = [_as_run_of(one, run) for one in past if _is_in(one.state, past[0].state)]
