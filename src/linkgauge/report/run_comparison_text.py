@@ -110,7 +110,7 @@ def since_line(one: Since) -> str:
     """`against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3; driver 570 → 580`."""
     said = [f"{group.direction}: {said_of(group)}" for group in one.changed]
     said += [f"{count_of(one.more)} more changed"] if one.more else []
-    said += [f"no change in {count_of(one.cells)}"] if not said else []
+    said += [f"no change is proven in {count_of(one.cells)}"] if not said else []
     facts = [f"{fact.name} {' → '.join(each or 'unknown' for each in fact.values)}"
              for fact in one.facts[:MOST_FACTS]]  # fmt: skip
     left = len(one.facts) - len(facts)
