@@ -1,7 +1,5 @@
 """`linkgauge history`, and that every run which is kept goes there."""
 
-import csv
-import io
 import json
 
 import pytest
@@ -57,12 +55,6 @@ def test_import_goes_on_where_a_run_cannot_be_read_or_began_at_no_time(results):
     assert (code, out) == (3, "imported: 18 of 20 runs, 0 were there already, 2 left out\n")
     assert f"left out: results/{first.relative_to(results)} is damaged" in err
     assert "left out: run r001 began at no known time: 'yesterday'\n" in err
-
-
-def test_csv_says_with_which_run_a_cell_changed(results):
-    shows("import", "results")
-    rows = csv.DictReader(io.StringIO(shows("trend", BENCHMARK, "0,1", "--csv")[1]))
-    assert [row["run"] for row in rows if row["change"] == "worse"] == ["r010"]
 
 
 def changes(folder, figures, *words, cells=2, **of):

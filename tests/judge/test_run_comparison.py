@@ -97,14 +97,21 @@ def test_what_is_measured_again_shows_how_much_its_own_cell_varies_and_not_how_m
     ],
 )
 def test_cells_that_changed_alike_are_named_by_what_they_share(scales, devices):
+    """Rates and times, apart."""
+
+    def cells(x, n):
+        return (cell(n, x, devices=(f"gpu:{n % 4}",)),
+                cell(16 + n, 1e4 / x, better="lower", devices=(f"gpu:{n % 4}",)))  # fmt: skip
+
     def side(name, scales):
-        of = [(n, 100 * scales.get(n % 4, 1), (f"gpu:{n % 4}",)) for n in range(16)]
-        return [run(f"{name}{shift}", *(cell(n, x + shift, devices=own) for n, x, own in of))
+        every = [(n, 100 * scales.get(n % 4, 1)) for n in range(16)]
+        return [run(f"{name}{shift}", *(one for n, x in every for one in cells(x + shift, n)))
                 for shift in (0.0, 0.1, 0.2)]  # fmt: skip
 
     found = compared(side("a", {}), side("b", scales)).changed
     assert {one.shared.device for one in found} == devices
-    assert sum(one.cells for one in found) == 4 * len(scales)
+    assert {one.ratio > 1 for one in found} == {False, True}
+    assert sum(one.cells for one in found) == 8 * len(scales)
 
 
 def test_machines_and_settings_that_figures_depend_on_make_runs_unlike():

@@ -199,7 +199,7 @@ def _changed(
         compared = list[Compared]()
         for cell, of in zip(cells, found, strict=True):
             one = cell.changes[number]
-            compared.append(Compared(cell, of.devices, one.proven))
+            compared.append(Compared(cell, cell.better, of.devices, one.proven))
         yield from grouped(name, compared)
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.stats.changes import ChangedTo
+from linkgauge.model.units import Better
 
 MOST = 10
 """Groups that are named."""
@@ -67,14 +68,17 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compared(NamedTuple):
-    """A cell of one side, with its devices; of one that changed, the direction and the ratio."""
+    """A cell of one side, with its devices; of one that changed, the direction and the ratio.
+    Rates and times, of which others are `better`, are counted apart."""
 
     cell: CellId
+    better: Better
     devices: Sequence[str]
     change: tuple[ChangedTo, float] | None = None
 
 
-_Key = tuple[ChangedTo, Shared]
+_Of = tuple[Better, Shared]
+_Key = tuple[ChangedTo, _Of]
 
 
 def grouped(side: str, cells: Sequence[Compared]) -> Iterator[Changed]:
@@ -86,8 +90,8 @@ def grouped(side: str, cells: Sequence[Compared]) -> Iterator[Changed]:
         alike = {key: found for key, own in left.items() if (found := _alike(own))}
         if not alike:
             return
-        key = max(alike, key=lambda key: _weight(key[1], alike[key]))
-        (direction, shared), logs = key, sorted(alike[key].values(), key=abs)
+        key = max(alike, key=lambda key: _weight(key[1][1], alike[key]))
+        (direction, common), logs = key, sorted(alike[key].values(), key=abs)
         yield Changed(
             side=side,
             direction=direction,
@@ -95,8 +99,8 @@ def grouped(side: str, cells: Sequence[Compared]) -> Iterator[Changed]:
             least=math.exp(logs[0]),
             most=math.exp(logs[-1]),
             cells=len(logs),
-            of=of[shared],
-            shared=shared,
+            of=of[common],
+            shared=common[1],
         )
         left = {
             other: {number: log for number, log in own.items() if number not in alike[key]}
@@ -106,21 +110,22 @@ def grouped(side: str, cells: Sequence[Compared]) -> Iterator[Changed]:
 
 def _candidates(
     cells: Sequence[Compared],
-) -> tuple[dict[Shared, int], dict[_Key, dict[int, float]]]:
+) -> tuple[dict[_Of, int], dict[_Key, dict[int, float]]]:
     """How many cells share something; and where most of these changed in one direction, the
     logarithms of their ratios by the cell's number."""
-    of: dict[Shared, int] = {}
+    of: dict[_Of, int] = {}
     changed: dict[_Key, dict[int, float]] = {}
     for number, one in enumerate(cells):
         for shared in _what_is_shared(one):
-            of[shared] = of.get(shared, 0) + 1
+            common = one.better, shared
+            of[common] = of.get(common, 0) + 1
             if one.change is not None:
                 direction, ratio = one.change
-                changed.setdefault((direction, shared), {})[number] = math.log(ratio)
+                changed.setdefault((direction, common), {})[number] = math.log(ratio)
     return of, {
-        (direction, shared): own
-        for (direction, shared), own in changed.items()
-        if len(own) >= _PART * of[shared] and (of[shared] > 1 or shared.is_one_place)
+        (direction, common): own
+        for (direction, common), own in changed.items()
+        if len(own) >= _PART * of[common] and (of[common] > 1 or common[1].is_one_place)
     }
 
 
