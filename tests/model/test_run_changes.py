@@ -72,6 +72,7 @@ def test_alike_cells_lend_degrees_of_freedom_and_unlike_ones_fewer():
     assert alike[0].degrees > 25
     assert unlike[0].degrees < 8
     assert unlike[11].deviation > 50 * unlike[0].deviation
+    assert spreads(cells(0.0005, *[0.05] * 30))[0].deviation < 0.001
 
 
 def test_figures_that_are_off_together_lend_little():

@@ -41,6 +41,8 @@ _TRUSTED = 0.6
 _FAR = 2.5
 """Standard errors by which a cell varies more than expected before it counts as unlike its peers.
 These four were chosen by simulation (docs/gate.md, How often it errs)."""
+_FAR_BELOW = 6.0
+"""The same of a cell that varies less: few runs agree by chance more often than they are off."""
 _TAILS = 1.5
 """By how much runs that are far off may make variances larger than their logarithms let expect."""
 _UNSEEN = 2.0
@@ -126,9 +128,9 @@ def _spread(by: _Lent | None, own: _Known | None, others: float) -> Spread | Non
     alone = Spread(own.variance, own.degrees)
     if by is None:
         return alone
-    lent = by.degrees(by.unlikeness(own))
+    lent, known = by.to(own)
     every = lent + own.degrees
-    variance = (lent * by.variance + own.degrees * own.variance) / every
+    variance = (lent * known + own.degrees * own.variance) / every
     return Spread(variance, every, alone, min(1.0, _UNSEEN * others))
 
 
@@ -166,6 +168,17 @@ class _Lent(msgspec.Struct, frozen=True):
         """`apart`, or more of a cell that varies more than chance explains."""
         far = math.log(max(1.0, own.steady / self.variance))
         return max(self.apart, far * far - _FAR * _FAR * (own.error + self.apart))
+
+    def to(self, own: _Known) -> tuple[float, float]:
+        """The degrees of freedom and the variance that are lent to a cell. To one that varies so
+        much less that chance hardly ever explains it, hardly more than its own variance is, by the
+        mean of both logarithms: a sum with a part of one much larger is no estimate of it."""
+        far = math.log(max(1.0, self.variance / own.variance))
+        known = own.error + self.apart
+        if far * far <= _FAR_BELOW * _FAR_BELOW * known:
+            return self.degrees(self.unlikeness(own)), self.variance
+        apart = far * far - known
+        return self.degrees(apart), own.variance * math.exp(far * own.error / (own.error + apart))
 
     def degrees(self, apart: float) -> float:
         """Those of the scaled inverse χ² whose logarithm has this variance."""
