@@ -18,6 +18,7 @@ from .machine_state import KERNEL_OPTIONS, facts_apart, state_from
 from .run_comparison import compare_runs
 from .run_figures import RunFigures, cell_figure
 from .side_tests import Sides
+from .trends import LEAST_CHANGE
 from .what_changed import Changed
 
 _OF_FIGURES = (
@@ -25,8 +26,6 @@ _OF_FIGURES = (
     "NUMA nodes", "hypervisor", "faults",
 )  # fmt: skip
 """Facts of a machine's state without which its figures may vary otherwise."""
-LEAST_CHANGE = 0.01
-"""Smaller changes are not named after a run."""
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
@@ -56,12 +55,12 @@ def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
 
 class Since(msgspec.Struct, frozen=True):
     """How a run differs from the latest ones before it (so many `runs`, which were measured in one
-    state of the machine): groups of the `cells` compared, how many cells of other groups changed,
-    and the facts of the machine that changed."""
+    state of the machine): of the `cells` compared the largest group that changed (null: none), how
+    many cells of other groups changed, and the facts of the machine that changed."""
 
     runs: int
     cells: int
-    changed: tuple[Changed, ...]
+    largest: Changed | None
     more: int
     facts: tuple[Fact, ...]
 
@@ -75,9 +74,8 @@ def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
         return None
     large = [one for one in found.changed if abs(one.ratio - 1) >= LEAST_CHANGE]
     facts = facts_apart(past[0].state, state_from(run.machine, run.facts))
-    return Since(
-        len(before), found.compared[0], tuple(large[:1]), sum(one.cells for one in large[1:]), facts
-    )
+    more = sum(one.cells for one in large[1:])
+    return Since(len(before), found.compared[0], large[0] if large else None, more, facts)
 
 
 def _is_in(state: dict[str, str], other: dict[str, str]) -> bool:

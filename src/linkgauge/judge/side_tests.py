@@ -59,7 +59,7 @@ class Found(msgspec.Struct):
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Those that take part; what is read of the history does not say."""
+        """The devices of the cell. Figures from the history do not name them."""
         every = (cell.devices for side in self.sides for cell in side.values())
         return next(filter(None, every), ())
 

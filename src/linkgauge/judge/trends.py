@@ -92,7 +92,7 @@ class _Found(NamedTuple):
 
     one: Series
     change: ChangePoint
-    is_better: bool
+    direction: ChangedTo
     at: int
     first: int
     last: int
@@ -107,23 +107,21 @@ def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
     left = [each for each in found if each.change.p <= most and abs(each.change.ratio - 1) >= least]
     changes = []
     while left:
-        (at, is_better), _ = Counter((each.at, each.is_better) for each in left).most_common(1)[0]
-        same = [e for e in left if e.is_better == is_better and e.first <= at <= e.last]
+        (at, direction), _ = Counter((each.at, each.direction) for each in left).most_common(1)[0]
+        same = [e for e in left if e.direction == direction and e.first <= at <= e.last]
         left = [each for each in left if each not in same]
-        changes.append((at, _change(at, is_better, same, history)))
+        changes.append((at, _change(at, direction, same, history)))
     changes.sort(key=lambda found: found[0])
     return Trend(**asdict(history), changes=tuple(change for _, change in changes))
 
 
 def _changes(one: Series, order: dict[int, int]) -> Iterator[_Found]:
     for change in change_points([point.figure for point in one.points]):
-        is_better = changed_to(change.ratio, one.better) == "better"
         places = (order[one.points[n].run] for n in (change.at, change.first, change.last))
-        yield _Found(one, change, is_better, *places)
+        yield _Found(one, change, changed_to(change.ratio, one.better), *places)
 
 
-def _change(at: int, is_better: bool, found: Sequence[_Found], history: History) -> Change:
-    direction: ChangedTo = "better" if is_better else "worse"
+def _change(at: int, direction: ChangedTo, found: Sequence[_Found], history: History) -> Change:
     first, last = max(each.first for each in found), min(each.last for each in found)
     likely = sorted(range(max(first, 1), last + 1), key=lambda place: abs(place - at))
     runs = history.runs

@@ -24,7 +24,7 @@ _ALIKE = 2.0
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
-    """What cells have in common; null where they differ in it, or need not be told apart by it.
+    """What cells have in common. A field is null if the cells differ in it, or if it adds nothing.
 
     benchmark: The benchmark's name.
     device: A device that takes part.
@@ -149,7 +149,7 @@ def _what_is_shared(one: Compared) -> Iterator[Shared]:
 
 
 def _alike(logs: Mapping[int, float]) -> dict[int, float]:
-    """Those that are about as large as the middle one."""
+    """The changes that are about as large as the middle one."""
     if not logs:
         return {}
     middle = abs(median(logs.values()))

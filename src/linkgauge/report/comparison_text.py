@@ -14,7 +14,7 @@ from linkgauge.model.units import unit_of
 
 from .csv_text import csv_text
 from .fact_lines import fact_lines
-from .figures import percent, with_reach
+from .figures import finely_signed, with_reach
 from .files import json_document
 from .run_text import simulated
 
@@ -86,6 +86,7 @@ def _zip(
 
 
 def shown(compared: Compared, figure: Figure | None) -> str:
+    """A figure with its interval; `-` if it was not measured."""
     if figure is None:
         return "-"
     return with_reach(figure.median, figure.low, figure.high, compared.unit)
@@ -102,7 +103,7 @@ def _differences(compared: Sequence[Compared], figures: Sequence[Figure | None],
 def _difference(against: Difference | None) -> str:
     if against is None:
         return ""
-    text = f"{'-' if against.ratio < 1 else '+'}{percent(abs(against.ratio - 1))}"
+    text = finely_signed(against.ratio)
     return text if against.is_proven else f"({text})"
 
 

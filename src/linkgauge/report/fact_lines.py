@@ -25,6 +25,11 @@ def fact_lines(facts: Sequence[Fact], names: Sequence[str]) -> Iterator[Renderab
         )
 
 
+def moved(fact: Fact) -> str:
+    """`570 → 580`: a value after the other."""
+    return " → ".join(value or "unknown" for value in fact.values)
+
+
 def said(fact: Fact, names: Sequence[str]) -> str:
     """`580.1 (before); 590.2 (after)`."""
     owners: dict[str | None, list[str]] = {}

@@ -18,7 +18,7 @@ from linkgauge.model.cell_id import SheetId
 from linkgauge.model.units import count_of, format_size, unit_of
 
 from .csv_text import csv_text
-from .fact_lines import fact_lines
+from .fact_lines import fact_lines, moved
 from .figures import percent, signed, with_reach
 from .files import json_document
 from .run_text import simulated
@@ -108,18 +108,13 @@ def said_of(group: Changed) -> str:
 
 def since_line(one: Since) -> str:
     """`against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3; driver 570 → 580`."""
-    said = [f"{group.direction}: {said_of(group)}" for group in one.changed]
+    said = [f"{one.largest.direction}: {said_of(one.largest)}"] if one.largest else []
     said += [f"{count_of(one.more)} more changed"] if one.more else []
     said += [f"no change is proven in {count_of(one.cells)}"] if not said else []
-    facts = [f"{fact.name} {' → '.join(each or 'unknown' for each in fact.values)}"
-             for fact in one.facts[:MOST_FACTS]]  # fmt: skip
+    facts = [f"{fact.name} {moved(fact)}" for fact in one.facts[:MOST_FACTS]]
     left = len(one.facts) - len(facts)
     facts += [f"{left} more facts of the machine differ"] if left else []
-    return f"against {_earlier(one.runs)}: {'; '.join((*said, *facts))}"
-
-
-def _earlier(count: int) -> str:
-    return "1 earlier run" if count == 1 else f"{count} earlier runs"
+    return f"against {_runs(one.runs, 'earlier run')}: {'; '.join((*said, *facts))}"
 
 
 def _head(one: RunComparison) -> Text:
@@ -128,8 +123,8 @@ def _head(one: RunComparison) -> Text:
     return line.append("  ").append(simulated()) if one.simulated else line
 
 
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
+def _runs(count: int, what: str = "run") -> str:
+    return f"1 {what}" if count == 1 else f"{count} {what}s"
 
 
 def _table(one: RunComparison, cells: Sequence[RunCell]) -> Iterator[Text]:

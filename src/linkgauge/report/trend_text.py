@@ -14,6 +14,7 @@ from linkgauge.model.history import DESCRIPTION, PastRun, Series
 from linkgauge.model.units import count_of, format_size, unit_of
 
 from .csv_text import csv_text
+from .fact_lines import moved
 from .figures import course, digits, signed
 from .files import json_document
 from .run_text import simulated
@@ -115,8 +116,7 @@ def _changes(trend: Trend) -> Iterator[Text]:
             yield Text("  nothing that is known of the machine changed then", "dim")
         room = max((len(fact.name) for fact in change.facts), default=0)
         for fact in change.facts:
-            before, after = (value or "unknown" for value in fact.values)
-            yield Text.assemble((f"  {fact.name:<{room}}  ", "cyan"), f"{before} → {after}")
+            yield Text.assemble((f"  {fact.name:<{room}}  ", "cyan"), moved(fact))
 
 
 def _summary(change: Change, trend: Trend) -> Text:

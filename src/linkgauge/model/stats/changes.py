@@ -23,8 +23,8 @@ from .spread import LEAST, Spread
 from .student import critical, shift_found, two_sided
 
 Direction = Literal["better", "worse", "same", "unknown"]
-"""Of a change: proven and for the better or the worse by the unit, not proven (`same`), or not to
-be told, for lack of runs or figures."""
+"""A change is `better` or `worse` if it is proven, `same` if it is not, and `unknown` if there are
+too few runs or figures to tell."""
 ChangedTo = Literal["better", "worse"]
 Basis = Literal["runs", "within"]
 """What a difference is judged by: the variation between runs, or the intervals of single ones."""

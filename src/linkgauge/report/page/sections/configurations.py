@@ -10,7 +10,7 @@ from linkgauge.model.stats.changes import changed_to
 from linkgauge.model.units import unit_of
 from linkgauge.report import charts
 from linkgauge.report.comparison_text import shown
-from linkgauge.report.figures import percent
+from linkgauge.report.figures import finely_signed
 from linkgauge.report.page.blocks import (
     Block,
     Column,
@@ -100,7 +100,7 @@ def _entry(compared: Compared | None, at: int) -> Entry:
 def _told(against: Difference | None) -> str:
     if against is None:
         return ""
-    text = f"{'-' if against.ratio < 1 else '+'}{percent(abs(against.ratio - 1))}"
+    text = finely_signed(against.ratio)
     if against.low is None:
         return f" ({text})"
     return f" {text}" if against.is_proven else f" ≈ {text}"
