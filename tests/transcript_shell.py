@@ -21,8 +21,8 @@ from unittest.mock import patch
 from command_kit import called
 from linkgauge.backends import sim
 from linkgauge.machine import pci_names
-from linkgauge.report.page.blocks import Figure
-from linkgauge.report.page.drawing import Drawer, spec_of
+from linkgauge.report.blocks import Figure
+from linkgauge.report.render.drawing import Drawer, spec_of
 
 SURROUNDINGS = {
     "COLUMNS": "80",

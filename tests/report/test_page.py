@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from linkgauge.engine.runs import run_of
 from linkgauge.judge.outcome import Outcome
-from linkgauge.report.page.contents import OneRun, page_of_run
-from linkgauge.report.page.drawing import Drawer
-from linkgauge.report.page.html import html_of
+from linkgauge.report.contents import OneRun, page_of_run
+from linkgauge.report.render.drawing import Drawer
+from linkgauge.report.render.html import html_of
 from page_kit import HOSTILE, cell, hostile, result, whole, whole_run
 
 
@@ -70,7 +70,7 @@ def test_a_benchmark_is_not_ok_where_a_cell_is_not_judged():
     slow = replace(cells[0], column="7", verdict="unknown", peers=4 * cells[0].headline)
     one = OneRun(replace(whole_run(), results=(
         result("all_to_host", "device(column)", [*cells, slow]),)), Outcome(0))  # fmt: skip
-    (table,) = [each for each in blocks(one, "Table") if each.caption.startswith("Of expected")]
+    (table,) = [each for each in blocks(one, "Table") if each.says.startswith("Of expected")]
     ((_, verdict, *_),) = table.rows
     assert (verdict.text, verdict.tone) == ("1 of 8 not judged ▽", "warn")
     (heat,) = blocks(one, "Heat")
@@ -84,8 +84,8 @@ def test_what_is_far_below_the_others_is_marked_even_where_no_more_is_expected()
     many = [*cells, *(cell(str(n), "x", 390e9, verdict="ok") for n in range(8))]
     matrix = result("device_to_device_memcpy_read_ce", "device(row) <- device(column)", many)
     (heat,) = blocks(OneRun(replace(whole_run(), results=(matrix,)), Outcome(0)), "Heat")
-    assert (heat.shades[0][1].level, heat.shades[0][1].sign) == ("odd", "↓")
-    assert heat.shades[1][2].level == "s10"
+    assert (heat.shades[0][1].tone, heat.shades[0][1].sign) == ("warn", "↓")
+    assert heat.shades[1][2].tone == "good"
     assert "far below the median" in heat.lines[-1][1].text
 
 
@@ -97,7 +97,7 @@ def test_what_links_at_their_best_would_carry_is_what_a_share_is_of():
     matrix = result("device_to_device_memcpy_read_ce", "device(row) <- device(column)", cells)
     (heat,) = blocks(OneRun(replace(whole_run(), results=(matrix,)), Outcome(0)), "Heat")
     shades = [shade for line in heat.shades for shade in line if shade is not None]
-    assert {(one.level, one.share, one.sign) for one in shades} == {("odd", "50%", "↓")}
+    assert {(one.tone, one.share, one.sign) for one in shades} == {("warn", "50%", "↓")}
     assert "slowed: links on the way run below their best" in heat.lines[-1][1].text
 
 
@@ -195,4 +195,4 @@ def test_of_so_many_pairs_that_nobody_reads_each_the_lowest_are_shown(slow, show
         assert [entry.text for entry in tables[1].rows[0]] == ["7, rail0", "2", "2", "25%", "25%"]
     if lowest is None:
         assert len(tables[-1].rows) == 12
-        assert "12 of 101" in tables[-1].caption
+        assert "12 of 101" in tables[-1].says

@@ -3,9 +3,9 @@
 import pytest
 
 from linkgauge.engine.runs import run_of as read_back
-from linkgauge.report.page.contents import page_of_run
-from linkgauge.report.page.drawing import Drawer
-from linkgauge.report.page.html import html_of
+from linkgauge.report.contents import page_of_run
+from linkgauge.report.render.drawing import Drawer
+from linkgauge.report.render.html import html_of
 from page_kit import HOSTILE, chromium, hostile, whole  # noqa: F401  # a fixture
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no wheels for this machine")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from linkgauge.model.errors import InputError
+from linkgauge.report.formats import CONDITION
 
 from .help_text import OUTPUT, PRECISION, WHAT
 from .options import TIME, ConditionFormat, Option, Simulated, at_least_one, headed, own
@@ -84,7 +85,7 @@ def check(
             refuse_unmatched(bounded.run.results, bounded.run.machine, against.limits)
         health = health_of(bounded, against, request.settings.timeout or under)
         checked = Checked(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-        form.write("condition", checked)
+        form.write(CONDITION, checked)
         if form.is_document:
             from linkgauge.report.console import make_console
             from linkgauge.report.health_text import health_lines

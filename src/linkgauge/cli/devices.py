@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linkgauge.model.errors import InputError
+from linkgauge.report.formats import MACHINE, MACHINE_IN_DETAIL
 
 from .help_text import OUTPUT
 from .options import MachineFormat, Option, own
@@ -51,7 +52,7 @@ def devices(
     stated = {} if hardware is None else read_hardware(hardware)
     found = survey(backend, machine) if root is None else read(open_root(root))
     shown = found if hardware is None else state(found, stated)
-    form.write("machine in detail" if verbose and not form.is_document else "machine", shown)
+    form.write(MACHINE_IN_DETAIL if verbose else MACHINE, shown)
     return 0
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linkgauge.report.formats import FINDINGS
+
 from .options import FindingsFormat, own
 from .remedies import FIX_SCRIPT, write_fixes
 
@@ -56,7 +58,7 @@ def doctor(
     write_fixes(fix_script, findings, evidence.machine.simulated or "this machine")
     then = _look_at_a_run() if root is None and machine is None else None
     conclusion = tuple(machine_verdict(findings, then))
-    form.write("findings", Diagnosis(findings, evidence.machine.simulated, conclusion))
+    form.write(FINDINGS, Diagnosis(findings, evidence.machine.simulated, conclusion))
     return 1 if failed(findings) else 0
 
 
@@ -91,7 +93,7 @@ def _examine(path: Path, fix_script: Path | None, form: FindingsFormat) -> int:
         *outcome_lines(run, outcome, file.parent, by_doctor=True, scripted=fix_script is not None),
         results_line(file),
     )
-    form.write("findings", Diagnosis(outcome.found, run.machine.simulated, conclusion))
+    form.write(FINDINGS, Diagnosis(outcome.found, run.machine.simulated, conclusion))
     return outcome.code
 
 

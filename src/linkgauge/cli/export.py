@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from linkgauge.model.errors import InputError
-from linkgauge.report.formats import Kind
+from linkgauge.report.formats import SAMPLES, SUMMARY
 
 from .options import ExportFormat, Option, own
 
@@ -48,10 +48,10 @@ def export(
     if not form.is_document:
         raise InputError("give a format: --csv, --json, --markdown, --junit or --parquet")
     found = judged(read_run(one_run(run, "export")))
-    kind: Kind = "samples" if samples else "summary"
+    document = SAMPLES if samples else SUMMARY
     if output is None:
-        form.write(kind, found)
+        form.write(document, found)
         return 0
-    write_asked(output, form.document(kind, found))
+    write_asked(output, form.document(document, found))
     typer.echo(f"exported: {output}")
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkgauge.report.formats import Kind
+from linkgauge.report.formats import BENCHMARKS, NAMES_OF_BENCHMARKS
 
 from .help_text import OUTPUT
 from .options import BenchmarksFormat, Option, own
@@ -24,6 +24,6 @@ def list_benchmarks(
     from linkgauge.benchmarks.catalog import select
 
     described = bool(prefix) or verbose or form.is_document
-    kind: Kind = "benchmarks" if described else "names of benchmarks"
-    form.write(kind, select((), prefix or ()))
+    document = BENCHMARKS if described else NAMES_OF_BENCHMARKS
+    form.write(document, select((), prefix or ()))
     return 0

@@ -16,22 +16,19 @@ import typer
 
 from linkgauge.model.durations import parse_duration
 from linkgauge.model.errors import InputError
-from linkgauge.report.formats import TERMINAL, Format, Kind, formats
+from linkgauge.report import formats
+from linkgauge.report.formats import FORMATS, TERMINAL, Document, Format
 
 from .help_text import COLLECTIVES, ENGINES, MACHINES, OTHER, OUTPUT, PRECISION, RUNS, WHAT
 
-RunFormat = Annotated[Format, "run"]
-MachineFormat = Annotated[Format, "machine"]
-FindingsFormat = Annotated[Format, "findings"]
-DomainFormat = Annotated[Format, "domain"]
-BenchmarksFormat = Annotated[Format, "benchmarks"]
-VariationFormat = Annotated[Format, "variation"]
-ScalingFormat = Annotated[Format, "scaling"]
-ExportFormat = Annotated[Format, "summary"]
-HistoryFormat = Annotated[Format, "history"]
-RunsComparedFormat = Annotated[Format, "run comparison"]
-GateFormat = Annotated[Format, "gate"]
-ConditionFormat = Annotated[Format, "condition"]
+RunFormat = Annotated[Format, formats.RUN]
+MachineFormat = Annotated[Format, formats.MACHINE]
+FindingsFormat = Annotated[Format, formats.FINDINGS]
+DomainFormat = Annotated[Format, formats.DOMAIN]
+BenchmarksFormat = Annotated[Format, formats.BENCHMARKS]
+ScalingFormat = Annotated[Format, formats.SCALING]
+ExportFormat = Annotated[Format, formats.SUMMARY]
+ConditionFormat = Annotated[Format, formats.CONDITION]
 
 
 def complete_machine(incomplete: str) -> list[str]:
@@ -266,22 +263,22 @@ def _fields_of(kind: Any) -> _OptionGroup:
     return _OptionGroup(tuple(_parameter(name, hints[name], value) for name, value in fields), kind)
 
 
-def _flags_of(kind: Kind) -> _OptionGroup:
-    """A flag for each format that can render this, that with the most renderers first; the value is
-    the requested format, else the terminal's."""
-    able = [form for form in formats().values() if kind in form.renderers]
-    flags = {form.name: form for form in able if form.is_document}
+def _flags_of(document: Document) -> _OptionGroup:
+    """A flag for each format that the document has; the value is the requested format, else the
+    terminal's."""
+    able = [form for form in FORMATS.values() if form.is_document and document.has(form)]
+    flags = {form.name: form for form in able}
 
     def choose(**given: bool) -> Format:
         asked = [flags[name] for name, is_given in given.items() if is_given]
         if len(asked) > 1:
             names = " and ".join(form.flag for form in asked)
             raise InputError(f"{names} both want stdout: choose one")
-        return asked[0] if asked else formats()[TERMINAL]
+        return asked[0] if asked else FORMATS[TERMINAL]
 
     parameters = (
         _parameter(form.name, Option(form.help, heading=OUTPUT).annotate(form.name, bool), False)
-        for form in sorted(flags.values(), key=lambda form: -len(form.renderers))
+        for form in able
     )
     return _OptionGroup(tuple(parameters), choose)
 

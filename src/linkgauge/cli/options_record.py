@@ -12,13 +12,13 @@ from linkgauge.engine.folder import checked_label
 from linkgauge.engine.request import RunRequest, Scaling, Selection, StagedTraffic, Written
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
-from linkgauge.report.formats import formats
+from linkgauge.report.formats import FORMATS
 
 from .requests import command_line, valid
 
 FREE = {
     "resume", "wait", "limits", "utilization", "matrix", "whole", "no_verdict", "no_report",
-    *formats(),
+    *FORMATS,
 }  # fmt: skip
 """Options that do not affect what is measured, or how."""
 

@@ -40,9 +40,9 @@ def report(
         linkgauge report results/nvidia-h200 --against host
         linkgauge report host pinned -o compared.html
     """
-    from linkgauge.report.page.drawing import Drawer
-    from linkgauge.report.page.reading import page_of, place_of
-    from linkgauge.report.page.writing import REPORT_FILE, check_name, write_page
+    from linkgauge.report.reading import page_of, place_of
+    from linkgauge.report.render.drawing import Drawer
+    from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
 
     path = output if output is not None else place_of(runs or ()) / REPORT_FILE
     check_name(path)

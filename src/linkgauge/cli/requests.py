@@ -37,6 +37,7 @@ from linkgauge.model.soak import Soaking
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.dry_run import dry_run
 from linkgauge.report.files import resumable
+from linkgauge.report.formats import PLAN
 from linkgauge.report.live import Display, LiveReport
 
 from .options import Profiling, Sampling, Shape, at_least_one, within
@@ -186,7 +187,7 @@ def carry_out(
         plan = session.plan(report)
         refuse_unmatched(plan, session.machine, display.limits)
         if only_plan:
-            display.format.write("plan", dry_run(plan, request.settings))
+            display.format.write(PLAN, dry_run(plan, request.settings))
             return 0
         try:
             run = _measured(

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from linkgauge.model.errors import InputError
+from linkgauge.report.formats import PLAN
 
 from .collecting import choice_of
 from .help_text import ENGINES, OUTPUT, RUNS, WHAT
@@ -135,7 +136,7 @@ def run(
         form, utilization, read_limits(limits) if limits else (),
         verdict=not no_verdict, matrix=matrix, whole=whole, page=not no_report,
     )  # fmt: skip
-    if dry_run and "plan" not in form.renderers:
+    if dry_run and not PLAN.has(form):
         raise InputError(f"{form.flag} shows samples, and a dry run takes none: use --json")
     if resume is not None:
         return requests.resume(resume, given(context), display, wait=wait, timeout=sampling.timeout)

@@ -10,6 +10,7 @@ import typer
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
+from linkgauge.report.formats import COMPARISONS, VARIATION
 
 from .help_text import OUTPUT
 from .options import Option, RunFormat, own
@@ -61,7 +62,7 @@ def show(
 
     run = find_run(run)
     if (variation := read_variation(run)) is not None:
-        form.write("variation", variation)
+        form.write(VARIATION, variation)
         return 0
     if not is_run(run):
         if limits or utilization:
@@ -105,7 +106,7 @@ def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
         labels = {run.label for runs in found.values() for run in runs}
         near = hint(against or "", sorted(labels))
         raise InputError(f"no run in {folder} is labelled {against!r}{near}")
-    form.write("comparisons", comparisons)
+    form.write(COMPARISONS, comparisons)
     if not any(one.compared for one in comparisons):
         print(
             "nothing to compare: linkgauge run --profile vm --label NAME measures what "

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linkgauge.report.formats import DOMAIN
+
 from .options import DomainFormat, Option, own
 from .remedies import FIX_SCRIPT, write_fixes
 
@@ -67,7 +69,7 @@ def vm(
     described = None if domain is None else read_domain(domain)
     report = _report(described, asked[role], root, machine)
     write_fixes(fix_script, report.found, f"the {report.decision.role}")
-    form.write("domain", report)
+    form.write(DOMAIN, report)
     return 1 if any(finding.severity == "fail" for finding in report.found) else 0
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from linkgauge.report.page.drawing import Drawer
-from linkgauge.report.page.reading import page_of
-from linkgauge.report.page.writing import REPORT_FILE, check_name, write_page
+from linkgauge.report.reading import page_of
+from linkgauge.report.render.drawing import Drawer
+from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
 
 from .base import Parser, UsageError, Where, hinting
 

@@ -21,7 +21,7 @@ from linkgauge.engine.session import opened
 from linkgauge.history.keeping import remember
 from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.result import exit_code
-from linkgauge.report.formats import TERMINAL, formats
+from linkgauge.report.formats import FORMATS, TERMINAL
 from linkgauge.report.live import Display, LiveReport
 
 from .base import Parser, UsageError, Where, hinting, size_of
@@ -61,7 +61,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     )
     with (
         opened(request) as session,
-        LiveReport(Display(formats()[TERMINAL], matrix=True), remember) as report,
+        LiveReport(Display(FORMATS[TERMINAL], matrix=True), remember) as report,
     ):
         measured = session.measure(session.plan(report), report, report.doubts)
         report.conclude(measured, session.folder)

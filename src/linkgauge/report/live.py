@@ -31,20 +31,22 @@ from .body import body_lines
 from .console import make_console
 from .files import write_run
 from .findings_text import brief_lines, finding_lines, groups_of
-from .formats import TERMINAL, Format, formats
+from .formats import FORMATS, RUN, TERMINAL, Format
 from .matrix import shown
 from .outcome_text import Ending, outcome_lines, results_line, worst_of
 from .progress import progress_bar
+from .render.terminal import shown as printed
+from .render.terminal import styled
 from .run_notes import folded_notes, note_lines
 from .run_text import has_figures, render
+from .sections import OneRun, soak
 from .skips import unmeasured_lines
-from .soak_text import soak_lines, struck_line
 from .sweep_text import sweep_lines
 from .utilisation_matrix import render_cpus, render_utilisation
 from .wrapping import Hanging
 
 if TYPE_CHECKING:
-    from .page.drawing import Drawer
+    from .render.drawing import Drawer
 
 Remember = Callable[[Run, Path], bool]
 Since = Callable[[Run], str | None]
@@ -117,7 +119,7 @@ class LiveReport(Observer):
         self.say(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 
     def struck(self, struck: Struck) -> None:
-        self._errors.print(struck_line(struck))
+        self._errors.print(styled(soak.struck_line(struck)))
 
     def say(self, line: str) -> None:
         self._errors.print(line)
@@ -168,13 +170,13 @@ class LiveReport(Observer):
         for line in shown_lines(run, outcome, self._display, kept):
             console.print(line)
         if form.is_document:
-            form.write("run", run)
+            form.write(RUN, run)
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
         """Beside the results; a run that cannot have one is none the worse."""
-        from .page.contents import page_of_run
-        from .page.sections import OneRun
-        from .page.writing import REPORT_FILE, write_page
+        from .contents import page_of_run
+        from .render.writing import REPORT_FILE, write_page
+        from .sections import OneRun
 
         results = run.results if outcome.verdict else tuple(map(unjudged, run.results))
         one = OneRun(replace(run, results=results), outcome, folder)
@@ -186,7 +188,7 @@ class LiveReport(Observer):
 
 def _drawer() -> Drawer:
     """Loads while the run is judged and kept."""
-    from .page.drawing import Drawer
+    from .render.drawing import Drawer
 
     return Drawer()
 
@@ -198,7 +200,7 @@ def show_kept(run: Run, path: Path, display: Display) -> int:
     run = display.judged(run)
     outcome = outcome_of(run, verdict=display.verdict)
     if display.format.is_document:
-        display.format.write("run", run)
+        display.format.write(RUN, run)
         return outcome.code
     console = make_console()
     for line in run_lines(run, outcome, display, path.parent):
@@ -209,7 +211,7 @@ def show_kept(run: Run, path: Path, display: Display) -> int:
 
 def whole_run_lines(run: Run) -> Iterator[RenderableType]:
     """A judged run as a display without options shows it."""
-    return run_lines(run, outcome_of(run), Display(formats()[TERMINAL]))
+    return run_lines(run, outcome_of(run), Display(FORMATS[TERMINAL]))
 
 
 def run_lines(
@@ -254,7 +256,7 @@ def summary_lines(
 def _remark_lines(
     run: Run, outcome: Outcome, display: Display, folder: Path | None, ending: Ending | None
 ) -> Iterator[RenderableType]:
-    yield from soak_lines(run)
+    yield from printed(soak.blocks(OneRun(run, outcome)))
     yield from unmeasured_lines(run)
     notes = note_lines if display.verbose else folded_notes
     yield from (Hanging(note, 4) for note in notes(run))

@@ -17,6 +17,7 @@ from linkgauge.model.result import Result, Run
 from linkgauge.model.units import COLLECTIVE
 
 from .files import write_document, write_run
+from .formats import SCALING
 from .live import LiveReport, summary_lines
 from .scale_text import ending_of
 
@@ -39,7 +40,7 @@ class LiveScaling(LiveReport):
 
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
         scaling = scaling_of(run)
-        self._display.format.write("scaling", scaling)
+        self._display.format.write(SCALING, scaling)
         for line in summary_lines(_by_count(run), outcome, self._display, kept, ending_of(scaling)):
             console.print(line)
 

@@ -37,10 +37,10 @@ WORD_STYLES: dict[str, str] = {
     "high": STYLES["high"],
 }
 _HALF = 0.5
-_LOW, _FAR_BELOW, _HIGH, _FAILED = "▼", "▼▼", "▲", "!"
+_LOW, FAR_BELOW, _HIGH, _FAILED = "▼", "▼▼", "▲", "!"
 _MEANING = {
     _LOW: ("below", STYLES["low"]),
-    _FAR_BELOW: ("below half of", "bold red"),
+    FAR_BELOW: ("below half of", "bold red"),
     _HIGH: ("above", STYLES["high"]),
 }
 HELD_MEANING = "slowed: links on the way run below their best"
@@ -79,7 +79,7 @@ def shaded_headline(cell: CellResult | None, unit: str) -> Entry:
 def _sign(cell: CellResult) -> str:
     if cell.verdict == "low":
         share = share_of(cell)
-        return _LOW if share is None or share >= _HALF else _FAR_BELOW
+        return _LOW if share is None or share >= _HALF else FAR_BELOW
     if cell.verdict == "high":
         return _HIGH
     if cell.verdict == "ok" and held_below(cell) is not None:

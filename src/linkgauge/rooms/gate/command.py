@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
-from linkgauge.cli.options import GateFormat, Option, at_least_one, headed, own
+from linkgauge.cli.options import Option, at_least_one, headed, own
 from linkgauge.model.errors import InputError
+from linkgauge.report.formats import Format
+
+from .documents import GATE
 
 if TYPE_CHECKING:
     from linkgauge.judge.likeness import Runs
@@ -66,7 +69,7 @@ def gate(
     limits: Path | None = None,
     wait: bool = False,
     out: Path = Path("results"),
-    form: GateFormat,
+    form: Annotated[Format, GATE],
     github: bool = False,
     output: Path | None = None,
 ) -> int:
@@ -87,7 +90,7 @@ def gate(
     from linkgauge.judge.gate import hold, suspects
     from linkgauge.judge.limits import read_limits
     from linkgauge.judge.run_figures import figures_of
-    from linkgauge.report.formats import TERMINAL, formats
+    from linkgauge.report.formats import FORMATS, TERMINAL
 
     from .again import Again, all_limited
     from .sides import aim_of, only, refuse_unlike, runs_of, side_of
@@ -117,9 +120,9 @@ def gate(
     if output is not None:
         from linkgauge.report.files import write_asked
 
-        write_asked(output, form.document("gate", found))
-        form = formats()[TERMINAL]
-    form.write("gate", found)
+        write_asked(output, form.document(GATE, found))
+        form = FORMATS[TERMINAL]
+    form.write(GATE, found)
     if github:
         from linkgauge.report.gate_ci import gate_annotations
 

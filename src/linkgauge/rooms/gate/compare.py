@@ -8,8 +8,11 @@ from typing import Annotated
 import typer
 
 from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
-from linkgauge.cli.options import Option, RunsComparedFormat, headed, own
+from linkgauge.cli.options import Option, headed, own
 from linkgauge.model.errors import InputError
+from linkgauge.report.formats import Format
+
+from .documents import COMPARED, EVERY_CELL
 
 
 @own(
@@ -37,7 +40,7 @@ def compare(
     detect: str = "3%",
     no_history: bool = False,
     whole: bool = False,
-    form: RunsComparedFormat,
+    form: Annotated[Format, COMPARED],
 ) -> int:
     """Compare runs, cell by cell.
 
@@ -63,5 +66,5 @@ def compare(
     every = [run for side in sides for run in side]
     history = [] if no_history else only(history_of(sides[0], every), benchmark or ())
     found = compare_runs(Sides(names, sides, history), aim)
-    form.write("run comparison" if form.is_document or not whole else "every cell of runs", found)
+    form.write(EVERY_CELL if whole else COMPARED, found)
     return 0 if any(found.compared) else 4

@@ -21,6 +21,8 @@ from linkgauge.model.transfer import Place
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.formats import Format
 
+from .documents import HISTORY, TRENDS
+
 _AGE = re.compile(r"([0-9]{1,6}) ?([hdwy])", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
@@ -63,7 +65,7 @@ def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) ->
     with _store(asked) as store:
         found = runs_of(store, which)
     is_cut = not (whole or form.is_document) and which.last is None and len(found) > LATEST
-    form.write("history", found[LATEST - 1 :: -1] if is_cut else found[::-1])
+    form.write(HISTORY, found[LATEST - 1 :: -1] if is_cut else found[::-1])
     if is_cut:
         print(f"the latest {LATEST} of {len(found)} runs: --all shows all, --last N the latest N")
     return 0
@@ -91,7 +93,7 @@ def show_trend(
         if not found:
             raise InputError(_why_nothing(benchmark, cells, benchmarks_of(store)))
     trends = tuple(trend_of(history, smallest) for history in found)
-    form.write("trends", Trends(trends, whole))
+    form.write(TRENDS, Trends(trends, whole))
     return 0
 
 

@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 
 from linkgauge.cli.help_text import OUTPUT, WHICH
-from linkgauge.cli.options import HistoryFormat, Option, headed, own
+from linkgauge.cli.options import Option, headed, own
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
+from linkgauge.report.formats import Format
+
+from .documents import HISTORY
 
 ACTIONS = ("list", "trend", "import", "prune")
 
@@ -66,7 +69,7 @@ def history(
     whole: bool = False,
     keep: str | None = None,
     yes: bool = False,
-    form: HistoryFormat,
+    form: Annotated[Format, HISTORY],
 ) -> int:
     """List the runs that are remembered, and show where figures changed.
 

@@ -21,7 +21,7 @@ from linkgauge.model.units import parse_fraction
 from linkgauge.model.variation import Variation
 from linkgauge.report.console import make_console
 from linkgauge.report.files import write_document, write_run
-from linkgauge.report.formats import Format
+from linkgauge.report.formats import VARIATION, Format
 
 from .differences import InRound, can_compare, compare
 from .live import LiveRounds
@@ -80,7 +80,7 @@ def carry_out(asked: Comparison, form: Format) -> int:
     with undisturbed():
         variation = _compared(asked, taken, started, whole=end is None)
         kept = _write(asked, taken, variation)
-        form.write("variation", variation)
+        form.write(VARIATION, variation)
         console = errors if form.is_document else make_console()
         if kept is not None:
             console.print(f"results: {kept}")

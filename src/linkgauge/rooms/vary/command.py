@@ -13,13 +13,13 @@ from linkgauge.cli.options import (
     Option,
     Sampling,
     Simulated,
-    VariationFormat,
     at_least_one,
     complete_benchmark,
     headed,
     own,
 )
 from linkgauge.model.errors import InputError
+from linkgauge.report.formats import VARIATION, Format
 
 
 def _complete_memory(incomplete: str) -> list[str]:
@@ -121,7 +121,7 @@ def vary(
     simulated: Simulated,
     list_faults: bool = False,
     wait: bool = False,
-    form: VariationFormat,
+    form: Annotated[Format, VARIATION],
 ) -> int:
     """Measure the same under several settings, and show what differs.
 

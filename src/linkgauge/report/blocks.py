@@ -1,0 +1,251 @@
+"""What a section is made of: plain values that each renderer shows in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from gzip import compress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from rich.text import Text
+
+from linkgauge.report.remedies import Step
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Tone = Literal["", "bad", "warn", "good", "simulated", "dim", "name", "strong"]
+"""What is meant by a colour, of which nothing else depends on the colour alone."""
+MOST_TEXT = 10_000
+"""Characters of one text on a page: reasons of drivers are long, and longer ones are no reasons."""
+_TONES: Mapping[str, Tone] = {
+    "bold red": "bad",
+    "red": "bad",
+    "bold yellow": "warn",
+    "yellow": "warn",
+    "green": "good",
+    "bold magenta": "simulated",
+    "dim": "dim",
+    "cyan": "name",
+    "bold": "strong",
+}
+
+
+class Span(NamedTuple):
+    """A piece of a line."""
+
+    text: str
+    tone: Tone = ""
+
+
+Line = tuple[Span, ...]
+
+
+def plain(text: str, tone: Tone = "") -> Line:
+    """A line of one piece."""
+    return (Span(cut(text), tone),)
+
+
+def line(*pieces: str | Span) -> Line:
+    """A line of several; empty ones are left out."""
+    spans = (Span(piece) if isinstance(piece, str) else piece for piece in pieces)
+    return tuple(Span(cut(span.text), span.tone) for span in spans if span.text)
+
+
+def text_of(line: Line) -> str:
+    """The line without its tones."""
+    return "".join(span.text for span in line)
+
+
+def cut(text: str, most: int = MOST_TEXT) -> str:
+    """The text, with a mark where more than `most` characters are left out."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def line_of(text: Text) -> Line:
+    """What other formats print on a terminal."""
+    return tuple(_spans(text))
+
+
+def _spans(text: Text) -> Iterator[Span]:
+    at = 0
+    for span in sorted(text.spans):
+        start = max(at, span.start)
+        if span.end <= start:
+            continue
+        if start > at:
+            yield _span(text.plain[at:start], text.style)
+        yield _span(text.plain[start : span.end], span.style)
+        at = span.end
+    if at < len(text.plain):
+        yield _span(text.plain[at:], text.style)
+
+
+def _span(text: str, style: object) -> Span:
+    return Span(cut(text), _tone(style))
+
+
+def _tone(style: object) -> Tone:
+    return _TONES.get(str(style), "")
+
+
+class Prose(NamedTuple):
+    """Lines of text, one below the other."""
+
+    lines: Sequence[Line]
+
+
+class Problem(NamedTuple):
+    """Something wrong: how grave it is, on what, what was found; what else is said of it, each with
+    a name; and the steps that fix it, below the words `do`. `first` is the verdict of the run."""
+
+    severity: str
+    tone: Tone
+    subject: str
+    found: Line
+    said: Sequence[tuple[str, Line]] = ()
+    steps: Sequence[Step] = ()
+    do: str = "To fix it"
+    first: bool = False
+
+
+class Tile(NamedTuple):
+    """A number that stands out, and of what it is."""
+
+    number: str
+    name: str
+    tone: Tone = ""
+
+
+class Tiles(NamedTuple):
+    """Numbers side by side, and of what all of them are."""
+
+    tiles: Sequence[Tile]
+    of: str = ""
+
+
+class Column(NamedTuple):
+    """The head of a column. Figures stand right. Where there is no room, heads are `short`, and
+    columns are left out, those of the highest `rank` first; those of rank 0 stay."""
+
+    name: str
+    figures: bool = False
+    rank: int = 0
+    short: str = ""
+
+
+class Entry(NamedTuple):
+    """What stands in a table: its text, by what it is sorted (else by the text), and a link to a
+    part of the page."""
+
+    text: str
+    key: float | None = None
+    tone: Tone = ""
+    link: str = ""
+
+
+class Table(NamedTuple):
+    """Rows of entries below heads; the first entry names the row. `lines` are said below it. With
+    `sortable` a click on a head sorts by it; links lead to the `anchor`. A terminal shows `few`
+    rows where there are more, and that `rest` shows the others."""
+
+    caption: Line
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Entry]]
+    sortable: bool = False
+    anchor: str = ""
+    lines: Sequence[Line] = ()
+    few: int | None = None
+    rest: str = "--json has all"
+
+    @property
+    def says(self) -> str:
+        """The caption without tones."""
+        return text_of(self.caption)
+
+
+class Shade(NamedTuple):
+    """A place in a matrix: the figure, the tone of its verdict, a sign that says the same without
+    colour, the share of what is expected, and what is told when one points at it. A figure that is
+    not judged is shaded by its `depth` instead: 0 the least of the matrix to 10 the most."""
+
+    text: str
+    tone: Tone = ""
+    sign: str = ""
+    share: str = ""
+    more: str = ""
+    depth: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """How it is shaded: its tone, else `r0` to `r10`."""
+        return self.tone or ("" if self.depth is None else f"r{self.depth}")
+
+
+class Heat(NamedTuple):
+    """A matrix with shaded cells: `anchor` is what links lead to; `lines` are said below it.
+    `corner` says what rows and columns are."""
+
+    anchor: str
+    title: Line
+    caption: str
+    corner: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    shades: Sequence[Sequence[Shade | None]]
+    lines: Sequence[Line] = ()
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether there is no room for more than figures."""
+        return len(self.columns) > DENSE
+
+
+DENSE = 24
+
+
+class Figure(NamedTuple):
+    """A picture of a chart over `rows`, which `draw` defines, and what it shows in words; the table
+    has the same figures and stands alone where nothing can draw. The `lines` are said below it."""
+
+    title: str
+    says: str
+    draw: Callable[[Any], alt.Chart | alt.LayerChart]
+    rows: Sequence[Mapping[str, object]]
+    table: Table
+    lines: Sequence[Line] = ()
+
+
+class Attachment:
+    """A file inside the page: its name, what it holds, its content, also `packed` by gzip."""
+
+    def __init__(self, name: str, says: str, content: bytes) -> None:
+        self.name, self.says, self.content = name, says, content
+
+    @cached_property
+    def packed(self) -> bytes:
+        return compress(self.content, 6, mtime=0)
+
+
+class Attachments(NamedTuple):
+    files: Sequence[Attachment]
+
+
+Block = Prose | Problem | Tiles | Table | Heat | Figure | Attachments
+
+
+class Part(NamedTuple):
+    """A section with its blocks, as it is shown."""
+
+    name: str
+    title: str
+    blocks: Sequence[Block]
+
+
+class Page(NamedTuple):
+    """All that is shown: a title, lines below it, and parts."""
+
+    title: str
+    under: Sequence[Line]
+    parts: Sequence[Part]
+    simulated: bool = False

@@ -1,0 +1,168 @@
+"""Formats, and the kinds of documents that commands write in them.
+
+All of it loads fast, since the command line asks each document for its flags: what renders a
+document is imported when it is needed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+TERMINAL = "terminal"
+"""The default format."""
+_REPORT = "linkgauge.report"
+
+
+class Document(NamedTuple):
+    """A kind of document, as messages call it: the `blocks` that people see of a value, and by
+    format the text (or bytes) that programs read, each by a `MODULE:FUNCTION`."""
+
+    name: str
+    blocks: str = ""
+    texts: Mapping[str, str] = {}
+
+    def has(self, form: Format) -> bool:
+        return bool(self.blocks) if form.name == TERMINAL else form.name in self.texts
+
+
+class Format(NamedTuple):
+    """Selected by `--name`."""
+
+    name: str
+    help: str = ""
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name}"
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it has stdout to itself: all else goes to stderr."""
+        return self.name != TERMINAL
+
+    def render(self, document: Document, value: object) -> str | bytes | Iterable[Any]:
+        """Text, bytes for a file, or lines for a console. Raises InputError where the document has
+        no such format."""
+        if not document.has(self):
+            from linkgauge.model.errors import InputError
+
+            raise InputError(f"{self.flag} does not render {document.name}")
+        if self.is_document:
+            rendered: str | bytes = _function(document.texts[self.name])(value)
+            return rendered
+        from .render.terminal import shown
+
+        return shown(_function(document.blocks)(value))
+
+    def document(self, document: Document, value: object) -> bytes:
+        """What a file of this format holds. Raises InputError likewise."""
+        rendered = self.render(document, value)
+        if isinstance(rendered, bytes):
+            return rendered
+        return (rendered if isinstance(rendered, str) else "\n".join(map(str, rendered))).encode()
+
+    def write(self, document: Document, value: object) -> None:
+        """Writes to stdout. Raises InputError likewise, and for bytes."""
+        rendered = self.render(document, value)
+        if isinstance(rendered, str):
+            sys.stdout.write(rendered)
+            return
+        if isinstance(rendered, bytes):
+            from linkgauge.model.errors import InputError
+
+            raise InputError(f"{self.flag} is not text: give a file with -o")
+        from .console import make_console
+
+        console = make_console()
+        for line in rendered:
+            console.print(line)
+
+
+def _function(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+FORMATS = {
+    form.name: form
+    for form in (
+        Format("json", "Write the document to stdout, and all else to stderr."),
+        Format("csv", "Write CSV to stdout, and all else to stderr."),
+        Format("markdown", "A table in Markdown."),
+        Format("junit", "JUnit XML: a test case for each cell."),
+        Format("parquet", "A Parquet file, which needs -o."),
+        Format("yaml", "Write hardware.yml to stdout."),
+        Format(TERMINAL),
+    )
+}
+_JSON = f"{_REPORT}.files:json_document"
+
+RUN = Document(
+    "a run",
+    f"{_REPORT}.live:whole_run_lines",
+    {"json": _JSON, "csv": f"{_REPORT}.files:samples_csv"},
+)
+PLAN = Document("a plan", f"{_REPORT}.dry_run:plan_lines", {"json": _JSON})
+SUMMARY = Document(
+    "cells",
+    texts={
+        "json": f"{_REPORT}.summary_text:summary_json",
+        "csv": f"{_REPORT}.summary_text:summary_csv",
+        "markdown": f"{_REPORT}.markdown_text:summary_markdown",
+        "junit": f"{_REPORT}.junit_text:summary_junit",
+        "parquet": f"{_REPORT}.tables:summary_parquet",
+    },
+)
+SAMPLES = Document(
+    "samples",
+    texts={
+        "json": f"{_REPORT}.summary_text:samples_json",
+        "csv": f"{_REPORT}.summary_text:samples_csv",
+        "parquet": f"{_REPORT}.tables:samples_parquet",
+    },
+)
+_AS_YAML = {"json": _JSON, "yaml": "linkgauge.machine.hardware:hardware_yaml"}
+MACHINE = Document("a machine", f"{_REPORT}.machine_report:machine_lines", _AS_YAML)
+MACHINE_IN_DETAIL = MACHINE._replace(blocks=f"{_REPORT}.machine_report:detailed_machine_lines")
+FINDINGS = Document(
+    "findings",
+    f"{_REPORT}.findings_text:diagnosis_lines",
+    {"json": f"{_REPORT}.findings_text:diagnosis_document"},
+)
+DOMAIN = Document(
+    "a domain",
+    f"{_REPORT}.domain_text:domain_lines",
+    {"json": f"{_REPORT}.domain_text:domain_document"},
+)
+BENCHMARKS = Document(
+    "benchmarks",
+    f"{_REPORT}.benchmark_list:benchmark_lines",
+    {"json": f"{_REPORT}.benchmark_list:benchmarks_document"},
+)
+NAMES_OF_BENCHMARKS = BENCHMARKS._replace(blocks=f"{_REPORT}.benchmark_list:overview_lines")
+COMPARISONS = Document(
+    "configurations",
+    f"{_REPORT}.comparison_text:comparison_lines",
+    {
+        "json": f"{_REPORT}.comparison_text:comparison_document",
+        "csv": f"{_REPORT}.comparison_text:comparison_csv",
+    },
+)
+VARIATION = Document(
+    "a variation",
+    f"{_REPORT}.variation_text:variation_lines",
+    {"json": _JSON, "csv": f"{_REPORT}.variation_text:variation_csv"},
+)
+SCALING = Document(
+    "a scaling",
+    f"{_REPORT}.scale_text:scale_lines",
+    {"json": _JSON, "csv": f"{_REPORT}.scale_text:scale_csv"},
+)
+CONDITION = Document(
+    "a condition",
+    f"{_REPORT}.health_text:health_lines",
+    {"json": f"{_REPORT}.health_text:condition_document"},
+)

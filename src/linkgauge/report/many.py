@@ -1,0 +1,139 @@
+"""Blocks for a result of so many pairs that nobody reads each: how their figures are distributed,
+and which ends and which pairs are lowest."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.units import unit_of
+from linkgauge.report.forms import columns_of, rows_of
+from linkgauge.report.matrix import in_order
+from linkgauge.report.remarks import below_lines
+from linkgauge.report.run_text import heading
+
+from .blocks import Block, Column, Entry, Prose, Table, Tone, line_of, plain
+from .results import figure, label, share, verdict, without_empty
+
+MOST_ROWS = 32
+"""Rows of a narrow matrix that a person still looks through."""
+WORST = 12
+_BOUNDS = (0.5, 0.75, 0.9, 0.97)
+"""Shares of the median at which the classes of figures end."""
+_MOST_LINES = 8
+
+
+def is_many(result: Result) -> bool:
+    """Whether it is a list of pairs that is too long to be read."""
+    rows, columns = rows_of(result), columns_of(result)
+    return not result.sweep and len(rows) > MOST_ROWS and len(columns) * 4 < len(rows)
+
+
+def blocks_of_many(result: Result, anchor: str) -> Iterator[Block]:
+    """The result's name and what is said of it, and three tables."""
+    measured = [cell for cell in result.cells if cell.headline is not None]
+    usual = median(cell.headline or 0.0 for cell in measured)
+    lines = [line_of(text) for text in below_lines([result], whole=False)]
+    yield Prose((line_of(heading(result)), *lines[:_MOST_LINES]))
+    yield _distribution(result, measured, usual)._replace(anchor=anchor)
+    if any(_is_low(cell, usual) for cell in measured):
+        yield _ends(result, measured, usual)
+        yield _pairs(result, measured, usual)
+
+
+def _share(cell: CellResult, usual: float) -> float:
+    return (cell.headline or 0.0) / usual
+
+
+def _is_low(cell: CellResult, usual: float) -> bool:
+    return _share(cell, usual) < _BOUNDS[-2]
+
+
+def _distribution(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
+    """A row for each column of the result: how many of its cells are in each class."""
+    between = (f"{low:.0%} to {high:.0%}" for low, high in pairwise(_BOUNDS))
+    classes = [f"below {_BOUNDS[0]:.0%}", *between, f"{_BOUNDS[-1]:.0%} or more"]
+    heads = [Column("cells of"), Column("all", True), *(Column(one, True) for one in classes)]
+    heads += [Column(one, True) for one in ("least", "median", "most")]
+    by_column: dict[str, list[CellResult]] = defaultdict(list)
+    for cell in measured:
+        by_column[cell.column].append(cell)
+    rows = [_row(name, by_column[name], usual, result.unit) for name in in_order(by_column)]
+    if len(rows) > 1:
+        rows.append(_row("all", measured, usual, result.unit))
+    unit = unit_of(result.unit)
+    about = f"Shares of the median of all; {unit.quantity} in {unit.shown}"
+    caption = plain(f"{label(result.title, 200)}. {about}")
+    return without_empty(Table(caption, heads, rows))
+
+
+def _row(name: str, cells: Sequence[CellResult], usual: float, unit: str) -> tuple[Entry, ...]:
+    counts = Counter(sum(_share(cell, usual) >= bound for bound in _BOUNDS) for cell in cells)
+    figures = sorted(cell.headline or 0.0 for cell in cells)
+    tones: tuple[Tone, ...] = ("bad", "bad", "warn", "", "")
+    shown = [
+        Entry(f"{counts[at]:,}" if counts[at] else "", counts[at], tones[at])
+        for at in range(len(_BOUNDS) + 1)
+    ]
+    ends = (figures[0], median(figures), figures[-1])
+    return (
+        Entry(label(name), tone="strong"),
+        Entry(f"{len(cells):,}", len(cells)),
+        *shown,
+        *(figure(one, unit) for one in ends),
+    )
+
+
+def _ends(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
+    """The ends of which most cells are low, with how many are."""
+    found: dict[str, list[CellResult]] = defaultdict(list)
+    for cell in measured:
+        for end in cell.row.split("->"):
+            found[f"{end}, {cell.column}"].append(cell)
+    low = {end: sum(_is_low(cell, usual) for cell in own) for end, own in found.items()}
+    worst = sorted(found, key=lambda end: (-low[end] / len(found[end]), -low[end]))
+    there = sum(map(bool, low.values()))
+    rows = [
+        (
+            Entry(label(end), tone="strong"),
+            Entry(f"{len(found[end])}", len(found[end])),
+            Entry(f"{low[end]}", low[end], "warn"),
+            share(min(_share(cell, usual) for cell in found[end])),
+            share(median(_share(cell, usual) for cell in found[end])),
+        )
+        for end in worst[:WORST]
+        if low[end]
+    ]
+    heads = (
+        Column("end"), Column("cells", True), Column("low", True), Column("least", True),
+        Column("median", True),
+    )  # fmt: skip
+    return Table(plain(_caption("Ends of cells that are low", len(rows), there)), heads, rows)
+
+
+def _pairs(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
+    """The lowest cells."""
+    low = sorted((c for c in measured if _is_low(c, usual)), key=lambda c: c.headline or 0.0)
+    rows = [
+        (
+            Entry(label(f"{cell.row}, {cell.column}"), tone="strong"),
+            figure(cell.headline, result.unit),
+            share(_share(cell, usual)),
+            verdict([result], [cell]),
+        )
+        for cell in low[:WORST]
+    ]
+    heads = (
+        Column("cell"), Column(unit_of(result.unit).shown, True), Column("of the median", True),
+        Column("verdict"),
+    )  # fmt: skip
+    return Table(plain(_caption("The lowest cells", len(rows), len(low))), heads, rows)
+
+
+def _caption(what: str, shown: int, there: int) -> str:
+    less = f"{_BOUNDS[-2]:.0%}"
+    more = f"; {shown} of {there:,}, run.json has all" if there > shown else ""
+    return f"{what} (below {less} of the median){more}"

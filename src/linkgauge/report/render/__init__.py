@@ -1,0 +1,5 @@
+"""Renderers of blocks: each shows a whole document, and knows no section.
+
+`terminal.py` prints, `html.py` and `pdf.py` write pages, `markdown.py` writes what an issue or a
+wiki takes; `drawing.py` makes pictures of charts.
+"""

@@ -1,0 +1,103 @@
+"""A report as one HTML file, which opens offline, fetches nothing and runs nothing but its own
+script."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from linkgauge import __version__
+from linkgauge.model.printable import printable
+from linkgauge.model.units import approximate_size
+from linkgauge.report.blocks import Block, Figure, Page, Shade
+from linkgauge.report.remedies import Command, Step
+
+from .drawing import Drawer
+
+
+def html_of(page: Page, drawer: Drawer) -> str:
+    """The page, with pictures that `drawer` draws; tables where it draws none."""
+    figures = [one for part in page.parts for one in part.blocks if isinstance(one, Figure)]
+    pictures = {
+        id(figure): None if svg is None else Markup(svg)  # noqa: S704  # cleaned in svg.py
+        for figure, svg in zip(figures, drawer.draw(figures), strict=True)
+    }
+    style, script = _file("page.css"), _file("page.js")
+    return _environment().get_template("page.html").render(
+        page=page,
+        pictures=pictures,
+        missing=drawer.missing if figures else None,
+        style=Markup(style), style_hash=_hash(style),  # noqa: S704  # files of this package
+        script=Markup(script), script_hash=_hash(script),  # noqa: S704
+        version=__version__,
+    )  # fmt: skip
+
+
+def _file(name: str) -> str:
+    return files(__package__).joinpath("files", name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, finalize=_shown
+    )
+    environment.filters |= {
+        "kind": _kind,
+        "identity": id,
+        "place": _place,
+        "base64": _base64,
+        "size": approximate_size,
+        "last_command": _last_command,
+        "broken": _broken,
+    }
+    return environment
+
+
+def _shown(value: object) -> object:
+    """Text without what controls a terminal or turns the direction of what follows."""
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(str(value)) if is_text else value
+
+
+def _kind(block: Block) -> str:
+    return type(block).__name__
+
+
+def _place(shade: Shade | None, dense: bool) -> Markup:
+    """A place of a matrix: of thousands, a template takes its time."""
+    if shade is None:
+        return Markup("<td></td>")
+    share = f"<small>{escape(shade.share)}</small>" if shade.share and not dense else ""
+    kind = f" class={shade.kind}" if shade.kind else ""
+    more = f' data-e="{escape(printable(_more(shade, dense)))}"' if _more(shade, dense) else ""
+    return Markup(f"<td{kind}{more}>{escape(printable(shade.text))}{shade.sign}{share}</td>")  # noqa: S704
+
+
+def _more(shade: Shade, dense: bool) -> str:
+    share = f"{shade.share} of what is expected" if dense and shade.share else ""
+    return ", ".join(part for part in (share, shade.more) if part)
+
+
+def _broken(text: str) -> Markup:
+    """A name that a line may end in after each of its underscores."""
+    return Markup("_<wbr>").join(printable(text).split("_"))
+
+
+def _base64(content: bytes) -> str:
+    return b64encode(content).decode()
+
+
+def _last_command(steps: tuple[Step, ...]) -> int:
+    """The number of the last command; of prose alone, of the last line."""
+    commands = [at for at, step in enumerate(steps) if isinstance(step, Command)]
+    return max(commands, default=len(steps) - 1)

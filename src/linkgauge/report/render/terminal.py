@@ -1,0 +1,155 @@
+"""Blocks on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from linkgauge.report.blocks import (
+    Attachments,
+    Block,
+    Column,
+    Entry,
+    Figure,
+    Heat,
+    Line,
+    Problem,
+    Prose,
+    Table,
+    Tile,
+    Tiles,
+    Tone,
+)
+from linkgauge.report.remedy_text import Block as Steps
+from linkgauge.report.wrapping import Hanging
+
+from .columns import Columns, Printed
+
+STYLES: Mapping[Tone, str] = {
+    "": "",
+    "bad": "bold red",
+    "warn": "yellow",
+    "good": "green",
+    "simulated": "bold magenta",
+    "dim": "dim",
+    "name": "cyan",
+    "strong": "bold",
+}
+INDENT = 4
+"""Columns before what goes on of a line, and before what is said of a problem."""
+LABEL = 11
+"""Columns of what names a line of the verdict, such as `do first:`."""
+_ALOOF = (Table, Heat)
+"""With blank lines around them."""
+
+
+def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
+    """What a console prints of them, one below the other."""
+    before: Block | None = None
+    for block in blocks:
+        if before is not None and isinstance(before, _ALOOF) | isinstance(block, _ALOOF):
+            yield Text()
+        yield from _lines(block)
+        before = block
+
+
+def styled(line: Line) -> Text:
+    """A line in colours."""
+    return Text.assemble(*((span.text, STYLES[span.tone]) for span in line))
+
+
+def _lines(block: Block) -> Iterator[RenderableType]:
+    match block:
+        case Prose():
+            yield from map(_hanging, block.lines)
+        case Problem():
+            yield from _verdict(block) if block.first else _problem(block)
+        case Tiles():
+            of = Text(f"{block.of}: " if block.of else "", "bold")
+            yield Hanging(of + Text(", ").join(map(_tile, block.tiles)), INDENT)
+        case Table():
+            yield from _table(block)
+        case Heat():
+            yield from _heat(block)
+        case Figure():
+            yield from map(_hanging, block.lines)
+        case Attachments():
+            return
+        case _:
+            yield block
+
+
+def _hanging(line: Line) -> Hanging:
+    return Hanging(styled(line), INDENT)
+
+
+def _tile(tile: Tile) -> Text:
+    return Text.assemble((f"{tile.number} {tile.name}", STYLES[tile.tone]))
+
+
+def _table(table: Table) -> Iterator[RenderableType]:
+    rows = table.rows if table.few is None else table.rows[: table.few]
+    entries = [[_printed(entry) for entry in row] for row in rows]
+    yield Columns(styled(table.caption), table.columns, entries)
+    if len(rows) < len(table.rows):
+        yield Text(f"and {len(table.rows) - len(rows)} more: {table.rest}", "dim")
+    yield from map(_hanging, table.lines)
+
+
+def _printed(entry: Entry) -> Printed:
+    return Printed(entry.text, STYLES[entry.tone])
+
+
+def _heat(heat: Heat) -> Iterator[RenderableType]:
+    yield _hanging(heat.title)
+    signs = max((len(s.sign) for row in heat.shades for s in row if s is not None), default=0)
+    heads = [Column(heat.corner), *(Column(name + " " * signs, True) for name in heat.columns)]
+    rows = [
+        [
+            Printed(name, "cyan"),
+            *(
+                Printed("·" + " " * signs, "dim")
+                if shade is None
+                else Printed(f"{shade.text}{shade.sign:<{signs}}", STYLES[shade.tone])
+                for shade in row
+            ),
+        ]
+        for name, row in zip(heat.rows, heat.shades, strict=True)
+    ]
+    yield Columns(Text(heat.caption), heads, rows, even=True)
+    yield from map(_hanging, heat.lines)
+
+
+def _problem(one: Problem) -> Iterator[RenderableType]:
+    """`warn link  sim:0: …`, and below it all that is said of it."""
+    subject = (f" {one.subject}: ", "bold") if one.subject else ""
+    word = (one.severity, STYLES[one.tone])
+    yield Hanging(Text.assemble(word, subject, styled(one.found)), INDENT)
+    for name, line in one.said:
+        yield Hanging(Text.assemble((f"    {name}: ", "dim"), styled(line)), 2 * INDENT)
+    if one.steps:
+        yield Text(f"    {one.do}:", "dim")
+        yield Steps(one.steps, INDENT)
+
+
+def _verdict(one: Problem) -> Iterator[RenderableType]:
+    """The same with a name before each line."""
+    subject = (f" {one.subject}", "bold") if one.subject else ""
+    word = Text.assemble((one.severity, STYLES[one.tone]), subject, ": " if one.severity else "")
+    yield named("verdict", word.append_text(styled(one.found)))
+    for name, line in one.said:
+        yield named(name, styled(line))
+    if one.steps:
+        yield Steps(one.steps, LABEL, _label(one.do))
+
+
+def named(name: str, text: Text) -> Hanging:
+    """A line of the verdict, behind its name."""
+    label = _label(name)
+    return Hanging(Text.assemble(label, " " * (LABEL - len(label)), text), LABEL)
+
+
+def _label(name: str) -> Text:
+    return Text(f"{name}:", "bold")

@@ -1,0 +1,55 @@
+"""The registry of a report's sections: each module of this folder is one, registered by its
+`SECTION`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import NamedTuple
+
+import msgspec
+
+from linkgauge.judge.configurations import Comparison
+from linkgauge.judge.outcome import Outcome
+from linkgauge.model.result import Run
+from linkgauge.report.blocks import Block
+
+
+class OneRun(msgspec.Struct, frozen=True):
+    """A judged run, and the folder that keeps it, if one does."""
+
+    run: Run
+    outcome: Outcome
+    folder: Path | None = None
+
+
+class SeveralRuns(msgspec.Struct, frozen=True):
+    """Runs, and the configurations that they are of, a comparison for each accelerator; the last
+    run of each accelerator and label. `left_out` says what could not be read."""
+
+    runs: Sequence[OneRun]
+    comparisons: Sequence[Comparison]
+    last: Mapping[tuple[str, str], OneRun]
+    left_out: Sequence[str] = ()
+
+
+class Section(NamedTuple):
+    """Shows something `of_run` or of several runs, or of both; what has nothing to show is left
+    out. Sections stand by their `rank`."""
+
+    name: str
+    title: str
+    rank: int
+    of_run: Callable[[OneRun], Iterable[Block]] | None = None
+    of_runs: Callable[[SeveralRuns], Iterable[Block]] | None = None
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    """All sections in their order."""
+    modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
+    found: list[Section] = [module.SECTION for module in modules if hasattr(module, "SECTION")]
+    return tuple(sorted(found, key=lambda one: one.rank))

@@ -1,0 +1,68 @@
+"""All benchmarks in one table, sorted by a click: how much was reached, and of how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from linkgauge.model.result import Result, Run
+from linkgauge.model.units import unit_of
+from linkgauge.report.blocks import Block, Column, Entry, Table, plain
+from linkgauge.report.cell_sizes import names_of, size_ends, sizes_of
+from linkgauge.report.results import (
+    figure,
+    held_note,
+    label,
+    placed,
+    share,
+    share_shown,
+    utilised,
+    verdict,
+    without_empty,
+)
+
+from . import OneRun, Section
+
+_HEADS = (
+    Column("benchmark"), Column("verdict"), Column("of expected", True), Column("on"),
+    Column("size", True), Column("cells", True), Column("least", True), Column("median", True),
+    Column("most", True), Column("unit"), Column("of theoretical", True),
+)  # fmt: skip
+
+
+def _blocks(one: OneRun) -> Iterator[Block]:
+    rows = list(_rows(one.run))
+    if rows:
+        caption = "Of expected: the worst cell that is judged. Click a name for all cells"
+        note = held_note(cell for result in one.run.results for cell in result.cells)
+        yield without_empty(Table(plain(f"{caption}{note}"), _HEADS, rows, sortable=True))
+
+
+def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:
+    found = [(place.anchor, result) for place in placed(run) for result in place.block.results]
+    names = names_of([result for _, result in found])
+    for (anchor, result), name in zip(found, names, strict=True):
+        yield _row(result, name, anchor)
+
+
+def _row(result: Result, name: str, anchor: str) -> tuple[Entry, ...]:
+    cells = [cell for cell in result.cells if cell.headline is not None]
+    figures = sorted(cell.headline or 0.0 for cell in cells)
+    shares = [share_shown(cell) for cell in cells]
+    used = [utilised(cell) for cell in cells]
+    return (
+        Entry(label(name), link=anchor),
+        verdict([result], cells),
+        share(min((one for one in shares if one is not None), default=None)),
+        Entry(label(result.backend)),
+        Entry(size_ends(result), max(sizes_of(result), default=None)),
+        Entry(f"{len(cells):,}", len(cells)),
+        figure(figures[0] if figures else None, result.unit),
+        figure(median(figures) if figures else None, result.unit),
+        figure(figures[-1] if figures else None, result.unit),
+        Entry(unit_of(result.unit).shown),
+        share(min((one for one in used if one is not None), default=None)),
+    )
+
+
+SECTION = Section("benchmarks", "Benchmarks", 20, of_run=_blocks)

@@ -1,0 +1,74 @@
+"""Figures against how many copies or threads work at the same time, and how many are enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from linkgauge.model.result import Result
+from linkgauge.model.units import Unit, unit_of
+from linkgauge.report import charts
+from linkgauge.report.blocks import Block, Figure, plain
+from linkgauge.report.results import label, pivot, title_of
+
+from . import OneRun, Section
+
+FEWEST = 3
+"""Numbers of a curve."""
+MOST_SERIES = 8
+ENOUGH = 0.95
+"""Of the most that any number reaches."""
+
+Curves = dict[str, dict[int, float]]
+"""Figures by how many there are, by row."""
+
+
+def _blocks(one: OneRun) -> Iterator[Block]:
+    for result in one.run.results:
+        curves = _curves(result)
+        if curves:
+            told = [plain(text) for text in _enough(curves, unit_of(result.unit))]
+            yield _figure(result, curves)._replace(lines=told)
+
+
+def _curves(result: Result) -> Curves:
+    """None of a result whose columns do not count."""
+    unit = unit_of(result.unit)
+    columns = dict.fromkeys(cell.column for cell in result.cells)
+    counted = all(column.isdecimal() and len(column) < 7 for column in columns)
+    counts = "threads" in result.title or "at once" in result.title or "many" in result.title
+    if not (result.sweep and counted and counts) or unit.better != "higher":
+        return {}
+    curves: Curves = {}
+    for cell in result.cells:
+        if cell.headline is not None:
+            curves.setdefault(label(cell.row), {})[int(cell.column)] = cell.headline
+    kept = {row: curve for row, curve in curves.items() if len(curve) >= FEWEST}
+    return dict(list(kept.items())[:MOST_SERIES])
+
+
+def _figure(result: Result, curves: Curves) -> Figure:
+    unit = unit_of(result.unit)
+    rows = [
+        {
+            "x": count, "y": float(f"{value / unit.scale:.5g}"), "series": row,
+            "says": f"{row}, {count}: {value / unit.scale:.4g} {unit.shown}",
+        }
+        for row, curve in curves.items()
+        for count, value in sorted(curve.items())
+    ]  # fmt: skip
+    across = "threads" if "threads" in result.title else "at the same time"
+    y = f"{unit.quantity} ({unit.shown})"
+    title = title_of(f"{result.benchmark}: {unit.quantity} by how many work at the same time")
+    return Figure(title, title, partial(charts.counts, x=across, y=y), rows, pivot(y, across, rows))
+
+
+def _enough(curves: Curves, unit: Unit) -> Iterator[str]:
+    """From which number on more of them gain little."""
+    for row, curve in curves.items():
+        most = max(curve.values())
+        knee = min(count for count, value in curve.items() if value >= ENOUGH * most)
+        yield f"{row}: {knee} reach {ENOUGH:.0%} of the most, {most / unit.scale:.4g} {unit.shown}"
+
+
+SECTION = Section("concurrency", "By concurrency", 60, of_run=_blocks)

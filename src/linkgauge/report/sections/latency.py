@@ -1,0 +1,124 @@
+"""How single iterations scatter: percentiles, and the distributions that tell most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.stats.summary import known_percentile, percentile
+from linkgauge.model.transfer import ITERATED
+from linkgauge.model.units import format_size, unit_of
+from linkgauge.report import charts
+from linkgauge.report.blocks import Block, Column, Entry, Figure, Table, plain
+from linkgauge.report.latency_text import PERCENTILES
+from linkgauge.report.results import figure, label, title_of
+
+from . import OneRun, Section
+
+MOST_CHARTS = 6
+MOST_CELLS = 48
+"""Cells with a line of percentiles each; of more, those of the first column."""
+POINTS = 120
+"""Of a curve; more lie close to its end, where it matters."""
+_TAIL = tuple(1 - 10 ** (-step / 8) for step in range(8, 25))
+FEWEST = 64
+"""Samples of a cell that has a distribution to show."""
+
+
+def _blocks(one: OneRun) -> Iterator[Block]:
+    found = [(result, cells) for result in one.run.results if (cells := _iterated(result))]
+    for result, cells in found:
+        yield _percentiles(result, cells)
+    for result, cells in _most_telling(found)[:MOST_CHARTS]:
+        yield _distribution(result, cells)
+
+
+def _iterated(result: Result) -> list[CellResult]:
+    return [cell for cell in result.cells if cell.operation in ITERATED and cell.samples]
+
+
+def _percentiles(result: Result, cells: Sequence[CellResult]) -> Table:
+    left_out = f", {cells[0].column} alone" if len(cells) > MOST_CELLS else ""
+    first = [cell for cell in cells if cell.column == cells[0].column][:MOST_CELLS]
+    rows = [_row(result, cell) for cell in (first if left_out else cells)]
+    heads = (
+        Column("path"),
+        *(Column(f"p{100 * each:g}", True) for each in PERCENTILES),
+        Column("worst", True),
+        Column("samples", True),
+    )
+    caption = f"{result.benchmark}{left_out}: single ones in {unit_of(result.unit).shown}"
+    return Table(plain(label(caption)), heads, rows, sortable=True)
+
+
+def _row(result: Result, cell: CellResult) -> tuple[Entry, ...]:
+    ordered = sorted(cell.samples)
+    return (
+        Entry(label(f"{cell.row}, {cell.column}")),
+        *(figure(known_percentile(ordered, each), result.unit) for each in PERCENTILES),
+        figure(ordered[-1], result.unit),
+        Entry(f"{len(ordered):,}", len(ordered)),
+    )
+
+
+def _most_telling(
+    found: Sequence[tuple[Result, Sequence[CellResult]]],
+) -> list[tuple[Result, list[CellResult]]]:
+    """Of each result of single iterations the fastest, the median and the slowest path and that
+    with the longest tail, at the first size."""
+    telling = []
+    for result, cells in found:
+        first = [c for c in cells if c.column == cells[0].column and len(c.samples) >= FEWEST]
+        ordered = sorted(first, key=lambda cell: cell.headline or 0.0)
+        if ordered:
+            tail = max(ordered, key=_tail)
+            few = (ordered[0], ordered[len(ordered) // 2], ordered[-1], tail)
+            telling.append((result, list(dict.fromkeys(few))))
+    return telling
+
+
+def _tail(cell: CellResult) -> float:
+    return percentile(sorted(cell.samples), 0.99) / (cell.headline or 1.0)
+
+
+def _distribution(result: Result, cells: Sequence[CellResult]) -> Figure:
+    unit = unit_of(result.unit)
+    rows: list[dict[str, object]] = []
+    for cell in cells:
+        name = label(f"{cell.row}, {cell.column}" if len(result.cells) > 1 else result.benchmark)
+        rows += _curve(sorted(cell.samples), unit.scale, name, unit.shown)
+    size = f" {format_size(result.size)}" if result.size > 1 else ""
+    named = [row for row in rows if "says" in row]
+    heads = (Column("path"), Column("share", True), Column(unit.shown, True))
+    lines = [
+        (Entry(str(row["series"])), Entry(f"{row['y']:.1%}"), Entry(f"{row['x']:.4g}"))
+        for row in named
+    ]
+    return Figure(
+        title_of(f"{result.benchmark}{size}: how single ones are distributed"),
+        title_of(f"Cumulative distribution of {result.benchmark}, {len(cells)} paths"),
+        partial(charts.cdf, x=f"{unit.quantity} ({unit.shown}), at most"),
+        rows,
+        Table(plain("percentiles of these paths"), heads, lines),
+    )
+
+
+def _curve(
+    ordered: Sequence[float], scale: float, name: str, unit: str
+) -> Iterator[dict[str, object]]:
+    """Quantiles; the ends of steps where many samples are equal are as good as all of them."""
+    shares = sorted({*(n / POINTS for n in range(POINTS + 1)), *_TAIL, *PERCENTILES})
+    before = None
+    for each in shares:
+        value = percentile(ordered, each) / scale
+        row: dict[str, object] = {"x": float(f"{value:.5g}"), "y": round(each, 5), "series": name}
+        if each in PERCENTILES and known_percentile(ordered, each) is not None:
+            row["says"] = f"{name}: p{100 * each:g} {value:.4g} {unit}"
+        elif before == row["x"] and each not in (0, 1):
+            continue
+        before = row["x"]
+        yield row
+
+
+SECTION = Section("latency", "Latency: percentiles and distributions", 40, of_run=_blocks)

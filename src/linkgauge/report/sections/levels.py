@@ -1,0 +1,62 @@
+"""Latency of memory against the size: the plateaus are the levels of the memory hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from linkgauge.model.result import Result
+from linkgauge.model.units import format_size, unit_of
+from linkgauge.report import charts
+from linkgauge.report.blocks import Block, Figure, line_of
+from linkgauge.report.latency_text import level_lines
+from linkgauge.report.results import label, pivot, title_of
+
+from . import OneRun, Section
+
+if TYPE_CHECKING:
+    import altair as alt
+
+MOST_ROWS = 8
+
+
+def _blocks(one: OneRun) -> Iterator[Block]:
+    for result in one.run.results:
+        if result.levels:
+            told = [line_of(text) for text in level_lines(result)]
+            yield _figure(result)._replace(lines=told)
+
+
+def _figure(result: Result) -> Figure:
+    unit = unit_of(result.unit)
+    shown = list(dict.fromkeys(cell.row for cell in result.cells))[:MOST_ROWS]
+    rows: list[dict[str, object]] = []
+    for cell in result.cells:
+        if cell.headline is not None and cell.row in shown:
+            size = cell.transfers[0].bytes_moved(result.size)
+            figure = float(f"{cell.headline / unit.scale:.5g}")
+            says = f"{label(cell.row)}, {format_size(size)}: {figure:.4g} {unit.shown}"
+            rows.append({"x": size, "y": figure, "series": label(cell.row), "says": says})
+    sizes = sorted({int(str(row["x"])) for row in rows})
+    most = max(sizes, default=1)
+    flat: list[dict[str, object]] = [
+        {
+            "x": level.least, "x2": level.most or most, "y": level.seconds / unit.scale,
+            "series": label(one.row),
+            "says": f"{label(one.row)}, level {level.number}: {level.seconds / unit.scale:.3g} "
+            f"{unit.shown}",
+        }
+        for one in result.levels
+        if one.row in shown
+        for level in one.levels
+    ]  # fmt: skip
+    y = f"{unit.quantity} ({unit.shown})"
+    title = title_of(f"{result.benchmark}: latency by size; thick lines are the plateaus found")
+
+    def draw(data: Any) -> alt.LayerChart:
+        return charts.levels(data, flat, y, marks=sizes)
+
+    return Figure(title, title, draw, rows, pivot(y, "size", rows, size=True))
+
+
+SECTION = Section("levels", "Memory latency", 70, of_run=_blocks)

@@ -1,0 +1,263 @@
+"""A run that repeated its benchmarks for a time: cells and devices over that time, and the worst of
+it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from linkgauge.judge.drift import Drift, drifts, of_cells
+from linkgauge.model.durations import clock, format_duration
+from linkgauge.model.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak, Struck
+from linkgauge.model.units import approximate_size, count_of, unit_of
+from linkgauge.report import charts
+from linkgauge.report.blocks import (
+    Block,
+    Column,
+    Entry,
+    Figure,
+    Line,
+    Prose,
+    Span,
+    Table,
+    Tile,
+    Tiles,
+    Tone,
+    line,
+    plain,
+)
+from linkgauge.report.figures import course, signed
+from linkgauge.report.matrix import brief
+from linkgauge.report.results import label, pivot, without_empty
+
+from . import OneRun, Section
+
+MOST_ROWS = 200
+FEW_ROWS, FEW_MOMENTS, FEW_STRUCK = 12, 3, 5
+"""Of a terminal."""
+MOST_CURVES = 8
+MOST_BARS = 24
+REST = "run.json has the others"
+X = "minutes"
+_TONES: dict[str, Tone] = {"worse": "bad", "better": "good"}
+
+
+def blocks(one: OneRun) -> Iterator[Block]:
+    if (soak := one.run.soak) is None:
+        return
+    found = drifts(soak)
+    yield Tiles(tuple(_tiles(soak)), "soak")
+    if soak.reason is not None:
+        yield Prose([plain(f"stopped: {soak.reason}", "bad")])
+    yield from _over_time(soak)
+    yield without_empty(_cells(soak, found))
+    told = [*_drift_lines(found), *(known for d in soak.devices if (known := _device_line(d)))]
+    if told:
+        yield Prose(told)
+    if soak.struck:
+        yield _struck(soak)
+    if soak.worst:
+        yield _slowest(soak.worst)
+
+
+def _tiles(soak: Soak) -> Iterator[Tile]:
+    yield Tile(format_duration(soak.lasted), f"of {format_duration(soak.asked.seconds)}")
+    short = soak.stopped == "time" and not soak.rounds
+    what = "whole round" if soak.rounds == 1 else "whole rounds"
+    if short:
+        yield Tile("0", "whole rounds: too short a time", "warn")
+    else:
+        yield Tile(f"{soak.rounds:,}", what)
+    yield Tile(f"{soak.visits:,}", "visits")
+    if soak.checked:
+        yield Tile(f"{soak.checked:,}", f"visits compared ({approximate_size(soak.compared)})")
+    else:
+        yield Tile("no", "byte compared", "warn")
+    struck = len(soak.struck) + soak.more
+    yield Tile(f"{struck:,}" if struck else "none", "struck", "bad" if struck else "good")
+    hottest = [device.hottest for device in soak.devices if device.hottest is not None]
+    if hottest:
+        too_hot = soak.stopped == "temperature"
+        yield Tile(f"{max(hottest):g} °C", "hottest device", "bad" if too_hot else "")
+
+
+def _over_time(soak: Soak) -> Iterator[Block]:
+    """The mean of each benchmark's cells, in percent of their medians; temperature and power."""
+    found: defaultdict[str, list[CellCourse]] = defaultdict(list)
+    for cell in soak.cells:
+        if cell.median:
+            found[label(cell.cell.benchmark)].append(cell)
+    shares = {name: list(_shares(cells)) for name, cells in found.items()}
+    worst = sorted(shares, key=lambda name: min((s for _, s in shares[name]), default=1.0))
+    title = "Figures over the time, in percent of their median"
+    own = {name: shares[name] for name in shares if name in worst[:MOST_CURVES]}
+    percents = {name: [(at, 100 * share) for at, share in curve] for name, curve in own.items()}
+    yield from _chart(soak, title, "percent of the median", percents, 2)
+    for what, values in (
+        ("temperature (°C)", {one.memory: one.temperature for one in soak.devices}),
+        ("power (W)", {one.memory: one.power for one in soak.devices}),
+    ):
+        curves = {
+            label(memory): [(at, value) for at, value in enumerate(own) if value is not None]
+            for memory, own in list(values.items())[:MOST_CURVES]
+        }
+        yield from _chart(soak, f"{what[0].upper()}{what[1:]} over the time", what, curves, 1)
+
+
+def _shares(cells: Sequence[CellCourse]) -> Iterator[tuple[int, float]]:
+    for at, means in enumerate(zip(*(cell.means for cell in cells), strict=True)):
+        shares = [
+            mean / cell.median
+            for mean, cell in zip(means, cells, strict=True)
+            if mean is not None and cell.median
+        ]
+        if shares:
+            yield at, sum(shares) / len(shares)
+
+
+def _chart(
+    soak: Soak, title: str, what: str, curves: dict[str, list[tuple[int, float]]], decimals: int
+) -> Iterator[Figure]:
+    rows: list[dict[str, object]] = [
+        {"x": round((at + 0.5) * soak.slice / 60, 3), "y": round(value, decimals), "series": name}
+        for name, curve in curves.items()
+        for at, value in curve
+    ]
+    if rows:
+        draw = partial(charts.over_time, y=what, x=X)
+        yield Figure(title, title, draw, rows, pivot(what, X, rows[:MOST_ROWS]))
+
+
+_HEADS = (
+    Column("cell"), Column("median", True), Column("unit"), Column("slow p95", True, 4),
+    Column("slow p99", True, 2), Column("slow p99.9", True, 6), Column("worst", True, 1),
+    Column("drift", True), Column("over time", rank=3), Column("visits", True, 7),
+    Column("compared", True, 8), Column("struck", True, 5),
+)  # fmt: skip
+
+
+def _cells(soak: Soak, found: Sequence[Drift]) -> Table:
+    """Of many cells those first that drifted, then those whose slowest 1 % are furthest below their
+    median."""
+    changes = {drift.cell.cell: drift for drift in found}
+    cells = [one for one in soak.cells if one.median is not None]
+    if len(cells) > FEW_ROWS:
+        cells.sort(key=lambda one: (one.cell not in changes, _steadiness(one)))
+    rows = []
+    for cell in cells[:MOST_ROWS]:
+        drift = changes.get(cell.cell)
+        slow = (cell.slow_p95, cell.slow_p99, cell.slow_p999, cell.worst)
+        bars = course([mean for mean in cell.means if mean is not None], MOST_BARS)
+        rows.append((
+            Entry(label(str(cell.cell))),
+            _figure(cell.median, cell.unit), Entry(unit_of(cell.unit).shown),
+            *(_figure(figure, cell.unit) for figure in slow),
+            Entry("") if drift is None else Entry(
+                signed(drift.ratio), drift.ratio, _TONES[drift.direction]
+            ),
+            Entry(bars),
+            Entry(f"{cell.visits:,}", cell.visits),
+            Entry(f"{cell.checked:,}", cell.checked),
+            Entry(f"{cell.struck:,}" if cell.struck else "", cell.struck, "bad"),
+        ))  # fmt: skip
+    left = len(cells) - MOST_ROWS
+    caption = "Cells" if left <= 0 else f"Cells (run.json has {left} more)"
+    return Table(plain(caption), _HEADS, rows, sortable=True, few=FEW_ROWS, rest=REST)
+
+
+def _figure(value: float | None, unit: str) -> Entry:
+    return Entry("") if value is None else Entry(brief(value, unit), value)
+
+
+def _steadiness(one: CellCourse) -> float:
+    """The speed of the slowest 1 % as a share of the median's."""
+    slow = one.slow_p99 or one.worst
+    if not slow or not one.median:
+        return 1.0
+    return slow / one.median if one.better == "higher" else one.median / slow
+
+
+def _drift_lines(found: Sequence[Drift]) -> Iterator[Line]:
+    for direction in ("worse", "better"):
+        same = of_cells(found, direction)
+        if same:
+            first = min(same, key=lambda drift: drift.at)
+            ratios = sorted(drift.ratio for drift in same)
+            ends = dict.fromkeys(signed(ratio) for ratio in (ratios[0], ratios[-1]))
+            yield line(
+                Span("drift", _TONES[direction]),
+                f"  {direction} by {' to '.join(ends)} in {count_of(len(same))}, "
+                f"the first from {clock(first.at)} on: {first.cell.cell}",
+            )
+
+
+def _device_line(device: DeviceCourse) -> Line | None:
+    """None where its library reported nothing of note."""
+    parts = []
+    known = [one for one in device.temperature if one is not None]
+    if known:
+        parts.append(f"{known[0]:g} °C at first, {max(known):g} °C at most")
+    power = [one for one in device.power if one is not None]
+    if power:
+        parts.append(f"{max(power):.0f} W at most")
+    for one in device.throttled:
+        share = f"{one.visits:,} of {device.visits:,} visits"
+        parts.append(f"throttled by {one.reason} in {share}, first {_when(one.first)}")
+    if device.replays:
+        parts.append(f"{device.replays} PCIe replays")
+    return line(Span(device.memory, "name"), f"  {'; '.join(parts)}") if parts else None
+
+
+def _when(moment: Moment) -> str:
+    """`at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`."""
+    return f"at {clock(moment.at)}, in round {moment.round} ({_day(moment)} UTC)"
+
+
+def _day(moment: Moment) -> str:
+    return moment.time[:19].replace("T", " ")
+
+
+def struck_line(struck: Struck) -> Line:
+    """A visit that did not pass, in one line."""
+    reason = f": {struck.reason}" if struck.reason else ""
+    return line(
+        Span(struck.status.upper(), "bad"), f"  {struck.cell}  {_when(struck.moment)}{reason}"
+    )
+
+
+_WHEN = (Column("at", True), Column("round", True, 1), Column("time of day (UTC)", rank=2))
+
+
+def _moment(moment: Moment) -> tuple[Entry, Entry, Entry]:
+    return (
+        Entry(clock(moment.at), moment.at),
+        Entry(str(moment.round), moment.round),
+        Entry(_day(moment)),
+    )
+
+
+def _struck(soak: Soak) -> Table:
+    rows = [
+        (Entry(label(str(one.cell))), *_moment(one.moment), Entry(one.status.upper(), tone="bad"),
+         Entry(label(one.reason or "", 200)))
+        for one in soak.struck
+    ]  # fmt: skip
+    heads = (Column("cell"), *_WHEN, Column("how"), Column("reason"))
+    more = f" (and {soak.more:,} more)" if soak.more else ""
+    return Table(plain(f"Struck{more}"), heads, rows, few=FEW_STRUCK, rest=REST)
+
+
+def _slowest(worst: Sequence[SlowMoment]) -> Table:
+    rows = [
+        (Entry(label(str(one.cell))), *_moment(one.moment),
+         Entry(f"{brief(one.figure, one.unit)} {unit_of(one.unit).shown}", one.figure),
+         Entry(f"{one.share:.0%}", one.share))
+        for one in worst
+    ]  # fmt: skip
+    heads = (Column("cell"), *_WHEN, Column("figure", True), Column("of its median", True))
+    caption = plain("Slowest moments")
+    return Table(caption, heads, rows, sortable=True, few=FEW_MOMENTS, rest=REST)
+
+
+SECTION = Section("soak", "Over the time", 15, of_run=blocks)
