@@ -103,7 +103,7 @@ def test_pointing_tells_what_a_place_and_a_point_are(visit):
     assert one.tip.splitlines()[0] == "0, 1"
     assert "200.0▼ · 50%" in one.tip
     assert "expected 400.0 GB/s, 44% of theoretical" in one.tip
-    one.page.locator("#levels svg [data-tip]").last.hover()
+    one.page.locator("#figures svg [data-tip]").last.hover()
     assert one.tip == "0 base, 128 KiB: 9 ns"
     one.page.keyboard.press("Escape")
     assert one.page.locator("#tip").is_hidden()

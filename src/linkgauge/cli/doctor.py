@@ -46,8 +46,8 @@ def doctor(
     """
     from linkgauge.judge.doctor import diagnose, failed
     from linkgauge.model.errors import InputError
-    from linkgauge.report.findings_text import Diagnosis
-    from linkgauge.report.outcome_text import machine_verdict
+    from linkgauge.report.sections.findings import Diagnosis
+    from linkgauge.report.sections.verdict import of_machine
 
     if sum(source is not None for source in (run, root, machine)) > 1:
         raise InputError("give one of RUN, --root and --machine")
@@ -57,7 +57,7 @@ def doctor(
     findings = diagnose(evidence)
     write_fixes(fix_script, findings, evidence.machine.simulated or "this machine")
     then = _look_at_a_run() if root is None and machine is None else None
-    conclusion = tuple(machine_verdict(findings, then))
+    conclusion = tuple(of_machine(findings, then))
     form.write(FINDINGS, Diagnosis(findings, evidence.machine.simulated, conclusion))
     return 1 if failed(findings) else 0
 
@@ -81,18 +81,17 @@ def _examine(path: Path, fix_script: Path | None, form: FindingsFormat) -> int:
     from linkgauge.engine.runs import one_run, read_run, run_file
     from linkgauge.judge.outcome import outcome_of
     from linkgauge.judge.verdict import judge
-    from linkgauge.report.findings_text import Diagnosis
-    from linkgauge.report.outcome_text import outcome_lines, results_line, uncounted_lines
+    from linkgauge.report.live import kept_line
+    from linkgauge.report.sections.findings import Diagnosis
+    from linkgauge.report.sections.verdict import Closing, uncounted, verdict
 
     file = run_file(one_run(path))
     run = judge(read_run(file))
     outcome = outcome_of(run)
     write_fixes(fix_script, outcome.found, f"the machine of {file}")
-    conclusion = (
-        *uncounted_lines(outcome),
-        *outcome_lines(run, outcome, file.parent, by_doctor=True, scripted=fix_script is not None),
-        results_line(file),
-    )
+    scripted = fix_script is not None
+    closing = Closing(kept=file.parent, by_doctor=True, scripted=scripted)
+    conclusion = (*uncounted(outcome), *verdict(run, outcome, closing), kept_line(file))
     form.write(FINDINGS, Diagnosis(outcome.found, run.machine.simulated, conclusion))
     return outcome.code
 

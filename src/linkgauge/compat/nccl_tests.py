@@ -26,8 +26,9 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, Run, exit_code
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.report.console import make_console
-from linkgauge.report.outcome_text import alarm_lines
+from linkgauge.report.render.terminal import shown, styled
 from linkgauge.report.run_notes import note_lines
+from linkgauge.report.sections.verdict import alarm
 
 from .base import Context, Quiet, UsageError, Where, measure, opened, printing_once
 from .nccl_tests_cases import Line, Part, parts, split_of
@@ -183,7 +184,7 @@ def _raise_alarm(run: Run | None) -> None:
         judged = judge(run)
         sys.stdout.flush()
         console = make_console(stderr=True)
-        for line in alarm_lines(judged, outcome_of(judged)):
+        for line in shown(alarm(judged, outcome_of(judged))):
             console.print(line)
 
 
@@ -269,7 +270,7 @@ class _Table(Quiet):
         self._bodies: dict[Line, dict[int, Body]] = {}
         self._rates: list[float] = []
         self._runs: list[Run] = []
-        self._said: set[str] = set()
+        self._said: set[object] = set()
         """Notes, which a program of many types and operations says once."""
         self.wrong = 0
         self.reasons: list[str] = []
@@ -306,9 +307,9 @@ class _Table(Quiet):
         ended = measured.finished is None or measured.lost is not None
         self.is_complete = self.is_complete and not ended and not self.reasons
         for note in note_lines(measured):
-            if str(note) not in self._said:
-                make_console(stderr=True).print(note)
-                self._said.add(str(note))
+            if note not in self._said:
+                make_console(stderr=True).print(styled(note))
+                self._said.add(note)
         return ended
 
     def finished(self, cell: CellResult, /) -> None:

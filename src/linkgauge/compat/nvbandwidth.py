@@ -26,6 +26,7 @@ from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.result import Result, exit_code
 from linkgauge.model.transfer import Benchmark
 from linkgauge.report.console import make_console
+from linkgauge.report.render.terminal import styled
 from linkgauge.report.run_notes import note_lines
 
 from .base import Context, Quiet, UsageError, Where, measure, opened, printing_once
@@ -197,7 +198,7 @@ def _measure(
     if measured.finished is None:
         reporting.of_interrupted(measured.results)
     for note in note_lines(measured):
-        make_console(stderr=True).print(note)
+        make_console(stderr=True).print(styled(note))
     return exit_code(measured)
 
 

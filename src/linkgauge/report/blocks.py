@@ -16,6 +16,20 @@ if TYPE_CHECKING:
 
 Tone = Literal["", "bad", "warn", "good", "simulated", "dim", "name", "strong"]
 """What is meant by a colour, of which nothing else depends on the colour alone."""
+TONES: Mapping[str, Tone] = {
+    "error": "bad",
+    "timeout": "bad",
+    "fail": "bad",
+    "low": "warn",
+    "high": "simulated",
+    "part": "dim",
+    "held": "warn",
+    "ok": "good",
+    "pass": "good",
+    "unknown": "dim",
+    "skip": "dim",
+}
+"""Of statuses, verdicts and words for them, in the order of a sorted column."""
 MOST_TEXT = 10_000
 """Characters of one text on a page: reasons of drivers are long, and longer ones are no reasons."""
 _TONES: Mapping[str, Tone] = {
@@ -97,7 +111,8 @@ class Prose(NamedTuple):
 
 class Problem(NamedTuple):
     """Something wrong: how grave it is, on what, what was found; what else is said of it, each with
-    a name; and the steps that fix it, below the words `do`. `first` is the verdict of the run."""
+    a name; and the steps that fix it, below the words `do`; what is said last. `first` is the
+    verdict of the run."""
 
     severity: str
     tone: Tone
@@ -107,6 +122,7 @@ class Problem(NamedTuple):
     steps: Sequence[Step] = ()
     do: str = "To fix it"
     first: bool = False
+    last: Sequence[tuple[str, Line]] = ()
 
 
 class Tile(NamedTuple):
@@ -206,7 +222,8 @@ DENSE = 24
 
 class Figure(NamedTuple):
     """A picture of a chart over `rows`, which `draw` defines, and what it shows in words; the table
-    has the same figures and stands alone where nothing can draw. The `lines` are said below it."""
+    has the same figures and stands alone where nothing can draw. The `lines` are said below it;
+    links lead to the `anchor`."""
 
     title: str
     says: str
@@ -214,6 +231,7 @@ class Figure(NamedTuple):
     rows: Sequence[Mapping[str, object]]
     table: Table
     lines: Sequence[Line] = ()
+    anchor: str = ""
 
 
 class Attachment:

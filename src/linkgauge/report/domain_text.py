@@ -17,8 +17,9 @@ from linkgauge.model.domain import Domain
 
 from .domain_xml import elements_of, has_expanders
 from .files import json_document
-from .findings_text import finding_lines
+from .render.terminal import shown
 from .run_text import simulated
+from .sections import findings
 
 _LONGEST = 60
 
@@ -54,7 +55,7 @@ def domain_lines(report: DomainReport) -> Iterator[RenderableType]:
     if report.domain is None and report.decision.role == "host":
         yield from _how_to_get_one(report)
         return
-    yield from finding_lines(report.found, "vm")
+    yield from shown(findings.blocks(report.found, "vm"))
     yield from _placement_lines(report)
 
 

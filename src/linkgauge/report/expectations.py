@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
-
-from rich.text import Text
 
 from linkgauge.model.result import CellResult, Result, Verdict
 from linkgauge.model.units import unit_of
 
+from .blocks import TONES, Line, Span, line, plain
 from .matrix import shown
 from .sentences import first_of
 
@@ -19,37 +18,36 @@ MOST = 3
 CLEARLY = 0.9
 """Below this part of a total's share of what is expected, a transfer's own is said instead; below
 this part of what links carry at their best, what is expected is marked."""
-HELD, HELD_STYLE = "↓", "bold yellow"
+HELD = "↓"
 """Marks figures of links that run below their best."""
-STYLES: dict[Verdict, str] = {
-    "ok": "default",
-    "unknown": "default",
-    "low": "bold yellow",
-    "high": "bold magenta",
-}
 
 
-def expectation_lines(result: Result) -> Iterator[Text]:
-    """Cells whose figures are low or high, then what was expected, with the arithmetic."""
-    yield from _beside(result, "low")
-    yield from _beside(result, "high")
-    yield from reasons_lines([(cell, result.unit) for cell in result.cells])
-
-
-def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Text]:
+def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
     """What was expected of cells of these units, with the arithmetic: each once, those of the most
     cells first."""
-    counts = Counter(line for cell, unit in cells if (line := _expected(cell, unit)))
-    for line, _ in counts.most_common(MOST):
-        yield Text(line, "dim")
+    counts = Counter(reason for cell, unit in cells if (reason := _expected(cell, unit)))
+    for reason, _ in counts.most_common(MOST):
+        yield plain(reason, "dim")
     if len(counts) > MOST:
-        yield Text(f"and {len(counts) - MOST} more expectations", "dim")
+        yield plain(f"and {len(counts) - MOST} more expectations", "dim")
 
 
-def _beside(result: Result, verdict: Verdict) -> Iterator[Text]:
-    cells = [compared(c) for c in result.cells if c.verdict == verdict and c.summary]
+def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
+    """The cells with this verdict, and the share that each is of what is expected."""
+    cells = [
+        in_result(results, one, compared(cell))
+        for one in results
+        for cell in one.cells
+        if cell.verdict == verdict and cell.summary
+    ]
     if cells:
-        yield Text.assemble((verdict, STYLES[verdict]), f" {first_of(cells)} of what is expected")
+        named = first_of([*dict.fromkeys(cells)], ", ")
+        yield line(Span(verdict, TONES[verdict]), f" {named} of what is expected")
+
+
+def in_result(results: Sequence[Result], result: Result, text: str) -> str:
+    """With the benchmark's name where there are several."""
+    return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
 
 
 def share_of(cell: CellResult) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from linkgauge.judge.findings import Finding
 from linkgauge.model.printable import printable
 
-from .findings_text import alike_findings
+from .groups import alike_findings
 from .remedies import Command, Prose, Step, WrittenFile, steps
 from .sentences import first_of
 

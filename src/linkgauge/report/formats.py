@@ -102,7 +102,7 @@ _JSON = f"{_REPORT}.files:json_document"
 
 RUN = Document(
     "a run",
-    f"{_REPORT}.live:whole_run_lines",
+    f"{_REPORT}.live:whole_run",
     {"json": _JSON, "csv": f"{_REPORT}.files:samples_csv"},
 )
 PLAN = Document("a plan", f"{_REPORT}.dry_run:plan_lines", {"json": _JSON})
@@ -129,8 +129,8 @@ MACHINE = Document("a machine", f"{_REPORT}.machine_report:machine_lines", _AS_Y
 MACHINE_IN_DETAIL = MACHINE._replace(blocks=f"{_REPORT}.machine_report:detailed_machine_lines")
 FINDINGS = Document(
     "findings",
-    f"{_REPORT}.findings_text:diagnosis_lines",
-    {"json": f"{_REPORT}.findings_text:diagnosis_document"},
+    f"{_REPORT}.sections.findings:diagnosis_blocks",
+    {"json": f"{_REPORT}.sections.findings:diagnosis_document"},
 )
 DOMAIN = Document(
     "a domain",

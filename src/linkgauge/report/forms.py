@@ -6,13 +6,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from statistics import median
 from typing import Literal, NamedTuple
 
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import COLLECTIVE
 
-from .run_text import MOST_COLUMNS, has_figures
+from .shading import sign_of
 
+MOST_COLUMNS = 16
+"""A matrix with more columns or rows is large."""
+UNIFORM = 0.05
+"""Figures that differ by no more than this share of their median are much the same."""
 Form = Literal[
     "rows", "columns", "summary", "matrix", "sizes", "levels", "collectives", "transfers"
 ]
@@ -24,7 +29,11 @@ FEW_SETTINGS = 4
 """So is a sweep, or a single column, of so many."""
 
 
-class Block(NamedTuple):
+Large = Literal["summary", "uniform", "whole"]
+"""Whether a large matrix is a line of a summary: any, one whose figures are much the same, none."""
+
+
+class Together(NamedTuple):
     """Results that are shown in one table."""
 
     form: Form
@@ -44,23 +53,27 @@ class _Alike(NamedTuple):
     meaning: str = ""
 
 
-def blocks(results: Sequence[Result], *, whole: bool) -> Iterator[Block]:
+def has_figures(result: Result) -> bool:
+    return any(cell.summary for cell in result.cells)
+
+
+def together(results: Sequence[Result], large: Large) -> Iterator[Together]:
     """The results with figures, in their order, but for those of a benchmark that was measured at
-    several sizes, which stand together; `whole` is without summaries."""
+    several sizes, which stand together."""
     shown = [one for one in results if has_figures(one)]
     found: list[tuple[_Alike, tuple[Result, ...]]] = []
     for own in _by_benchmark(shown):
-        alike = _alike(own, len(found), whole=whole)
+        alike = _alike(own, len(found), large)
         found += (
             [(alike, own)]
             if alike.form == "sizes"
             else [
-                (_alike((one,), len(found) + number, whole=whole), (one,))
+                (_alike((one,), len(found) + number, large), (one,))
                 for number, one in enumerate(own)
             ]
         )
     for alike, group in groupby(found, key=lambda each: each[0]):
-        yield Block(alike.form, tuple(one for _, own in group for one in own))
+        yield Together(alike.form, tuple(one for _, own in group for one in own))
 
 
 def _by_benchmark(results: Sequence[Result]) -> Iterator[tuple[Result, ...]]:
@@ -70,13 +83,13 @@ def _by_benchmark(results: Sequence[Result]) -> Iterator[tuple[Result, ...]]:
     yield from map(tuple, own.values())
 
 
-def _alike(own: tuple[Result, ...], number: int, *, whole: bool) -> _Alike:
+def _alike(own: tuple[Result, ...], number: int, large: Large) -> _Alike:
     result = own[0]
     sizes = tuple(str(size) for size in sorted({one.size for one in own}))
     if len(sizes) > 1 and result.unit != COLLECTIVE.symbol:
         only = number if len(sizes) > MOST_COLUMNS else None
         return _Alike("sizes", only, result.backend, result.unit, 0, sizes)
-    form = form_of(result, whole=whole)
+    form = form_of(result, large)
     if form == "rows":
         return _Alike(form, None, result.backend)
     if form == "columns":
@@ -87,7 +100,7 @@ def _alike(own: tuple[Result, ...], number: int, *, whole: bool) -> _Alike:
     return _Alike(form, number, result.backend)
 
 
-def form_of(result: Result, *, whole: bool) -> Form:
+def form_of(result: Result, large: Large) -> Form:
     """The form of a result of one size."""
     if result.unit == COLLECTIVE.symbol:
         return "collectives"
@@ -101,12 +114,19 @@ def form_of(result: Result, *, whole: bool) -> Form:
     few = FEW_SETTINGS if result.sweep or len(columns) == 1 else FEW
     if len(result.cells) <= few and result.drawn is None:
         return "rows"
-    if is_summarised(result) and not whole:
+    if is_large(result) and (large == "summary" or (large == "uniform" and is_uniform(result))):
         return "summary"
     return "columns" if len(rows) == 1 or (result.sweep and len(rows) <= FEW) else "matrix"
 
 
-def is_summarised(result: Result) -> bool:
+def is_uniform(result: Result) -> bool:
+    """Whether all of its cells passed with much the same figures, of which none is odd."""
+    figures = [cell.headline for cell in result.cells if cell.headline is not None]
+    alike = max(figures) - min(figures) <= UNIFORM * median(figures)
+    return alike and all(cell.status == "pass" and not sign_of(cell) for cell in result.cells)
+
+
+def is_large(result: Result) -> bool:
     """Whether the matrix is too large; the settings of a sweep can be thinned out, but not if they
     are what its rows are, too."""
     rows, columns = rows_of(result), columns_of(result)

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rich.text import Text
-
 from linkgauge.model.inventory import Reading
 from linkgauge.model.matmul import PRODUCTS, operations_of, order_of
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import BEST_OF, Place, Report
 
+from .blocks import Line, Span, line
 from .matrix import Matrix
 
 _MILLI = 1e-3
@@ -48,30 +47,29 @@ def _matrix(
         yield title, Matrix(result.benchmark, rows, columns, figures, None, len(figures))
 
 
-def state_lines(result: Result) -> Iterator[Text]:
+def state_lines(result: Result) -> Iterator[Line]:
     """A line for each row of products: clocks, power and temperature of its devices meanwhile, and
     what throttled them."""
     yield from _row_lines(result, _parts, _throttled)
 
 
-def throttled_lines(result: Result) -> Iterator[Text]:
+def throttled_lines(result: Result) -> Iterator[Line]:
     """A line for each row of products whose devices were throttled."""
     yield from _row_lines(result, _throttled)
 
 
-def _row_lines(result: Result, *said_of: Callable[[Sequence[Reading]], Text]) -> Iterator[Text]:
-    rows = dict.fromkeys(cell.row for cell in result.cells if cell.operation in PRODUCTS)
-    width = max((len(row) for row in rows), default=0)
-    for row in rows:
+def _row_lines(result: Result, *said_of: Callable[[Sequence[Reading]], Span]) -> Iterator[Line]:
+    for row in dict.fromkeys(cell.row for cell in result.cells if cell.operation in PRODUCTS):
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]
-        said = Text("; ").join(filter(None, (say(readings) for say in said_of)))
-        if said:
-            yield Text.assemble((f"{row:>{width}} ", "cyan"), said)
+        said = [say(readings) for say in said_of]
+        if any(span.text for span in said):
+            parts = [span for one in said if one.text for span in (Span("; "), one)]
+            yield line(Span(f"{row} ", "name"), *parts[1:])
 
 
-def _parts(readings: Sequence[Reading]) -> Text:
-    return Text(", ".join(_figures(readings)), "dim")
+def _parts(readings: Sequence[Reading]) -> Span:
+    return Span(", ".join(_figures(readings)), "dim")
 
 
 def _figures(readings: Sequence[Reading]) -> Iterator[str]:
@@ -89,7 +87,7 @@ def _figures(readings: Sequence[Reading]) -> Iterator[str]:
             yield f"at most {max(known):.0f} {unit}"
 
 
-def _throttled(readings: Sequence[Reading]) -> Text:
+def _throttled(readings: Sequence[Reading]) -> Span:
     """By what, and which of several devices."""
     reasons: dict[str, list[str]] = {}
     for reading in readings:
@@ -100,4 +98,4 @@ def _throttled(readings: Sequence[Reading]) -> Text:
         reason if len(set(of)) == len(devices) else f"{reason} ({', '.join(dict.fromkeys(of))})"
         for reason, of in reasons.items()
     ]
-    return Text(f"throttled: {', '.join(named)}", "yellow") if named else Text()
+    return Span(f"throttled: {', '.join(named)}" if named else "", "warn")

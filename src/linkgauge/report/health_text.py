@@ -14,9 +14,10 @@ from linkgauge.model.printable import printable
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
 
+from .blocks import text_of
 from .fact_lines import said
 from .files import json_document
-from .outcome_text import worst_of
+from .worst import worst_of
 
 TYPE = "LinksHealthy"
 NAMED = 3
@@ -92,7 +93,8 @@ def _cause(health: Health) -> str:
     wrong = worst_of(run, health.outcome)
     if wrong is None or health.reason == "Hung":
         return _hung(run, health)
-    return f"{wrong.what.plain}; {wrong.cause.plain}" if wrong.cause else wrong.what.plain
+    what = text_of(wrong.what)
+    return f"{what}; {text_of(wrong.cause)}" if wrong.cause else what
 
 
 def _hung(run: Run, health: Health) -> str:

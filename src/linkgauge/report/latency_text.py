@@ -1,5 +1,5 @@
-"""What is said of latencies besides their figures: the levels of a memory hierarchy, percentiles of
-single iterations, and the bandwidth that loads the memory meanwhile."""
+"""What is said of latencies besides their figures: the levels of a memory hierarchy, and the
+bandwidth that loads the memory meanwhile."""
 
 from __future__ import annotations
 
@@ -7,69 +7,25 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from linkgauge.model.curves import Level
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.stats.summary import known_percentile
-from linkgauge.model.transfer import ITERATED, Place
+from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
-from .folding import Entry, Folded
-from .histogram import histogram
-from .matrix import ABSENT, Matrix, shown
-from .wrapping import Hanging
+from .blocks import Line, Span, line, plain
+from .matrix import Matrix, shown
 
 
-def level_lines(result: Result) -> Iterator[Text]:
+def level_lines(result: Result) -> Iterator[Line]:
     """The levels of each row of a curve: `level 1: 1.10 ns up to 32 KiB`."""
-    width = max((len(one.row) for one in result.levels), default=0)
     for one in result.levels:
         named = ", ".join(_named(level, result.unit) for level in one.levels)
-        yield Text.assemble((f"{one.row:>{width}} ", "cyan"), named)
+        yield line(Span(f"{one.row} ", "name"), named)
 
 
 def _named(level: Level, unit: str) -> str:
     most = f"up to {format_size(level.most)}" if level.most else f"from {format_size(level.least)}"
     return f"level {level.number}: {shown(level.seconds, unit)} {unit_of(unit).shown} {most}"
-
-
-PERCENTILES = (0.50, 0.95, 0.99, 0.999)
-_WIDTH = 12
-_MOST_LINES = 24
-"""Cells that have a line of percentiles each; of more, those of the first column."""
-
-
-def percentile_lines(result: Result) -> Iterator[RenderableType]:
-    """A line of percentiles for each cell whose samples are single iterations. One that fewer
-    samples lie beyond than one is not known."""
-    cells = [c for c in result.cells if c.operation in ITERATED and c.samples]
-    if not cells:
-        return
-    heading = f"percentiles of single ones ({unit_of(result.unit).shown})"
-    if len(cells) > _MOST_LINES:
-        first = cells[0].column
-        cells = [cell for cell in cells if cell.column == first]
-        heading += f", {first}; the others: samples.csv"
-    columns = [*(f"p{100 * each:g}" for each in PERCENTILES), "max", "n"]
-    yield Hanging(Text(heading), 2)
-    yield Folded(
-        [f"{cell.row}, {cell.column}" for cell in cells],
-        columns,
-        [[Entry(text) for text in _percentiles(cell, result.unit)] for cell in cells],
-        least=_WIDTH,
-        beside=("min to max, log scale", *(histogram(cell.samples) for cell in cells)),
-    )
-
-
-def _percentiles(cell: CellResult, unit: str) -> Iterator[str]:
-    ordered = sorted(cell.samples)
-    for each in PERCENTILES:
-        found = known_percentile(ordered, each)
-        yield ABSENT if found is None else shown(found, unit)
-    yield shown(ordered[-1], unit)
-    yield str(len(ordered))
 
 
 def load(cell: CellResult) -> float | None:
@@ -91,7 +47,7 @@ def load_matrix(result: Result) -> Matrix | None:
     return Matrix(f"{result.benchmark}_load", rows, columns, figures, None, len(figures))
 
 
-def falling_lines(result: Result) -> Iterator[Text]:
+def falling_lines(result: Result) -> Iterator[Line]:
     """Where a row's latency falls as the load grows, by more than the intervals of neighbours in
     load allow; that none does, if intervals tell."""
     rows: defaultdict[str, list[CellResult]] = defaultdict(list)
@@ -101,8 +57,8 @@ def falling_lines(result: Result) -> Iterator[Text]:
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]
     known = [cell for cells in several.values() for cell in cells if _interval(cell)]
     if len(known) > 1 and not falls:
-        yield Text("no latency falls by more than its interval as the load grows", "dim")
-    yield from (Text(f"falls as the load grows: {fall}", "yellow") for fall in falls)
+        yield plain("no latency falls by more than its interval as the load grows", "dim")
+    yield from (plain(f"falls as the load grows: {fall}", "warn") for fall in falls)
 
 
 def _falls(cells: Sequence[CellResult], unit: str) -> Iterator[str]:

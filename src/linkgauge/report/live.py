@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 from msgspec.structs import replace
-from rich.console import Console, RenderableType
-from rich.text import Text
+from rich.console import Console
 
 from linkgauge.backends.protocol import Tried
 from linkgauge.engine.controller import Observer
@@ -27,23 +26,20 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 from linkgauge.model.soak import Struck
 
-from .body import body_lines
+from .blocks import Block, Prose, plain
 from .console import make_console
 from .files import write_run
-from .findings_text import brief_lines, finding_lines, groups_of
 from .formats import FORMATS, RUN, TERMINAL, Format
+from .groups import groups_of
 from .matrix import shown
-from .outcome_text import Ending, outcome_lines, results_line, worst_of
 from .progress import progress_bar
 from .render.terminal import shown as printed
 from .render.terminal import styled
 from .run_notes import folded_notes, note_lines
-from .run_text import has_figures, render
-from .sections import OneRun, soak
-from .skips import unmeasured_lines
-from .sweep_text import sweep_lines
-from .utilisation_matrix import render_cpus, render_utilisation
-from .wrapping import Hanging
+from .sections import OneRun, details, figures, findings, soak, verdict
+from .sections.verdict import Closing
+from .skips import reason_lines
+from .worst import worst_of
 
 if TYPE_CHECKING:
     from .render.drawing import Drawer
@@ -151,10 +147,11 @@ class LiveReport(Observer):
             if kept is not None:
                 if drawer is not None:
                     self._write_page(run, outcome, kept.parent, drawer)
-                console.print(results_line(kept))
-                is_there = self._remember(run, kept.parent)
-                if is_there and (line := self._since(run)) is not None:
+                for line in printed([kept_line(kept)]):
                     console.print(line)
+                is_there = self._remember(run, kept.parent)
+                if is_there and (since := self._since(run)) is not None:
+                    console.print(since)
         return outcome.code
 
     def _outcome(self, run: Run) -> Outcome:
@@ -166,8 +163,12 @@ class LiveReport(Observer):
 
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
         form = self._display.format
-        shown_lines = summary_lines if form.is_document else run_lines
-        for line in shown_lines(run, outcome, self._display, kept):
+        found = (
+            summary_blocks(run, outcome, self._display, Closing(kept=kept))
+            if form.is_document
+            else run_blocks(run, outcome, self._display, kept)
+        )
+        for line in printed(found):
             console.print(line)
         if form.is_document:
             form.write(RUN, run)
@@ -203,81 +204,67 @@ def show_kept(run: Run, path: Path, display: Display) -> int:
         display.format.write(RUN, run)
         return outcome.code
     console = make_console()
-    for line in run_lines(run, outcome, display, path.parent):
+    for line in printed((*run_blocks(run, outcome, display, path.parent), kept_line(path))):
         console.print(line)
-    console.print(results_line(path))
     return outcome.code
 
 
-def whole_run_lines(run: Run) -> Iterator[RenderableType]:
+def whole_run(run: Run) -> Iterator[Block]:
     """A judged run as a display without options shows it."""
-    return run_lines(run, outcome_of(run), Display(FORMATS[TERMINAL]))
+    return run_blocks(run, outcome_of(run), Display(FORMATS[TERMINAL]))
 
 
-def run_lines(
+def run_blocks(
     run: Run, outcome: Outcome, display: Display, folder: Path | None = None
-) -> Iterator[RenderableType]:
+) -> Iterator[Block]:
     """A judged run: its results, then what is to be said of all of them."""
     results = run.results if outcome.verdict else tuple(map(unjudged, run.results))
+    judged = replace(run, results=results)
     if display.matrix or display.utilization:
-        yield from _matrix_lines(replace(run, results=results), display)
+        yield from details.blocks(judged, utilization=display.utilization)
     else:
-        yield from body_lines(replace(run, results=results), whole=display.whole)
-    yield from summary_lines(run, outcome, display, folder)
+        yield from figures.of_terminal(judged, "whole" if display.whole else "summary")
+    yield Prose([()])
+    yield from summary_blocks(run, outcome, display, Closing(kept=folder))
 
 
-def _matrix_lines(run: Run, display: Display) -> Iterator[RenderableType]:
-    """Each result with all that is known of it."""
-    for result in run.results:
-        if has_figures(result):
-            yield render(result)
-        if display.utilization:
-            used = render_utilisation(result), render_cpus(result)
-            yield from (matrix for matrix in used if matrix is not None)
-    yield from sweep_lines(run)
-
-
-def summary_lines(
-    run: Run,
-    outcome: Outcome,
-    display: Display,
-    folder: Path | None = None,
-    ending: Ending | None = None,
-) -> Iterator[RenderableType]:
+def summary_blocks(
+    run: Run, outcome: Outcome, display: Display, closing: Closing
+) -> Iterator[Block]:
     """What is to be said of a run besides its figures: what has none, notes, findings, and last the
     verdict. Of a run that no folder keeps, findings come with all of their remedies."""
-    remarks = list(_remark_lines(run, outcome, display, folder, ending))
+    remarks = [*_remarks(run, outcome, display), *_findings(run, outcome, closing)]
     yield from remarks
     if remarks:
-        yield Text()
-    yield from outcome_lines(run, outcome, folder, ending=ending)
+        yield Prose([()])
+    yield from verdict.verdict(run, outcome, closing)
 
 
-def _remark_lines(
-    run: Run, outcome: Outcome, display: Display, folder: Path | None, ending: Ending | None
-) -> Iterator[RenderableType]:
-    yield from printed(soak.blocks(OneRun(run, outcome)))
-    yield from unmeasured_lines(run)
-    notes = note_lines if display.verbose else folded_notes
-    yield from (Hanging(note, 4) for note in notes(run))
+def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
+    yield from soak.blocks(OneRun(run, outcome))
+    lines = [*reason_lines(run), *(note_lines if display.verbose else folded_notes)(run)]
     if run.profiler_files:
         files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
-        yield Hanging(Text(files), 4)
-    for limit in of_other_models(run.results, run.machine, display.limits):
-        yield Hanging(Text(f"note: the limit at {limit.where} is of other devices"), 4)
-    yield from _finding_lines(run, outcome, folder, ending)
+        lines.append(plain(files))
+    others = of_other_models(run.results, run.machine, display.limits)
+    lines += (plain(f"note: the limit at {one.where} is of other devices") for one in others)
+    if lines:
+        yield Prose(lines)
 
 
-def _finding_lines(
-    run: Run, outcome: Outcome, folder: Path | None, ending: Ending | None
-) -> Iterator[RenderableType]:
+def _findings(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
     """In a few lines those that the verdict does not tell."""
-    if folder is None and outcome.findings:
-        yield from finding_lines(outcome.findings)
+    if closing.kept is None and outcome.findings:
+        yield from findings.blocks(outcome.findings)
         return
-    wrong = worst_of(run, outcome, ending)
+    wrong = worst_of(run, outcome, closing.ending)
     told = wrong.group if wrong is not None else None
     others = [group for group in groups_of(outcome.findings) if group != told]
-    yield from brief_lines(others[:MOST_FINDINGS], told)
+    yield from findings.brief(others[:MOST_FINDINGS], told)
     if len(others) > MOST_FINDINGS:
-        yield Text(f"and {len(others) - MOST_FINDINGS} more findings", "dim")
+        yield Prose([plain(f"and {len(others) - MOST_FINDINGS} more findings", "dim")])
+
+
+def kept_line(path: Path) -> Prose:
+    """Where a run is kept."""
+    return Prose([plain(f"results: {path}")])

@@ -10,9 +10,11 @@ from linkgauge.judge.findings import Finding
 from linkgauge.model.printable import printable
 from linkgauge.model.units import format_size, unit_of
 
-from .matrix import ABSENT, shown
-from .outcome_text import outcome_lines
+from .matrix import ABSENT
+from .matrix import shown as digits
+from .render.terminal import shown
 from .rows import CellRow, JudgedRun, cell_rows
+from .sections.verdict import Closing, verdict
 from .wrapping import plain_lines
 
 _HEADS = (
@@ -39,7 +41,7 @@ def _lines(judged: JudgedRun) -> Iterator[str]:
     if run.machine.simulated is not None:
         yield f"**SIMULATED** {plain(run.machine.simulated)}"
         yield ""
-    for line in plain_lines(outcome_lines(run, outcome)):
+    for line in plain_lines(shown(verdict(run, outcome, Closing()))):
         yield f"{plain(line)}  "
     yield ""
     yield table_row(_HEADS)
@@ -75,7 +77,7 @@ def _fields(row: CellRow) -> Sequence[str]:
 
 
 def _figure(value: float | None, row: CellRow) -> str:
-    return ABSENT if value is None else shown(value, row.unit)
+    return ABSENT if value is None else digits(value, row.unit)
 
 
 def _finding(finding: Finding, first: str) -> Iterator[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.text import Text
-
 from linkgauge.model.memory import POLICY_KINDS
 from linkgauge.model.result import CellResult, Result
+
+from .blocks import Line, Span, line
 
 HUGE = ("huge", "thp", "hugetlb")
 MOST_SIZES = 6
@@ -16,7 +16,7 @@ MOST_SIZES = 6
 _Figures = dict[str, float]
 
 
-def page_lines(result: Result) -> Iterator[Text]:
+def page_lines(result: Result) -> Iterator[Line]:
     """Of each row with base pages, what huge ones save or gain; of each with memory bound to its
     node, what other policies make of it."""
     cells = [cell for cell in result.cells if cell.summary is not None and cell.transfers]
@@ -31,14 +31,14 @@ def page_lines(result: Result) -> Iterator[Text]:
 
 def _ratios(
     what: str, figures: _Figures, reference: str, kinds: Sequence[str], name: str
-) -> Iterator[Text]:
+) -> Iterator[Line]:
     found = [kind for kind in kinds if kind in figures]
     if found and figures.get(reference):
         ratios = (f"{kind} {figures[kind] / figures[reference]:.2f}" for kind in found)
         yield _line(what, f"{', '.join(ratios)} times {name}")
 
 
-def _shares(cells: Sequence[CellResult]) -> Iterator[Text]:
+def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
     """The TLB's share of a latency in base pages: what the same accesses save in huge ones."""
     curves: dict[str, dict[str, dict[str, CellResult]]] = {}
     for cell in cells:
@@ -87,5 +87,5 @@ def _median(cell: CellResult) -> float:
     return cell.summary.median if cell.summary else 0.0
 
 
-def _line(what: str, text: str) -> Text:
-    return Text.assemble((what, "dim"), f": {text}")
+def _line(what: str, text: str) -> Line:
+    return line(Span(what, "dim"), f": {text}")

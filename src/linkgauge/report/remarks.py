@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.text import Text
-
-from linkgauge.model.result import Result, Verdict
+from linkgauge.model.result import Result, Status, Verdict
 from linkgauge.model.units import BANDWIDTH, unit_of
 
-from .expectations import STYLES, compared, reasons_lines
+from .blocks import TONES, Line, Span, line, plain
+from .concurrency_text import each_matrix, own_matrix
+from .expectations import beside_lines, in_result, reasons_lines
 from .forms import cells_of
-from .gpu_text import throttled_lines
+from .gpu_text import more_matrices, state_lines, throttled_lines
 from .latency_text import falling_lines, load_matrix, load_title
 from .matrix import Matrix, brief, matrices
+from .overlap_text import time_matrices
 from .pages import page_lines
 from .remote import remote_lines
 from .rounds_text import round_lines
 from .run_notes import modes
-from .run_text import complaint_lines, more_of
 from .sentences import first_of
-from .thread_lines import steal_lines
-from .workload_text import bound_lines
+from .thread_lines import steal_lines, thread_lines
+from .workload_text import bound_lines, latency_matrices, workload_lines
 
 _TELLING: tuple[Verdict, ...] = ("low", "high")
 """Verdicts that make one ask what was expected, and why."""
@@ -29,25 +29,26 @@ MOST_MODES = 2
 """Cells of two modes that are shown; of the others, how many there are."""
 
 
-def below_lines(results: Sequence[Result], *, whole: bool) -> Iterator[Text]:
-    """Those below the figures of one table. With `whole`, the table itself has the verdict of each
-    cell."""
-    yield from _mode_lines(results)
-    if not whole:
-        yield from _beside(results, "low")
-        yield from _beside(results, "high")
-    yield from reasons_lines(
-        [(cell, one.unit) for one, cell in cells_of(results) if cell.verdict in _TELLING]
-    )
+def below_lines(
+    results: Sequence[Result], *, named: bool = False, detailed: bool = False
+) -> Iterator[Line]:
+    """Those below the figures of one table. `named`: the table itself has the verdict of each cell;
+    `detailed`: all that is known, where matrices of their own show other figures."""
+    yield from _mode_lines(results, most=None if detailed else MOST_MODES)
+    if not named:
+        for verdict in _TELLING:
+            yield from beside_lines(results, verdict)
+    cells = [(cell, one.unit) for one, cell in cells_of(results)]
+    yield from reasons_lines(each for each in cells if detailed or each[0].verdict in _TELLING)
     several = len({one.benchmark for one in results}) > 1
     for result in results:
-        name = f"{result.benchmark}: " if several else ""
-        for line in _own_lines(result):
-            yield Text(name, "dim") + line
+        name = Span(f"{result.benchmark}: " if several else "", "dim")
+        for own in _detailed(result) if detailed else _own_lines(result):
+            yield line(name, *own)
     yield from complaint_lines(results)
 
 
-def _own_lines(result: Result) -> Iterator[Text]:
+def _own_lines(result: Result) -> Iterator[Line]:
     """What is said of one result."""
     yield from round_lines(result)
     yield from _range_lines(result)
@@ -59,20 +60,42 @@ def _own_lines(result: Result) -> Iterator[Text]:
     yield from bound_lines(result)
 
 
-def _range_lines(result: Result) -> Iterator[Text]:
+def _detailed(result: Result) -> Iterator[Line]:
+    """The same with each cell and device."""
+    yield from thread_lines(result)
+    yield from falling_lines(result)
+    yield from state_lines(result)
+    yield from page_lines(result)
+    yield from remote_lines(result)
+    yield from workload_lines(result)
+
+
+def more_of(result: Result) -> tuple[tuple[str, Matrix], ...]:
+    """Matrices of other figures of the same cells, with their titles, in the unit as it is
+    shown."""
+    return (
+        *own_matrix(result),
+        *each_matrix(result),
+        *more_matrices(result),
+        *time_matrices(result),
+        *latency_matrices(result),
+    )
+
+
+def _range_lines(result: Result) -> Iterator[Line]:
     """The ends of other figures of the same cells: those of their parts, first."""
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
         if matrix.figures and not matrix.name.endswith("_total"):
             ends = _ends([brief(figure, result.unit) for figure in _sorted(matrix)])
-            yield Text(
+            yield plain(
                 f"{matrix.name.removeprefix(f'{result.benchmark}_')} ({unit}): {ends}", "dim"
             )
     for title, matrix in more_of(result):
-        yield Text(f"{title}: {_ends([f'{figure:.2f}' for figure in _sorted(matrix)])}", "dim")
+        yield plain(f"{title}: {_ends([f'{figure:.2f}' for figure in _sorted(matrix)])}", "dim")
     if (load := load_matrix(result)) is not None:
         rates = [brief(rate, BANDWIDTH.symbol) for rate in _sorted(load)]
-        yield Text(f"{load_title()}: {_ends(rates)}", "dim")
+        yield plain(f"{load_title()}: {_ends(rates)}", "dim")
 
 
 def _sorted(matrix: Matrix) -> list[float]:
@@ -83,27 +106,29 @@ def _ends(ascending: Sequence[str]) -> str:
     return " to ".join(dict.fromkeys((ascending[0], ascending[-1])))
 
 
-def _mode_lines(results: Sequence[Result]) -> Iterator[Text]:
+def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
+    """Cells whose samples fall into two groups; the larger one is the headline."""
     found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
-    for result, cell in found[:MOST_MODES]:
-        name = _named(results, result, str(cell.place))
-        yield Text.assemble(("modes", "yellow"), f" {name} {modes(cell, result.unit)}")
-    if len(found) > MOST_MODES:
-        more = f" {len(found) - MOST_MODES} more cells have samples in two groups"
-        yield Text.assemble(("modes", "yellow"), more)
+    for result, cell in found[:most]:
+        name = in_result(results, result, str(cell.place))
+        yield line(Span("modes", "warn"), f" {name} {modes(cell, result.unit)}")
+    if most is not None and len(found) > most:
+        left = len(found) - most
+        have = "1 more cell has" if left == 1 else f"{left} more cells have"
+        yield line(Span("modes", "warn"), f" {have} samples in two groups")
 
 
-def _beside(results: Sequence[Result], verdict: Verdict) -> Iterator[Text]:
-    cells = [
-        _named(results, one, compared(cell))
-        for one, cell in cells_of(results)
-        if cell.verdict == verdict and cell.summary
-    ]
-    if cells:
-        text = f" {first_of([*dict.fromkeys(cells)], ', ')} of what is expected"
-        yield Text.assemble((verdict, STYLES[verdict]), text)
-
-
-def _named(results: Sequence[Result], result: Result, text: str) -> str:
-    """With the benchmark's name where there are several."""
-    return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
+def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
+    """A line for each status and reason, with the cells that have it; of several
+    benchmarks, with their names, too."""
+    found: dict[tuple[Status, str | None], dict[str, None]] = {}
+    several = len({result.benchmark for result in results}) > 1
+    for result in results:
+        for cell in result.cells:
+            stated = cell.status == "skip" and cell.reason == result.reason
+            if cell.status != "pass" and not stated:
+                name = in_result(results, result, str(cell.place))
+                found.setdefault((cell.status, cell.reason), {})[name] = None
+    separator = ", " if several else " "
+    for (status, reason), names in sorted(found.items(), key=lambda one: one[0][0] == "skip"):
+        yield line(Span(status, TONES[status]), f" {first_of([*names], separator)}: {reason}")

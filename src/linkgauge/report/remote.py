@@ -5,16 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from rich.text import Text
-
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.memory import Memory
 from linkgauge.model.result import CellResult, Result
 
+from .blocks import Line, Span, line
 from .sentences import NAMED
 
 
-def remote_lines(result: Result) -> Iterator[Text]:
+def remote_lines(result: Result) -> Iterator[Line]:
     """A line for each row with cells of remote memory: `remote 0 stream: host:1 -48.3%`. Nothing
     where the row has no cell of local memory to compare with."""
     local: dict[Hashable, float] = {}
@@ -37,7 +36,7 @@ def remote_lines(result: Result) -> Iterator[Text]:
         if parts:
             rest = [f"{len(parts) - NAMED} more"] if len(parts) > NAMED else []
             named = ", ".join((*parts[:NAMED], *rest))
-            yield Text.assemble(("remote", "cyan"), f" {row}: {named}")
+            yield line(Span("remote", "name"), f" {row}: {named}")
 
 
 def _memory_of(cell: CellResult) -> Memory | None:

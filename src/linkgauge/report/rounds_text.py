@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.text import Text
-
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import unit_of
 
+from .blocks import Line, plain
 from .matrix import brief
 
 LEAST = 17
 """Cells from which no matrix shows their sum."""
 
 
-def round_lines(result: Result) -> Iterator[Text]:
+def round_lines(result: Result) -> Iterator[Line]:
     """A line for each round: how many cells, their sum, and its share of what is expected."""
     rounds: dict[int, list[CellResult]] = {}
     for cell in result.cells:
@@ -28,7 +27,7 @@ def round_lines(result: Result) -> Iterator[Text]:
         which = f"{name} {number + 1} of {len(rounds)}: " if len(rounds) > 1 else ""
         figure = sum(cell.headline or 0.0 for cell in cells)
         shown = f"{brief(figure, result.unit)} {unit_of(result.unit).shown}"
-        yield Text(f"{which}{len(cells)} at once carry {shown}{_share(figure, cells)}", "dim")
+        yield plain(f"{which}{len(cells)} at once carry {shown}{_share(figure, cells)}", "dim")
 
 
 def _share(figure: float, cells: list[CellResult]) -> str:

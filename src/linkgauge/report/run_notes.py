@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
-from rich.text import Text
 
 from linkgauge.judge.as_one import as_one
 from linkgauge.model.notes import Imprecise, NearCache, Note
@@ -16,6 +15,7 @@ from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.units import count_of, format_size, unit_of
 
+from .blocks import Line, Span, line
 from .matrix import shown
 from .sentences import NAMED, QUIET, near_cache, sentence
 
@@ -33,12 +33,12 @@ class Noted(NamedTuple):
     sentence: str
     cells: int | None = None
 
-    def line(self, more: str = "") -> Text:
+    def line(self, more: str = "") -> Line:
         count = "" if self.cells is None else f" ({count_of(self.cells)})"
-        return Text.assemble(("note", "yellow"), f"{count}: {self.sentence}{more}")
+        return line(Span("note", "warn"), f"{count}: {self.sentence}{more}")
 
 
-def note_lines(run: Run) -> Iterator[Text]:
+def note_lines(run: Run) -> Iterator[Line]:
     """Each warning once, with the number of its cells, those of sizes near a cache's together; then
     the cells that missed the precision, and the faults of a simulated machine that struck
     nothing."""
@@ -48,7 +48,7 @@ def note_lines(run: Run) -> Iterator[Text]:
     yield from (noted.line() for noted in _idle_faults(run))
 
 
-def folded_notes(run: Run) -> Iterator[Text]:
+def folded_notes(run: Run) -> Iterator[Line]:
     """As few lines as an end of a run has room for: remarks that begin alike but for numbers, such
     as those on kernels, are one; without the precision."""
     kinds: dict[str, list[Noted]] = {}
@@ -104,13 +104,6 @@ def _idle_faults(run: Run) -> Iterator[Noted]:
 
     for fault, why in missed(as_one(run)):
         yield Noted(f"fault {fault} had no effect: {why}")
-
-
-def mode_lines(result: Result) -> Iterator[Text]:
-    """Cells whose samples fall into two groups; the larger one is the headline."""
-    for cell in result.cells:
-        if cell.modes:
-            yield Text.assemble(("modes", "yellow"), f" {cell.place} {modes(cell, result.unit)}")
 
 
 def modes(cell: CellResult, unit: str) -> str:

@@ -18,8 +18,10 @@ from linkgauge.model.units import COLLECTIVE
 
 from .files import write_document, write_run
 from .formats import SCALING
-from .live import LiveReport, summary_lines
+from .live import LiveReport, summary_blocks
+from .render.terminal import shown
 from .scale_text import ending_of
+from .sections.verdict import Closing
 
 
 class LiveScaling(LiveReport):
@@ -41,7 +43,8 @@ class LiveScaling(LiveReport):
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
         scaling = scaling_of(run)
         self._display.format.write(SCALING, scaling)
-        for line in summary_lines(_by_count(run), outcome, self._display, kept, ending_of(scaling)):
+        closing = Closing(ending_of(scaling), kept)
+        for line in shown(summary_blocks(_by_count(run), outcome, self._display, closing)):
             console.print(line)
 
 

@@ -14,12 +14,13 @@ from linkgauge.judge.scaling import FALLEN
 from linkgauge.model.scaling import Count, Scaling
 from linkgauge.model.units import BANDWIDTH, format_size
 
+from .blocks import Span, line
 from .csv_text import csv_text
-from .expectations import STYLES
 from .matrix import ABSENT, shown
-from .outcome_text import Ending
+from .render.terminal import styled
 from .run_text import simulated
 from .sweep_text import line_lines
+from .worst import Ending
 from .wrapping import Hanging
 
 BAR = 20
@@ -52,7 +53,7 @@ def _measured(scaling: Scaling) -> Iterator[RenderableType]:
         yield _row(count)
     yield from (Hanging(line, INDENT) for line in _expectations(scaling))
     yield Text()
-    yield from line_lines([count.line for count in scaling.counts if count.line is not None])
+    yield from map(styled, line_lines([c.line for c in scaling.counts if c.line is not None]))
     yield from (Hanging(line, INDENT) for line in told_lines(scaling))
 
 
@@ -154,20 +155,20 @@ def ending_of(scaling: Scaling) -> Ending:
     several = [count for count in scaling.counts if count.gpus > 1]
     verdicts = Counter(count.verdict for count in several)
     member = scaling.member
-    tally = f"of {len(several)} numbers of {member}s, {verdicts['ok']} ok, {verdicts['low']} low"
+    tally = f"{len(several)} numbers of {member}s, {verdicts['ok']} ok, {verdicts['low']} low"
     if verdicts["unknown"]:
         tally += f", {verdicts['unknown']} not judged (no reference)"
     if low := [count for count in several if count.verdict == "low"]:
         counts = ", ".join(str(count.gpus) for count in low)
         worst = min(count.efficiency or 0.0 for count in low)
         text = f" {counts} {member}s reach {worst:.0%} of the expected busbw"
-        return Ending(Text.assemble(("low", STYLES["low"]), text), tally, is_low=True)
+        return Ending(line(Span("low", "warn"), text), tally, is_low=True)
     if not verdicts["ok"]:
         text = f": no number of {member}s has a reference"
-        return Ending(Text.assemble(("not judged", "dim"), text), tally)
+        return Ending(line(Span("not judged", "dim"), text), tally)
     of = f"{verdicts['ok']} of {len(several)}" if verdicts["unknown"] else f"all {len(several)}"
     text = f": {of} numbers of {member}s reach the expected busbw"
-    return Ending(Text.assemble(("ok", "green"), text), tally)
+    return Ending(line(Span("ok", "good"), text), tally)
 
 
 def scale_csv(scaling: Scaling) -> str:

@@ -1,26 +1,19 @@
-"""How a figure looks beside what is expected: by colour, and by a sign that is read without it."""
+"""How a figure looks beside what is expected: by its tone, and by a sign that says the same."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from rich.text import Text
+from collections.abc import Iterable
 
 from linkgauge.model.result import CellResult, Status
+from linkgauge.model.stats.summary import relative_error
+from linkgauge.model.transfer import Report
+from linkgauge.model.units import unit_of
 
-from .expectations import HELD, HELD_STYLE, STYLES, held_below, share_of
-from .folding import Entry
+from .blocks import TONES, Line, Shade, Span, Tone, cut, line
+from .expectations import HELD, expected_of, held_below, share_of
 from .matrix import brief
+from .verdicts import is_judged
 
-ABSENT = Entry("·", "dim")
-"""A place without a cell."""
-STATUS_STYLES: dict[Status, str] = {
-    "pass": "green",
-    "fail": "bold red",
-    "error": "bold red",
-    "timeout": "bold red",
-    "skip": "yellow",
-}
 WORDS: dict[Status, str] = {
     "fail": "FAIL",
     "error": "ERROR",
@@ -28,58 +21,63 @@ WORDS: dict[Status, str] = {
     "skip": "SKIP",
 }
 """In place of a figure that was not measured."""
-WORD_STYLES: dict[str, str] = {
-    **{str(status): style for status, style in STATUS_STYLES.items()},
-    "ok": "green",
-    "held": HELD_STYLE,
-    "part": "dim",
-    "low": STYLES["low"],
-    "high": STYLES["high"],
-}
 _HALF = 0.5
-_LOW, FAR_BELOW, _HIGH, _FAILED = "▼", "▼▼", "▲", "!"
-_MEANING = {
-    _LOW: ("below", STYLES["low"]),
-    FAR_BELOW: ("below half of", "bold red"),
-    _HIGH: ("above", STYLES["high"]),
+_LOW, _FAR_BELOW, _HIGH, _FAILED = "▼", "▼▼", "▲", "!"
+BELOW_PEERS, ABOVE_PEERS = "▽", "△"
+BELOW_OTHERS = "▿"
+_MEANINGS: dict[str, tuple[str, Tone]] = {
+    _LOW: ("below what is expected", "warn"),
+    _FAR_BELOW: ("below half of what is expected", "bad"),
+    _HIGH: ("above what is expected", "simulated"),
+    HELD: ("slowed: links on the way run below their best", "warn"),
+    BELOW_PEERS: ("far below its peers", "warn"),
+    ABOVE_PEERS: ("far above its peers", "warn"),
+    BELOW_OTHERS: ("far below the median of all, though its path should reach no more", "warn"),
+    _FAILED: ("failed", "bad"),
 }
-HELD_MEANING = "slowed: links on the way run below their best"
-BELOW_PEERS, ABOVE_PEERS, PEERS_STYLE = "▽", "△", "yellow"
-PEERS_MEANING = {
-    BELOW_PEERS: "far below its peers",
-    ABOVE_PEERS: "far above its peers",
-}
-"""Of figures that are neither low nor high, whether or not anything is expected of them."""
+"""What signs mean. Figures far from their peers are neither low nor high, whether or not anything
+is expected of them."""
+_HOPELESS = 10.0
+"""Of an interval that is so wide it matters no more how wide."""
+_DEPTHS = 10
+_MUCH_THE_SAME = 1.02
+_LONGEST = 200
+"""Characters of a reason beside a figure."""
+
+Ends = tuple[float, float]
+"""The least and the most figure of a matrix."""
 
 
-def shaded(cell: CellResult | None, text: str | None) -> Entry:
-    """A cell of a matrix with its figure, as text."""
+def shade(
+    cell: CellResult | None,
+    unit: str,
+    ends: Ends | None = None,
+    text: str | None = None,
+) -> Shade | None:
+    """A place of a matrix with the cell's figure, else with this `text`; None where there is no
+    cell, or one that nothing is to be said of. With `ends`, what is not judged has a depth."""
     if cell is None:
-        return ABSENT
-    if text is None:
+        return None
+    if text is None and cell.headline is not None:
+        text = brief(cell.headline, unit)
+    if text is None or cell.headline is None:
         word = WORDS.get(cell.status)
-        return ABSENT if word is None else Entry(word, STATUS_STYLES[cell.status])
+        return None if word is None else Shade(word, TONES[cell.status], more=_reason(cell))
     if cell.status != "pass":
-        return Entry(text, STATUS_STYLES[cell.status], _FAILED)
-    sign = _sign(cell)
-    if sign == HELD:
-        return Entry(text, HELD_STYLE, sign)
-    if sign in PEERS_MEANING:
-        return Entry(text, PEERS_STYLE, sign)
-    style = _MEANING[sign][1] if sign else "green" if cell.verdict == "ok" else ""
-    return Entry(text, style, sign)
+        return Shade(text, "bad", _FAILED, more=_reason(cell))
+    sign = sign_of(cell)
+    tone = _MEANINGS[sign][1] if sign else TONES[cell.verdict] if is_judged(cell) else ""
+    share = cell.share(held_below(cell)) if sign == HELD else share_of(cell)
+    said = f"{share:.0%}" if share is not None and is_judged(cell) else ""
+    depth = None if is_judged(cell) or sign or ends is None else _depth(cell.headline, ends)
+    return Shade(text, tone, sign, said, _more(cell, unit), depth)
 
 
-def shaded_headline(cell: CellResult | None, unit: str) -> Entry:
-    """A cell with its headline figure."""
-    known = cell is not None and cell.headline is not None
-    return shaded(cell, brief(cell.headline or 0.0, unit) if cell and known else None)
-
-
-def _sign(cell: CellResult) -> str:
+def sign_of(cell: CellResult) -> str:
+    """Of a cell that passed; empty where nothing is odd."""
     if cell.verdict == "low":
         share = share_of(cell)
-        return _LOW if share is None or share >= _HALF else FAR_BELOW
+        return _LOW if share is None or share >= _HALF else _FAR_BELOW
     if cell.verdict == "high":
         return _HIGH
     if cell.verdict == "ok" and held_below(cell) is not None:
@@ -94,21 +92,52 @@ def peers_sign(cell: CellResult) -> str:
     return BELOW_PEERS if cell.headline < cell.peers else ABOVE_PEERS
 
 
-def legend(entries: Collection[Entry]) -> Text | None:
-    """What the signs mean, of those that are used."""
-    used = {entry.sign for entry in entries}
+def legend(signs: Iterable[str]) -> Line | None:
+    """What signs mean, of those that are used."""
+    used = set(signs)
     parts = [
-        Text.assemble((sign, style), f" {meaning} what is expected")
-        for sign, (meaning, style) in _MEANING.items()
+        (Span(sign, tone), Span(f" {meaning}"))
+        for sign, (meaning, tone) in _MEANINGS.items()
         if sign in used
     ]
-    if HELD in used:
-        parts.append(Text.assemble((HELD, HELD_STYLE), f" {HELD_MEANING}"))
-    parts += [
-        Text.assemble((sign, PEERS_STYLE), f" {meaning}")
-        for sign, meaning in PEERS_MEANING.items()
-        if sign in used
-    ]
-    if _FAILED in used:
-        parts.append(Text.assemble((_FAILED, STATUS_STYLES["fail"]), " failed"))
-    return Text(", ").join(parts) if parts else None
+    spans = [span for part in parts for span in (Span(", "), *part)]
+    return line(*spans[1:]) if spans else None
+
+
+def error_of(cell: CellResult) -> str:
+    """Half of its interval, as a share of the median."""
+    error = relative_error(cell.summary)
+    if error is None or cell.report is Report.BEST:
+        return ""
+    if error >= _HOPELESS:
+        return f"±>{_HOPELESS - 0.01:.0%}"
+    return f"±{error:.1%}" if error < 0.0995 else f"±{error:.0%}"
+
+
+def utilised(cell: CellResult) -> float | None:
+    """The share of the theoretical figure."""
+    return None if cell.expected is None else cell.share(cell.expected.theoretical)
+
+
+def _reason(cell: CellResult) -> str:
+    return cut(cell.reason or cell.status, _LONGEST)
+
+
+def _more(cell: CellResult, unit: str) -> str:
+    """What is told when one points at it."""
+    shown, judged = unit_of(unit).shown, is_judged(cell)
+    expected, used = expected_of(cell), utilised(cell)
+    parts = (
+        error_of(cell) if judged else "",
+        f"its peers' median is {brief(cell.peers, unit)} {shown}" if cell.peers is not None else "",
+        f"expected {brief(expected, unit)} {shown}" if judged and expected is not None else "",
+        f"{used:.0%} of theoretical" if used is not None else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _depth(figure: float, ends: Ends) -> int | None:
+    least, most = ends
+    if most <= least * _MUCH_THE_SAME:
+        return None
+    return round(_DEPTHS * (figure - least) / (most - least))

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from linkgauge.model.result import Result, Run, Status
 
-from .shading import STATUS_STYLES
-from .wrapping import Hanging
+from .blocks import TONES, Line, Span, line
 
 MOST = 6
 """Most reasons that are shown of one status."""
 MOST_NAMED = 2
 """Most benchmarks that are all named."""
-INDENT = 6
 _ORDER: tuple[Status, ...] = ("skip", "fail", "timeout", "error")
 
 
-def unmeasured_lines(run: Run) -> Iterator[RenderableType]:
-    """As `reason_lines`, for a console."""
-    yield from (Hanging(line, INDENT) for line in reason_lines(run))
-
-
-def reason_lines(run: Run) -> Iterator[Text]:
+def reason_lines(run: Run) -> Iterator[Line]:
     """`skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`; what went wrong comes
     last."""
     reasons: dict[Status, dict[str, dict[str, None]]] = {status: {} for status in _ORDER}
@@ -55,5 +45,5 @@ def _few(names: list[str]) -> str:
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} more"
 
 
-def _line(status: Status, text: str) -> Text:
-    return Text.assemble((status, STATUS_STYLES[status]), f"  {text}")
+def _line(status: Status, text: str) -> Line:
+    return line(Span(status, TONES[status]), f"  {text}")

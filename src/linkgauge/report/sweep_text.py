@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from statistics import median
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from linkgauge.model.curves import SizeLine
-from linkgauge.model.result import Result, Run
-from linkgauge.model.stats.hockney import LEAST, OFF
-from linkgauge.model.transfer import Place
-from linkgauge.model.units import BANDWIDTH, approximate_size, format_size, unit_of
+from linkgauge.model.result import Result
+from linkgauge.model.stats.hockney import OFF
+from linkgauge.model.units import BANDWIDTH, approximate_size, format_size
 
-from .folding import Entry
-from .matrix import Matrix, shown
-from .run_text import MOST_COLUMNS, UNKNOWN, hanging, matrix_lines, simulated, where
+from .blocks import Line, Span, line
+from .matrix import shown
 
 MOST_PATHS = 16
 """Of more paths, the lowest, the median and the highest figures are shown."""
@@ -35,32 +29,6 @@ Curves = dict[str, dict[int, float]]
 """Figures by size, by path."""
 
 
-def sweep_lines(run: Run) -> Iterator[RenderableType]:
-    """A block for each benchmark that was measured at several sizes, in the order of the run."""
-    for benchmark, backend in dict.fromkeys((one.benchmark, one.backend) for one in run.results):
-        own = (benchmark, backend)
-        results = [one for one in run.results if (one.benchmark, one.backend) == own]
-        lines = [one for one in run.lines if (one.benchmark, one.backend) == own]
-        curves = curves_of(results)
-        several = len({size for curve in curves.values() for size in curve}) >= LEAST
-        if several or lines:
-            block = _curve_lines(results[0], curves) if several else ()
-            sizes = (
-                {size for curve in curves.values() for size in curve}
-                if several
-                else {size for line in lines for size in line.sizes}
-            )
-            yield Group(
-                _heading(results[0], sizes), *block, *map(hanging, line_lines(lines)), Text()
-            )
-
-
-def _heading(result: Result, sizes: set[int]) -> Text:
-    ends = " to ".join(map(format_size, (min(sizes), max(sizes))))
-    heading = Text.assemble((result.benchmark, "bold"), where(result, ends))
-    return heading.append("  ").append(simulated()) if result.simulated else heading
-
-
 def _name(row: str, column: str | None) -> str:
     return row if column is None else f"{row}, {column}"
 
@@ -75,29 +43,6 @@ def curves_of(results: Sequence[Result]) -> Curves:
     return curves
 
 
-def _curve_lines(result: Result, curves: Curves) -> Iterator[RenderableType]:
-    """The curves as a matrix, path by size; turned if the sizes are many."""
-    unit = unit_of(result.unit)
-    sizes = sorted({size for curve in curves.values() for size in curve})
-    what = "row, column"
-    if len(curves) > MOST_PATHS:
-        what, curves = f"of {len(curves)} paths", extremes(curves, sizes)
-    yield Text(f"{result.title} {unit.quantity} ({unit.shown}), {what} by size")
-    figures = {
-        Place(path, format_size(size)): figure
-        for path, curve in curves.items()
-        for size, figure in curve.items()
-    }
-    columns = tuple(map(format_size, sizes))
-    matrix = Matrix(result.benchmark, tuple(curves), columns, figures, None, len(figures))
-    entry = partial(_entry, figures, result.unit)
-    yield from matrix_lines(matrix, entry, turned=len(sizes) > MOST_COLUMNS)
-
-
-def _entry(figures: dict[Place, float], unit: str, at: Place) -> Entry:
-    return Entry(shown(figures[at], unit)) if at in figures else UNKNOWN
-
-
 def extremes(curves: Curves, sizes: Sequence[int]) -> Curves:
     """The lowest, the median and the highest figure of each size."""
     of_size = {size: [curve[size] for curve in curves.values() if size in curve] for size in sizes}
@@ -107,15 +52,13 @@ def extremes(curves: Curves, sizes: Sequence[int]) -> Curves:
     }
 
 
-def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Text]:
+def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:
     """The line of each path; of more than `most`, what they have in common."""
     if len(lines) > most:
         yield from _common(lines)
         return
-    names = [_name(line.row, line.column) for line in lines]
-    width = max(map(len, names), default=0)
-    for name, line in zip(names, lines, strict=True):
-        yield Text.assemble((f"{name:>{width}}  ", "cyan"), _sentence(line))
+    for one in lines:
+        yield line(Span(f"{_name(one.row, one.column)}  ", "name"), _sentence(one))
 
 
 def _sentence(line: SizeLine) -> str:
@@ -150,19 +93,19 @@ def _beyond(line: SizeLine) -> str:
     return ", above the sizes measured" if half > line.sizes[-1] else ""
 
 
-def _common(lines: Sequence[SizeLine]) -> Iterator[Text]:
-    known = [line for line in lines if line.half_size is not None]
+def _common(lines: Sequence[SizeLine]) -> Iterator[Line]:
+    known = [one for one in lines if one.half_size is not None]
     if known:
         each = (
-            _ends("latency", [(line.latency or 0.0, _time(line.latency)) for line in known]),
-            _ends("bandwidth", [(line.bandwidth or 0.0, _rate(line.bandwidth)) for line in known]),
-            _ends("half of it at", [(line.half_size or 0.0, _half(line)) for line in known]),
-            _within(max(line.error for line in known)),
+            _ends("latency", [(one.latency or 0.0, _time(one.latency)) for one in known]),
+            _ends("bandwidth", [(one.bandwidth or 0.0, _rate(one.bandwidth)) for one in known]),
+            _ends("half of it at", [(one.half_size or 0.0, _half(one)) for one in known]),
+            _within(max(one.error for one in known)),
         )
-        yield Text.assemble((_paths(len(known)), "cyan"), ", ".join(each))
-    others = Counter(_kind(line) for line in lines if line.half_size is None)
+        yield line(Span(_paths(len(known)), "name"), ", ".join(each))
+    others = Counter(_kind(one) for one in lines if one.half_size is None)
     for kind, count in others.items():
-        yield Text.assemble((_paths(count), "cyan"), kind)
+        yield line(Span(_paths(count), "name"), kind)
 
 
 def _paths(count: int) -> str:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.text import Text
-
 from linkgauge.model.counters import Counters
 from linkgauge.model.result import Result
 from linkgauge.model.units import unit_of
 
+from .blocks import Line, plain
 from .matrix import shown
 
 STOLEN = 0.01
 """A share of the time from which on it is said of a run."""
 
 
-def thread_lines(result: Result) -> Iterator[Text]:
+def thread_lines(result: Result) -> Iterator[Line]:
     """A line for each cell: how fast and how alike its threads are, and what disturbed them."""
     for cell in result.cells:
         if cell.counters is not None and cell.counters.threads:
-            yield Text("; ".join(_parts(cell.counters, result.unit)), "dim")
+            yield plain("; ".join(_parts(cell.counters, result.unit)), "dim")
 
 
-def steal_lines(result: Result) -> Iterator[Text]:
+def steal_lines(result: Result) -> Iterator[Line]:
     """The most time that a hypervisor took from the threads of a cell, where it matters."""
     shares = [
         counters.steal / counters.seconds
@@ -31,7 +30,7 @@ def steal_lines(result: Result) -> Iterator[Text]:
         if (counters := cell.counters) and counters.steal is not None and counters.seconds
     ]
     if shares and max(shares) >= STOLEN:
-        yield Text(f"steal up to {max(shares):.1%}", "yellow")
+        yield plain(f"steal up to {max(shares):.1%}", "warn")
 
 
 def _parts(counters: Counters, unit: str) -> Iterator[str]:

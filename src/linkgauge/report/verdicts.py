@@ -25,6 +25,10 @@ def is_judged(cell: CellResult) -> bool:
     return cell.status == "pass" and cell.verdict != "unknown"
 
 
+def is_unjudged(cell: CellResult) -> bool:
+    return cell.status == "pass" and cell.verdict == "unknown"
+
+
 class Judged(NamedTuple):
     """How many figures were measured, how many of them are held against something, and how many of
     these against equal cells of the run alone."""

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from rich.text import Text
-
 from linkgauge.judge.bounds import Bound, advice_on, bound_of
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Place
 from linkgauge.model.workload import WorkDone, Workload
 
+from .blocks import Line, Span, line, plain
 from .matrix import Matrix
 
 _MILLI = 1e-3
@@ -36,7 +35,7 @@ def _known(result: Result) -> Iterator[_Known]:
             yield _Known(cell, cell.workload, cell.work, bound_of(cell.work))
 
 
-def workload_lines(result: Result) -> Iterator[Text]:
+def workload_lines(result: Result) -> Iterator[Line]:
     """Lines below the figures; none of results without workloads."""
     known = list(_known(result))
     yield from bound_lines(result)
@@ -47,7 +46,7 @@ def workload_lines(result: Result) -> Iterator[Text]:
     yield from _share_lines(known)
 
 
-def bound_lines(result: Result) -> Iterator[Text]:
+def bound_lines(result: Result) -> Iterator[Line]:
     """What bounds each row, and what would change it."""
     known = list(_known(result))
     for row, own in groupby(known, lambda one: one.cell.row):
@@ -55,7 +54,7 @@ def bound_lines(result: Result) -> Iterator[Text]:
     yield from _advice(known)
 
 
-def _bounds_of(row: str, cells: Sequence[_Known]) -> Iterator[Text]:
+def _bounds_of(row: str, cells: Sequence[_Known]) -> Iterator[Line]:
     """What bounds the cells of a row: neighbours that the same bounds are said at once."""
     said = []
     for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or _NO_PART)):
@@ -67,24 +66,24 @@ def _bounds_of(row: str, cells: Sequence[_Known]) -> Iterator[Text]:
         columns = dict.fromkeys((alike[0].cell.column, alike[-1].cell.column))
         said.append(f"{kind} at {' to '.join(columns)} ({' to '.join(ends)} of the time)")
     if said:
-        yield Text.assemble((f"{row} ", "cyan"), "bounded by ", ", ".join(said))
+        yield line(Span(f"{row} ", "name"), "bounded by ", ", ".join(said))
 
 
-def _advice(known: Sequence[_Known]) -> Iterator[Text]:
+def _advice(known: Sequence[_Known]) -> Iterator[Line]:
     """What would change it, once for each."""
     found: dict[str, str] = {}
     for one in known:
         if one.bound is not None and (advice := advice_on(one.bound, one.asked)) is not None:
             found.setdefault(advice, one.bound.kind or "")
     for advice, kind in found.items():
-        yield Text.assemble((f"{kind}: ", "bold"), advice)
+        yield line(Span(f"{kind}: ", "strong"), advice)
 
 
-def _part_lines(known: Sequence[_Known]) -> Iterator[Text]:
+def _part_lines(known: Sequence[_Known]) -> Iterator[Line]:
     """The parts of a training step, each with its share, and what its collectives cost."""
     for one in known:
         if one.asked.kind == "training" and one.done.stages:
-            yield Text.assemble((f"{one.cell.place} ", "cyan"), ", ".join(_parts(one.done)))
+            yield line(Span(f"{one.cell.place} ", "name"), ", ".join(_parts(one.done)))
 
 
 def _parts(done: WorkDone) -> Iterator[str]:
@@ -101,26 +100,24 @@ def _parts(done: WorkDone) -> Iterator[str]:
         yield f"exposed {done.exposed / _MILLI:.3g} ms"
 
 
-def _use_lines(known: Sequence[_Known]) -> Iterator[Text]:
+def _use_lines(known: Sequence[_Known]) -> Iterator[Line]:
     """How busy the link and the device are, of the rates that each reaches alone."""
     for one in known:
         if one.done.link_use is not None:
             said = f"link {one.done.link_use:.0%} busy"
             if one.done.device_use is not None:
                 said += f", device {one.done.device_use:.0%}"
-            yield Text.assemble((f"{one.cell.place} ", "cyan"), said)
+            yield line(Span(f"{one.cell.place} ", "name"), said)
 
 
-def _server_lines(known: Sequence[_Known]) -> Iterator[Text]:
+def _server_lines(known: Sequence[_Known]) -> Iterator[Line]:
     """The tokens of a server's answers."""
     for one in known:
         if one.done.tokens_rate is not None:
-            yield Text.assemble(
-                (f"{one.cell.place} ", "cyan"), f"{one.done.tokens_rate:.4g} tokens/s"
-            )
+            yield line(Span(f"{one.cell.place} ", "name"), f"{one.done.tokens_rate:.4g} tokens/s")
 
 
-def _how_lines(known: Sequence[_Known]) -> Iterator[Text]:
+def _how_lines(known: Sequence[_Known]) -> Iterator[Line]:
     """What carried them out, once for each that differs."""
     found: dict[tuple[str, ...], list[_Known]] = {}
     for one in known:
@@ -129,15 +126,15 @@ def _how_lines(known: Sequence[_Known]) -> Iterator[Text]:
         if how:
             first, more = alike[0].cell.place, len(alike) - 1
             cells = f"{first} and {more} more" if more else f"{first}"
-            yield Text(f"{cells}: {'; '.join(how)}", "dim")
+            yield plain(f"{cells}: {'; '.join(how)}", "dim")
 
 
-def _share_lines(known: Sequence[_Known]) -> Iterator[Text]:
+def _share_lines(known: Sequence[_Known]) -> Iterator[Line]:
     """What the time of a traced loop went to, and the file that has the trace."""
     for one in known:
         if one.done.shares:
             shares = ", ".join(f"{share.name} {share.fraction:.0%}" for share in one.done.shares)
-            yield Text.assemble((f"{one.cell.place} ", "cyan"), f"{shares} ({one.done.trace})")
+            yield line(Span(f"{one.cell.place} ", "name"), f"{shares} ({one.done.trace})")
 
 
 def latency_matrices(result: Result) -> Iterator[tuple[str, Matrix]]:

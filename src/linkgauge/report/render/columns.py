@@ -13,7 +13,8 @@ from linkgauge.report.blocks import Column
 from linkgauge.report.wrapping import Hanging
 
 GAP = 2
-LEAST_NAME = 4
+LEAST_NAME, SHORT_NAME = 4, 16
+"""Longer names stand on lines of their own rather than leave no room."""
 LEAST_PROSE = 24
 """Columns of a text that is wrapped beside others; with less room it stands below them."""
 BELOW = 4
@@ -41,10 +42,11 @@ class _Set(NamedTuple):
 
 
 class Columns:
-    """Rows below heads. The first column names the rows; the caption stands above the heads, or
-    where the first column has none, in its place. Where there is no room, heads are short, then
-    columns are left out, then long names and last texts stand on lines of their own, then the table
-    goes on below with its other columns. With `even` all columns of figures are equally wide."""
+    """Rows below heads. The first column names the rows; the caption stands above the heads, or,
+    if it is no wider than the names, in the place of theirs. Where there is no room, heads are
+    short, then columns are left out, then long names and last texts stand on lines of their own,
+    then the table goes on below with its other columns. With `even` all columns of figures are
+    equally wide."""
 
     def __init__(
         self,
@@ -60,18 +62,18 @@ class Columns:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
         names, *others = self._sets(short=False)
-        above = bool(names.head.name) or len(self._caption) + GAP > width
-        if above and self._caption:
-            yield Hanging(self._caption, BELOW)
-        title = Text() if above else self._caption
-        label = max(names.width, len(title))
+        title = self._caption
+        if len(title) > names.width:
+            yield Hanging(title, BELOW)
+            title = Text()
+        label = names.width
         shown = _fitting(others, width - label)
         if len(shown) < len(others):
             _, *others = self._sets(short=True)
             shown = _fitting(others, width - label)
         prose = _prose_of(shown)
         wide = sum(GAP + one.width for one in shown if one is not prose)
-        if label + wide > width:
+        if label + wide > width and label > SHORT_NAME:
             label = max(LEAST_NAME, width - wide)
         for some in _blocks(shown, prose, width - label):
             head = title or Text(names.name, "cyan")

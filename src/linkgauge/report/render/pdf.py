@@ -107,7 +107,7 @@ def _problem(one: Problem) -> dict[str, Any]:
         "tone": one.tone,
         "subject": _text(one.subject),
         "found": _line(one.found),
-        "said": [[name, _line(each)] for name, each in one.said],
+        "said": [[name, _line(each)] for name, each in (*one.said, *one.last)],
         "steps": [_step(step) for step in one.steps],
         "do": _text(one.do),
         "first": one.first,

@@ -18,14 +18,14 @@ from linkgauge.report.blocks import (
     Problem,
     Prose,
     Table,
-    Tile,
     Tiles,
     Tone,
 )
-from linkgauge.report.remedy_text import Block as Steps
+from linkgauge.report.remedies import Command
 from linkgauge.report.wrapping import Hanging
 
 from .columns import Columns, Printed
+from .steps import Block as Steps
 
 STYLES: Mapping[Tone, str] = {
     "": "",
@@ -48,10 +48,16 @@ _ALOOF = (Table, Heat)
 def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
     """What a console prints of them, one below the other."""
     before: Block | None = None
+    is_blank = True
     for block in blocks:
-        if before is not None and isinstance(before, _ALOOF) | isinstance(block, _ALOOF):
-            yield Text()
-        yield from _lines(block)
+        if isinstance(before, _ALOOF) or isinstance(block, _ALOOF):
+            yield from () if is_blank else (Text(),)
+            is_blank = True
+        for line in _lines(block):
+            blank = isinstance(line, Hanging) and not line.text
+            if not (blank and is_blank):
+                yield line
+            is_blank = blank
         before = block
 
 
@@ -67,8 +73,7 @@ def _lines(block: Block) -> Iterator[RenderableType]:
         case Problem():
             yield from _verdict(block) if block.first else _problem(block)
         case Tiles():
-            of = Text(f"{block.of}: " if block.of else "", "bold")
-            yield Hanging(of + Text(", ").join(map(_tile, block.tiles)), INDENT)
+            yield Hanging(_tiles(block), INDENT)
         case Table():
             yield from _table(block)
         case Heat():
@@ -85,8 +90,14 @@ def _hanging(line: Line) -> Hanging:
     return Hanging(styled(line), INDENT)
 
 
-def _tile(tile: Tile) -> Text:
-    return Text.assemble((f"{tile.number} {tile.name}", STYLES[tile.tone]))
+def _tiles(block: Tiles) -> Text:
+    """`soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low SIMULATED`."""
+    text = Text.assemble((f"{block.of}: ", "bold")) if block.of else Text()
+    for number, tile in enumerate(block.tiles):
+        if number:
+            text.append(" " if not tile.name else ": " if number == 1 and not block.of else ", ")
+        text.append(f"{tile.number} {tile.name}".rstrip(), STYLES[tile.tone])
+    return text
 
 
 def _table(table: Table) -> Iterator[RenderableType]:
@@ -129,8 +140,11 @@ def _problem(one: Problem) -> Iterator[RenderableType]:
     yield Hanging(Text.assemble(word, subject, styled(one.found)), INDENT)
     for name, line in one.said:
         yield Hanging(Text.assemble((f"    {name}: ", "dim"), styled(line)), 2 * INDENT)
-    if one.steps:
-        yield Text(f"    {one.do}:", "dim")
+    label = Text(f"    {one.do}:", "dim")
+    if len(one.steps) == 1 and isinstance(one.steps[0], Command):
+        yield Steps(one.steps, len(label) + 1, label)
+    elif one.steps:
+        yield label
         yield Steps(one.steps, INDENT)
 
 
@@ -138,11 +152,14 @@ def _verdict(one: Problem) -> Iterator[RenderableType]:
     """The same with a name before each line."""
     subject = (f" {one.subject}", "bold") if one.subject else ""
     word = Text.assemble((one.severity, STYLES[one.tone]), subject, ": " if one.severity else "")
-    yield named("verdict", word.append_text(styled(one.found)))
+    if one.severity or one.found:
+        yield named("verdict", word.append_text(styled(one.found)))
     for name, line in one.said:
         yield named(name, styled(line))
     if one.steps:
         yield Steps(one.steps, LABEL, _label(one.do))
+    for name, line in one.last:
+        yield named(name, styled(line))
 
 
 def named(name: str, text: Text) -> Hanging:
@@ -152,4 +169,4 @@ def named(name: str, text: Text) -> Hanging:
 
 
 def _label(name: str) -> Text:
-    return Text(f"{name}:", "bold")
+    return Text(f"{name}:" if name else "", "bold")

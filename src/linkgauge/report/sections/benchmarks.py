@@ -13,15 +13,15 @@ from linkgauge.report.results import (
     figure,
     held_note,
     label,
-    placed,
     share,
     share_shown,
-    utilised,
     verdict,
     without_empty,
 )
+from linkgauge.report.shading import utilised
 
 from . import OneRun, Section
+from .figures import anchors
 
 _HEADS = (
     Column("benchmark"), Column("verdict"), Column("of expected", True), Column("on"),
@@ -39,7 +39,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:
-    found = [(place.anchor, result) for place in placed(run) for result in place.block.results]
+    found = list(anchors(run))
     names = names_of([result for _, result in found])
     for (anchor, result), name in zip(found, names, strict=True):
         yield _row(result, name, anchor)

@@ -11,11 +11,12 @@ from linkgauge.model.transfer import ITERATED
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report import charts
 from linkgauge.report.blocks import Block, Column, Entry, Figure, Table, plain
-from linkgauge.report.latency_text import PERCENTILES
+from linkgauge.report.histogram import histogram
 from linkgauge.report.results import figure, label, title_of
 
 from . import OneRun, Section
 
+PERCENTILES = (0.50, 0.95, 0.99, 0.999)
 MOST_CHARTS = 6
 MOST_CELLS = 48
 """Cells with a line of percentiles each; of more, those of the first column."""
@@ -28,8 +29,8 @@ FEWEST = 64
 
 def _blocks(one: OneRun) -> Iterator[Block]:
     found = [(result, cells) for result in one.run.results if (cells := _iterated(result))]
-    for result, cells in found:
-        yield _percentiles(result, cells)
+    for result, _ in found:
+        yield from percentiles(result)
     for result, cells in _most_telling(found)[:MOST_CHARTS]:
         yield _distribution(result, cells)
 
@@ -38,18 +39,23 @@ def _iterated(result: Result) -> list[CellResult]:
     return [cell for cell in result.cells if cell.operation in ITERATED and cell.samples]
 
 
-def _percentiles(result: Result, cells: Sequence[CellResult]) -> Table:
+def percentiles(result: Result) -> Iterator[Table]:
+    """A line for each cell whose samples are single iterations, if there are any. A percentile that
+    fewer samples lie beyond than one is not known."""
+    cells = _iterated(result)
+    if not cells:
+        return
     left_out = f", {cells[0].column} alone" if len(cells) > MOST_CELLS else ""
     first = [cell for cell in cells if cell.column == cells[0].column][:MOST_CELLS]
     rows = [_row(result, cell) for cell in (first if left_out else cells)]
     heads = (
-        Column("path"),
-        *(Column(f"p{100 * each:g}", True) for each in PERCENTILES),
-        Column("worst", True),
-        Column("samples", True),
-    )
-    caption = f"{result.benchmark}{left_out}: single ones in {unit_of(result.unit).shown}"
-    return Table(plain(label(caption)), heads, rows, sortable=True)
+        Column("path"), *(Column(f"p{100 * each:g}", True) for each in PERCENTILES),
+        Column("worst", True), Column("samples", True),
+        Column("least to most, log scale", rank=1),
+    )  # fmt: skip
+    unit = unit_of(result.unit).shown
+    caption = f"{result.benchmark}{left_out}: percentiles of single ones ({unit})"
+    yield Table(plain(label(caption)), heads, rows, sortable=True)
 
 
 def _row(result: Result, cell: CellResult) -> tuple[Entry, ...]:
@@ -59,6 +65,7 @@ def _row(result: Result, cell: CellResult) -> tuple[Entry, ...]:
         *(figure(known_percentile(ordered, each), result.unit) for each in PERCENTILES),
         figure(ordered[-1], result.unit),
         Entry(f"{len(ordered):,}", len(ordered)),
+        Entry(histogram(cell.samples), tone="dim"),
     )
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from linkgauge.model.result import Result
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report import charts
-from linkgauge.report.blocks import Block, Figure, line_of
-from linkgauge.report.latency_text import level_lines
+from linkgauge.report.blocks import Figure
 from linkgauge.report.results import label, pivot, title_of
-
-from . import OneRun, Section
 
 if TYPE_CHECKING:
     import altair as alt
@@ -20,14 +16,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 8
 
 
-def _blocks(one: OneRun) -> Iterator[Block]:
-    for result in one.run.results:
-        if result.levels:
-            told = [line_of(text) for text in level_lines(result)]
-            yield _figure(result)._replace(lines=told)
-
-
-def _figure(result: Result) -> Figure:
+def chart_of_levels(result: Result) -> Figure:
+    """The curve of each row, with thick lines where it is flat."""
     unit = unit_of(result.unit)
     shown = list(dict.fromkeys(cell.row for cell in result.cells))[:MOST_ROWS]
     rows: list[dict[str, object]] = []
@@ -57,6 +47,3 @@ def _figure(result: Result) -> Figure:
         return charts.levels(data, flat, y, marks=sizes)
 
     return Figure(title, title, draw, rows, pivot(y, "size", rows, size=True))
-
-
-SECTION = Section("levels", "Memory latency", 70, of_run=_blocks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.report.blocks import Block, Prose, line_of, plain
+from linkgauge.report.blocks import Block, Prose, plain
 from linkgauge.report.run_notes import note_lines
 from linkgauge.report.skips import reason_lines
 
@@ -14,7 +14,7 @@ MOST = 40
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
-    lines = [line_of(text) for text in (*reason_lines(one.run), *note_lines(one.run))]
+    lines = [*reason_lines(one.run), *note_lines(one.run)]
     if len(lines) > MOST:
         lines = [*lines[:MOST], plain(f"and {len(lines) - MOST} more, which run.json has", "dim")]
     if lines:

@@ -11,7 +11,7 @@ from linkgauge.model.result import Result, Run
 from linkgauge.model.stats.hockney import LEAST
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, Unit, format_size, unit_of
 from linkgauge.report import charts
-from linkgauge.report.blocks import Block, Figure, Prose, line_of, plain
+from linkgauge.report.blocks import Block, Figure, Prose, plain
 from linkgauge.report.results import label, pivot, title_of
 from linkgauge.report.sweep_text import Curves, curves_of, extremes, line_lines
 
@@ -29,7 +29,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     found = list(_found(one.run))
     for name, unit, curves in found[:MOST_CHARTS]:
         lines = [line for line in one.run.lines if line.benchmark == name]
-        told = [line_of(text) for text in line_lines(lines, MOST_LINES)]
+        told = list(line_lines(lines, MOST_LINES))
         yield _figure(name, unit, curves)._replace(lines=told)
     if len(found) > MOST_CHARTS:
         names = ", ".join(name for name, _, _ in found[MOST_CHARTS:])

@@ -1,14 +1,20 @@
-"""First of all: what is wrong, why, and what to do; else that nothing is."""
+"""What is wrong with a run, why, and what to do first; else that nothing is; and how many cells are
+how well."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
 from shlex import quote
 
+import msgspec
+
+from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
-from linkgauge.model.result import Run
+from linkgauge.model.result import CellResult, NotJudged, Run, exit_code
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import (
     Block,
@@ -16,65 +22,274 @@ from linkgauge.report.blocks import (
     Entry,
     Line,
     Problem,
+    Prose,
     Span,
     Table,
     Tile,
     Tiles,
     Tone,
-    line_of,
+    line,
     plain,
+    text_of,
 )
-from linkgauge.report.expectations import HELD, is_held
-from linkgauge.report.findings_text import Group, groups_of, subjects_of
-from linkgauge.report.outcome_text import (
+from linkgauge.report.expectations import is_held
+from linkgauge.report.groups import SEVERITIES, Group, groups_of, headline
+from linkgauge.report.program import program
+from linkgauge.report.remedies import Command, Step
+from linkgauge.report.remedies import Prose as Said
+from linkgauge.report.results import SIMULATED, label, named, title_of
+from linkgauge.report.run_notes import Missed, missed_precision
+from linkgauge.report.sentences import QUIET, first_of
+from linkgauge.report.verdicts import nothing_wrong
+from linkgauge.report.worst import (
+    BROKEN,
+    Ending,
+    Wrong,
+    cells_of,
     lowest_cells,
-    what_precision,
+    worst_finding,
     worst_of,
 )
-from linkgauge.report.remedies import Command, Prose, Step, steps
-from linkgauge.report.results import label, named, title_of
-from linkgauge.report.run_notes import missed_precision
-from linkgauge.report.sentences import first_of
-from linkgauge.report.verdicts import Word, nothing_wrong
 
 from . import OneRun, Section, SeveralRuns
+from .findings import once, problem_of, steps_of
 
-TONES: dict[str, Tone] = {"fail": "bad", "warn": "warn", "note": "name", "unknown": "dim"}
-MOST_LOW = 12
-MOST_STEPS = 40
-"""Lines of a remedy."""
+MOST_LOW = 3
+DO_FIRST = "do first"
+_WHY_NOT: dict[NotJudged, str] = {
+    "start": "too small",
+    "shared": "links in use by others",
+    "unsure": "perhaps low",
+}
+_NO_REFERENCE = "no reference"
 
 
-def _blocks(one: OneRun) -> Iterator[Block]:
+class Closing(msgspec.Struct, frozen=True):
+    """How the verdict of a command ends: its own `ending`, the folder that keeps the run, if one
+    does; `by_doctor`: below all findings; `scripted`: their remedies have just been written as a
+    script."""
+
+    ending: Ending | None = None
+    kept: Path | None = None
+    by_doctor: bool = False
+    scripted: bool = False
+
+
+def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
+    """What is wrong, why, and what to do first; the cells furthest below what is expected, and
+    where the precision was missed; which command says more of the run; then how many cells are how
+    well."""
+    wrong = worst_of(run, outcome, closing.ending)
+    last = tuple(_numbers(run, outcome))
+    if wrong is not None:
+        yield _problem(wrong, last)
+    elif outcome.verdict:
+        yield _well(run, closing.ending)._replace(last=last)
+    elif last:
+        yield Problem("", "", "", (), last=last, first=True)
+    if (command := _next(run, wrong, closing)) is not None:
+        yield Problem("", "", "", (), steps=(command,), do="next", first=True)
+    yield Tiles(tuple(_tiles(run, outcome, closing.ending)))
+
+
+def alarm(run: Run, outcome: Outcome) -> Iterator[Block]:
+    """What is wrong with a run, where no status of its cells says so."""
+    wrong = worst_of(run, outcome)
+    if wrong is not None and outcome.code and not exit_code(run):
+        yield _problem(wrong, tuple(_lowest(run)))
+
+
+def uncounted(outcome: Outcome) -> Iterator[Block]:
+    """The failures found on a run's machine that are not the run's."""
+    others = [f for f in outcome.found if f.severity == "fail" and f not in outcome.findings]
+    if others:
+        names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
+        yield Prose([plain(f"not counted, because the run did not measure it: {names}")])
+
+
+def of_machine(findings: Sequence[Finding], then: Command | None = None) -> Iterator[Block]:
+    """The verdict on a machine without a run: its first failure, else its first warning, and what
+    to do; `then` is what to type next."""
+    grave = [finding for finding in findings if finding.severity in ("fail", "warn")]
+    if (wrong := worst_finding(groups_of(grave))) is not None:
+        yield _problem(wrong, ())
+    else:
+        ok = line(Span("ok", "good"), ": the setup shows no fault")
+        yield Problem("", "", "", ok, first=True)
+    if then is not None:
+        yield Problem("", "", "", (), steps=(then,), do="next", first=True)
+
+
+def _problem(wrong: Wrong, last: Sequence[tuple[str, Line]]) -> Problem:
+    said: list[tuple[str, Line]] = []
+    taken: tuple[Step, ...] = ()
+    if wrong.cause is not None:
+        said.append(("cause", wrong.cause))
+    if (group := wrong.group) is not None:
+        if wrong.cause is None:
+            grave = [alike for alike in group.explained if alike[0].severity == "fail"]
+            said += [("explains", headline(alike)) for alike in grave[:1]]
+        if group.first.why:
+            said.append(("why", plain(group.first.why)))
+        taken = tuple(_first_steps(steps_of(group.first)))
+    one = problem_of(wrong.alike) if wrong.alike else Problem("", "bad", "", wrong.what)
+    return one._replace(said=said, steps=taken, do=DO_FIRST, first=True, last=last)
+
+
+def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
+    """The prose before the first command, and that one. Where it changes or sets something, all up
+    to the next prose: it may do nothing without them. Of prose alone, the first line."""
+    if not any(isinstance(step, Command) for step in found):
+        yield from found[:1]
+        return
+    prose = list(takewhile(lambda step: not isinstance(step, Command), found))
+    yield from prose
+    commands = list(takewhile(lambda step: isinstance(step, Command), found[len(prose) :]))
+    first = commands[0]
+    alone = isinstance(first, Command) and first.only_looks and not first.sets
+    yield from commands[:1] if alone else commands
+
+
+def _next(run: Run, wrong: Wrong | None, closing: Closing) -> Command | None:
+    """What to type now; None where nothing more is to be said of the run."""
+    if closing.kept is None:
+        return None
+    folder = quote(str(closing.kept))
+    if can_go_on(run, closing.kept):
+        count = len(run.machine.ranks)
+        by_all = f"by all {count} ranks, launched as before" if count else ""
+        return Command((program(), "run", "--resume", folder), by_all)
+    if not closing.by_doctor:
+        return Command((program(), "doctor", folder)) if wrong is not None else None
+    mends = wrong is not None and wrong.group is not None and wrong.group.first.remedy
+    if closing.scripted or not mends:
+        return None
+    return Command((program(), "doctor", folder, "--fix-script", "fix.sh"))
+
+
+def can_go_on(run: Run, folder: Path) -> bool:
+    """Whether it was interrupted, or the loss of a rank cost a part of it, and it can be
+    resumed."""
+    lost = run.lost is not None or any(cell.lost is not None for _, cell in cells_of(run))
+    broke_off = run.finished is None or (lost and bool(run.machine.ranks))
+    return broke_off and (folder / JOURNAL_FILE).exists()
+
+
+def _well(run: Run, ending: Ending | None) -> Problem:
+    word = nothing_wrong(run)
+    tone: Tone = "good" if word.kind == "ok" else "dim"
+    if ending is not None:
+        found = ending.verdict
+    elif word.kind == "skip":
+        found = plain(word.text, "warn")
+    else:
+        found = line(Span("ok" if word.kind == "ok" else "not judged", tone), f": {word.text}")
+    return Problem("", tone, "", found, first=True)
+
+
+def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
+    """The lowest cells, and where the precision was missed."""
+    if outcome.verdict:
+        yield from _lowest(run)
+    if (missed := missed_precision(run)) is not None:
+        yield "precision", plain(f"{what_precision(missed)}; {QUIET}")
+
+
+def _lowest(run: Run) -> Iterator[tuple[str, Line]]:
+    name = "lowest"
+    for share, figure, where in lowest_cells(run)[:MOST_LOW]:
+        yield name, plain(f"{share:.0%} {figure}  {where}")
+        name = ""
+
+
+def what_precision(missed: Missed) -> str:
+    """How many cells missed it, and the one that is the furthest from it."""
+    furthest = f", furthest by {missed.cells[0]}" if missed.cells else ", without an interval"
+    return f"±{missed.asked:.2%} missed by {count_of(missed.number)}{furthest}"
+
+
+def _tiles(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator[Tile]:
+    """How many cells were measured, and how well they are."""
+    statuses = Counter(cell.status for _, cell in cells_of(run))
+    measured = statuses["pass"] + statuses["fail"]
+    yield Tile(f"{measured:,}" if measured else "nothing", "measured")
+    if outcome.verdict and measured:
+        yield from _judged(run) if ending is None else [Tile("of", ending.tally)]
+    for status in BROKEN:
+        if statuses[status]:
+            yield Tile(f"{statuses[status]:,}", status, "bad")
+    skipped = statuses["skip"] + sum(not result.cells for result in run.results)
+    if skipped:
+        yield Tile(f"{skipped:,}", "skipped", "dim")
+    if outcome.verdict:
+        counts = Counter(found.severity for found in outcome.findings)
+        for severity, tone in SEVERITIES.items():
+            if counts[severity]:
+                finding = "finding" if counts[severity] == 1 else "findings"
+                yield Tile(f"{counts[severity]:,}", f"{severity} {finding}", tone)
+    if run.finished is None:
+        yield Tile("interrupted", "", "warn")
+    if run.simulated:
+        yield Tile(SIMULATED.text, "", SIMULATED.tone)
+
+
+def _judged(run: Run) -> Iterator[Tile]:
+    """How many cells have each verdict; those whose links run below their best apart."""
+    cells = [cell for _, cell in cells_of(run)]
+    passed = [cell for cell in cells if cell.status == "pass"]
+    verdicts = Counter(cell.verdict for cell in passed)
+    held, as_peers = sum(map(is_held, cells)), sum(cell.is_as_peers for cell in cells)
+    well = verdicts["ok"] - held - as_peers
+    yield Tile(f"{well:,}", "ok", "good" if well else "dim")
+    if held:
+        yield Tile(f"{held:,}", "slowed by links below their best", "warn")
+    if as_peers:
+        yield Tile(f"{as_peers:,}", "as their peers", "good")
+    yield Tile(f"{verdicts['low']:,}", "low", "warn" if verdicts["low"] else "dim")
+    if verdicts["high"]:
+        yield Tile(f"{verdicts['high']:,}", "high", "simulated")
+    if verdicts["unknown"]:
+        yield Tile(f"{verdicts['unknown']:,}", f"not judged ({_why_not(passed)})", "dim")
+
+
+def _why_not(passed: Sequence[CellResult]) -> str:
+    """`no reference`, or `3 too small, 2 no reference`."""
+    cells = [cell for cell in passed if cell.verdict == "unknown"]
+    counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{count} {why}" for why, count in counts.most_common())
+
+
+def _of_page(one: OneRun) -> Iterator[Block]:
+    """The verdict with all steps of its remedy, and every other finding."""
     run, outcome = one.run, one.outcome
     wrong = worst_of(run, outcome)
-    told: Group | None = None
-    if wrong is None:
-        if outcome.verdict:
-            yield _well(nothing_wrong(run))
-    elif wrong.group is None:
-        yield Problem("", "bad", "", line_of(wrong.what), first=True)
-    elif wrong.cause is not None:
-        told = wrong.group
-        said = (("cause", line_of(wrong.cause)), _afterwards(run), *_more(told))
-        taken = _steps(told.first)
-        do = _first_words(run, taken)
-        yield Problem("", "bad", "", line_of(wrong.what), said, taken, do, first=True)
-    else:
-        told = wrong.group
-        problem = problem_of(told)
-        do = _first_words(run, problem.steps)
-        said = (*problem.said, _afterwards(run))
-        yield problem._replace(said=said, do=do, first=True)
-    yield Tiles(tuple(_tiles(one)))
-    if outcome.verdict:
-        yield from _others(outcome, told)
-        yield from _lowest(one)
+    told = None if wrong is None else wrong.group
+    for block in verdict(run, outcome, Closing()):
+        if isinstance(block, Problem) and told is not None:
+            yield _whole(block, run, told)
+        else:
+            yield block
+    if not outcome.verdict:
+        return
+    given = {} if told is None else {steps_of(told.first): told.first.name}
+    for group in groups_of(outcome.findings):
+        for alike in group.explained if group == told else (group.alike, *group.explained):
+            yield once(problem_of(alike), alike[0].name, given)
+
+
+def _whole(block: Problem, run: Run, told: Group) -> Problem:
+    """The verdict with all that is said of its finding."""
+    taken = steps_of(told.first)
+    said = [*block.said, _afterwards(run)]
+    said += [each for each in problem_of(told.alike).said if each[0] != "why"]
+    return block._replace(said=said, steps=taken, do=_first_words(run, taken))
 
 
 def _first_words(run: Run, taken: Sequence[Step]) -> str:
     """What stands above the verdict's steps: on which machine, unless the first one says it."""
-    if taken and isinstance(taken[0], Prose) and taken[0].text.startswith("On "):
+    if taken and isinstance(taken[0], Said) and taken[0].text.startswith("On "):
         return "Do this first"
     simulated = " (SIMULATED)" if run.simulated else ""
     return f"Do this first, on {named(run.machine)}{simulated}"
@@ -83,114 +298,10 @@ def _first_words(run: Run, taken: Sequence[Step]) -> str:
 def _afterwards(run: Run) -> tuple[str, Line]:
     """How one sees that it helped."""
     command = f"linkgauge compare {quote(title_of(run.label))} fixed"
-    return "then", (
-        Span("measure again with "), Span("--label fixed", "strong"), Span("; "),
-        Span(command, "strong"), Span(" shows whether it helped"),
+    return "then", line(
+        "measure again with ", Span("--label fixed", "strong"), "; ",
+        Span(command, "strong"), " shows whether it helped",
     )  # fmt: skip
-
-
-def _others(outcome: Outcome, told: Group | None) -> Iterator[Problem]:
-    """The findings but the one that was `told`. Steps that stand on the page are not repeated."""
-    seen = {} if told is None else {_steps(told.first): told.first.check}
-    for group in groups_of(outcome.findings):
-        problem = problem_of(group)
-        if group == told:
-            continue
-        fixed = tuple(problem.steps)
-        if fixed and fixed in seen:
-            above = plain(f"as above, under {seen[fixed]}")
-            problem = problem._replace(said=(*problem.said, ("to fix it", above)), steps=())
-        else:
-            seen[fixed] = group.first.check
-        yield problem
-
-
-def _well(word: Word) -> Problem:
-    """Of a run in which nothing is wrong, or nothing was measured."""
-    text = f"not judged: {word.text}" if word.kind == "unknown" else word.text
-    is_ok = word.kind == "ok"
-    found = plain(_sentence(text))
-    return Problem("ok" if is_ok else "", "good" if is_ok else "dim", "", found, first=True)
-
-
-def problem_of(group: Group) -> Problem:
-    """A finding with all that is said of it."""
-    finding = group.first
-    return Problem(
-        finding.severity,
-        TONES[finding.severity],
-        f"{finding.check} · {subjects_of(group)}",
-        plain(_sentence(finding.found)),
-        tuple(_more(group)),
-        _steps(finding),
-    )
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _more(group: Group) -> Iterator[tuple[str, Line]]:
-    finding = group.first
-    if finding.why:
-        yield "why", plain(finding.why)
-    if finding.cells:
-        yield "cells", plain(first_of(finding.cells, ", "))
-    for line in finding.lines[:4]:
-        yield "log", plain(line)
-    for alike in group.explained:
-        yield "causes", _said_of(alike)
-
-
-def _said_of(alike: Sequence[Finding]) -> Line:
-    first = alike[0]
-    subject = subjects_of(Group(alike))
-    return Span(f"{first.check} {subject}: ", "strong"), Span(first.found)
-
-
-def _steps(finding: Finding) -> tuple[Step, ...]:
-    return tuple(steps(finding.remedy[:MOST_STEPS]))
-
-
-def _tiles(one: OneRun) -> Iterator[Tile]:
-    cells = [cell for result in one.run.results for cell in result.cells]
-    statuses = Counter(cell.status for cell in cells)
-    verdicts = Counter(cell.verdict for cell in cells if cell.status == "pass")
-    yield Tile(f"{statuses['pass'] + statuses['fail']:,}", "measured")
-    if one.outcome.verdict:
-        held = sum(map(is_held, cells))
-        as_peers = sum(cell.is_as_peers for cell in cells)
-        well = verdicts["ok"] - held - as_peers
-        yield Tile(f"{well:,}", "ok", "good" if well else "dim")
-        if held:
-            yield Tile(f"{held:,}", f"slowed by links {HELD}", "warn")
-        if as_peers:
-            yield Tile(f"{as_peers:,}", "as their peers", "good")
-        yield Tile(f"{verdicts['low']:,}", "low", "warn" if verdicts["low"] else "dim")
-        if verdicts["high"]:
-            yield Tile(f"{verdicts['high']:,}", "high", "simulated")
-        yield Tile(f"{verdicts['unknown']:,}", "not judged", "dim")
-    for status in ("fail", "error", "timeout"):
-        if statuses[status]:
-            yield Tile(f"{statuses[status]:,}", status, "bad")
-    skipped = statuses["skip"] + sum(not result.cells for result in one.run.results)
-    yield Tile(f"{skipped:,}", "skipped", "dim")
-    for severity, count in Counter(found.severity for found in one.outcome.findings).items():
-        yield Tile(f"{count:,}", f"findings: {severity}", TONES[severity])
-
-
-def _lowest(one: OneRun) -> Iterator[Block]:
-    low = lowest_cells(one.run)
-    if low:
-        rows = [
-            (Entry(f"{share:.0%}", share, "warn"), Entry(figure), Entry(title_of(where)))
-            for share, figure, where in low[:MOST_LOW]
-        ]
-        more = f", of {count_of(len(low))}" if len(low) > MOST_LOW else ""
-        heads = (Column("of expected", True), Column("figure", True), Column("cell"))
-        yield Table(plain(f"The lowest cells{more}"), heads, rows)
-    if (missed := missed_precision(one.run)) is not None:
-        yield Problem("precision", "name", "", plain(what_precision(missed)))
 
 
 def _of_runs(several: SeveralRuns) -> Iterator[Block]:
@@ -201,20 +312,17 @@ def _of_runs(several: SeveralRuns) -> Iterator[Block]:
             one = several.last[comparison.accelerator, configuration.label]
             wrong = worst_of(one.run, one.outcome)
             if wrong is not None:
-                remedy = wrong.group.first.remedy if wrong.group is not None else ()
+                taken = () if wrong.group is None else steps_of(wrong.group.first)
+                command = next((step.line for step in taken if isinstance(step, Command)), "")
                 rows.append((
                     Entry(label(configuration.label), tone="strong"),
                     Entry(label(comparison.accelerator)),
-                    Entry(title_of(wrong.what.plain), tone="bad"),
-                    Entry(title_of(_first_command(remedy))),
+                    Entry(title_of(text_of(wrong.what)), tone="bad"),
+                    Entry(title_of(command)),
                 ))  # fmt: skip
     if rows:
-        heads = ("configuration", "accelerator", "what is wrong", "do first")
+        heads = ("configuration", "accelerator", "what is wrong", DO_FIRST)
         yield Table(plain("The last run of each"), tuple(map(Column, heads)), rows)
 
 
-def _first_command(remedy: Sequence[str]) -> str:
-    return next((step.line for step in steps(remedy) if isinstance(step, Command)), "")
-
-
-SECTION = Section("verdict", "Verdict", 10, of_run=_blocks, of_runs=_of_runs)
+SECTION = Section("verdict", "Verdict", 10, of_run=_of_page, of_runs=_of_runs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.report.blocks import Block, Prose, line_of, plain
+from linkgauge.report.blocks import Block, Prose, plain
 from linkgauge.report.workload_text import workload_lines
 
 from . import OneRun, Section
@@ -12,7 +12,7 @@ from . import OneRun, Section
 
 def _blocks(one: OneRun) -> Iterator[Block]:
     for result in one.run.results:
-        lines = [line_of(text) for text in workload_lines(result)]
+        lines = list(workload_lines(result))
         if lines:
             yield Prose([plain(f"{result.benchmark}: {result.title}", "strong"), *lines])
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from .remedies import Command, Prose, Step, steps
+from linkgauge.report.remedies import Command, Prose, Step, steps
 
 
 class Block:

@@ -10,20 +10,16 @@ from statistics import median
 
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import unit_of
+from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Table, Tone, plain
 from linkgauge.report.forms import columns_of, rows_of
 from linkgauge.report.matrix import in_order
-from linkgauge.report.remarks import below_lines
-from linkgauge.report.run_text import heading
-
-from .blocks import Block, Column, Entry, Prose, Table, Tone, line_of, plain
-from .results import figure, label, share, verdict, without_empty
+from linkgauge.report.results import figure, label, share, verdict, without_empty
 
 MOST_ROWS = 32
 """Rows of a narrow matrix that a person still looks through."""
 WORST = 12
 _BOUNDS = (0.5, 0.75, 0.9, 0.97)
 """Shares of the median at which the classes of figures end."""
-_MOST_LINES = 8
 
 
 def is_many(result: Result) -> bool:
@@ -32,12 +28,13 @@ def is_many(result: Result) -> bool:
     return not result.sweep and len(rows) > MOST_ROWS and len(columns) * 4 < len(rows)
 
 
-def blocks_of_many(result: Result, anchor: str) -> Iterator[Block]:
+def blocks_of_many(
+    result: Result, heading: Line, below: Sequence[Line], anchor: str
+) -> Iterator[Block]:
     """The result's name and what is said of it, and three tables."""
     measured = [cell for cell in result.cells if cell.headline is not None]
     usual = median(cell.headline or 0.0 for cell in measured)
-    lines = [line_of(text) for text in below_lines([result], whole=False)]
-    yield Prose((line_of(heading(result)), *lines[:_MOST_LINES]))
+    yield Prose((heading, *below))
     yield _distribution(result, measured, usual)._replace(anchor=anchor)
     if any(_is_low(cell, usual) for cell in measured):
         yield _ends(result, measured, usual)

@@ -1,0 +1,59 @@
+"""What stands above the figures of results: names, where they were measured, the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from linkgauge.model.result import Result
+from linkgauge.model.units import format_size, unit_of
+
+from .blocks import Line, Span, line
+from .cell_sizes import size_ends, sizes_of
+from .forms import cells_of
+from .results import SIMULATED, label, verdict
+from .verdicts import word_of
+
+
+def heading(result: Result) -> Line:
+    """Its name, where it was measured, the worst of its verdicts, and whether it is simulated."""
+    sizes = size_ends(result)
+    drawn = result.drawn
+    sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
+    where = f"  {result.backend}{f'  {sizes}' if sizes else ''}{sample}"
+    return line(Span(result.benchmark, "strong"), where, *marks([result]))
+
+
+def marks(results: Sequence[Result]) -> Iterator[Span]:
+    """The verdict, where one is judged, and that they are simulated."""
+    if word_of(results, [cell for _, cell in cells_of(results)]) is not None:
+        word = verdict(results, [cell for _, cell in cells_of(results)])
+        yield from (Span("  "), Span(word.text, word.tone))
+    if results[0].simulated:
+        yield from (Span("  "), SIMULATED)
+
+
+def title_line(result: Result) -> str:
+    """What its rows and columns are, and the unit."""
+    unit = unit_of(result.unit)
+    return label(f"{result.title} {unit.quantity} ({unit.shown})", 200)
+
+
+def turned(title: str) -> str:
+    """The title of a matrix that is shown with rows and columns exchanged."""
+    return title.replace("(row)", "(\0)").replace("(column)", "(row)").replace("(\0)", "(column)")
+
+
+def common(results: Sequence[Result], more: str = "", *, judged: bool = True) -> Line:
+    """What a table's results have in common."""
+    size = usual_size(results)
+    parts = (results[0].backend, format_size(size) if size else "", more)
+    name = Span("  ".join(part for part in parts if part), "strong")
+    if judged:
+        return line(name, *marks(results))
+    return line(name, *([Span("  "), SIMULATED] if results[0].simulated else ()))
+
+
+def usual_size(results: Sequence[Result]) -> int:
+    """That of the most results."""
+    return Counter(next(iter(sizes_of(one)), 0) for one in results).most_common(1)[0][0]

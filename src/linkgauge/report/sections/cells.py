@@ -1,0 +1,112 @@
+"""Cells as a table, a line for each: figure, interval, slow samples, what is expected, verdict and
+histogram; and the transfers of one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.units import format_size, unit_of
+from linkgauge.report.blocks import Column, Entry, Line, Span, Table, line, plain
+from linkgauge.report.cell_sizes import size_of
+from linkgauge.report.expectations import expected_of, held_below, share_of
+from linkgauge.report.forms import cells_of
+from linkgauge.report.headings import common, marks, usual_size
+from linkgauge.report.histogram import histogram
+from linkgauge.report.matrix import brief
+from linkgauge.report.results import figure, held_note, label, verdict, without_empty
+from linkgauge.report.shading import error_of, sign_of
+from linkgauge.report.verdicts import is_judged, is_unjudged
+
+_BINS = 8
+_CELLS = (
+    Column("benchmark"), Column("median", True), Column("unit"), Column("±", True, 3),
+    Column("slow p95", True, 5, "p95"), Column("worst", True, 4), Column("of expected", True, 2),
+    Column("verdict", rank=1, short=" "), Column("samples", rank=6),
+)  # fmt: skip
+
+
+def table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> Table:
+    """A line for each cell."""
+    found = list(cells_of(results))
+    usual = usual_size(results)
+    some = any(is_judged(cell) for _, cell in found)
+    rows = [_cell_row(result, cell, usual, some=some) for result, cell in found]
+    note = held_note(cell for _, cell in found).removeprefix(". ")
+    lines = (*([plain(note, "dim")] if note else ()), *below)
+    caption = common(results, judged=False)
+    return without_empty(Table(caption, _CELLS, rows, True, anchor, lines))
+
+
+def _cell_row(result: Result, cell: CellResult, usual: int, *, some: bool) -> tuple[Entry, ...]:
+    summary = cell.summary
+    slow = summary.slow_p95 if summary is not None else None
+    worst = None if summary is None else summary.max if result.better == "lower" else summary.min
+    bars = histogram(cell.samples, _BINS) if cell.samples and min(cell.samples) > 0 else ""
+    return (
+        Entry(label(_name(result, cell, usual))),
+        figure(cell.headline, result.unit, "strong"),
+        Entry(unit_of(result.unit).shown if cell.headline is not None else ""),
+        Entry(error_of(cell)),
+        figure(slow, result.unit),
+        figure(worst, result.unit),
+        _share(result, cell, some=some),
+        verdict([result], [cell]) if sign_of(cell) or not is_unjudged(cell) else Entry(""),
+        Entry(bars, tone="dim"),
+    )
+
+
+def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
+    """Of what is expected; where links run below their best, of what they carry at that. That a
+    cell is not judged, if others are."""
+    if is_unjudged(cell):
+        return Entry("not judged" if some else "", tone="dim")
+    reference = held_below(cell) or expected_of(cell)
+    share = cell.share(reference) if held_below(cell) else share_of(cell)
+    if share is None or reference is None or cell.status != "pass":
+        return Entry("")
+    return Entry(f"{share:.0%} of {brief(reference, result.unit)}", share)
+
+
+def _name(result: Result, cell: CellResult, usual: int) -> str:
+    """The benchmark's, with the cell's place unless it is the only pair of devices, and the size if
+    it differs."""
+    only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
+    own = size_of(result, cell)
+    size = f"  {format_size(own)}" if own not in (None, usual) else ""
+    return f"{result.benchmark}{'' if only else f' {cell.place}'}{size}"
+
+
+_TRANSFERS = (
+    Column("transfer"), Column("median", True), Column("unit"), Column("interval", rank=1),
+    Column("slow p99", True, 2), Column("samples", rank=3),
+)  # fmt: skip
+
+
+def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
+    """One cell of `linkgauge copy`: each transfer's figure, then the total."""
+    (cell,) = result.cells
+    found = [(str(cell.transfers[one.transfer]), one.summary) for one in cell.parts]
+    found.append(("total" if cell.parts else str(cell), cell.summary))
+    rows = []
+    for name, summary in found:
+        if summary is not None:
+            ends = [brief(end, result.unit) for end in summary.ci95 or ()]
+            rows.append((
+                Entry(name),
+                figure(summary.median, result.unit, "strong"),
+                Entry(unit_of(result.unit).shown),
+                Entry(f"{_kept(cell)}[{', '.join(ends)}]" if ends else "", tone="dim"),
+                figure(summary.slow_p99, result.unit, "dim"),
+                Entry(f"{summary.n} samples of {cell.loops} loops", tone="dim"),
+            ))  # fmt: skip
+    caption = line(Span(format_size(result.size), "strong"), *marks([result]))
+    return without_empty(Table(caption, _TRANSFERS, rows, False, anchor, below))
+
+
+def _kept(cell: CellResult) -> str:
+    """How often another run's figure falls into a cell's interval; unknown for an interval formed
+    from this run's samples alone."""
+    if cell.interval is None:
+        return ""
+    return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "

@@ -1,0 +1,116 @@
+"""Each result with all that is known of it: matrices of every figure, percentiles of single
+iterations, how much of the hardware and of the CPUs was used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from linkgauge.judge.utilisation import utilisation
+from linkgauge.model.result import Result, Run
+from linkgauge.model.transfer import Place
+from linkgauge.model.units import BANDWIDTH
+from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, plain
+from linkgauge.report.forms import MOST_COLUMNS, has_figures, together
+from linkgauge.report.headings import heading as heading_of
+from linkgauge.report.headings import title_line, turned
+from linkgauge.report.latency_text import level_lines, load_matrix, load_title
+from linkgauge.report.matrix import Matrix, matrices, shown
+from linkgauge.report.remarks import below_lines, more_of
+from linkgauge.report.shading import legend, shade
+
+from . import figures
+from .latency import percentiles
+
+Shades = Mapping[Place, Shade | None]
+
+
+def blocks(run: Run, *, utilization: bool = False) -> Iterator[Block]:
+    """Each result in turn, then what was measured at several sizes, by size."""
+    for result in run.results:
+        if has_figures(result):
+            yield from _of_result(result, run)
+        if utilization:
+            yield from _used(result)
+    for each in together(run.results, "whole"):
+        if each.form == "sizes":
+            yield from figures.blocks_of(each, run)
+
+
+def _of_result(result: Result, run: Run) -> Iterator[Block]:
+    (alone,) = together([result], "whole")
+    if alone.form in ("transfers", "collectives"):
+        yield from figures.blocks_of(alone, run)
+        return
+    heading, caption = heading_of(result), title_line(result)
+    cells = {cell.place: cell for cell in result.cells}
+    for number, matrix in enumerate(matrices(result)):
+        texts = {at: shown(value, result.unit) for at, value in matrix.figures.items()}
+        shades = {
+            at: shade(cell, result.unit, text=texts.get(at))
+            for at, cell in cells.items()
+            if at in texts or cell.headline is None
+        }
+        name = matrix.name.removeprefix(f"{result.benchmark}_") if result.parts else ""
+        signs = legend(one.sign for one in shades.values() if one is not None)
+        below = [signs] if signs else []
+        if matrix.total is not None:
+            below.append(_sum(matrix, result.unit))
+        heat = _heat(name, matrix, shades, result, below)
+        more = f", {name}" if name else ""
+        if not number:
+            is_turned = tuple(heat.rows) == matrix.columns != matrix.rows
+            caption = turned(caption) if is_turned else caption
+            heat = heat._replace(title=heading, caption=f"{caption}{more}")
+        yield heat
+    for title, matrix in _others(result):
+        yield _heat(title, matrix, _dim(matrix.figures), result)
+    yield from percentiles(result)
+    lines = (*level_lines(result), *below_lines([result], detailed=True))
+    if lines:
+        yield Prose(lines)
+
+
+def _others(result: Result) -> Iterator[tuple[str, Matrix]]:
+    """Matrices of other figures of the same cells, with their titles."""
+    if (load := load_matrix(result)) is not None:
+        scaled = {at: rate / BANDWIDTH.scale for at, rate in load.figures.items()}
+        yield load_title(), Matrix(load.name, load.rows, load.columns, scaled, None, load.cells)
+    yield from more_of(result)
+
+
+def _dim(figures: Mapping[Place, float], digits: int = 2) -> Shades:
+    return {at: Shade(f"{value:.{digits}f}", "dim") for at, value in figures.items()}
+
+
+def _heat(
+    title: str, matrix: Matrix, shades: Shades, result: Result, lines: list[Line] | None = None
+) -> Heat:
+    """A sweep with very many columns is shown with rows and columns exchanged."""
+    rows, columns = matrix.rows, matrix.columns
+    found = [[shades.get(Place(row, column)) for column in columns] for row in rows]
+    if result.sweep and len(columns) > MOST_COLUMNS:
+        rows, columns, found = columns, rows, [list(row) for row in zip(*found, strict=True)]
+    return Heat("", plain(title), "", "", rows, columns, found, lines or ())
+
+
+def _sum(matrix: Matrix, unit: str) -> Line:
+    """The sum of the figures; if some are missing, with the number that it covers."""
+    there = len(matrix.figures)
+    of = f" of {there} of {matrix.cells} cells" if there < matrix.cells else ""
+    return plain(f"SUM {matrix.name} {shown(matrix.total or 0.0, unit)}{of}", "dim")
+
+
+def _used(result: Result) -> Iterator[Block]:
+    """The shares of the theoretical figures, in percent, and the CPUs that the measuring process
+    kept busy, as far as they are known."""
+    *_, matrix = matrices(result)
+    if shares := utilisation(result):
+        percents = {Place(*at): 100 * share for at, share in shares.items()}
+        yield _heat(f"{matrix.name} of theoretical (%)", matrix, _dim(percents, 1), result)
+    cpus = {cell.place: cell.cpus for cell in result.cells}
+    busy: dict[Place, float] = {at: used for at, used in cpus.items() if used is not None}
+    title = "CPU time of the measuring process"
+    if busy and result.benchmark == "copy":
+        yield Prose([plain(f"{title}: {busy[result.cells[0].place]:.2f} CPUs")])
+    elif busy:
+        yield _heat(f"{matrix.name} {title} (CPUs)", matrix, _dim(busy), result)

@@ -1,0 +1,311 @@
+"""Every figure: tables of what says no more than a row, and matrices of what does, each with what
+is to be said of its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.transfer import Place
+from linkgauge.model.units import format_size, unit_of
+from linkgauge.report.blocks import (
+    Block,
+    Figure,
+    Heat,
+    Line,
+    Prose,
+    Shade,
+    Span,
+    line,
+    plain,
+)
+from linkgauge.report.forms import (
+    MOST_COLUMNS,
+    Large,
+    Together,
+    cells_of,
+    columns_of,
+    meaning_of,
+    rows_of,
+    together,
+)
+from linkgauge.report.headings import common, heading, marks, title_line
+from linkgauge.report.latency_text import level_lines
+from linkgauge.report.matrix import brief, in_order
+from linkgauge.report.remarks import below_lines
+from linkgauge.report.results import (
+    label,
+)
+from linkgauge.report.shading import BELOW_OTHERS, Ends, legend, shade
+from linkgauge.report.sweep_text import EXTREMES, MOST_PATHS, curves_of, extremes, line_lines
+
+from . import OneRun, Section, cells, collectives, many, summaries
+from .levels import chart_of_levels
+
+MOST_LINES = 8
+"""Lines below a matrix of a page."""
+FEW_LINES = 4
+"""Of more paths, lines over sizes are summed up."""
+SOME = 8
+"""Columns of a sweep that has too many of them."""
+FAR_BELOW = 0.75
+"""Of the median of a matrix."""
+FEWEST = 6
+"""Figures of which a median tells something."""
+WHOLE = "--all shows the whole"
+HINT = "--matrix shows more: percentiles, and how the expected figures are derived"
+SHADES = (
+    "Green is as expected, amber below (▼), what slow links allow (↓) or far from its peers (▽ △"
+    " ▿), red below half (▼▼); blue is not judged, and darker for more."
+)
+
+
+def blocks(run: Run, large: Large = "summary") -> Iterator[Block]:
+    """All that was measured, but for results without any figure."""
+    for number, shown in enumerate(together(run.results, large)):
+        yield from blocks_of(shown, run, large, f"b{number}")
+
+
+def blocks_of(
+    shown: Together, run: Run, large: Large = "whole", anchor: str = ""
+) -> Iterator[Block]:
+    """Results that are shown together."""
+    yield from _FORMS[shown.form](_View(anchor, shown, run, large))
+
+
+def of_terminal(run: Run, large: Large) -> Iterator[Block]:
+    """The same, and how to see more."""
+    yield from blocks(run, large)
+    matrices = [one for one in run.results if one.benchmark != "copy"]
+    if any(cell.expected for _, cell in cells_of(matrices)):
+        yield Prose([(), plain(HINT, "dim")])
+
+
+def anchors(run: Run) -> Iterator[tuple[str, Result]]:
+    """Each result with the anchor of its figures on a page."""
+    for number, shown in enumerate(together(run.results, "uniform")):
+        yield from ((f"b{number}", result) for result in shown.results)
+
+
+class _View(NamedTuple):
+    """Results that are shown together, and where and how."""
+
+    anchor: str
+    shown: Together
+    run: Run
+    large: Large
+
+    @property
+    def results(self) -> Sequence[Result]:
+        return self.shown.results
+
+    @property
+    def first(self) -> Result:
+        return self.shown.results[0]
+
+    def below(self, *more: Line | None) -> tuple[Line, ...]:
+        """What is said of the figures, and what fits the times of each benchmark over sizes."""
+        is_named = self.shown.form in ("rows", "transfers")
+        lines = [*below_lines(self.results, named=is_named), *self._fits()]
+        if self.large == "uniform" and len(lines) > MOST_LINES:
+            rest = f"and {len(lines) - MOST_LINES} more remarks"
+            lines = [*lines[:MOST_LINES], plain(rest, "dim")]
+        return (*(one for one in more if one), *lines)
+
+    def _fits(self) -> Iterator[Line]:
+        names = dict.fromkeys((one.benchmark, one.backend) for one in self.results)
+        for own in names:
+            lines = [one for one in self.run.lines if (one.benchmark, one.backend) == own]
+            several, most = (f"{own[0]}: ", 1) if len(names) > 1 else ("", FEW_LINES)
+            yield from (line(Span(several, "dim"), *fit) for fit in line_lines(lines, most))
+
+
+def _rows(view: _View) -> Iterator[Block]:
+    yield cells.table_of(view.results, view.below(), view.anchor)
+
+
+def _transfers(view: _View) -> Iterator[Block]:
+    yield cells.transfers_of(view.first, view.below(), view.anchor)
+
+
+def _columns(view: _View) -> Iterator[Block]:
+    """A row for each benchmark, or for each of its rows."""
+    columns = _some(columns_of(view.first), view.large)
+    names: list[str] = []
+    shades: list[list[Shade | None]] = []
+    for result in view.results:
+        several = len(rows_of(result)) > 1
+        for row, own in _lines(result, columns):
+            names.append(f"{result.benchmark} {row}" if several else result.benchmark)
+            shades.append(own)
+    meaning = meaning_of(view.first.title)
+    title = common(view.results, unit_of(view.first.unit).shown)
+    left = _left_out(columns, columns_of(view.first))
+    yield _heat(view, title, f"columns: {meaning or 'column'}", names, columns, shades, left)
+
+
+def _matrix(view: _View) -> Iterator[Block]:
+    """The matrix of headlines. A single column is shown as a row; of a sweep with very many rows,
+    the extremes."""
+    result = view.first
+    if view.large == "uniform" and many.is_many(result):
+        yield from many.blocks_of_many(result, heading(result), view.below(), view.anchor)
+        return
+    columns = columns_of(result)
+    columns = _some(columns, view.large) if result.sweep else columns
+    if set(columns) == set(rows_of(result)):
+        columns = in_order(columns)
+    found = list(_lines(result, columns))
+    names, shades = [name for name, _ in found], [own for _, own in found]
+    left = _left_out(columns, columns_of(result))
+    if result.sweep and len(names) > MOST_COLUMNS and view.large == "summary":
+        left = plain(f"{len(EXTREMES)} lines for {len(names)} rows: {WHOLE}", "dim")
+        names, shades = list(EXTREMES), _extremes(result, columns)
+    elif len(columns) == 1 and len(names) <= MOST_COLUMNS:
+        names, columns, shades = list(columns), tuple(names), [[own[0] for own in shades]]
+    yield _heat(view, heading(result), title_line(result), names, columns, shades, left)
+
+
+def _heat(
+    view: _View, title: Line, caption: str, names: Sequence[str], columns: Sequence[str],
+    shades: Sequence[Sequence[Shade | None]], left: Line | None = None,
+) -> Heat:  # fmt: skip
+    signs = legend(one.sign for row in shades for one in row if one is not None)
+    return Heat(
+        view.anchor, title, caption, "", tuple(map(label, names)), tuple(map(label, columns)),
+        shades, view.below(signs, left),
+    )  # fmt: skip
+
+
+def _lines(result: Result, columns: Sequence[str]) -> Iterator[tuple[str, list[Shade | None]]]:
+    """Each row with what stands in its columns."""
+    found = {cell.place: cell for cell in result.cells}
+    rows, ends, below = rows_of(result), _ends(result), _far_below(result)
+    for row in in_order(rows) if set(columns) == set(rows) else rows:
+        own = [found.get(Place(row, at)) for at in columns]
+        yield row, [_marked(shade(cell, result.unit, ends), cell, below) for cell in own]
+
+
+def _far_below(result: Result) -> float:
+    """Figures below this are remarkable even where no more can be expected: with half of its links,
+    a path has half of the rate of all others. 0 where figures differ by their settings."""
+    figures = [cell.headline for cell in result.cells if cell.headline is not None]
+    if result.sweep or result.better == "lower" or len(figures) < FEWEST:
+        return 0.0
+    return FAR_BELOW * median(figures)
+
+
+def _marked(shade: Shade | None, cell: CellResult | None, below: float) -> Shade | None:
+    if shade is None or shade.tone != "good" or cell is None or (cell.headline or 0.0) >= below:
+        return shade
+    return shade._replace(tone="warn", sign=BELOW_OTHERS)
+
+
+def _ends(result: Result) -> Ends | None:
+    figures = [cell.headline for cell in result.cells if cell.headline is not None]
+    return (min(figures), max(figures)) if figures else None
+
+
+def _some(columns: tuple[str, ...], large: Large) -> tuple[str, ...]:
+    """Of too many columns some, evenly chosen, with the last."""
+    if len(columns) <= MOST_COLUMNS or large != "summary":
+        return columns
+    return tuple(columns[(n + 1) * len(columns) // SOME - 1] for n in range(SOME))
+
+
+def _left_out(columns: Sequence[str], whole: Sequence[str]) -> Line | None:
+    if len(columns) == len(whole):
+        return None
+    return plain(f"{len(columns)} of {len(whole)} columns: {WHOLE}", "dim")
+
+
+def _extremes(result: Result, columns: Sequence[str]) -> list[list[Shade | None]]:
+    """The least, the median and the most of each column."""
+    figures = {
+        at: [c.headline for c in result.cells if c.column == at and c.headline is not None]
+        for at in columns
+    }
+    return [
+        [Shade(brief(of(own), result.unit)) if own else None for own in figures.values()]
+        for of in EXTREMES.values()
+    ]
+
+
+def _sizes(view: _View) -> Iterator[Block]:
+    """A row for each path, a column for each size; of very many sizes they are the rows. Of a size
+    that was measured several times, the last figure."""
+    sizes = sorted({one.size for one in view.results})
+    found: list[tuple[str, list[Shade | None]]] = []
+    for name in dict.fromkeys(one.benchmark for one in view.results):
+        found += _by_size(name, [one for one in view.results if one.benchmark == name], sizes)
+    names, shades = [name for name, _ in found], [own for _, own in found]
+    columns = [format_size(size) for size in sizes]
+    if len(sizes) > MOST_COLUMNS:
+        names, columns, shades = columns, names, [list(row) for row in zip(*shades, strict=True)]
+    title = line(
+        Span(f"{view.first.backend}  {unit_of(view.first.unit).shown} by size", "strong"),
+        *marks(view.results),
+    )
+    caption = view.first.title if len({one.benchmark for one in view.results}) == 1 else ""
+    yield _heat(view, title, caption, names, columns, shades)
+
+
+def _by_size(
+    name: str, results: Sequence[Result], sizes: Sequence[int]
+) -> Iterator[tuple[str, list[Shade | None]]]:
+    paths: dict[str, dict[int, CellResult]] = {}
+    for result in results:
+        for cell in result.cells:
+            paths.setdefault(str(cell.place), {})[result.size] = cell
+    unit = results[0].unit
+    if len(paths) > MOST_PATHS:
+        for word, curve in extremes(curves_of(results), sizes).items():
+            figures = [Shade(brief(curve[at], unit)) if at in curve else None for at in sizes]
+            yield f"{name}, {word} of {len(paths)} paths", figures
+        return
+    for path, own in paths.items():
+        shades = [shade(own.get(size), unit) for size in sizes]
+        yield f"{name} {path}" if len(paths) > 1 else name, shades
+
+
+def _summary(view: _View) -> Iterator[Block]:
+    hint = WHOLE if view.large == "summary" else ""
+    caption = common(view.results, unit_of(view.first.unit).shown)
+    yield summaries.table_of(view.results, caption, view.below(), view.anchor, hint)
+
+
+def _levels(view: _View) -> Iterator[Block]:
+    """The levels that a curve shows, and the curve."""
+    result = view.first
+    yield Prose((heading(result), plain(title_line(result))))
+    chart: Figure = chart_of_levels(result)
+    yield chart._replace(lines=(*level_lines(result), *view.below()), anchor=view.anchor)
+
+
+def _collectives(view: _View) -> Iterator[Block]:
+    result = view.first
+    yield from collectives.blocks_of(result, heading(result), view.below(), view.anchor)
+
+
+_FORMS = {
+    "rows": _rows,
+    "transfers": _transfers,
+    "columns": _columns,
+    "matrix": _matrix,
+    "summary": _summary,
+    "sizes": _sizes,
+    "levels": _levels,
+    "collectives": _collectives,
+}
+
+
+def _of_page(one: OneRun) -> Iterator[Block]:
+    found = list(blocks(one.run, "uniform"))
+    if any(isinstance(block, Heat) for block in found):
+        yield Prose((plain(SHADES, "dim"),))
+    yield from found
+
+
+SECTION = Section("figures", "All figures", 30, of_run=_of_page)

@@ -1,0 +1,135 @@
+"""What the doctor found: each finding with its reason and remedy, and below it what it explains."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from linkgauge.judge.findings import Finding, Severity
+from linkgauge.report.blocks import Block, Line, Problem, Prose, Span, line, plain
+from linkgauge.report.files import json_document
+from linkgauge.report.groups import SEVERITIES, Group, groups_of, headline, subjects_of
+from linkgauge.report.remedies import Command, Step, steps
+from linkgauge.report.remedies import Prose as Said
+from linkgauge.report.results import SIMULATED
+from linkgauge.report.sentences import NAMED, first_of
+
+TO_FIX, TO_LOOK = "to fix it", "to look"
+MOST_STEPS = 40
+"""Lines of a remedy."""
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """`simulated` is the name of a machine that does not exist; `conclusion` is the verdict on it,
+    or on the run that was judged."""
+
+    findings: Sequence[Finding]
+    simulated: str | None = None
+    conclusion: Sequence[Block] = ()
+
+
+def diagnosis_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
+    """All findings, and last the verdict."""
+    if diagnosis.simulated is not None:
+        yield Prose([line(SIMULATED, f" {diagnosis.simulated}")])
+    yield from blocks(diagnosis.findings)
+    if diagnosis.conclusion:
+        yield Prose([()])
+        yield from diagnosis.conclusion
+
+
+def diagnosis_document(diagnosis: Diagnosis) -> str:
+    return json_document({"schema": "linkgauge.findings/1", "findings": diagnosis.findings})
+
+
+def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
+    """Equal findings on several subjects are shown once, and a remedy where it is first given; last
+    what `by` found in all."""
+    given: dict[tuple[Step, ...], str] = {}
+    for group in groups_of(findings):
+        for alike in (group.alike, *group.explained):
+            yield once(problem_of(alike), alike[0].name, given)
+    yield Prose([summary(findings, by)])
+
+
+def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Problem:
+    """The problem without steps that one `given` before has, under its name."""
+    taken = tuple(problem.steps)
+    if not taken or (first := given.setdefault(taken, name)) == name:
+        return problem
+    above = (_purpose(taken), plain(f"as {first}, above"))
+    return problem._replace(said=(*problem.said, above), steps=())
+
+
+def problem_of(alike: Sequence[Finding]) -> Problem:
+    """Findings that differ only in their subject, with all that is said of them."""
+    first = alike[0]
+    remedy = steps_of(first)
+    whose = f" (of {first.subject})" if len(alike) > 1 else ""
+    return Problem(
+        first.severity,
+        SEVERITIES[first.severity],
+        f"{first.check}  {subjects_of(alike)}",
+        plain(first.found),
+        tuple(_said(first)),
+        remedy,
+        f"{_purpose(remedy)}{whose}",
+    )
+
+
+def _said(finding: Finding) -> Iterator[tuple[str, Line]]:
+    """The reason, the cells, and the kernel's lines."""
+    if finding.why:
+        yield "why", plain(finding.why)
+    if finding.cells:
+        yield "cells", plain(first_of(finding.cells, ", "))
+    for text in finding.lines[:NAMED]:
+        yield "log", plain(text)
+    if len(finding.lines) > NAMED:
+        yield "log", plain(f"{len(finding.lines) - NAMED} more lines")
+
+
+def steps_of(finding: Finding) -> tuple[Step, ...]:
+    return tuple(steps(finding.remedy[:MOST_STEPS]))
+
+
+def _purpose(remedy: Sequence[Step]) -> str:
+    """Commands that only look fix nothing; what a colon ends is said of them."""
+    looks = all(
+        step.only_looks if isinstance(step, Command)
+        else isinstance(step, Said) and step.text.endswith(":")
+        for step in remedy
+    )  # fmt: skip
+    return TO_LOOK if looks else TO_FIX
+
+
+def brief(groups: Sequence[Group], below: Group | None = None) -> Iterator[Block]:
+    """Of each check its first finding: why it matters, a remedy of one command, and what it
+    explains; of others their subjects alone, as of warnings of the check that is reported
+    `below`."""
+    by_check: dict[tuple[str, Severity], list[Group]] = {}
+    for group in groups:
+        by_check.setdefault((group.first.check, group.first.severity), []).append(group)
+    for (check, severity), (first, *others) in by_check.items():
+        subjects = subjects_of(*(group.alike for group in (first, *others)))
+        if below is not None and check == below.first.check and severity != "fail":
+            found = plain("as below")
+            yield Problem(severity, SEVERITIES[severity], f"{check}  {subjects}", found)
+            continue
+        problem = problem_of(first.alike)
+        said = [each for each in problem.said if each[0] == "why"]
+        said += [("explains", headline(alike)) for alike in first.explained]
+        if others:
+            said.append(("likewise", plain(subjects_of(*(group.alike for group in others)))))
+        alone = len(problem.steps) == 1 and isinstance(problem.steps[0], Command)
+        yield problem._replace(said=said, steps=problem.steps if alone else ())
+
+
+def summary(findings: Sequence[Finding], by: str = "doctor") -> Line:
+    """How many of each severity."""
+    counts = Counter(finding.severity for finding in findings)
+    shown = [Span(f"{counts[of]} {of}", tone) for of, tone in SEVERITIES.items() if counts[of]]
+    listed = [span for one in shown for span in (Span(", "), one)][1:]
+    return line(f"{by}: ", *(listed or [Span("nothing found", "good")]))

@@ -1,0 +1,97 @@
+"""Results of very many cells: the least, the median and the most of each, and what stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median, quantiles
+
+from linkgauge.model.result import CellResult, Result
+from linkgauge.report.blocks import Column, Entry, Line, Shade, Span, Table, line, plain
+from linkgauge.report.forms import columns_of, rows_of
+from linkgauge.report.matrix import brief
+from linkgauge.report.results import figure, label, verdict, without_empty
+from linkgauge.report.sentences import first_of
+from linkgauge.report.shading import legend, shade
+
+_HEADS = (
+    Column("benchmark"), Column("cells", True, 1), Column("median", True), Column("least", True),
+    Column("at", rank=2), Column("most", True), Column("at", rank=3), Column("verdict", rank=1),
+)  # fmt: skip
+_LEAST = 4
+"""Figures of which quartiles mean something."""
+_FENCE = 1.5
+"""Of Tukey, in distances between the quartiles."""
+_CLEARLY = 0.05
+"""A figure stands out by at least this share of the median."""
+
+Known = Sequence[tuple[float, CellResult]]
+"""Figures with their cells, ascending."""
+
+
+def table_of(
+    results: Sequence[Result], caption: Line, below: Sequence[Line], anchor: str, hint: str
+) -> Table:
+    """A line for each result. Of cells that are not judged, those that stand out are named."""
+    known = [_known(result) for result in results]
+    rows = [_row(*each) for each in zip(results, known, strict=True)]
+    ends = [shade(own[at][1], "") for own in known if own for at in (0, -1)]
+    signs = legend(one.sign for one in ends if one is not None)
+    more = (signs, *_outlier_lines(results), plain(hint, "dim"))
+    lines = (*(each for each in more if each), *below)
+    return without_empty(Table(caption, _HEADS, rows, True, anchor, lines))
+
+
+def _known(result: Result) -> Known:
+    found = [(cell.headline, cell) for cell in result.cells if cell.headline is not None]
+    return sorted(found, key=lambda each: each[0])
+
+
+def _row(result: Result, known: Known) -> tuple[Entry, ...]:
+    (_, least), (_, most) = known[0], known[-1]
+    drawn = result.drawn
+    sample = f", {drawn.pairs} of {drawn.all} pairs (seed {drawn.seed})" if drawn else ""
+    return (
+        Entry(label(f"{result.benchmark}{sample}")),
+        Entry(f"{len(known):,}", len(known)),
+        figure(median(value for value, _ in known), result.unit),
+        *_end(result, least),
+        *_end(result, most),
+        verdict([result], result.cells),
+    )
+
+
+def _end(result: Result, cell: CellResult) -> tuple[Entry, Entry]:
+    shown = shade(cell, result.unit) or Shade("")
+    text = f"{shown.text}{shown.sign}"
+    return Entry(text, cell.headline, shown.tone), Entry(_place(result, cell), tone="dim")
+
+
+def _place(result: Result, cell: CellResult) -> str:
+    """Of a single column, the row; of a single row, the column."""
+    if len(columns_of(result)) == 1:
+        return cell.row
+    return cell.column if len(rows_of(result)) == 1 else str(cell.place)
+
+
+def _outlier_lines(results: Sequence[Result]) -> Iterator[Line]:
+    for result in results:
+        found = outliers(result)
+        if found:
+            names = [
+                f"{_place(result, cell)} {brief(cell.headline or 0.0, result.unit)}"
+                for cell in found
+            ]
+            named = f" {result.benchmark} {first_of(names, ', ')}"
+            yield line(Span("stands out", "warn"), named)
+
+
+def outliers(result: Result) -> list[CellResult]:
+    """Cells that are not judged and lie beyond Tukey's fences of all, the farthest first."""
+    known = _known(result)
+    if len(known) < _LEAST:
+        return []
+    low, middle, high = quantiles((value for value, _ in known), n=4)
+    room = max(_FENCE * (high - low), _CLEARLY * middle)
+    far = [(max(low - value, value - high), cell) for value, cell in known]
+    far.sort(key=lambda each: -each[0])
+    return [cell for off, cell in far if off > room and cell.verdict == "unknown"]
