@@ -126,7 +126,8 @@ class Problem(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A number that stands out, and of what it is."""
+    """A number that stands out, and of what it is. One without a name is a mark at the end of a
+    line; a page has such marks in its head."""
 
     number: str
     name: str

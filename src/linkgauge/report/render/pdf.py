@@ -84,7 +84,7 @@ def _block(block: Block, pictures: dict[int, str]) -> dict[str, Any] | None:
         case Problem():
             return _problem(block)
         case Tiles():
-            tiles = [[tile.number, tile.name, tile.tone] for tile in block.tiles]
+            tiles = [[tile.number, tile.name, tile.tone] for tile in block.tiles if tile.name]
             return {"kind": "tiles", "tiles": tiles}
         case Table():
             return _table(block)

@@ -275,8 +275,9 @@ def _of_page(one: OneRun) -> Iterator[Block]:
         return
     given = {} if told is None else {steps_of(told.first): told.first.name}
     for group in groups_of(outcome.findings):
-        for alike in group.explained if group == told else (group.alike, *group.explained):
-            yield once(problem_of(alike), alike[0].name, given)
+        for alike in (group.alike, *group.explained):
+            if wrong is None or alike not in (wrong.alike, told and told.alike):
+                yield once(problem_of(alike), alike[0].name, given)
 
 
 def _whole(block: Problem, run: Run, told: Group) -> Problem:
