@@ -49,10 +49,18 @@ def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
     """What a console prints of them, one below the other."""
     before: Block | None = None
     for block in blocks:
+        if _is_empty(block):
+            continue
         if before is not None and isinstance(before, _ALOOF) | isinstance(block, _ALOOF):
             yield Text()
         yield from _lines(block)
         before = block
+
+
+def _is_empty(block: Block) -> bool:
+    if isinstance(block, Table):
+        return not block.columns
+    return isinstance(block, Prose) and not block.lines
 
 
 def styled(line: Line) -> Text:
