@@ -35,7 +35,7 @@ def test_several_runs_may_be_named(results, tmp_path):
     called("report", one, other, "--against", "guest", "-o", tmp_path / "two.html")
     text = (tmp_path / "two.html").read_text()
     assert "2 runs of 2 configurations on gpu-a" in text
-    assert "+25%" in text
+    assert "+25.0%" in text
     done = called("report", one, other, "--against", "nobody", "-o", tmp_path / "two.html")
     assert (done.returncode, "no run is labelled 'nobody'" in done.stderr) == (2, True)
 

@@ -60,7 +60,7 @@ def test_a_run_under_a_profiler_is_compared_with_nothing(results):
     ]
     write_run(path, replace(run, results=tuple(noted)))
     _, out, err = shown(results / "nvidia-h200")
-    assert labels(out) == ["host", "unpinned"] * 2
+    assert set(labels(out)) == {"host", "unpinned"}
     assert err.endswith(f"{path} was measured under a profiler\n")
     Path("limits.yml").write_text("limits: []\n")
     code, _, err = shown(path, "--limits", "limits.yml")

@@ -69,7 +69,9 @@ def check(
         from linkgauge.judge.health import Against, health_of
         from linkgauge.judge.limit_checks import refuse_unmatched
         from linkgauge.judge.limits import read_limits
-        from linkgauge.report.health_text import Checked
+        from linkgauge.report.condition import Checked, condition_line
+        from linkgauge.report.console import make_console
+        from linkgauge.report.render.terminal import styled
         from linkgauge.rooms.gate.sides import side_of
 
         against = Against(
@@ -85,13 +87,10 @@ def check(
             refuse_unmatched(bounded.run.results, bounded.run.machine, against.limits)
         health = health_of(bounded, against, request.settings.timeout or under)
         checked = Checked(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-        form.write(CONDITION, checked)
         if form.is_document:
-            from linkgauge.report.console import make_console
-            from linkgauge.report.health_text import health_lines
-
-            for line in health_lines(checked):
-                make_console(stderr=True).print(line)
+            form.write(CONDITION, checked)
+        # One line, however long.
+        make_console(stderr=form.is_document).print(styled(condition_line(checked)))
     return 0 if health.is_healthy else 1
 
 

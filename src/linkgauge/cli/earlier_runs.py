@@ -27,7 +27,7 @@ second."""
 def since(run: Run) -> str | None:
     """How a judged run differs from those of the history before it, in a line. None of what was not
     measured whole, of very many cells, and without any before it."""
-    from linkgauge.report.run_comparison_text import since_line
+    from linkgauge.report.what_changed import since_line
 
     count = sum(len(result.cells) for result in run.results)
     last = min(_LATEST, _MOST_FIGURES // max(1, count))

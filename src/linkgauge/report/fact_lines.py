@@ -1,28 +1,24 @@
-"""In what machines and settings differ, as text."""
+"""In what machines and settings differ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from rich.console import RenderableType
-from rich.text import Text
+from collections.abc import Sequence
 
 from linkgauge.judge.machine_facts import Fact
 
-from .wrapping import Hanging
+from .blocks import Block, Column, Entry, Prose, Table, cut, plain
 
 
-def fact_lines(facts: Sequence[Fact], names: Sequence[str]) -> Iterator[RenderableType]:
-    """What differs: a line for each fact, with the sides that have each value."""
+def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
+    """A row for each fact, with the sides that have each value."""
     if not facts:
-        yield Text("machines and settings are alike as far as they are known", "dim")
-        return
-    yield Text("what differs", "bold")
-    room = max(len(fact.name) for fact in facts) + 4
-    for fact in facts:
-        yield Hanging(
-            Text.assemble((f"  {fact.name:<{room - 2}}", "cyan"), said(fact, names)), room
+        text = f"{where}: " if where else ""
+        return Prose(
+            [plain(f"{text}machines and settings are alike as far as they are known", "dim")]
         )
+    rows = [(Entry(fact.name), Entry(cut(said(fact, names)))) for fact in facts]
+    caption = f"what differs on {where}" if where else "what differs"
+    return Table(plain(caption, "strong"), (Column(""), Column("value (of which)")), rows)
 
 
 def moved(fact: Fact) -> str:

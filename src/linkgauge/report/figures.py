@@ -33,11 +33,6 @@ def signed(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f}%" if ratio < 100 else f"×{ratio:.3g}"
 
 
-def finely_signed(ratio: float) -> str:
-    """+0.02%, -12%."""
-    return f"{'-' if ratio < 1 else '+'}{percent(abs(ratio - 1))}"
-
-
 def with_reach(figure: float, low: float | None, high: float | None, unit: str) -> str:
     """`55.40 ±0.5%`: the wider half of the interval, if there is one."""
     text = digits(figure / unit_of(unit).scale)

@@ -9,7 +9,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from .blocks import Block
 
 TERMINAL = "terminal"
 """The default format."""
@@ -18,7 +21,8 @@ _REPORT = "linkgauge.report"
 
 class Document(NamedTuple):
     """A kind of document, as messages call it: the `blocks` that people see of a value, and by
-    format the text (or bytes) that programs read, each by a `MODULE:FUNCTION`."""
+    format the text (or bytes) that programs read, each by a `MODULE:FUNCTION`. Where that makes
+    blocks, they are shown as Markdown."""
 
     name: str
     blocks: str = ""
@@ -51,8 +55,12 @@ class Format(NamedTuple):
 
             raise InputError(f"{self.flag} does not render {document.name}")
         if self.is_document:
-            rendered: str | bytes = _function(document.texts[self.name])(value)
-            return rendered
+            rendered: str | bytes | Iterable[Block] = _function(document.texts[self.name])(value)
+            if isinstance(rendered, str | bytes):
+                return rendered
+            from .render.markdown import as_markdown
+
+            return as_markdown(f"linkgauge: {document.name}", rendered)
         from .render.terminal import shown
 
         return shown(_function(document.blocks)(value))
@@ -145,10 +153,10 @@ BENCHMARKS = Document(
 NAMES_OF_BENCHMARKS = BENCHMARKS._replace(blocks=f"{_REPORT}.benchmark_list:overview_lines")
 COMPARISONS = Document(
     "configurations",
-    f"{_REPORT}.comparison_text:comparison_lines",
+    f"{_REPORT}.sections.configurations:blocks",
     {
-        "json": f"{_REPORT}.comparison_text:comparison_document",
-        "csv": f"{_REPORT}.comparison_text:comparison_csv",
+        "json": f"{_REPORT}.configurations:configurations_json",
+        "csv": f"{_REPORT}.configurations:configurations_csv",
     },
 )
 VARIATION = Document(
@@ -161,8 +169,4 @@ SCALING = Document(
     f"{_REPORT}.scale_text:scale_lines",
     {"json": _JSON, "csv": f"{_REPORT}.scale_text:scale_csv"},
 )
-CONDITION = Document(
-    "a condition",
-    f"{_REPORT}.health_text:health_lines",
-    {"json": f"{_REPORT}.health_text:condition_document"},
-)
+CONDITION = Document("a condition", texts={"json": f"{_REPORT}.condition:condition_document"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from linkgauge.judge.findings import Finding
 from linkgauge.model.printable import printable
@@ -12,6 +11,7 @@ from linkgauge.model.units import format_size, unit_of
 
 from .matrix import ABSENT
 from .matrix import shown as digits
+from .render.markdown import plain, table_row
 from .render.terminal import shown
 from .rows import CellRow, JudgedRun, cell_rows
 from .sections.verdict import Closing, verdict
@@ -22,10 +22,6 @@ _HEADS = (
     "Of expected", "Status", "Verdict", "Reason",
 )  # fmt: skip
 _RIGHT = ("Size", "Figure", "95 % interval", "n", "Of expected")
-_LONGEST = 300
-"""Characters of one text: a table with more is not read."""
-_MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-"""What is a mark in the middle of a line; `_` within a word is none."""
 
 
 def summary_markdown(judged: JudgedRun) -> str:
@@ -92,17 +88,3 @@ def _finding(finding: Finding, first: str) -> Iterator[str]:
         lines = [printable(line) for line in finding.remedy]
         fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(lines))), default=2))
         yield from (f"  {line}" for line in ("", fence, *lines, fence))
-
-
-def table_row(fields: Sequence[str]) -> str:
-    """A row of a table."""
-    return f"| {' | '.join(fields)} |"
-
-
-def plain(text: str) -> str:
-    """Text that Markdown shows as it is: on one line, with nothing in it a mark or HTML."""
-    if len(text) > _LONGEST:
-        text = f"{text[:_LONGEST]}…"
-    text = printable(" ".join(text.split()))
-    text = escape(_MARKS.sub(r"\\\g<0>", text), quote=False)
-    return text.replace("://", "&#58;//").replace("www.", "www&#46;")  # which GitHub would link

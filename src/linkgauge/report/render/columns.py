@@ -13,8 +13,9 @@ from linkgauge.report.blocks import Column
 from linkgauge.report.wrapping import Hanging
 
 GAP = 2
-LEAST_NAME, SHORT_NAME = 4, 16
-"""Longer names stand on lines of their own rather than leave no room."""
+LEAST_NAME = 4
+SHORT_NAME = 20
+"""Columns of names that stay beside their figures, even if the table goes on below."""
 LEAST_PROSE = 24
 """Columns of a text that is wrapped beside others; with less room it stands below them."""
 BELOW = 4
@@ -67,13 +68,12 @@ class Columns:
             yield Hanging(title, BELOW)
             title = Text()
         label = names.width
-        shown = _fitting(others, width - label)
-        if len(shown) < len(others):
+        if _wide(others) > width - label:
             _, *others = self._sets(short=True)
-            shown = _fitting(others, width - label)
-        prose = _prose_of(shown)
-        wide = sum(GAP + one.width for one in shown if one is not prose)
-        if label + wide > width and label > SHORT_NAME:
+        shown = _fitting(others, width - label)
+        prose, wide = _prose_of(shown), _wide(shown)
+        widest = max((GAP + one.width for one in shown if one is not prose), default=0)
+        if label + (wide if label > SHORT_NAME else widest) > width:
             label = max(LEAST_NAME, width - wide)
         for some in _blocks(shown, prose, width - label):
             head = title or Text(names.name, "cyan")
@@ -127,12 +127,18 @@ class Columns:
 def _fitting(columns: Sequence[_Set], room: int) -> list[_Set]:
     """The columns but those of the highest ranks, as far as others need their room."""
     shown = list(columns)
-    while sum(GAP + one.width for one in shown if one is not _prose_of(shown)) > room:
+    while _wide(shown) > room:
         worst = max(shown, key=lambda one: one.head.rank, default=None)
         if worst is None or not worst.head.rank:
             break
         shown.remove(worst)
     return shown
+
+
+def _wide(columns: Sequence[_Set]) -> int:
+    """How wide they are side by side, but for texts that may be wrapped."""
+    prose = _prose_of(columns)
+    return sum(GAP + one.width for one in columns if one is not prose)
 
 
 def _prose_of(columns: Sequence[_Set]) -> _Set | None:
@@ -143,16 +149,16 @@ def _prose_of(columns: Sequence[_Set]) -> _Set | None:
 
 
 def _blocks(shown: Sequence[_Set], prose: _Set | None, room: int) -> Iterator[list[_Set]]:
-    """The columns that stand side by side; evenly many where they are alike."""
-    if not shown:
-        yield []
-    wide = [GAP + one.width for one in shown if one is not prose]
+    """The columns that stand side by side; evenly many where they are alike, texts last."""
+    figures = [one for one in shown if one is not prose]
+    wide = [GAP + one.width for one in figures]
     count = max(1, -(-sum(wide) // max(1, room)))
-    each = -(-len(shown) // count)
+    each = max(1, -(-len(figures) // count))
     while each > 1 and any(sum(wide[at : at + each]) > room for at in range(0, len(wide), each)):
         each -= 1
-    for at in range(0, len(shown), max(1, each)):
-        yield list(shown[at : at + max(1, each)])
+    starts = range(0, max(1, len(figures)), each)
+    for at in starts:
+        yield [*figures[at : at + each], *([prose] if prose and at == starts[-1] else [])]
 
 
 def _line(name: Text, figures: Text, label: int) -> Iterator[Text | Hanging]:

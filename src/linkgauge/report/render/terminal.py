@@ -50,6 +50,8 @@ def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
     before: Block | None = None
     is_blank = True
     for block in blocks:
+        if _is_empty(block):
+            continue
         if isinstance(before, _ALOOF) or isinstance(block, _ALOOF):
             yield from () if is_blank else (Text(),)
             is_blank = True
@@ -59,6 +61,12 @@ def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
                 yield line
             is_blank = blank
         before = block
+
+
+def _is_empty(block: Block) -> bool:
+    if isinstance(block, Table):
+        return not block.columns
+    return isinstance(block, Prose) and not block.lines
 
 
 def styled(line: Line) -> Text:

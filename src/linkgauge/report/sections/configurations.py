@@ -1,179 +1,124 @@
-"""Configurations side by side: a table of all, bars by accelerator, and in what they differ."""
+"""Configurations side by side: a row for each of all accelerators."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 
-from linkgauge.judge.configurations import Compared, Comparison, Difference
+from linkgauge.judge.configurations import Compared, Comparison
 from linkgauge.model.stats.changes import changed_to
-from linkgauge.model.units import unit_of
-from linkgauge.report import charts
+from linkgauge.model.units import count_of, unit_of
 from linkgauge.report.blocks import (
     Block,
     Column,
     Entry,
-    Figure,
+    Line,
     Prose,
     Span,
     Table,
     Tone,
-    cut,
+    line,
     plain,
 )
-from linkgauge.report.comparison_text import shown
-from linkgauge.report.figures import finely_signed
+from linkgauge.report.figures import signed, with_reach
 from linkgauge.report.results import label
 from linkgauge.report.verdicts import judged_of
 
 from . import OneRun, Section, SeveralRuns
+from .facts import fact_tables
 
-NOISE, UNPROVEN = "noise", "not proven"
-"""A difference within its interval; one without an interval."""
-MOST_FACT = 300
+_KINDS: dict[str, tuple[str, Tone]] = {
+    "baseline": ("", ""),
+    "better": (" {}", "good"),
+    "worse": (" {}", "bad"),
+    "noise": (" ≈ {}", "dim"),
+    "not proven": (" ({})", "dim"),
+}
+"""How a figure differs from that of the first configuration, the form in which that is shown, and
+its tone: by `noise` within the interval, by what is `not proven` without one."""
+_WORDS: dict[int, tuple[str, Tone]] = {
+    0: ("ok", "good"),
+    1: ("failed", "bad"),
+    3: ("errors", "bad"),
+}
+_REACH = plain("±: the wider half of the 95% interval")
+_DIFFERENCES = line(
+    "Differences are from the first configuration of the same accelerator: ",
+    Span("+1.2%", "strong"), " is proven, ", Span("≈ +0.3%", "dim"), " may be noise, and of ",
+    Span("(+0.3%)", "dim"), " nothing tells how much it varies.",
+)  # fmt: skip
 
 
-def _table(several: SeveralRuns) -> Iterator[Block]:
-    """All configurations of all accelerators."""
-    named: dict[str, Compared] = {}
-    for comparison in several.comparisons:
-        for compared in comparison.compared:
-            named.setdefault(compared.name, compared)
-    heads = (
-        Column("accelerator"),
-        Column("configuration"),
-        Column("runs", True),
-        Column("verdict of the last"),
-        *(Column(f"{label(one.name)} ({unit_of(one.unit).shown})", True) for one in named.values()),
-    )
-    rows = [
-        row for comparison in several.comparisons for row in _rows(comparison, list(named), several)
-    ]
+def blocks(comparisons: Sequence[Comparison]) -> Iterator[Block]:
+    """All configurations, and in what those of each accelerator differ."""
+    yield Prose([_head(one) for one in comparisons])
+    yield _table(comparisons)
+    yield from fact_tables(comparisons)
+
+
+def _head(one: Comparison) -> Line:
+    """`nvidia-h200: 3 configurations against host`."""
+    count = count_of(len(one.configurations), "configuration")
+    against = f" against {one.configurations[0].label}" if len(one.configurations) > 1 else ""
+    mark = Span("  SIMULATED" if one.simulated else "", "simulated")
+    return line(Span(one.accelerator, "strong"), f": {count}{against}", mark)
+
+
+def _of_runs(several: SeveralRuns) -> Iterator[Block]:
     caption = plain("All configurations: a click on a head sorts by it")
-    yield Table(caption, heads, rows, sortable=True)
-    yield Prose([
-        (
-            Span("±: the wider half of the 95% interval. "),
-            Span("+1.2%", "strong"),
-            Span(" differs from the first configuration of its accelerator; "),
-            Span("≈ +0.3%", "dim"),
-            Span(" is no more than noise."),
-        )
-    ])  # fmt: skip
+    yield _table(several.comparisons, several.last)._replace(caption=caption)
 
 
-def _rows(
-    comparison: Comparison, names: Sequence[str], several: SeveralRuns
-) -> Iterator[tuple[Entry, ...]]:
-    by_name = {one.name: one for one in comparison.compared}
-    for at, configuration in enumerate(comparison.configurations):
-        last = several.last[comparison.accelerator, configuration.label]
-        yield (
-            Entry(label(comparison.accelerator)),
-            Entry(label(configuration.label), tone="strong"),
-            Entry(str(len(configuration.runs)), len(configuration.runs)),
-            _verdict(last),
-            *(_entry(by_name.get(name), at) for name in names),
-        )
+def _table(comparisons: Sequence[Comparison], last: Mapping[tuple[str, str], OneRun] = {}) -> Table:
+    heads = {
+        of.name: Column(f"{label(of.name)} ({unit_of(of.unit).shown})", True)
+        for one in comparisons
+        for of in one.compared
+    }
+    rows = []
+    for one in comparisons:
+        compared = {of.name: of for of in one.compared}
+        of = f"{one.accelerator}/" if len(comparisons) > 1 else ""
+        for at, (name, runs) in enumerate((own.label, own.runs) for own in one.configurations):
+            figures = [entry_of(compared.get(head), at) for head in heads]
+            verdict = _verdict(last.get((one.accelerator, name)))
+            first = Entry(label(f"{of}{name}"), tone="strong")
+            rows.append((first, Entry(str(len(runs)), len(runs)), verdict, *figures))
+    columns = (Column("configuration"), Column("runs", True, 1), Column("verdict of the last"))
+    is_compared = any(len(one.configurations) > 1 for one in comparisons)
+    below = [_REACH, *([_DIFFERENCES] if is_compared else [])] if heads else []
+    return Table((), (*columns, *heads.values()), rows, sortable=True, lines=below)
 
 
-def _verdict(one: OneRun) -> Entry:
+def _verdict(one: OneRun | None) -> Entry:
+    if one is None:
+        return Entry("")
     code = one.outcome.code
     if code == 0 and not (one.outcome.verdict and judged_of(one.run).judged):
         return Entry("not judged", code, "dim")
-    words: dict[int, tuple[str, Tone]] = {
-        0: ("ok", "good"),
-        1: ("failed", "bad"),
-        3: ("errors", "bad"),
-    }
-    word, tone = words.get(code, ("nothing measured", "dim"))
+    word, tone = _WORDS.get(code, ("nothing measured", "dim"))
     return Entry(word, code, tone)
 
 
-def _entry(compared: Compared | None, at: int) -> Entry:
+def entry_of(compared: Compared | None, at: int) -> Entry:
+    """A figure with its interval, and how it differs from that of the first configuration."""
     figure = compared.figures[at] if compared is not None else None
     if compared is None or figure is None:
-        return Entry("")
-    return Entry(f"{shown(compared, figure)}{_told(figure.against)}", figure.median,
-                 _tone(compared, figure.against))  # fmt: skip
+        return Entry("-")
+    form, tone = _KINDS[kind_of(compared, at)]
+    text = with_reach(figure.median, figure.low, figure.high, compared.unit)
+    by = form.format(signed(figure.against.ratio)) if figure.against is not None else ""
+    return Entry(f"{text}{by}", figure.median, tone if by else "")
 
 
-def _told(against: Difference | None) -> str:
-    if against is None:
-        return ""
-    text = finely_signed(against.ratio)
-    if against.low is None:
-        return f" ({text})"
-    return f" {text}" if against.is_proven else f" ≈ {text}"
-
-
-def _kind(compared: Compared, at: int, against: Difference | None) -> str:
+def kind_of(compared: Compared, at: int) -> str:
+    """How the figure of a configuration differs from that of the first one."""
+    figure = compared.figures[at]
+    against = figure.against if figure is not None else None
     if at == 0:
         return "baseline"
     if against is None or against.low is None:
-        return UNPROVEN
-    if not against.is_proven:
-        return NOISE
-    return changed_to(against.ratio, compared.better)
+        return "not proven"
+    return changed_to(against.ratio, compared.better) if against.is_proven else "noise"
 
 
-def _tone(compared: Compared, against: Difference | None) -> Tone:
-    if against is None:
-        return ""
-    tones: dict[str, Tone] = {NOISE: "dim", UNPROVEN: "dim", "better": "good", "worse": "bad"}
-    return tones[_kind(compared, 1, against)]
-
-
-def bars(several: SeveralRuns) -> Iterator[Block]:
-    """The figures of each accelerator, one by one."""
-    for comparison in several.comparisons:
-        first = label(comparison.configurations[0].label)
-        yield Prose([(Span(label(comparison.accelerator), "strong"), Span(f", against {first}"))])
-        for compared in comparison.compared:
-            yield _chart(comparison, compared)
-
-
-def _chart(comparison: Comparison, compared: Compared) -> Figure:
-    unit = unit_of(compared.unit)
-    rows: list[dict[str, object]] = []
-    lines = []
-    for at, (own, figure) in enumerate(
-        zip(comparison.configurations, compared.figures, strict=True)
-    ):
-        if figure is None:
-            continue
-        name, kind = label(own.label), _kind(compared, at, figure.against)
-        says = f"{name}: {shown(compared, figure)} {unit.shown}{_told(figure.against)} ({kind})"
-        ends = (figure.low or figure.median, figure.high or figure.median)
-        low, high = (float(f"{end / unit.scale:.6g}") for end in ends)
-        x = float(f"{figure.median / unit.scale:.6g}")
-        rows.append({"series": name, "x": x, "low": low, "high": high, "kind": kind, "says": says})
-        lines.append((Entry(name), _entry(compared, at), Entry(kind)))
-    title = (
-        f"{label(compared.name)} on {label(comparison.accelerator)}, {compared.better} is better"
-    )
-    heads = (Column("configuration"), Column(unit.shown, True), Column("against the first"))
-    draw = partial(charts.bars, x=f"{label(compared.name)} ({unit.shown})")
-    return Figure(title, title, draw, rows, Table(plain(label(compared.benchmark)), heads, lines))
-
-
-def facts(several: SeveralRuns) -> Iterator[Block]:
-    """A table for each accelerator."""
-    for comparison in several.comparisons:
-        labels = [label(one.label) for one in comparison.configurations]
-        if not comparison.facts:
-            text = "machines and settings are alike as far as they are known"
-            yield Prose([plain(f"{label(comparison.accelerator)}: {text}", "dim")])
-            continue
-        rows = [
-            (
-                Entry(fact.name),
-                *(Entry(cut(one or "unknown", MOST_FACT)) for one in fact.values),
-            )
-            for fact in comparison.facts
-        ]
-        heads = (Column("what differs"), *map(Column, labels))
-        yield Table(plain(label(comparison.accelerator)), heads, rows)
-
-
-SECTION = Section("configurations", "Configurations", 5, of_runs=_table)
+SECTION = Section("configurations", "Configurations", 5, of_runs=_of_runs)

@@ -2,7 +2,41 @@
 
 from __future__ import annotations
 
-from . import Section
-from .configurations import bars
+from collections.abc import Iterator
+from functools import partial
 
-SECTION = Section("differences", "Differences", 25, of_runs=bars)
+from linkgauge.judge.configurations import Compared, Comparison
+from linkgauge.model.units import unit_of
+from linkgauge.report import charts
+from linkgauge.report.blocks import Block, Column, Entry, Figure, Table, plain
+from linkgauge.report.results import label
+
+from . import Section, SeveralRuns
+from .configurations import entry_of, kind_of
+
+
+def _bars(several: SeveralRuns) -> Iterator[Block]:
+    yield from (_chart(one, of) for one in several.comparisons for of in one.compared)
+
+
+def _chart(one: Comparison, compared: Compared) -> Figure:
+    unit, name = unit_of(compared.unit), label(compared.name)
+    labels = [label(configuration.label) for configuration in one.configurations]
+    rows: list[dict[str, object]] = []
+    lines = []
+    for at, (own, figure) in enumerate(zip(labels, compared.figures, strict=True)):
+        if figure is None:
+            continue
+        entry, kind, middle = entry_of(compared, at), kind_of(compared, at), figure.median
+        ends = (figure.low or middle, middle, figure.high or middle)
+        low, x, high = (float(f"{end / unit.scale:.6g}") for end in ends)
+        says = f"{own}: {entry.text} ({unit.shown}, {kind})"
+        rows.append({"series": own, "x": x, "low": low, "high": high, "kind": kind, "says": says})
+        lines.append((Entry(own), entry, Entry(kind)))
+    title = f"{name} on {label(one.accelerator)}, {compared.better} is better"
+    heads = (Column("configuration"), Column(unit.shown, True), Column(f"against {labels[0]}"))
+    table = Table(plain(label(compared.benchmark)), heads, lines)
+    return Figure(title, title, partial(charts.bars, x=f"{name} ({unit.shown})"), rows, table)
+
+
+SECTION = Section("differences", "Differences", 25, of_runs=_bars)

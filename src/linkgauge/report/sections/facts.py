@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
-from . import Section
-from .configurations import facts
+from collections.abc import Iterator, Sequence
 
-SECTION = Section("facts", "What differs", 75, of_runs=facts)
+from linkgauge.judge.configurations import Comparison
+from linkgauge.report.blocks import Block
+from linkgauge.report.fact_lines import fact_table
+from linkgauge.report.results import label
+
+from . import Section, SeveralRuns
+
+
+def fact_tables(comparisons: Sequence[Comparison]) -> Iterator[Block]:
+    """For each accelerator that has several configurations."""
+    for one in comparisons:
+        labels = [label(configuration.label) for configuration in one.configurations]
+        where = label(one.accelerator) if len(comparisons) > 1 else ""
+        if len(labels) > 1:
+            yield fact_table(one.facts, labels, where)
+
+
+def _of_runs(several: SeveralRuns) -> Iterator[Block]:
+    return fact_tables(several.comparisons)
+
+
+SECTION = Section("facts", "What differs", 75, of_runs=_of_runs)

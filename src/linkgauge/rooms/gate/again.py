@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
-
-import msgspec
 
 from linkgauge.engine.again import measure_again
 from linkgauge.engine.controller import Observer
 from linkgauge.judge.limit_checks import apply, refuse_unmatched
 from linkgauge.judge.limits import Limit
-from linkgauge.judge.run_figures import RunFigures, figures_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.result import Run
@@ -31,30 +28,18 @@ def limited(run: Run, bounds: tuple[Limit, ...]) -> Run:
     return apply(judge(run), bounds) if bounds else run
 
 
-class Again(msgspec.Struct, frozen=True):
-    """Cells of a run in doubt, which are measured again and kept below `out`."""
-
-    run: Run
-    path: Path
-    cells: Collection[CellId]
-    out: Path
-    wait: bool = False
-
-    def measure(self, times: int, bounds: tuple[Limit, ...]) -> list[RunFigures]:
-        """So many runs of these cells. Raises KeyboardInterrupt after Ctrl-C, with what was
-        measured kept."""
-        console = make_console(stderr=True)
-        found: list[RunFigures] = []
-        for number in range(1, times + 1):
-            console.print(
-                f"measuring {count_of(len(self.cells))} in doubt again ({number}/{times})"
-            )
-            run, folder = measure_again(
-                self.run, self.path, self.cells, number, self.out, Observer(), wait=self.wait
-            )
-            if folder is not None:
-                write_run(folder, judge(run))
-            if run.finished is None:
-                raise KeyboardInterrupt
-            found.append(figures_of(limited(run, bounds), again=True))
-        return found
+def measured_again(
+    of: tuple[Path, Run], cells: Collection[CellId], times: int, out: Path, *, wait: bool
+) -> Iterator[Run]:
+    """So many runs of these cells of a run that is kept at this path, each kept below `out`. Raises
+    KeyboardInterrupt after Ctrl-C, with what was measured kept."""
+    console = make_console(stderr=True)
+    path, first = of
+    for number in range(1, times + 1):
+        console.print(f"measuring {count_of(len(cells))} in doubt again ({number}/{times})")
+        run, folder = measure_again(first, path, cells, number, out, Observer(), wait=wait)
+        if folder is not None:
+            write_run(folder, judge(run))
+        if run.finished is None:
+            raise KeyboardInterrupt
+        yield run

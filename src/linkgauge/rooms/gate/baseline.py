@@ -47,11 +47,12 @@ def baseline(
     from linkgauge.judge.baseline import baseline_of
     from linkgauge.judge.likeness import unlike
     from linkgauge.model.units import parse_fraction
-    from linkgauge.report.baseline_text import baseline_limits, baseline_lines
-    from linkgauge.report.console import make_console
     from linkgauge.report.fact_lines import said
     from linkgauge.report.files import json_document, write_asked
+    from linkgauge.report.formats import FORMATS, TERMINAL
 
+    from .documents import BASELINE
+    from .programs import baseline_limits
     from .sides import side_of
 
     room = parse_fraction(min_loss, "minimum loss")
@@ -64,12 +65,10 @@ def baseline(
     if apart:
         raise InputError(f"unlike runs make no baseline: {apart[0].name}: {said(apart[0], names)}")
     made = baseline_of(found, now())
-    console = make_console()
-    for line in baseline_lines(made):
-        console.print(line)
+    FORMATS[TERMINAL].write(BASELINE, made)
     write_asked(output, json_document(made).encode())
-    console.print(f"baseline: {output}")
+    typer.echo(f"baseline: {output}")
     if write_limits is not None:
         write_asked(write_limits, baseline_limits(made, room).encode())
-        console.print(f"limits: {write_limits}")
+        typer.echo(f"limits: {write_limits}")
     return 0

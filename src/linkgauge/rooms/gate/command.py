@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,9 +91,11 @@ def gate(
     from linkgauge.judge.gate import hold, suspects
     from linkgauge.judge.limits import read_limits
     from linkgauge.judge.run_figures import figures_of
+    from linkgauge.report.files import write_asked
     from linkgauge.report.formats import FORMATS, TERMINAL
 
-    from .again import Again, all_limited
+    from .again import all_limited, limited, measured_again
+    from .programs import gate_annotations
     from .sides import aim_of, only, refuse_unlike, runs_of, side_of
 
     times = at_least_one("--rerun", rerun) or 0
@@ -102,30 +105,25 @@ def gate(
         raise InputError("-o FILE: of which format? Give --json, --csv, --markdown or --junit, too")
     aim, patterns = aim_of(significance, min_loss, detect), benchmark or ()
     bounds = read_limits(limits) if limits else ()
-    before = side_of(baseline)
-    paths = runs_of(current)
-    after: Runs = [figures_of(all_limited(run, bounds)) for _, run in paths]
+    before, kept = side_of(baseline), runs_of(current)
+    after: Runs = [figures_of(all_limited(run, bounds)) for _, run in kept]
     if not force:
         refuse_unlike(before, after)
     before, after = only(before, patterns), only(after, patterns)
     history = [] if no_history else only(history_of(before, [*before, *after]), patterns)
-    found = hold(before, after, history, aim, force=force, allow_blind=allow_blind)
+    held = partial(hold, before, history=history, aim=aim, force=force, allow_blind=allow_blind)
+    found = held(after)
     doubts = suspects(found) if times else ()
     if doubts:
-        path, run = max(paths, key=lambda one: one[1].started)
-        more = Again(run, path, doubts, out, wait=wait).measure(times, bounds)
-        after = [*after, *only(more, patterns)]
-        again = (len(doubts), times)
-        found = hold(before, after, history, aim, force=force, allow_blind=allow_blind, again=again)
+        last = max(kept, key=lambda one: one[1].started)
+        runs = measured_again(last, doubts, times, out, wait=wait)
+        more = [figures_of(limited(run, bounds), again=True) for run in runs]
+        found = held([*after, *only(more, patterns)], again=(len(doubts), times))
     if output is not None:
-        from linkgauge.report.files import write_asked
-
         write_asked(output, form.document(GATE, found))
         form = FORMATS[TERMINAL]
     form.write(GATE, found)
     if github:
-        from linkgauge.report.gate_ci import gate_annotations
-
         stream = sys.stderr if form.is_document else sys.stdout
         for line in gate_annotations(found):
             streams.command(line, stream)

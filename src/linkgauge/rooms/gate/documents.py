@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from linkgauge.report.formats import Document
 
-_REPORT = "linkgauge.report"
+_ROOM = "linkgauge.rooms.gate"
+_SECTIONS, _PROGRAMS = f"{_ROOM}.sections", f"{_ROOM}.programs"
 COMPARED = Document(
-    "a run comparison",
-    f"{_REPORT}.run_comparison_text:run_comparison_lines",
+    "a comparison of runs",
+    f"{_SECTIONS}:few_cells",
     {
-        "json": f"{_REPORT}.run_comparison_text:run_comparison_document",
-        "csv": f"{_REPORT}.run_comparison_text:run_comparison_csv",
-        "markdown": f"{_REPORT}.run_comparison_markdown:run_comparison_markdown",
+        "json": f"{_PROGRAMS}:comparison_json",
+        "csv": f"{_PROGRAMS}:comparison_csv",
+        "markdown": f"{_SECTIONS}:every_cell",
     },
 )
-EVERY_CELL = COMPARED._replace(blocks=f"{_REPORT}.run_comparison_text:every_cell_lines")
+EVERY_CELL = COMPARED._replace(blocks=f"{_SECTIONS}:every_cell")
 GATE = Document(
-    "a gate",
-    f"{_REPORT}.gate_text:gate_lines",
+    "the gate's judgement",
+    f"{_SECTIONS}:gate",
     {
-        "json": f"{_REPORT}.gate_text:gate_document",
-        "csv": f"{_REPORT}.gate_text:gate_csv",
-        "markdown": f"{_REPORT}.gate_ci:gate_markdown",
-        "junit": f"{_REPORT}.gate_ci:gate_junit",
+        "json": f"{_PROGRAMS}:gate_json",
+        "csv": f"{_PROGRAMS}:gate_csv",
+        "markdown": f"{_SECTIONS}:gate",
+        "junit": f"{_PROGRAMS}:gate_junit",
     },
 )
+BASELINE = Document("a baseline", f"{_SECTIONS}:baseline")

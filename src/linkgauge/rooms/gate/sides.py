@@ -14,7 +14,7 @@ from linkgauge.engine.again import AGAIN
 from linkgauge.engine.runs import find_run, is_run, none_in, read_run, run_folders, usable
 from linkgauge.judge.baseline import read_baseline
 from linkgauge.judge.likeness import unlike
-from linkgauge.judge.run_figures import RunFigures, figures_of
+from linkgauge.judge.run_figures import CellFigure, RunFigures, figures_of
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
 from linkgauge.model.stats.changes import Aim
@@ -59,19 +59,11 @@ def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures])
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:
     """With the cells of benchmarks that match a pattern, if there are any patterns."""
-    if not patterns:
-        return list(runs)
-    return [
-        replace(
-            run,
-            cells=tuple(
-                cell
-                for cell in run.cells
-                if any(fnmatchcase(cell.benchmark, pattern) for pattern in patterns)
-            ),
-        )
-        for run in runs
-    ]
+
+    def is_asked(cell: CellFigure) -> bool:
+        return not patterns or any(fnmatchcase(cell.benchmark, pattern) for pattern in patterns)
+
+    return [replace(run, cells=tuple(filter(is_asked, run.cells))) for run in runs]
 
 
 def aim_of(significance: str, least: str, detect: str | None) -> Aim:

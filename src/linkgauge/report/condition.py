@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
-from rich.text import Text
 
 from linkgauge.judge.health import Health, Reason, worst
 from linkgauge.model.cell_id import cell_id
@@ -14,7 +12,7 @@ from linkgauge.model.printable import printable
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
 
-from .blocks import text_of
+from .blocks import Line, Span, line, text_of
 from .fact_lines import said
 from .files import json_document
 from .worst import worst_of
@@ -56,13 +54,11 @@ def condition_of(checked: Checked) -> NodeCondition:
     return NodeCondition(TYPE, status, health.reason, message(health), at, at)
 
 
-def health_lines(checked: Checked) -> Iterator[Text]:
-    """One line, however long."""
+def condition_line(checked: Checked) -> Line:
+    """`ok: 9 cells measured in 3.2 s`."""
     health = checked.health
-    word = ("ok", "green") if health.is_healthy else ("not ok", "red")
-    text = Text.assemble(word, f": {message(health)}")
-    text.no_wrap, text.overflow = True, "ignore"
-    yield text
+    word = Span("ok", "good") if health.is_healthy else Span("not ok", "bad")
+    return line(word, f": {message(health)}")
 
 
 def message(health: Health) -> str:

@@ -1,0 +1,135 @@
+"""Blocks as GitHub's Markdown: for an issue, a merge request or a wiki."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+
+from linkgauge.model.printable import printable
+from linkgauge.report.blocks import (
+    Attachments,
+    Block,
+    Column,
+    Entry,
+    Figure,
+    Heat,
+    Line,
+    Problem,
+    Prose,
+    Shade,
+    Span,
+    Table,
+    Tiles,
+    Tone,
+)
+from linkgauge.report.remedy_text import Block as Steps
+from linkgauge.report.wrapping import plain_lines
+
+_LONGEST = 300
+"""Characters of one text: a table with more is not read."""
+_MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+"""What is a mark in the middle of a line; `_` within a word is none."""
+_BOLD: frozenset[Tone] = frozenset({"bad", "simulated", "strong"})
+
+
+def as_markdown(title: str, blocks: Iterable[Block]) -> str:
+    """A heading, and below it the blocks."""
+    lines = [f"# {plain(title)}"]
+    for block in blocks:
+        shown = [*_lines(block)]
+        lines += ["", *shown] if shown else []
+    return "\n".join((*lines, ""))
+
+
+def _lines(block: Block) -> Iterator[str]:
+    match block:
+        case Prose():
+            yield from (f"{_begun(one)}  " for one in block.lines)
+        case Problem():
+            yield from _problem(block)
+        case Tiles():
+            numbers = ", ".join(_span(f"{one.number} {one.name}", one.tone) for one in block.tiles)
+            yield f"{_span(f'{block.of}:', 'strong')} {numbers}" if block.of else numbers
+        case Table():
+            yield from _table(block)
+        case Heat():
+            yield from _table(_table_of(block))
+        case Figure():
+            titled = block.table._replace(caption=(Span(block.title, "strong"),), lines=block.lines)
+            yield from _table(titled)
+        case Attachments():
+            yield ", ".join(plain(file.name) for file in block.files)
+
+
+def _problem(one: Problem) -> Iterator[str]:
+    """A point of a list, and below it what else is said, and the steps to be copied."""
+    words = " ".join(filter(None, (_span(one.severity, "strong"), plain(one.subject))))
+    yield f"- {words}{': ' if words else ''}{_line(one.found)}"
+    yield from (f"  - {plain(name)}: {_line(text)}" for name, text in one.said)
+    if one.steps:
+        lines = [printable(line) for line in plain_lines([Steps(one.steps, 0)])]
+        fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(lines))), default=2))
+        yield f"  - {plain(one.do)}:"
+        yield from (f"    {line}" for line in ("", fence, *lines, fence))
+
+
+def _table(table: Table) -> Iterator[str]:
+    """Without columns in which nothing stands."""
+    if table.says:
+        yield from (_begun(table.caption), "")
+    kept = [at for at in range(len(table.columns)) if any(row[at].text for row in table.rows)]
+    heads = [table.columns[at] for at in kept]
+    yield table_row([plain(head.name) for head in heads])
+    yield table_row(["--:" if head.figures else "---" for head in heads])
+    for row in table.rows:
+        yield table_row([_span(row[at].text, row[at].tone) for at in kept])
+    if table.lines:
+        yield ""
+        yield from (f"{_begun(one)}  " for one in table.lines)
+
+
+def _table_of(heat: Heat) -> Table:
+    heads = (Column(heat.corner), *(Column(name, True) for name in heat.columns))
+    rows = [
+        (Entry(name), *map(_place, row)) for name, row in zip(heat.rows, heat.shades, strict=True)
+    ]
+    return Table((*heat.title, Span(f": {heat.caption}")), heads, rows, lines=heat.lines)
+
+
+def _place(shade: Shade | None) -> Entry:
+    if shade is None:
+        return Entry("·")
+    return Entry(" ".join(filter(None, (f"{shade.text}{shade.sign}", shade.share))))
+
+
+def _begun(line: Line) -> str:
+    """A line that begins a paragraph, and neither a list nor a heading."""
+    text = _line(line)
+    return f"\\{text}" if text.startswith(("#", "+", "-")) else text
+
+
+def _line(line: Line) -> str:
+    return "".join(_span(*span) for span in line).strip()
+
+
+def _span(text: str, tone: Tone) -> str:
+    """Bold, if it stands out: but for the blanks around it, with which it would not be."""
+    core = plain(text)
+    before, after = (" " if text[at:][:1].isspace() else "" for at in (0, -1))
+    mark = "**" if tone in _BOLD and core else ""
+    return f"{before}{mark}{core}{mark}{after}" if core else before
+
+
+def table_row(fields: Sequence[str]) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(fields)} |"
+
+
+def plain(text: str) -> str:
+    """Text that Markdown shows as it is: on one line, with nothing in it a mark or HTML."""
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}…"
+    text = printable(" ".join(text.split()))
+    text = escape(_MARKS.sub(r"\\\g<0>", text), quote=False)
+    return text.replace("://", "&#58;//").replace("www.", "www&#46;")  # which GitHub would link

@@ -1,0 +1,268 @@
+"""Runs compared, judged by the gate, and made into a baseline, as people see them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from linkgauge.judge.baseline import Baseline
+from linkgauge.judge.gate import FAILURES, Gate, Verdict
+from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison, SideFigure
+from linkgauge.model.stats.changes import Direction, RunChange
+from linkgauge.model.units import count_of, format_size, unit_of
+from linkgauge.report.blocks import (
+    Block,
+    Column,
+    Entry,
+    Line,
+    Problem,
+    Prose,
+    Span,
+    Table,
+    Tile,
+    Tiles,
+    Tone,
+    line,
+    plain,
+)
+from linkgauge.report.fact_lines import fact_table
+from linkgauge.report.figures import percent, signed, with_reach
+from linkgauge.report.what_changed import said_of
+
+from .words import a_loss, lacking, more_runs, p_value, unseen, why
+
+FEW = 16
+"""Cells that are shown without being asked for."""
+MOST_JUDGED, MOST_LACKING, MOST_OUTLIERS = 20, 3, 10
+"""Cells of each verdict that a terminal shows, and of those that lack runs; cells of an outlier."""
+SHORT = 12
+"""Characters of a side's name where there is little room."""
+_WAYS: dict[Direction, tuple[str, Tone]] = {
+    "worse": ("worse", "bad"),
+    "better": ("better", "good"),
+    "same": ("~", "dim"),
+    "unknown": ("not known", "warn"),
+}
+_CODES: dict[int, tuple[str, Tone]] = {
+    0: ("pass", "good"),
+    1: ("fail", "bad"),
+    3: ("inconclusive", "warn"),
+    4: ("nothing could be compared", "warn"),
+}
+_UNKNOWN: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough")
+
+
+def few_cells(one: RunComparison) -> Iterator[Block]:
+    """What changed, what the comparison can tell, in what sides differ besides, and the cells if
+    they are few."""
+    is_whole = len(one.cells) <= FEW
+    yield from _compared(one, one.cells if is_whole else ())
+    if not is_whole:
+        yield Prose([plain(f"all {count_of(len(one.cells))}: --all", "dim")])
+
+
+def every_cell(one: RunComparison) -> Iterator[Block]:
+    """The same with all cells."""
+    return _compared(one, one.cells)
+
+
+def _compared(one: RunComparison, cells: Sequence[RunCell]) -> Iterator[Block]:
+    others = range(1, len(one.sides))
+    for number in others:
+        yield _outcome(one, number)
+        yield Prose([*_changed(one, number), *_power(one, number)])
+    yield Prose([*_basis(one)])
+    yield fact_table(one.differences, [side.name for side in one.sides])
+    sheets: dict[object, list[RunCell]] = {}
+    for cell in cells:
+        sheets.setdefault((cell.sheet, cell.unit), []).append(cell)
+    yield from (_table(one, own, number) for own in sheets.values() for number in others)
+
+
+def _outcome(one: RunComparison, number: int) -> Tiles:
+    """`after (3 runs) against before (4 runs): 1 worse, 0 better, 1 ~, 0 not known`."""
+    changes = [cell.changes[number - 1] for cell in one.cells]
+    counts = Counter(change.direction for change in changes if change.change is not None)
+    of = [(counts[way], *words) for way, words in _WAYS.items()]
+    tiles = [Tile(str(count), word, tone if count else "") for count, word, tone in of]
+    if left := len(changes) - counts.total():
+        tiles.append(Tile(count_of(left), "without a figure on both sides"))
+    if not counts:
+        tiles = [Tile("nothing", "could be compared", "warn")]
+    tiles += [Tile("SIMULATED", "", "simulated")] if one.simulated else []
+    return Tiles(tiles, _sides(one, number))
+
+
+def _sides(one: RunComparison, number: int) -> str:
+    """`after (3 runs) against before (4 runs)`."""
+    of = (one.sides[number], one.sides[0])
+    return " against ".join(f"{side.name} ({count_of(len(side.runs), 'run')})" for side in of)
+
+
+def _changed(one: RunComparison, number: int) -> Iterator[Line]:
+    """A line for each group of cells that changed alike, and the number of those left over."""
+    own = [group for group in one.changed if group.side == one.sides[number].name]
+    for group in own:
+        yield line(Span(group.direction, _WAYS[group.direction][1]), f": {said_of(group)}")
+    changed = sum(cell.changes[number - 1].proven is not None for cell in one.cells)
+    if left := changed - sum(group.cells for group in own):
+        yield plain(f"and {count_of(left)} more", "dim")
+
+
+def _power(one: RunComparison, number: int) -> Iterator[Line]:
+    """Which losses would be found, and how many runs are lacking."""
+    found = [need for cell in one.cells if (need := cell.changes[number - 1].needed) is not None]
+    losses = [each.detectable for each in found]
+    if losses:
+        half, all_of_them = a_loss(median(losses)), a_loss(max(losses))
+        where = f"{half} or more in half of the cells, {all_of_them} in all"
+        yield plain(f"a loss is found with 90 % if it is {where}")
+    short = [each.more for each in found if each.more != (0, 0)]
+    able = sorted((more for more in short if more is not None), key=sum)
+    said = [f"a loss of {percent(one.aim.detect)} takes more runs in {count_of(len(short))}"]
+    if able:
+        half, most = more_runs(able[len(able) // 2]), more_runs(able[-1])
+        said.append(f"half of them take {half}, the noisiest {most}")
+    if hopeless := len(short) - len(able):
+        said.append(f"no number is enough for {count_of(hopeless)}")
+    if short:
+        yield plain("; ".join(said), "warn")
+
+
+def _basis(one: RunComparison) -> Iterator[Line]:
+    """What changes were judged by."""
+    bases = Counter(c.change.basis for cell in one.cells for c in cell.changes if c.change)
+    history = f" and of {one.history} more in the history" if one.history else ""
+    if bases["runs"]:
+        yield plain(f"judged by the variation between these runs{history}", "dim")
+    if single := bases["within"]:
+        few = f"{count_of(single)} with one run on a side, and too few others: judged by the runs'"
+        yield plain(f"{few} own intervals, which do not know all that varies between runs", "warn")
+
+
+def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:
+    """Cells of one benchmark on a side and on the first."""
+    first = cells[0]
+    size = f"  {format_size(first.size)}" if first.size else ""
+    better = f"{unit_of(first.unit).shown}, {first.better} is better"
+    heads = [
+        Column("cell"),
+        *(_head(one.sides[at].name) for at in (0, number)),
+        *map(_head, ("change", "95% interval", "slow p95", "slow p99")),
+        Column(""),
+    ]
+    caption = line(Span(first.benchmark, "strong"), f"  {first.backend}{size}  {better}")
+    return Table(caption, heads, [tuple(_row(one, cell, number)) for cell in cells])
+
+
+def _head(name: str) -> Column:
+    return Column(name, True, short=name if len(name) <= SHORT else f"…{name[1 - SHORT :]}")
+
+
+def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
+    change, sides = cell.changes[number - 1], (cell.sides[0], cell.sides[number])
+    known, tone = change.change, _WAYS[change.direction][1]
+    moved = [
+        _moved(sides, name, found, one.aim.significance)
+        for name, found in (
+            ("figure", known), ("slow_p95", change.slow_p95), ("slow_p99", change.slow_p99)
+        )
+    ]  # fmt: skip
+    repeat = f" #{cell.repeat + 1}" if cell.repeat else ""
+    yield Entry(f"{cell.row}, {cell.column}{repeat}", tone="name")
+    yield from (Entry(_figure(side, cell.unit)) for side in sides)
+    yield Entry(moved[0], tone=tone)
+    yield Entry(f"[{signed(known.low)}, {signed(known.high)}]" if known else "")
+    yield from (Entry(text, tone="dim") for text in moved[1:])
+    yield Entry(_said(change, sides), tone=tone)
+
+
+def _figure(side: SideFigure | None, unit: str) -> str:
+    """`55.40 ±0.5%`: the wider half of the interval; or why there is none."""
+    if side is None or side.figure is None:
+        return "-" if side is None else side.status
+    return with_reach(side.figure, side.low, side.high, unit)
+
+
+_Sides = Sequence[SideFigure | None]
+
+
+def _moved(sides: _Sides, name: str, found: RunChange | None, significance: float) -> str:
+    """`~` where the difference may be noise; in parentheses where nothing tells how much it
+    varies."""
+    if found is not None:
+        return signed(found.ratio) if found.holm < significance else "~"
+    first, other = (getattr(side, name, None) for side in sides)
+    return f"({signed(other / first)})" if first and other else ""
+
+
+def _said(one: CellChange, sides: _Sides) -> str:
+    """Whether a cell changed, or what it takes to tell."""
+    if one.change is None:
+        without = [side for side in sides if side is None or side.figure is None]
+        if not without:
+            return "nothing tells how much runs vary"
+        return "there is no such cell" if without[0] is None else without[0].reason or ""
+    if one.direction == "unknown":
+        return lacking(one)
+    return f"{one.direction} (p {p_value(one.change.holm)})" if one.proven else ""
+
+
+def gate(one: Gate) -> Iterator[Block]:
+    """The verdict, what failed first, then what is not known."""
+    word, tone = _CODES[one.code]
+    verdicts: tuple[Verdict, ...] = (*FAILURES, *_UNKNOWN, "ok")
+    found = [f"{len(cells)} {each}" for each in verdicts if (cells := one.of(each))]
+    said = plain(", ".join(found) or "no cell")
+    yield Problem(word, tone, "", said, tuple(_behind(one)), first=True)
+    yield fact_table(one.comparison.differences, [side.name for side in one.comparison.sides])
+    for verdict in verdicts[:-1]:
+        rows = [
+            (Entry(each.cell.name), Entry(format_size(each.cell.size) if each.cell.size else ""),
+             Entry(why(each)))
+            for each in one.of(verdict)
+        ]  # fmt: skip
+        heads = (Column(""), Column("size", True), Column("why"))
+        few = MOST_LACKING if verdict == "not enough" else MOST_JUDGED
+        if rows:
+            yield Table(
+                plain(verdict, "bad" if verdict in FAILURES else "warn"), heads, rows, few=few
+            )
+    yield Prose([*_power(one.comparison, 1), *_basis(one.comparison)])
+
+
+def _behind(one: Gate) -> Iterator[tuple[str, Line]]:
+    """What stands behind the verdict, each with a name."""
+    found, aim = one.comparison, one.comparison.aim
+    mark = (Span("  SIMULATED", "simulated"),) if found.simulated else ()
+    yield "runs", line(_sides(found, 1), *mark)
+    rule = f"fails at a loss of {percent(aim.least)} with p < {aim.significance:g}"
+    yield "rule", plain(f"{rule}, forced" if one.forced else rule)
+    cells, times = one.again
+    if cells:
+        yield "again", plain(f"{count_of(cells)} in doubt measured {count_of(times, 'time')} more")
+    if len(found.changed) < len(one.of("regression")):
+        yield from (("changed", each) for each in _changed(found, 1))
+    if (sentence := unseen(one)) is not None:
+        yield "unseen", plain(sentence, "warn")
+
+
+def baseline(one: Baseline) -> Iterator[Block]:
+    """What was made of how many runs, how much they vary, and which ones are outliers."""
+    hosts = {run.machine.host.hostname for run in one.runs}
+    several = f" on {len(hosts)} machines" if len(hosts) > 1 else ""
+    runs, cells = count_of(len(one.runs), "run"), count_of(len(one.cells))
+    said = [plain(f"baseline of {runs}{several}, {cells}")]
+    known = sorted((c.deviation, c.name) for c in one.cells if c.deviation is not None)
+    if known:
+        (middle, _), (most, name) = known[len(known) // 2], known[-1]
+        varies = f"runs vary by {percent(middle)} (the middle cell)"
+        said.append(plain(f"{varies}; most: {name}, {percent(most)}"))
+    else:
+        said.append(plain("one run does not show how much runs vary: give several", "warn"))
+    for outlier, number in one.outliers.items():
+        own = [cell.name for cell in one.cells if outlier in cell.outliers]
+        listed = ", ".join(own[:MOST_OUTLIERS]) + (" …" if len(own) > MOST_OUTLIERS else "")
+        said.append(plain(f"outlier: {outlier} in {count_of(number)}: {listed}", "warn"))
+    yield Prose(said)
