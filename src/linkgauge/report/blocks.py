@@ -135,13 +135,14 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What stands in a table: its text, by what it is sorted (else by the text), and a link to a
-    part of the page."""
+    """What stands in a table: its text, by what it is sorted (else by the text), a link to a part
+    of the page, and of the name of a row in a tree, so many steps below the top it is."""
 
     text: str
     key: float | None = None
     tone: Tone = ""
     link: str = ""
+    depth: int = 0
 
 
 class Table(NamedTuple):
@@ -216,6 +217,13 @@ class Figure(NamedTuple):
     lines: Sequence[Line] = ()
 
 
+class Code(NamedTuple):
+    """Lines that are copied as they stand, and for what."""
+
+    caption: Line
+    lines: Sequence[str]
+
+
 class Attachment:
     """A file inside the page: its name, what it holds, its content, also `packed` by gzip."""
 
@@ -231,7 +239,7 @@ class Attachments(NamedTuple):
     files: Sequence[Attachment]
 
 
-Block = Prose | Problem | Tiles | Table | Heat | Figure | Attachments
+Block = Prose | Problem | Tiles | Table | Heat | Figure | Code | Attachments
 
 
 class Part(NamedTuple):
