@@ -76,18 +76,15 @@ class _Pairs:
             alike = line(Span(title, "strong"), f": {order[0]} between {pair}")
             return Prose([alike, *lines])
         if len(rows) > MOST:
-            pairs = (
-                str(sum(row[at:].count(text) for at, row in enumerate(rows))) for text in order
-            )
-            groups = (self._groups(rows, order[: at + 1]) for at in range(len(order)))
-            entries = zip(order, pairs, groups, strict=True)
-            return table(title, ("", Column("pairs", True), "groups"), entries)._replace(
-                lines=lines
-            )
+            counts = [sum(row[at:].count(text) for at, row in enumerate(rows)) for text in order]
+            groups = [self._groups(rows, order[: at + 1]) for at in range(len(order))]
+            heads = ("", Column("pairs", True), "groups")
+            found = table(title, heads, zip(order, counts, groups, strict=True))
+            return found._replace(lines=lines)
         depths = {text: 10 - 10 * at // (len(order) - 1) for at, text in enumerate(order)}
         shades = [[Shade(t, depth=depths[t]) if t else None for t in row] for row in rows]
-        anchor, heads = title.partition(" ")[0], _heads(self._labels)
-        return Heat(anchor, plain(title, "strong"), "", "", self._labels, heads, shades, lines)
+        anchor, names = title.partition(" ")[0], _heads(self._labels)
+        return Heat(anchor, plain(title, "strong"), "", "", self._labels, names, shades, lines)
 
     def _groups(self, rows: Sequence[Sequence[str | None]], near: Sequence[str]) -> str:
         """The devices that are this near to one another: themselves, None, are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from linkgauge.model.inventory import NEEDS_ROOT, Inventory, gaps_of
 from linkgauge.report.subjects import spans
@@ -30,16 +30,14 @@ def for_root(inventory: Inventory | None) -> list[str]:
     ]
 
 
-def _unknown(inventory: Inventory) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[str, ...]]]:
     """Unread fields by owner; those of the machine and the host have no owner."""
-    yield "", inventory.unknown
-    yield "", inventory.host.unknown
-    for accelerator in inventory.accelerators:
-        yield accelerator.memory, accelerator.unknown
-    for adapter in inventory.adapters:
-        yield adapter.name, adapter.unknown
-    for function in inventory.pci:
-        yield function.address, function.unknown
+    return [
+        ("", (*inventory.unknown, *inventory.host.unknown)),
+        *((one.memory, one.unknown) for one in inventory.accelerators),
+        *((one.name, one.unknown) for one in inventory.adapters),
+        *((one.address, one.unknown) for one in inventory.pci),
+    ]
 
 
 def _listed(by_owner: dict[str, list[str]]) -> Iterator[str]:

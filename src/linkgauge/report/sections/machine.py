@@ -3,10 +3,10 @@ page of a run show the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from linkgauge.machine.hardware import known_values
-from linkgauge.model.inventory import Adapter, Interface
+from linkgauge.model.inventory import Accelerator, Adapter, Interface
 from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size
 from linkgauge.report.blocks import Block, Column, Line, Prose, Span, Table, line, plain
@@ -102,20 +102,23 @@ def _nodes(machine: Machine) -> Iterator[_Memory]:
 
 def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:
     """Those of the backends, then those that only a library reports, as in a captured tree."""
-    facts = ("library", "firmware", "board", "form_factor") if detailed else ()
-    reported = dict(machine.accelerators)
+    about = {one.memory: _about(one, detailed) for one in machine.known.accelerators}
     for one in machine.all_devices:
+        driver = f"driver {one.driver}" if one.driver else ""
         shares = "shares the host's memory" if one.shares_host_memory else ""
-        more = _facts(reported.pop(one.memory, None), facts)
-        notes = (*_facts(one, ["driver"]), *one.notes, shares, *more)
-        yield one.memory, one.model, one.memory_bytes, notes
-    for memory, known in reported.items():
-        yield memory, known.model or "unknown", None, _facts(known, ("driver", *facts))
+        _, *more = about.pop(one.memory, [""])
+        yield one.memory, one.model, one.memory_bytes, (driver, *one.notes, shares, *more)
+    for memory, known in about.items():
+        yield memory, machine.accelerators[memory].model or "unknown", None, known
 
 
-def _facts(one: object, names: Iterable[str]) -> list[str]:
-    known = {name.replace("_", " "): getattr(one, name, None) for name in names}
-    return [f"{name} {fact}" for name, fact in known.items() if fact]
+def _about(one: Accelerator, detailed: bool) -> list[str]:
+    """Its driver, and all else that its library reports of what it is."""
+    lanes = one.link.max_speed and f"{one.link.max_speed:g} GT/s x{one.link.max_width}"
+    facts = {"driver": one.driver, "library": one.library, "firmware": one.firmware}
+    facts |= {"board": one.board, "form factor": one.form_factor, "PCIe": lanes or None}
+    known = [f"{name} {fact}" if fact else "" for name, fact in facts.items()]
+    return known if detailed else known[:1]
 
 
 def _adapters(adapters: Sequence[Adapter]) -> Table:

@@ -50,8 +50,10 @@ class PciTree:
         for one in self._functions:
             number, _ = self._subjects.get(one.address, (None, None))
             counts = (one.max_payload, one.max_read_request, one.iommu_group, number)
-            rates = (_rate(*ends) for ends in _ends(one.link))
-            rows.append((one.address, *rates, *counts, f"{_ids(one)} rev {_hex(one.revision, 2)}"))
+            now = _rate(one.link.speed, one.link.width)
+            most = _rate(one.link.max_speed, one.link.max_width)
+            ids = f"{_ids(one)} rev {_hex(one.revision, 2)}"
+            rows.append((one.address, now, most, *counts, ids))
         heads: list[str | Column] = ["", *(Column(name, True) for name in _NUMBERS), "ID"]
         return table("PCI details", heads, rows)
 
@@ -84,17 +86,13 @@ class PciTree:
         return named or f"{kind}{function.driver or 'no driver'}"
 
 
-def _ends(link: PciLink) -> Sequence[tuple[float | None, int | None]]:
-    """What it is, and the most that it can be."""
-    return (link.speed, link.width), (link.max_speed, link.max_width)
-
-
 def _link(link: PciLink) -> Entry:
     """`Gen 5 x16`, and what it could be if it is slower than that."""
-    now, most = (_shown(*ends) for ends in _ends(link))
-    if not most or now == most:
-        return Entry(now)
-    return Entry(f"{now} of {most}", tone="warn") if now else Entry(f"unknown of {most}")
+    now = _shown(link.speed, link.width)
+    most = _shown(link.max_speed or link.speed, link.max_width or link.width)
+    is_known = link.speed is not None and link.width is not None
+    slower = Entry(f"{now or 'unknown'} of {most}", tone="warn" if is_known else "")
+    return Entry(now) if now == most else slower
 
 
 def _shown(speed: float | None, width: int | None) -> str:

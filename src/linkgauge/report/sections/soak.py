@@ -51,7 +51,8 @@ def blocks(one: OneRun) -> Iterator[Block]:
     if soak.reason is not None:
         yield Prose([plain(f"stopped: {soak.reason}", "bad")])
     yield from _over_time(soak)
-    yield without_empty(_cells(soak, found))
+    if any(cell.median is not None for cell in soak.cells):
+        yield without_empty(_cells(soak, found))
     told = [*_drift_lines(found), *(known for d in soak.devices if (known := _device_line(d)))]
     if told:
         yield Prose(told)
