@@ -117,11 +117,11 @@ def test_each_example_works(name, line, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("machine", shipped())
 def test_each_example_of_a_fault_works_on_every_machine(machine):
-    """As `--list-faults` prints them, in its last column."""
+    """As `--list-faults` prints them, in its second column."""
     lines = iter(called("run", "--list-faults", COLUMNS=200).stdout.splitlines())
-    column = next(line.index("example") for line in lines if line.startswith("kind "))
-    table = takewhile(lambda line: not line.startswith("parameter "), lines)
-    options = [word for line in table for word in ("--fault", line[column:].strip())]
+    head = next(line for line in lines if line.startswith("kind "))
+    column = slice(head.index("example"), head.index("what happens"))
+    options = [word for line in takewhile(str.strip, lines) for word in ("--fault", line[column])]
     assert len(options) > 20
     words = ["run", "device_local_copy", "--machine", machine, "--size", "1M", "--dry-run"]
     assert called(*words, *options).returncode == 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -28,26 +29,27 @@ from .vm import VM
 from .within_node import WITHIN_NODE
 from .workloads import SERVING, WORKLOADS
 
-_ALL: tuple[Row | Sweep, ...] = (
-    *NVBANDWIDTH,
-    *HOST,
-    *SWEEPS,
-    *MEMORY_STREAM,
-    *LATENCIES,
-    *PAGES,
-    *PRIMES,
-    *COLLECTIVES,
-    *GPU,
-    *CONCURRENCY,
-    *WITHIN_NODE,
-    *OVERLAP,
-    *LATENCY_OF_DEVICES,
-    *BETWEEN_PROCESSES,
-    *OVER_NICS,
-    *NODES,
-    *WORKLOADS,
-    *SERVING,
-)
+GROUPS: Mapping[str, Sequence[Row | Sweep]] = {
+    "Between the host and devices": [row for row in NVBANDWIDTH if "host" in row.name],
+    "Between devices": [row for row in NVBANDWIDTH if "host" not in row.name],
+    "Copies by host threads": (*HOST, *SWEEPS),
+    "Bandwidth of host memory": MEMORY_STREAM,
+    "Latency of host memory and CPUs": LATENCIES,
+    "Pages and placement of host memory": PAGES,
+    "Arithmetic of CPUs": PRIMES,
+    "Collectives": COLLECTIVES,
+    "Memory and arithmetic of devices": GPU,
+    "More and more copies at once": CONCURRENCY,
+    "Between all devices at once": WITHIN_NODE,
+    "Copies while a device computes": OVERLAP,
+    "Single copies, flags and launches of devices": LATENCY_OF_DEVICES,
+    "Between processes and nodes": BETWEEN_PROCESSES,
+    "Over network interfaces": OVER_NICS,
+    "Between many nodes": NODES,
+    "AI workloads (torch)": WORKLOADS,
+    "Servers under load": SERVING,
+}
+"""The benchmarks by what they measure."""
 
 
 def _listed(row: Row | Sweep) -> Row | Sweep:
@@ -55,7 +57,7 @@ def _listed(row: Row | Sweep) -> Row | Sweep:
     return replace(row, profiles=(*row.profiles, COMPARISON)) if row.name in VM else row
 
 
-CATALOG = {row.name: _listed(row) for row in _ALL}
+CATALOG = {row.name: _listed(row) for row in chain(NVBANDWIDTH, *GROUPS.values())}
 _FIRST: dict[str | None, tuple[str, ...]] = {COMPARISON: VM}
 """Benchmarks that a profile measures before all others, in this order."""
 

@@ -45,7 +45,7 @@ COMMANDS = {
     "exporter": _OF_ROOMS["exporter"],
     "doctor": ".doctor:doctor",
     "check": ".check:check",
-    "vm": ".vm:vm",
+    "vm": _OF_ROOMS["vm"],
     "as": ".as_tool:as_tool",
 } | _OF_ROOMS
 """Each command's module and function, in the order of the overview."""

@@ -24,7 +24,6 @@ from .help_text import COLLECTIVES, ENGINES, MACHINES, OTHER, OUTPUT, PRECISION,
 RunFormat = Annotated[Format, formats.RUN]
 MachineFormat = Annotated[Format, formats.MACHINE]
 FindingsFormat = Annotated[Format, formats.FINDINGS]
-DomainFormat = Annotated[Format, formats.DOMAIN]
 BenchmarksFormat = Annotated[Format, formats.BENCHMARKS]
 ScalingFormat = Annotated[Format, formats.SCALING]
 ExportFormat = Annotated[Format, formats.SUMMARY]
@@ -46,9 +45,7 @@ def complete_benchmark(incomplete: str) -> list[str]:
 def list_faults(asked: bool) -> None:
     """Prints the grammar of faults, and exits."""
     if asked:
-        from linkgauge.report.fault_list import print_faults
-
-        print_faults()
+        FORMATS[TERMINAL].write(formats.FAULTS, None)
         raise typer.Exit
 
 

@@ -35,10 +35,10 @@ from linkgauge.model.settings import (
 )
 from linkgauge.model.soak import Soaking
 from linkgauge.model.units import parse_fraction, parse_sizes
-from linkgauge.report.dry_run import dry_run
 from linkgauge.report.files import resumable
 from linkgauge.report.formats import PLAN
 from linkgauge.report.live import Display, LiveReport
+from linkgauge.report.sections.plan import dry_run
 
 from .options import Profiling, Sampling, Shape, at_least_one, within
 from .pairs_alone import with_pairs

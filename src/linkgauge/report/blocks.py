@@ -152,13 +152,14 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What stands in a table: its text, by what it is sorted (else by the text), and a link to a
-    part of the page."""
+    """What stands in a table: its text, by what it is sorted (else by the text), a link to a part
+    of the page, and of the name of a row in a tree, so many steps below the top it is."""
 
     text: str
     key: float | None = None
     tone: Tone = ""
     link: str = ""
+    depth: int = 0
 
 
 class Table(NamedTuple):
@@ -235,6 +236,13 @@ class Figure(NamedTuple):
     anchor: str = ""
 
 
+class Code(NamedTuple):
+    """Lines that are copied as they stand, and for what."""
+
+    caption: Line
+    lines: Sequence[str]
+
+
 class Attachment:
     """A file inside the page: its name, what it holds, its content, also `packed` by gzip."""
 
@@ -250,7 +258,7 @@ class Attachments(NamedTuple):
     files: Sequence[Attachment]
 
 
-Block = Prose | Problem | Tiles | Table | Heat | Figure | Attachments
+Block = Prose | Problem | Tiles | Table | Heat | Figure | Code | Attachments
 
 
 class Part(NamedTuple):

@@ -113,7 +113,7 @@ RUN = Document(
     f"{_REPORT}.live:whole_run",
     {"json": _JSON, "csv": f"{_REPORT}.files:samples_csv"},
 )
-PLAN = Document("a plan", f"{_REPORT}.dry_run:plan_lines", {"json": _JSON})
+PLAN = Document("a plan", f"{_REPORT}.sections.plan:plan_blocks", {"json": _JSON})
 SUMMARY = Document(
     "cells",
     texts={
@@ -133,24 +133,19 @@ SAMPLES = Document(
     },
 )
 _AS_YAML = {"json": _JSON, "yaml": "linkgauge.machine.hardware:hardware_yaml"}
-MACHINE = Document("a machine", f"{_REPORT}.machine_report:machine_lines", _AS_YAML)
-MACHINE_IN_DETAIL = MACHINE._replace(blocks=f"{_REPORT}.machine_report:detailed_machine_lines")
+MACHINE = Document("a machine", f"{_REPORT}.sections.machine:machine_blocks", _AS_YAML)
+MACHINE_IN_DETAIL = MACHINE._replace(blocks=f"{_REPORT}.sections.machine:detailed_machine_blocks")
 FINDINGS = Document(
     "findings",
     f"{_REPORT}.sections.findings:diagnosis_blocks",
     {"json": f"{_REPORT}.sections.findings:diagnosis_document"},
 )
-DOMAIN = Document(
-    "a domain",
-    f"{_REPORT}.domain_text:domain_lines",
-    {"json": f"{_REPORT}.domain_text:domain_document"},
-)
+_CATALOG = f"{_REPORT}.sections.catalog"
 BENCHMARKS = Document(
-    "benchmarks",
-    f"{_REPORT}.benchmark_list:benchmark_lines",
-    {"json": f"{_REPORT}.benchmark_list:benchmarks_document"},
+    "benchmarks", f"{_CATALOG}:benchmark_blocks", {"json": f"{_CATALOG}:benchmarks_document"}
 )
-NAMES_OF_BENCHMARKS = BENCHMARKS._replace(blocks=f"{_REPORT}.benchmark_list:overview_lines")
+NAMES_OF_BENCHMARKS = BENCHMARKS._replace(blocks=f"{_CATALOG}:overview_blocks")
+FAULTS = Document("faults", f"{_REPORT}.sections.faults:fault_blocks")
 COMPARISONS = Document(
     "configurations",
     f"{_REPORT}.sections.configurations:blocks",

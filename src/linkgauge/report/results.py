@@ -95,3 +95,18 @@ def without_empty(table: Table) -> Table:
     kept = [at for at in range(len(table.columns)) if any(row[at].text for row in table.rows)]
     rows = [[row[at] for at in kept] for row in table.rows]
     return table._replace(columns=[table.columns[at] for at in kept], rows=rows)
+
+
+def table(
+    title: str,
+    columns: Sequence[str | Column],
+    rows: Iterable[Sequence[str | int | Entry | None]],
+) -> Table:
+    """Texts below a title, without columns in which nothing stands."""
+    heads = [Column(one) if isinstance(one, str) else one for one in columns]
+    entries = [[_entry(one) for one in row] for row in rows]
+    return without_empty(Table(plain(title, "strong"), heads, entries))
+
+
+def _entry(one: str | int | Entry | None) -> Entry:
+    return one if isinstance(one, Entry) else Entry("" if one is None else str(one))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import zip_longest
+from collections.abc import Iterable
 
 import msgspec
 
 from linkgauge.model.inventory import Accelerator, is_accelerator
-from linkgauge.model.machine import Machine
+from linkgauge.model.machine import Device, Machine
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,47 +24,37 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 def subjects(machine: Machine) -> tuple[Subject, ...]:
     """Accelerators with a library first, then those of other backends, then those of none. Devices
     without a PCI address (a CPU as OpenCL shows it) are left out."""
-    inventory = machine.known
-    listed = [
-        Subject(label=device.memory, model=device.model, pci=device.pci)
-        for devices in machine.devices.values()
-        for device in devices
-        if device.pci
-    ]
-    reported = [
-        Subject(label=one.memory, model=one.model, pci=one.pci, accelerator=one)
-        for one in inventory.accelerators
-    ]
     found: dict[str, Subject] = {}
-    for subject in (*reported, *listed):
-        known = found.setdefault(subject.pci or subject.label, subject)
-        if subject.label not in known.label.split("/"):
-            label = f"{known.label}/{subject.label}"
-            found[subject.pci or subject.label] = msgspec.structs.replace(known, label=label)
-    for function in inventory.pci:
-        if is_accelerator(function) and function.address not in found:
-            found[function.address] = Subject(
-                label=function.address, model=function.name, pci=function.address
-            )
+    listed = (one for one in machine.all_devices if one.pci)
+    every: tuple[Accelerator | Device, ...] = (*machine.known.accelerators, *listed)
+    for one in every:
+        reported = one if isinstance(one, Accelerator) else None
+        named = Subject(label=one.memory, model=one.model, pci=one.pci, accelerator=reported)
+        known = found.setdefault(one.pci or one.memory, named)
+        if one.memory not in known.label.split("/"):
+            label = f"{known.label}/{one.memory}"
+            found[one.pci or one.memory] = msgspec.structs.replace(known, label=label)
+    for function in machine.known.pci:
+        if is_accelerator(function):
+            place = function.address
+            found.setdefault(place, Subject(label=place, model=function.name, pci=place))
     return tuple(found.values())
 
 
 def spans(names: Iterable[str]) -> str:
     """Consecutive names as ranges: `sim:0-3, sim:7, 0000:01:00.0`."""
+    runs: list[list[str]] = []
+    for name in names:
+        stem, number = _split(name)
+        if runs and number and _split(runs[-1][-1]) == (stem, number - 1):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
     return ", ".join(
-        f"{first}-{_split(last)[1]}" if first != last else first
-        for first, last in _runs(tuple(names))
+        f"{first}-{_split(last)[1]}" if others else first
+        for first, *others in runs
+        for last in others[-1:] or [first]
     )
-
-
-def _runs(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    first: str | None = None
-    for name, after in zip_longest(names, names[1:]):
-        first = first or name
-        (stem, number), following = _split(name), after and _split(after)
-        if number is None or following != (stem, number + 1):
-            yield first, name
-            first = None
 
 
 def _split(name: str) -> tuple[str, int | None]:

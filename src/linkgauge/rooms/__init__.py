@@ -32,6 +32,7 @@ ROOMS = (
     Room("history", {"history": f"{_HERE}.history.command:history"}),
     Room("vary", {"vary": f"{_HERE}.vary.command:vary"}),
     Room("watch", {"watch": f"{_HERE}.watch.command:watch"}),
+    Room("vm", {"vm": f"{_HERE}.vm.command:vm"}),
     Room("exporter", {"exporter": f"{_HERE}.exporter.command:exporter"}),
 )
 

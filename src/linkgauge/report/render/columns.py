@@ -87,7 +87,8 @@ class Columns:
             if at and not any(entry.text for entry in entries):
                 continue
             name = head.short if short and head.short else head.name
-            width = max(cell_len(name), *(cell_len(one.text) for one in entries), 0)
+            wide = entries if at else [row[0] for row in self._rows if any(r.text for r in row[1:])]
+            width = max(cell_len(name), *(cell_len(one.text) for one in wide), 0)
             found.append(_Set(head, name, entries, width))
         if self._even:
             widest = max((one.width for one in found[1:]), default=0)
@@ -101,7 +102,8 @@ class Columns:
         label, width = widths
         heads = Text()
         for one in some:
-            heads.append(" " * GAP).append(one.padded(one.name), "cyan")
+            if one is not prose or label + len(heads) + GAP + cell_len(one.name) <= width:
+                heads.append(" " * GAP).append(one.padded(one.name), "cyan")
         yield from _line(title, heads, label)
         for number, name in enumerate(names.entries):
             figures = Text()
@@ -165,6 +167,8 @@ def _line(name: Text, figures: Text, label: int) -> Iterator[Text | Hanging]:
     """A name with its figures beside it; below it, where it is too long."""
     if cell_len(name.plain) > label:
         yield Hanging(name, GAP)
+        if not figures.plain.strip():
+            return
         name = Text()
     line = Text.assemble(name, " " * (label - cell_len(name.plain)), figures)
     line.rstrip()

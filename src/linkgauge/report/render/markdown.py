@@ -10,6 +10,7 @@ from linkgauge.model.printable import printable
 from linkgauge.report.blocks import (
     Attachments,
     Block,
+    Code,
     Column,
     Entry,
     Figure,
@@ -23,8 +24,9 @@ from linkgauge.report.blocks import (
     Tiles,
     Tone,
 )
-from linkgauge.report.remedy_text import Block as Steps
 from linkgauge.report.wrapping import plain_lines
+
+from .steps import Block as Steps
 
 _LONGEST = 300
 """Characters of one text: a table with more is not read."""
@@ -58,6 +60,8 @@ def _lines(block: Block) -> Iterator[str]:
         case Figure():
             titled = block.table._replace(caption=(Span(block.title, "strong"),), lines=block.lines)
             yield from _table(titled)
+        case Code():
+            yield from (_begun(block.caption), "", *_fenced(block.lines))
         case Attachments():
             yield ", ".join(plain(file.name) for file in block.files)
 
@@ -68,10 +72,17 @@ def _problem(one: Problem) -> Iterator[str]:
     yield f"- {words}{': ' if words else ''}{_line(one.found)}"
     yield from (f"  - {plain(name)}: {_line(text)}" for name, text in one.said)
     if one.steps:
-        lines = [printable(line) for line in plain_lines([Steps(one.steps, 0)])]
-        fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(lines))), default=2))
         yield f"  - {plain(one.do)}:"
-        yield from (f"    {line}" for line in ("", fence, *lines, fence))
+        steps = _fenced(plain_lines([Steps(one.steps, 0)]))
+        yield from (f"    {line}" for line in ("", *steps))
+    yield from (f"  - {plain(name)}: {_line(text)}" for name, text in one.last)
+
+
+def _fenced(lines: Iterable[str]) -> list[str]:
+    """Lines that are shown as they are."""
+    found = [printable(line) for line in lines]
+    fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(found))), default=2))
+    return [fence, *found, fence]
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -11,6 +11,7 @@ from linkgauge.model.errors import ResultsError
 from linkgauge.model.printable import all_printable
 from linkgauge.report.blocks import (
     Block,
+    Code,
     Figure,
     Heat,
     Line,
@@ -97,6 +98,8 @@ def _block(block: Block, pictures: dict[int, str]) -> dict[str, Any] | None:
                 "picture": pictures.get(id(block)), "table": table,
                 "lines": [_line(each) for each in block.lines],
             }  # fmt: skip
+        case Code():
+            return {"kind": "code", "caption": _line(block.caption), "text": "\n".join(block.lines)}
     return None  # files are attached to the page
 
 
@@ -131,7 +134,7 @@ def _table(one: Table) -> dict[str, Any]:
         "kind": "table",
         "caption": _line(line(*one.caption, more)),
         "columns": [[_text(head.name), head.figures] for head in one.columns],
-        "rows": [[[_text(e.text), e.tone] for e in row] for row in one.rows[:MOST_ROWS]],
+        "rows": [[[e.depth, _text(e.text), e.tone] for e in row] for row in one.rows[:MOST_ROWS]],
         "lines": [_line(each) for each in one.lines],
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -10,6 +10,7 @@ from rich.text import Text
 from linkgauge.report.blocks import (
     Attachments,
     Block,
+    Code,
     Column,
     Entry,
     Figure,
@@ -41,7 +42,7 @@ INDENT = 4
 """Columns before what goes on of a line, and before what is said of a problem."""
 LABEL = 11
 """Columns of what names a line of the verdict, such as `do first:`."""
-_ALOOF = (Table, Heat)
+_ALOOF = (Table, Heat, Code)
 """With blank lines around them."""
 
 
@@ -88,6 +89,8 @@ def _lines(block: Block) -> Iterator[RenderableType]:
             yield from _heat(block)
         case Figure():
             yield from map(_hanging, block.lines)
+        case Code():
+            yield from (styled(block.caption), *map(Text, block.lines))
         case Attachments():
             return
         case _:
@@ -110,11 +113,26 @@ def _tiles(block: Tiles) -> Text:
 
 def _table(table: Table) -> Iterator[RenderableType]:
     rows = table.rows if table.few is None else table.rows[: table.few]
-    entries = [[_printed(entry) for entry in row] for row in rows]
+    branches = _branches([name.depth for name, *_ in rows])
+    entries = [
+        [Printed(branch + name.text, STYLES[name.tone]), *map(_printed, others)]
+        for branch, (name, *others) in zip(branches, rows, strict=True)
+    ]
     yield Columns(styled(table.caption), table.columns, entries)
     if len(rows) < len(table.rows):
         yield Text(f"and {len(table.rows) - len(rows)} more: {table.rest}", "dim")
     yield from map(_hanging, table.lines)
+
+
+def _branches(depths: Sequence[int]) -> list[str]:
+    """What joins each row of a tree to the row that it is below."""
+    found: list[str] = []
+    goes_on: set[int] = set()
+    for depth in reversed(depths):
+        above = "".join("│  " if step in goes_on else "   " for step in range(1, depth))
+        found.append(above + ("├─ " if depth in goes_on else "└─ ") if depth else "")
+        goes_on = {step for step in goes_on if step < depth} | {depth}
+    return found[::-1]
 
 
 def _printed(entry: Entry) -> Printed:

@@ -8,8 +8,8 @@ from functools import partial
 from linkgauge.model.inventory import Reading
 from linkgauge.model.result import Run
 from linkgauge.report import charts
-from linkgauge.report.blocks import Block, Column, Entry, Figure, Prose, Table, plain
-from linkgauge.report.results import label, pivot, without_empty
+from linkgauge.report.blocks import Block, Column, Entry, Figure, Prose, Tone, plain
+from linkgauge.report.results import label, pivot, table
 from linkgauge.report.sentences import first_of
 
 from . import OneRun, Section
@@ -19,41 +19,51 @@ MOST_POINTS = 200
 MOST_DEVICES = 8
 MOST_ROWS = 128
 """Devices that have a row each; of more, those that stand out."""
-_HEADS = (
-    Column("device"), Column("readings", True), Column("PCIe GT/s", True), Column("lanes", True),
-    Column("clock MHz, least", True), Column("most", True), Column("°C, most", True),
-    Column("W, most", True), Column("replays", True), Column("throttled by"),
-)  # fmt: skip
 
+
+def _mega(clock: float | None) -> float | None:
+    return None if clock is None else clock / 1e6
+
+
+Read = Callable[[Reading], float | None]
+_COLUMNS: Sequence[tuple[str, Read, Callable[[Sequence[float]], float]]] = (
+    ("PCIe GT/s", lambda one: one.link_speed, min),
+    ("lanes", lambda one: one.link_width, min),
+    ("clock MHz, least", lambda one: _mega(one.clock_min), min),
+    ("most", lambda one: _mega(one.clock_max), max),
+    ("°C, most", lambda one: one.temperature_max, max),
+    ("W, most", lambda one: one.power_max, max),
+    ("replays", lambda one: one.pcie_replays, sum),
+)
+_CURVES: Sequence[tuple[str, Read]] = (
+    ("clock of the cores (MHz)", lambda one: _mega(one.clock_min)),
+    ("speed of the PCIe link (GT/s)", lambda one: one.link_speed),
+    ("temperature (°C)", lambda one: one.temperature_max),
+    ("power (W)", lambda one: one.power_max),
+)
 Timed = tuple[float, Reading]
 """Seconds of sampling before it, and what was read."""
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
     devices = _readings(one.run)
-    if not devices:
-        return
     shown = {d: own for d, own in devices.items() if len(devices) <= MOST_ROWS or _stands_out(own)}
     if rest := len(devices) - len(shown):
         text = f"{rest:,} of {len(devices):,} devices were not throttled and sent no packets again"
         yield Prose([plain(text, "dim")])
     rows = [_row(device, [reading for _, reading in own]) for device, own in shown.items()]
     if rows:
-        caption = "While they were measured"
-        yield without_empty(Table(plain(caption), _HEADS, rows[:MOST_ROWS], sortable=True))
+        numbers = (Column(name, True) for name in ("readings", *(name for name, *_ in _COLUMNS)))
+        heads: list[str | Column] = ["device", *numbers, "throttled by"]
+        found = table("While they were measured", heads, rows[:MOST_ROWS])
+        yield found._replace(sortable=True)
     few = dict(list(devices.items())[:MOST_DEVICES])
-    yield from _figure("clock of the cores (MHz)", few, _clock)
-    yield from _figure("speed of the PCIe link (GT/s)", few, lambda one: one.link_speed)
-    yield from _figure("temperature (°C)", few, lambda one: one.temperature_max)
-    yield from _figure("power (W)", few, lambda one: one.power_max)
+    for what, read in _CURVES:
+        yield from _figure(what, few, read)
 
 
 def _stands_out(own: Sequence[Timed]) -> bool:
     return any(reading.throttled or reading.pcie_replays for _, reading in own)
-
-
-def _clock(reading: Reading) -> float | None:
-    return None if reading.clock_min is None else reading.clock_min / 1e6
 
 
 def _readings(run: Run) -> dict[str, list[Timed]]:
@@ -69,63 +79,47 @@ def _readings(run: Run) -> dict[str, list[Timed]]:
     return devices
 
 
-def _row(device: str, own: Sequence[Reading]) -> tuple[Entry, ...]:
-    def ends(*values: float | None, scale: float = 1.0, most: bool = True) -> Entry:
-        known = [value / scale for value in values if value is not None]
-        if not known:
-            return Entry("")
-        end = max(known) if most else min(known)
-        return Entry(f"{end:g}", end)
-
-    replays = sum(one.pcie_replays or 0 for one in own)
+def _row(device: str, own: Sequence[Reading]) -> Sequence[str | Entry]:
+    row: list[str | Entry] = [device, f"{sum(one.count for one in own):,}"]
+    for _, read, end in _COLUMNS:
+        known = [value for one in own if (value := read(one)) is not None]
+        tone: Tone = "warn" if end is sum and any(known) else ""
+        row.append(Entry(f"{end(known):g}", end(known), tone) if known else "")
     throttled = list(dict.fromkeys(why for one in own for why in one.throttled))
-    return (
-        Entry(device),
-        Entry(f"{sum(one.count for one in own):,}"),
-        ends(*(one.link_speed for one in own), most=False),
-        ends(*(one.link_width for one in own), most=False),
-        ends(*(one.clock_min for one in own), scale=1e6, most=False),
-        ends(*(one.clock_max for one in own), scale=1e6),
-        ends(*(one.temperature_max for one in own)),
-        ends(*(one.power_max for one in own)),
-        Entry(str(replays), replays, "warn" if replays else ""),
-        Entry(label(first_of(throttled, ", ")), tone="warn" if throttled else ""),
-    )
+    return [*row, Entry(label(first_of(throttled, ", ")), tone="warn" if throttled else "")]
 
 
-def _figure(
-    what: str, devices: dict[str, list[Timed]], read: Callable[[Reading], float | None]
-) -> Iterator[Block]:
+def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[Block]:
     """A chart of what changed; a line of what did not."""
-    curves = {}
-    for device, own in devices.items():
-        known = [(at, value) for at, one in own if (value := read(one)) is not None]
-        if known:
-            curves[device] = known
+    points = {
+        device: [(at, value) for at, one in own if (value := read(one)) is not None]
+        for device, own in devices.items()
+    }
+    curves = {device: known for device, known in points.items() if known}
     values = {value for known in curves.values() for _, value in known}
-    if not values:
-        return
+    title = f"{what[0].upper()}{what[1:]}"
     if len(values) == 1:
-        always = f"{what[0].upper()}{what[1:]}: {values.pop():g} all the time"
-        yield Prose([plain(always)])
-        return
-    rows: list[dict[str, object]] = [
-        {"x": round(at, 3), "y": round(value, 3), "series": device}
-        for device, known in _alike(curves).items()
-        for at, value in _steps(known)
-    ]
-    title = f"{what[0].upper()}{what[1:]} over the run"
-    table = pivot(what, "seconds", rows[:MOST_POINTS])
-    yield Figure(title, title, partial(charts.over_time, y=what), rows, table)
+        yield Prose([plain(f"{title}: {values.pop():g} all the time")])
+    elif values:
+        rows: list[dict[str, object]] = [
+            {"x": round(at, 3), "y": round(value, 3), "series": device}
+            for device, known in _alike(curves).items()
+            for at, value in _steps(known)
+        ]
+        over = f"{title} over the run"
+        pivoted = pivot(what, "seconds", rows[:MOST_POINTS])
+        yield Figure(over, over, partial(charts.over_time, y=what), rows, pivoted)
 
 
 def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
     """Devices that never changed and are alike, as one."""
+    found: dict[str, list[tuple[float, float]]] = {}
     steady: dict[float, list[str]] = {}
     for device, known in curves.items():
-        if len({value for _, value in known}) == 1:
+        if len({value for _, value in known}) > 1:
+            found[device] = known
+        else:
             steady.setdefault(known[0][1], []).append(device)
-    found = {d: known for d, known in curves.items() if len({value for _, value in known}) > 1}
     for names in steady.values():
         longest = max((curves[name] for name in names), key=lambda known: known[-1][0])
         found[label(", ".join(names))] = longest
@@ -135,8 +129,7 @@ def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple
 def _steps(known: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """The points where the value changes, and the last; of too many, some of them."""
     kept = [one for at, one in enumerate(known) if at == 0 or known[at - 1][1] != one[1]]
-    kept = kept[:: max(1, -(-len(kept) // MOST_POINTS))]
-    return [*kept, known[-1]] if known else []
+    return [*kept[:: max(1, -(-len(kept) // MOST_POINTS))], known[-1]]
 
 
 SECTION = Section("state", "Links and clocks over time", 80, of_run=_blocks)

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linkgauge.report.formats import DOMAIN
+from linkgauge.cli.options import Option, own
+from linkgauge.cli.remedies import FIX_SCRIPT, write_fixes
+from linkgauge.report.formats import Format
 
-from .options import DomainFormat, Option, own
-from .remedies import FIX_SCRIPT, write_fixes
+from .documents import DOMAIN
 
 if TYPE_CHECKING:
     from linkgauge.machine.tree import Root
     from linkgauge.model.domain import Domain, Role
-    from linkgauge.report.domain_text import DomainReport
+
+    from .sections import DomainReport
 
 ROLES = ("guest", "host")
 
@@ -45,7 +47,7 @@ def vm(
     root: Path | None = None,
     machine: str | None = None,
     fix_script: Path | None = None,
-    form: DomainFormat,
+    form: Annotated[Format, DOMAIN],
 ) -> int:
     """Compare a libvirt domain with its guest or its host.
 
@@ -79,6 +81,7 @@ def _report(
     """Reads the machine and judges it."""
     from msgspec.structs import replace
 
+    from linkgauge.cli.devices import open_root, read, survey
     from linkgauge.judge.findings import Evidence
     from linkgauge.judge.vm import judge, judge_alone
     from linkgauge.judge.vm.comparison import Comparison, alive_of
@@ -92,9 +95,8 @@ def _report(
         virtual_of,
     )
     from linkgauge.model.errors import InputError
-    from linkgauge.report.domain_text import DomainReport
 
-    from .devices import open_root, read, survey
+    from .sections import DomainReport
 
     place: Root = ROOT if path is None else open_root(path)
     found = survey(None, simulated) if path is None else read(place)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
-from rich.text import Text
 
 from linkgauge.engine.plan import Plan, most_seconds, peak_memory
 from linkgauge.model.durations import format_duration
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import approximate_size
-
-from .cell_sizes import size_ends
-from .run_text import simulated, where
+from linkgauge.report.blocks import Block, Entry, Prose, Span, line, plain
+from linkgauge.report.cell_sizes import size_ends
+from linkgauge.report.results import SIMULATED, table
+from linkgauge.report.run_text import where
 
 
 class DryRun(msgspec.Struct, frozen=True):
@@ -31,19 +31,26 @@ def dry_run(plan: Plan, settings: Settings) -> DryRun:
     return DryRun(plan, peak_memory(plan), most_seconds(plan, settings), repeated)
 
 
-def plan_lines(dry: DryRun) -> Iterator[Text]:
+def plan_blocks(dry: DryRun) -> Iterator[Block]:
     """Each sheet and its cells, the peak memory of any cell, and the maximum time."""
     plan, seconds = dry.plan, dry.most_seconds
-    if any(sheet.simulated for sheet in plan):
-        yield simulated()
+    rows: list[Sequence[str | Entry]] = []
     for sheet in plan:
-        head = Text.assemble((sheet.benchmark, "bold"), where(sheet, size_ends(sheet)))
-        cells = ((Text(f"  {cell.place}  {cell}"), cell.reason) for cell in sheet.cells)
-        for line, reason in ((head, sheet.reason), *cells):
-            yield line if reason is None else line.append(f"  skip: {reason}", "yellow")
+        name = f"{sheet.benchmark}{where(sheet, size_ends(sheet))}"
+        rows.append((Entry(name, tone="strong"), ""))
+        if sheet.reason is not None:
+            rows.append(("", _cell("", sheet.reason)))
+        rows += [(str(cell.place), _cell(str(cell), cell.reason)) for cell in sheet.cells]
+    mark = SIMULATED if any(sheet.simulated for sheet in plan) else ""
+    caption = line(Span("What a run would measure ", "strong"), mark)
+    yield table("", ("cell", "transfers"), rows)._replace(caption=caption)
     count = sum(1 for sheet in plan for cell in sheet.cells if cell.reason is None)
     held = ", ".join(f"{name} {approximate_size(size)}" for name, size in dry.peak_memory.items())
     time = "time depends on the samples" if seconds is None else f"at most about {seconds:.0f} s"
     if dry.repeated_for is not None:
         time = f"a round takes {time}; repeated for {format_duration(dry.repeated_for)}"
-    yield Text(f"{count} cells; at once at most {held or 'nothing'}; {time}")
+    yield Prose([plain(f"{count} cells; at once at most {held or 'nothing'}; {time}")])
+
+
+def _cell(text: str, reason: str | None) -> Entry:
+    return Entry(text) if reason is None else Entry(f"{text}  skip: {reason}".strip(), tone="warn")

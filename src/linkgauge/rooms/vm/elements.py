@@ -25,17 +25,14 @@ _BUSES = 256
 def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tuple[str, ...]:
     """Those that differ from the domain's, each well-formed; `vendor` is of the host's CPU."""
     made = (
-        (_vcpu(domain), "vcpu"),
-        (_cputune(domain, suited), "cputune"),
-        (_numatune(suited), "numatune"),
-        (_memory_backing(domain, suited), "memoryBacking"),
-        (_cpu(domain, suited, vendor), "cpu"),
+        _vcpu(domain),
+        _cputune(domain, suited),
+        _numatune(suited),
+        _memory_backing(domain, suited),
+        _cpu(domain, suited, vendor),
     )
-    changed = [
-        text_of(element)
-        for element, tag in made
-        if element is not None and text_of(element) != _as_is(domain, tag)
-    ]
+    texts = {element.tag: text_of(element) for element in made if element is not None}
+    changed = (text for tag, text in texts.items() if text != _as_is(domain, tag))
     return (*changed, *map(text_of, _devices(domain, suited)))
 
 
@@ -81,19 +78,16 @@ def _vcpu(domain: Domain) -> Element | None:
 
 def _cputune(domain: Domain, suited: Suited) -> Element:
     element = _own(domain, "cputune")
-    own = [(vcpu, cpus) for vcpu, cpus in domain.vcpu_pins.items() if vcpu < domain.vcpus]
-    alike = dict(own) == suited.pins and len(own) == len(domain.vcpu_pins)
     emulator, threads = suited.emulator, dict.fromkeys(domain.iothreads, suited.emulator)
     if domain.emulator_pin == emulator:
         threads |= domain.iothread_pins
-    if alike and domain.emulator_pin == emulator and threads == domain.iothread_pins:
+    own = (domain.vcpu_pins, domain.emulator_pin, domain.iothread_pins)
+    if own == (suited.pins, emulator, threads):
         return element
     _without(element, "vcpupin", "emulatorpin", "iothreadpin")
+    vcpus = suited.pins.items()
     pins = [
-        *(
-            Element("vcpupin", vcpu=str(vcpu), cpuset=ranges(at))
-            for vcpu, at in suited.pins.items()
-        ),
+        *(Element("vcpupin", vcpu=str(vcpu), cpuset=ranges(at)) for vcpu, at in vcpus),
         Element("emulatorpin", cpuset=ranges(emulator)),
         *(Element("iothreadpin", iothread=str(n), cpuset=ranges(at)) for n, at in threads.items()),
     ]

@@ -1,0 +1,32 @@
+"""What `list` shows: the benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from linkgauge.benchmarks.catalog import GROUPS
+from linkgauge.benchmarks.table import Row, Sweep
+from linkgauge.report.blocks import Block, Prose, plain
+from linkgauge.report.files import json_document
+from linkgauge.report.results import table
+
+
+def overview_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:
+    """The names by what they measure."""
+    asked = {row.name for row in rows}
+    for title, group in GROUPS.items():
+        if names := [row.name for row in group if row.name in asked]:
+            yield Prose([plain(title, "strong"), plain(f"    {'  '.join(names)}")])
+    yield Prose([plain("-v describes each benchmark; --prefix describes some.", "dim")])
+
+
+def benchmark_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:
+    """Each with the profiles that measure it, and what it measures."""
+    texts = ((row.name, " ".join(row.profiles), row.title) for row in rows)
+    yield table("Benchmarks", ("", "profiles", "what it measures"), texts)
+
+
+def benchmarks_document(rows: Sequence[Row | Sweep]) -> str:
+    return json_document(
+        [{"name": row.name, "title": row.title, "profiles": row.profiles} for row in rows]
+    )

@@ -1,0 +1,119 @@
+"""How far apart accelerators are: hops in the PCI tree, and the classes of nvidia-smi topo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from linkgauge.model.machine import Machine
+from linkgauge.model.pci_tree import PciTree
+from linkgauge.report.blocks import Block, Column, Heat, Prose, Shade, Span, line, plain
+from linkgauge.report.results import table
+from linkgauge.report.subjects import Subject, spans
+
+MOST = 16
+"""Most devices whose matrix is readable; of more, those that are close are listed in groups."""
+MOST_COMPARED = 256
+"""Most devices whose pairs are looked at: of a thousand that takes minutes."""
+UNKNOWN = "?"
+_CLASSES = {
+    "PIX": "at most one PCIe switch between them",
+    "PXB": "several PCIe switches, no host bridge",
+    "PHB": "a PCIe host bridge",
+    "NODE": "host bridges of one NUMA node",
+    "SYS": "the link between NUMA nodes",
+    UNKNOWN: "unknown: a hypervisor hides or emulates a bridge or a NUMA node",
+}
+"""From close to far; what links of a fabric join is closer."""
+
+
+def distance_blocks(machine: Machine, subjects: Sequence[Subject]) -> Iterator[Block]:
+    """Hops as Linux counts them for peer-to-peer traffic; then the active fabric links between two
+    accelerators if there are any, else the PCI topology class."""
+    count = len(subjects)
+    if count > MOST_COMPARED:
+        many = f": not shown, {count} devices have {count * (count - 1) // 2} pairs"
+        yield Prose([line(Span("Distances", "strong"), many)])
+    elif count > 1:
+        pairs = _Pairs(machine, subjects)
+        yield pairs.block("PCIe distance (hops)", pairs.hops)
+        yield pairs.block("Topology class", pairs.topology_class)
+
+
+class _Pairs:
+    def __init__(self, machine: Machine, subjects: Sequence[Subject]) -> None:
+        self._subjects, self._wiring = subjects, machine.wiring
+        self._labels = [one.label for one in subjects]
+        # A virtual machine's bridges are made up and do not show where devices are.
+        self._tree = PciTree(()) if machine.is_virtual else machine.pci_tree
+        links = [link for one in machine.known.accelerators for link in one.links]
+        self._kinds = {_short(link.kind): link.kind for link in links}
+
+    def hops(self, one: Subject, other: Subject) -> str:
+        known = self._tree.distance(one.pci or "", other.pci or "")
+        return UNKNOWN if known is None else str(known)
+
+    def topology_class(self, one: Subject, other: Subject) -> str:
+        """`NV18`, with a question mark if it is unknown where the links lead; or `PIX`."""
+        ends = [subject.accelerator.memory for subject in (one, other) if subject.accelerator]
+        crossed = list(self._wiring.bundles(*ends).values()) if len(ends) == 2 else []
+        if count := min((bundle.count for bundle in crossed), default=0):
+            unsure = UNKNOWN if self._wiring.is_unsure(*ends) else ""
+            return f"{_short(crossed[0].kind)}{count}{unsure}"
+        return self._tree.topo_class(one.pci or "", other.pci or "") or UNKNOWN
+
+    def block(self, title: str, between: Callable[[Subject, Subject], str]) -> Block:
+        """A line where all pairs are alike; the matrix; of too many devices, groups."""
+        rows = [
+            [None if one is other else between(one, other) for other in self._subjects]
+            for one in self._subjects
+        ]
+        order = sorted({text for row in rows for text in row if text}, key=_by_closeness)
+        legend = "; ".join(self._legend(order))
+        lines = [plain(legend, "dim")] if legend else []
+        if len(order) == 1:
+            of = f"any two of {spans(self._labels)}"
+            pair = " and ".join(self._labels) if len(self._labels) == 2 else of
+            alike = line(Span(title, "strong"), f": {order[0]} between {pair}")
+            return Prose([alike, *lines])
+        if len(rows) > MOST:
+            counts = [sum(row[at:].count(text) for at, row in enumerate(rows)) for text in order]
+            groups = [self._groups(rows, order[: at + 1]) for at in range(len(order))]
+            heads = ("", Column("pairs", True), "groups")
+            found = table(title, heads, zip(order, counts, groups, strict=True))
+            return found._replace(lines=lines)
+        depths = {text: 10 - 10 * at // (len(order) - 1) for at, text in enumerate(order)}
+        shades = [[Shade(t, depth=depths[t]) if t else None for t in row] for row in rows]
+        anchor, names = title.partition(" ")[0], _heads(self._labels)
+        return Heat(anchor, plain(title, "strong"), "", "", self._labels, names, shades, lines)
+
+    def _groups(self, rows: Sequence[Sequence[str | None]], near: Sequence[str]) -> str:
+        """The devices that are this near to one another: themselves, None, are."""
+        sets = {tuple(at for at, text in enumerate(row) if text in (None, *near)) for row in rows}
+        groups = sorted(one for one in sets if len(one) > 1) if UNKNOWN not in near else ()
+        return " | ".join(spans(self._labels[at] for at in group) for group in groups)
+
+    def _legend(self, order: Sequence[str]) -> Iterator[str]:
+        """What the classes that occur mean."""
+        links = [text for text in order if text not in _CLASSES]
+        for short, kind in self._kinds.items():
+            if any(text.startswith(short) for text in links):
+                yield f"{short}#: # active {kind} links"
+        if any(text.endswith(UNKNOWN) for text in links):
+            yield "#?: links whose other end is unknown"
+        yield from (f"{text}: {_CLASSES[text]}" for text in order if text in _CLASSES)
+
+
+def _by_closeness(text: str) -> tuple[int, int, str]:
+    return [*_CLASSES].index(text) if text in _CLASSES else -1, len(text), text
+
+
+def _short(kind: str) -> str:
+    """NV for NVLink, as in nvidia-smi; others by their name."""
+    return "NV" if kind.lower().startswith("nvlink") else kind.upper()
+
+
+def _heads(labels: Sequence[str]) -> list[str]:
+    """The first name of each device, or its number if all names but for it are the same."""
+    names = [label.partition("/")[0] for label in labels]
+    stems, numbers = zip(*(name.rpartition(":")[::2] for name in names), strict=True)
+    return [*numbers] if len({*stems}) == 1 and all(map(str.isdecimal, numbers)) else names

@@ -1,0 +1,83 @@
+"""The host's processors, memory and limits, and what the kernel runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from linkgauge.machine.tree import ranges
+from linkgauge.model.host_details import Cache, HostDetails
+from linkgauge.model.inventory import gaps_of
+from linkgauge.model.machine import Machine
+from linkgauge.model.units import approximate_size
+from linkgauge.report.blocks import Table
+from linkgauge.report.results import table
+
+_KINDS = {"data": "d", "instruction": "i"}
+
+
+def host_facts(machine: Machine) -> Table:
+    """What is known; what is not is left out here and listed with its reason elsewhere."""
+    host, size = machine.known.host, machine.host.memory_total
+    driver = f" by {host.frequency_driver}" if host.frequency_driver else ""
+    facts: dict[str, Iterable[object]] = {
+        "CPUs": (
+            host.threads_per_core and f"{_count(host.threads_per_core, 'thread')} a core",
+            host.isa,
+            host.governor and f"governor {host.governor}{driver}",
+            *map(_cache, host.caches),
+        ),
+        "memory": (
+            size and approximate_size(size),
+            host.memory_rate and f"DIMMs {host.memory_rate / 1e9:.1f} GB/s",
+            _distances(host),
+            *(
+                f"{total} huge pages of {approximate_size(size)}, {free} free"
+                for size, (total, free) in host.huge_pages.items()
+            ),
+            host.transparent_huge_pages and f"transparent huge pages {host.transparent_huge_pages}",
+        ),
+        "CPU steal": (None if host.steal is None else f"{host.steal:.2%} since boot",),
+        "may use": _allowances(host),
+        "command line": (host.command_line,),
+    }
+    rows = ((name, "; ".join(str(text) for text in texts if text)) for name, texts in facts.items())
+    return table("Host", ("", ""), [row for row in rows if row[1]])
+
+
+def counts(host: HostDetails) -> Iterator[str]:
+    """Sockets and cores, as far as they are known."""
+    for count, what in ((host.sockets, "socket"), (host.cores, "core")):
+        if count is not None:
+            yield _count(count, what)
+
+
+def surroundings(host: HostDetails) -> Iterator[str]:
+    """What the kernel runs under and in, and whether an IOMMU translates."""
+    found = {"under": host.hypervisor, "in": host.container, "IOMMU": host.iommu}
+    yield from (f"{how} {what}" for how, what in found.items() if what)
+
+
+def _cache(cache: Cache) -> str:
+    shared = f" shared by {cache.shared_by}" if cache.shared_by > 1 else ""
+    return f"L{cache.level}{_KINDS.get(cache.kind, '')} {approximate_size(cache.size)}{shared}"
+
+
+def _distances(host: HostDetails) -> str:
+    rows = [f"{node}: {' '.join(map(str, row))}" for node, row in host.distances.items()]
+    to = " ".join(map(str, host.distances))
+    return f"NUMA distances to {to} from {' / '.join(rows)}" if len(rows) > 1 else ""
+
+
+def _allowances(host: HostDetails) -> Iterator[str]:
+    for what, listed in (("CPUs", host.allowed_cpus), ("nodes", host.allowed_nodes)):
+        if listed is not None:
+            yield f"{what} {ranges(listed)}"
+    unread = {field for gap in gaps_of(host.unknown) for field in gap.fields}
+    limits = {"memory limit": host.memory_limit, "locked memory limit": host.memlock_limit}
+    for what, limit in limits.items():
+        if limit is not None or what not in unread:
+            yield f"{what} {'unlimited' if limit is None else approximate_size(limit)}"
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,148 @@
+"""A machine: its memories, how they are connected, and what could not be read. `devices` and the
+page of a run show the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from linkgauge.machine.hardware import known_values
+from linkgauge.model.inventory import Accelerator, Adapter, Interface
+from linkgauge.model.machine import Machine
+from linkgauge.model.units import approximate_size
+from linkgauge.report.blocks import Block, Column, Line, Prose, Span, Table, line, plain
+from linkgauge.report.results import SIMULATED, table
+from linkgauge.report.subjects import spans, subjects
+
+from .distances import distance_blocks
+from .fabric import fabric_links
+from .gaps import gaps
+from .host import counts, host_facts, surroundings
+from .pci import PciTree
+
+_Memory = tuple[str, str, int | None, Sequence[str]]
+"""A memory's notation, model, bytes, and what else is known of it."""
+_STATES = {True: "up", False: "down", None: "unknown"}
+
+
+def machine_blocks(machine: Machine) -> Iterator[Block]:
+    """The host in a few lines, its memories, how they are connected, and why a backend has no
+    devices."""
+    yield from _overview(machine, detailed=False)
+    count = len(gaps(machine.known))
+    missing = f", and what could not be read ({count} reason{'s' * (count > 1)})" if count else ""
+    yield Prose([plain(f"-v adds details of host and PCI{missing}", "dim")])
+
+
+def detailed_machine_blocks(machine: Machine) -> Iterator[Block]:
+    """All that is known for people: also the host's and the PCI's details, and what could not be
+    read."""
+    yield from _overview(machine, detailed=True)
+    if missing := gaps(machine.known):
+        why = (line(Span(what, "warn"), ": " if what else "", why) for why, what in missing.items())
+        yield Prose([plain("Not read", "strong"), *why])
+
+
+def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
+    inventory, found = machine.known, subjects(machine)
+    pci = PciTree(inventory, found)
+    yield Prose([*_heading(machine)])
+    yield from _filled(_memories(machine, detailed), pci.tree(ports=detailed))
+    yield from _filled(fabric_links(inventory.accelerators))
+    yield from distance_blocks(machine, found)
+    yield from _filled(_adapters(inventory.adapters), _interfaces(inventory.interfaces))
+    if none := machine.unavailable:
+        yield Prose([line(Span(f"{name}: none", "warn"), f": {why}") for name, why in none.items()])
+    if detailed and machine.inventory:
+        yield from _filled(pci.details(), host_facts(machine))
+
+
+def _filled(*tables: Table) -> Iterator[Table]:
+    yield from (one for one in tables if one.rows)
+
+
+def _heading(machine: Machine) -> Iterator[Line]:
+    host, details = machine.host, machine.known.host
+    if machine.simulated is not None:
+        yield line(SIMULATED, f" {machine.simulated}")
+    parts = (
+        host.cpu_model or "unknown processor", *counts(details), f"{host.cpus} CPUs",
+        host.architecture or "unknown architecture",
+    )  # fmt: skip
+    yield plain((f"{host.hostname}: " if host.hostname else "") + ", ".join(parts))
+    kernel = f"kernel {host.kernel or 'unknown'}"
+    yield plain(", ".join((host.system or "unknown system", kernel, *surroundings(details))))
+    known = known_values(machine) if machine.known.stated else {}
+    for key, value in machine.known.stated.items():
+        beside = f"; the machine reports {known[key]}" if known.get(key) else ""
+        yield line(Span(f"{key}: ", "name"), f"{value} (stated{beside})")
+
+
+def _memories(machine: Machine, detailed: bool) -> Table:
+    """A row for each node of the host, and for devices that differ in their number only."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for name, model, size, notes in (*_nodes(machine), *_devices(machine, detailed)):
+        found.setdefault((model, _size(size), ", ".join(filter(None, notes))), []).append(name)
+    each = "size each" if any(len(names) > 1 for names in found.values()) else "size"
+    rows = (
+        (spans(names), f"{len(names)} × {model}" if len(names) > 1 else model, *others)
+        for (model, *others), names in found.items()
+    )
+    return table("Memories", ("", "model", Column(each, True), "notes"), rows)
+
+
+def _size(size: int | None) -> str:
+    return "unknown" if size is None else approximate_size(size)
+
+
+def _nodes(machine: Machine) -> Iterator[_Memory]:
+    for node in machine.host.nodes:
+        notes = f"{len(node.cpus) or 'no'} CPUs", f"{_size(node.memory_available)} available"
+        yield f"host:{node.index}", node.kind or "memory", node.memory_total, notes
+
+
+def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:
+    """Those of the backends, then those that only a library reports, as in a captured tree."""
+    about = {one.memory: _about(one, detailed) for one in machine.known.accelerators}
+    for one in machine.all_devices:
+        driver = f"driver {one.driver}" if one.driver else ""
+        shares = "shares the host's memory" if one.shares_host_memory else ""
+        _, *more = about.pop(one.memory, [""])
+        yield one.memory, one.model, one.memory_bytes, (driver, *one.notes, shares, *more)
+    for memory, known in about.items():
+        yield memory, machine.accelerators[memory].model or "unknown", None, known
+
+
+def _about(one: Accelerator, detailed: bool) -> list[str]:
+    """Its driver, and all else that its library reports of what it is."""
+    lanes = one.link.max_speed and f"{one.link.max_speed:g} GT/s x{one.link.max_width}"
+    facts = {"driver": one.driver, "library": one.library, "firmware": one.firmware}
+    facts |= {"board": one.board, "form factor": one.form_factor, "PCIe": lanes or None}
+    known = [f"{name} {fact}" if fact else "" for name, fact in facts.items()]
+    return known if detailed else known[:1]
+
+
+def _adapters(adapters: Sequence[Adapter]) -> Table:
+    rows = (
+        (one.name, one.link_layer or "unknown", one.state or "unknown", _rate(one.rate), one.pci)
+        for one in adapters
+    )
+    return table("RDMA adapters", ("", "link", "state", Column("GB/s", True), "PCI"), rows)
+
+
+def _interfaces(interfaces: Sequence[Interface]) -> Table:
+    rows = (
+        (
+            f"nic:{number} {one.name}", one.kind or "other", _STATES[one.up], _rate(one.speed),
+            one.driver, one.node, one.pci, one.rdma, ", ".join(one.addresses),
+        )
+        for number, one in enumerate(interfaces)
+    )  # fmt: skip
+    heads = (
+        "", "kind", "state", Column("GB/s", True), "driver", Column("node", True), "PCI",
+        "RDMA", "addresses",
+    )  # fmt: skip
+    return table("Interfaces", heads, rows)
+
+
+def _rate(rate: float | None) -> str | None:
+    return None if rate is None else f"{rate / 1e9:.3g}"
