@@ -44,7 +44,7 @@ class _Set(NamedTuple):
 
 class Columns:
     """Rows below heads. The first column names the rows; the caption stands above the heads, or,
-    if it is no wider than the names, in the place of theirs. Where there is no room, heads are
+    if it is short enough, in the place of that of the names. Where there is no room, heads are
     short, then columns are left out, then long names and last texts stand on lines of their own,
     then the table goes on below with its other columns. With `even` all columns of figures are
     equally wide."""
@@ -64,10 +64,10 @@ class Columns:
         width = options.max_width
         names, *others = self._sets(short=False)
         title = self._caption
-        if len(title) > names.width:
+        if len(title) > max(names.width, 0 if names.name else SHORT_NAME):
             yield Hanging(title, BELOW)
             title = Text()
-        label = names.width
+        label = max(names.width, len(title))
         if _wide(others) > width - label:
             _, *others = self._sets(short=True)
         shown = _fitting(others, width - label)
