@@ -22,7 +22,7 @@ from linkgauge.report.matrix import brief
 from linkgauge.report.shading import FAR_BELOW, HELD_MEANING, peers_sign
 from linkgauge.report.verdicts import Word, is_judged, word_of
 
-from .blocks import Column, Entry, Shade, Table, Tone, cut, plain
+from .blocks import Column, Entry, Shade, Span, Table, Tone, cut, plain
 
 MOST_LABEL = 80
 """Characters of a row's or a column's name."""
@@ -57,6 +57,11 @@ def placed(run: Run) -> Iterator[Placed]:
 def named(machine: Machine) -> str:
     """The name of a machine, on one line."""
     return label(machine.simulated or machine.host.hostname or "this machine")
+
+
+def mark(simulated: bool) -> Span:
+    """What stands behind everything of a simulated machine; empty of others."""
+    return Span("  SIMULATED" if simulated else "", "simulated")
 
 
 def label(text: str, most: int = MOST_LABEL) -> str:
