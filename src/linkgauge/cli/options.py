@@ -26,7 +26,6 @@ MachineFormat = Annotated[Format, formats.MACHINE]
 FindingsFormat = Annotated[Format, formats.FINDINGS]
 DomainFormat = Annotated[Format, formats.DOMAIN]
 BenchmarksFormat = Annotated[Format, formats.BENCHMARKS]
-ScalingFormat = Annotated[Format, formats.SCALING]
 ExportFormat = Annotated[Format, formats.SUMMARY]
 ConditionFormat = Annotated[Format, formats.CONDITION]
 
