@@ -52,7 +52,7 @@ def test_the_folder_of_a_comparison_of_settings_is_named_with_what_reads_it(tmp_
     folder = tmp_path / "results/gpu/vary/20261121T201500Z"
     folder.mkdir(parents=True)
     (folder / "vary.json").write_text('{"schema": "linkgauge.vary/1"}')
-    for command in (["report"], ["export", "--csv"], ["compare", folder], ["doctor"], ["pack"]):
+    for command in (["export", "--csv"], ["compare", folder], ["doctor"], ["pack"]):
         done = called(*command, folder)
         assert done.returncode == 2, command
         assert f"{folder} compares settings: linkgauge show {folder} reads it" in done.stderr

@@ -23,7 +23,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path, monkeypatch):
         if next(left, None) is None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("linkgauge.report.scale_live.LiveScaling.finished", finished)
+    monkeypatch.setattr("linkgauge.rooms.scale.carrying_out.LiveScaling.finished", finished)
     done = called("scale", "--machine", "full-8", "--gpus", "2,4", *FEW, "--out", tmp_path)
     assert (done.returncode, "(interrupted)" in done.stdout) == (130, True)
     (path,) = tmp_path.rglob("run.json")

@@ -45,7 +45,7 @@ def vary(*arguments):
 def test_settings_are_every_combination_of_the_values(given, settings, tmp_path, capsys):
     words = (COPY, *HALF[:2], "--size", "1M", "--samples", "1", *FEW, *shlex.split(given))
     assert vary(*words, "--out", tmp_path) in (0, 4)
-    shown = re.findall(r"^  [A-Z]  (\S.*?)(?:  .*)?$", capsys.readouterr().out, re.MULTILINE)
+    shown = re.findall(r"^[A-Z] {8}(\S.*?)(?: \(.*)?$", capsys.readouterr().out, re.MULTILINE)
     assert shown == settings
 
 

@@ -23,7 +23,7 @@ def in_process(request: RunRequest, _first=None):
 @pytest.fixture
 def scaled(monkeypatch, tmp_path):
     """`linkgauge scale` in this process, workers included."""
-    monkeypatch.setattr("linkgauge.cli.scale_run.opened", in_process)
+    monkeypatch.setattr("linkgauge.rooms.scale.carrying_out.opened", in_process)
 
     def scale(machine, *faults, collective="all_reduce", counts="1,2,4,8", sizes=SIZES):
         struck = [word for fault in faults for word in ("--fault", fault)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from linkgauge.cluster.launch import is_heard
 from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import printable
+from linkgauge.report import offered
 from linkgauge.rooms import ROOMS, rooms_of_others
 
 from . import streams
@@ -32,7 +33,7 @@ COMMANDS = {
     "traffic": ".traffic:traffic",
     "vary": _OF_ROOMS["vary"],
     "watch": _OF_ROOMS["watch"],
-    "scale": ".scale:scale",
+    "scale": _OF_ROOMS["scale"],
     "ai": ".ai:ai",
     "show": ".show:show",
     "report": ".report:report",
@@ -62,6 +63,14 @@ def all_commands() -> dict[str, str]:
     """With those of other packages' rooms, which come last and replace none of ours."""
     others = (item for room in rooms_of_others(_complain) for item in room.commands.items())
     return COMMANDS | {name: place for name, place in others if name not in COMMANDS}
+
+
+def _sections() -> Iterator[str]:
+    for room in (*ROOMS, *rooms_of_others(_complain)):
+        yield from room.sections
+
+
+offered.SECTIONS.append(_sections)
 
 
 def _version(asked: bool) -> None:

@@ -25,7 +25,6 @@ RunFormat = Annotated[Format, formats.RUN]
 MachineFormat = Annotated[Format, formats.MACHINE]
 FindingsFormat = Annotated[Format, formats.FINDINGS]
 BenchmarksFormat = Annotated[Format, formats.BENCHMARKS]
-ScalingFormat = Annotated[Format, formats.SCALING]
 ExportFormat = Annotated[Format, formats.SUMMARY]
 ConditionFormat = Annotated[Format, formats.CONDITION]
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from linkgauge.rooms import KEPT, kept_at
+
 from .options import Option, own
 
 
@@ -40,13 +42,18 @@ def report(
         linkgauge report results/nvidia-h200 --against host
         linkgauge report host pinned -o compared.html
     """
-    from linkgauge.report.reading import page_of, place_of
+    from linkgauge.engine.runs import find_run
+    from linkgauge.report.contents import page_of_kept
+    from linkgauge.report.reading import page_of
     from linkgauge.report.render.drawing import Drawer
     from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
 
-    path = output if output is not None else place_of(runs or ()) / REPORT_FILE
+    asked = [find_run(one, command="report", also=KEPT) for one in (runs or (None,))]
+    kept = kept_at(asked[0]) if len(asked) == 1 and against is None else None
+    folder = asked[0] if asked[0].is_dir() else asked[0].parent
+    path = output if output is not None else folder / REPORT_FILE
     check_name(path)
     with Drawer() as drawer:
-        write_page(path, page_of(runs or (), against), drawer)
+        write_page(path, page_of_kept(*kept) if kept else page_of(asked, against), drawer)
     typer.echo(f"report: {path}")
     return 0

@@ -10,7 +10,8 @@ import typer
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-from linkgauge.report.formats import COMPARISONS, VARIATION
+from linkgauge.report.formats import COMPARISONS
+from linkgauge.rooms import KEPT, kept_at
 
 from .help_text import OUTPUT
 from .options import Option, RunFormat, own
@@ -56,13 +57,13 @@ def show(
         linkgauge show results/cpu/default/20261121T201500Z
         linkgauge show results/nvidia-h200 --against host
     """
-    from linkgauge.engine.runs import find_run, is_run, read_run, read_variation, run_file
+    from linkgauge.engine.runs import find_run, is_run, read_run, run_file
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.live import Display, show_kept
 
-    run = find_run(run)
-    if (variation := read_variation(run)) is not None:
-        form.write(VARIATION, variation)
+    run = find_run(run, also=KEPT)
+    if (kept := kept_at(run)) is not None:
+        form.write(*kept)
         return 0
     if not is_run(run):
         if limits or utilization:
@@ -74,12 +75,12 @@ def show(
         form, utilization, read_limits(limits) if limits else (),
         verdict=not no_verdict, matrix=matrix, whole=whole, verbose=verbose,
     )  # fmt: skip
-    kept = read_run(run)
-    if limits and kept.is_profiled:
+    one = read_run(run)
+    if limits and one.is_profiled:
         raise InputError(
             f"--limits: {run} was measured under a profiler, so its figures are not judged"
         )
-    return show_kept(kept, run_file(run), display)
+    return show_kept(one, run_file(run), display)
 
 
 def _compare(folder: Path, against: str | None, form: RunFormat) -> int:

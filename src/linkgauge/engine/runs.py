@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from shlex import quote
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -17,8 +18,6 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 from linkgauge.model.notation import decode_hook
 from linkgauge.model.result import Result, Run
-from linkgauge.model.variation import SCHEMA as VARY_SCHEMA
-from linkgauge.model.variation import Variation
 
 from .books import book_of
 from .fitting import check_figures
@@ -31,7 +30,6 @@ from .texts import Once, spread_texts
 
 RUN_FILE = "run.json"
 VARY_FILE = "vary.json"
-SCALE_FILE = "scale.json"
 PACKED = ".tar.zst"
 RESULTS = Path("results")
 """Where runs are kept unless another folder is asked for."""
@@ -43,6 +41,7 @@ MOST_VALUES = 1 << 25
 """Nor more commas, each of which may stand for a value that takes 32 bytes of memory once read."""
 
 
+_Kept = TypeVar("_Kept")
 DEPTH = 3
 """Folders from the one that holds all runs down to a run's: accelerator, label, run."""
 
@@ -52,12 +51,13 @@ def is_run(path: Path) -> bool:
     return not path.is_dir() or any((path / name).exists() for name in (RUN_FILE, JOURNAL_FILE))
 
 
-def run_folders(path: Path) -> list[Path]:
-    """The folders of the runs below a folder, in the order of their names."""
+def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
+    """The folders of the runs below a folder, in the order of their names, and of what is kept in
+    files that are named `also`."""
     found = {
         file.parent
         for depth in range(1, DEPTH + 1)
-        for name in (RUN_FILE, JOURNAL_FILE)
+        for name in (RUN_FILE, JOURNAL_FILE, *also)
         for file in path.glob("/".join([*["*"] * depth, name]))
     }
     return sorted(found)
@@ -77,9 +77,9 @@ def usable(folders: Iterable[Path], say: Callable[[str], object]) -> Iterator[tu
             yield path, run
 
 
-def latest_run(below: Path, label: str | None = None) -> Path:
+def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
     """The folder of the run, among those of a label or all, that began last. Raises InputError."""
-    folders = run_folders(below)
+    folders = run_folders(below, also)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
     if not labels:
         raise none_in(below)
@@ -122,14 +122,17 @@ def own_run(below: Path = RESULTS, command: str = "show") -> Path:
     )
 
 
-def find_run(asked: Path | None, below: Path = RESULTS, command: str = "show") -> Path:
-    """What a person asked for: the latest run of this machine, the latest one of a label, or this
-    path. Raises InputError if there is none; `command` is what could take another machine's."""
+def find_run(
+    asked: Path | None, below: Path = RESULTS, command: str = "show", also: Iterable[str] = ()
+) -> Path:
+    """What a person asked for: the latest run of this machine, the latest one of a label (or what
+    is kept in files that are named `also`), or this path. Raises InputError if there is none;
+    `command` is what could take another machine's."""
     if asked is None:
         return own_run(below, command)
     if asked.exists() or len(asked.parts) != 1:
         return asked
-    return latest_run(below, str(asked))
+    return latest_run(below, str(asked), also)
 
 
 def one_run(asked: Path | None, command: str = "show") -> Path:
@@ -208,22 +211,18 @@ def _packed(path: Path) -> bytes:
     return found[0]
 
 
-def read_variation(path: Path) -> Variation | None:
-    """The comparison of a vary.json or of its folder; None if it is something else. Raises
-    InputError."""
-    path = path / VARY_FILE if path.is_dir() else path
-    if not path.is_file():
-        return None
+def read_kept(path: Path, kind: type[_Kept], schema: str) -> _Kept | None:
+    """What a command keeps besides runs: a document of this schema. None if the file is something
+    else. Raises InputError."""
     try:
         with path.open("rb") as file:
-            if f'"{VARY_SCHEMA}"'.encode() not in file.read(_HEAD):
+            if f'"{schema}"'.encode() not in file.read(_HEAD):
                 return None
-        data = read_given(path, MOST_BYTES, begins=b"{")
-        return msgspec.json.decode(data, type=Variation)
+        return msgspec.json.decode(read_given(path, MOST_BYTES, begins=b"{"), type=kind)
     except OSError:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not a comparison by linkgauge: {error}") from error
+        raise InputError(f"{path} is not what linkgauge writes as {schema}: {error}") from error
 
 
 def _checked(run: Run, path: Path) -> Run:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from gzip import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-from rich.text import Text
 
 from linkgauge.report.remedies import Step
 
@@ -32,17 +30,6 @@ TONES: Mapping[str, Tone] = {
 """Of statuses, verdicts and words for them, in the order of a sorted column."""
 MOST_TEXT = 10_000
 """Characters of one text on a page: reasons of drivers are long, and longer ones are no reasons."""
-_TONES: Mapping[str, Tone] = {
-    "bold red": "bad",
-    "red": "bad",
-    "bold yellow": "warn",
-    "yellow": "warn",
-    "green": "good",
-    "bold magenta": "simulated",
-    "dim": "dim",
-    "cyan": "name",
-    "bold": "strong",
-}
 
 
 class Span(NamedTuple):
@@ -74,33 +61,6 @@ def text_of(line: Line) -> str:
 def cut(text: str, most: int = MOST_TEXT) -> str:
     """The text, with a mark where more than `most` characters are left out."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def line_of(text: Text) -> Line:
-    """What other formats print on a terminal."""
-    return tuple(_spans(text))
-
-
-def _spans(text: Text) -> Iterator[Span]:
-    at = 0
-    for span in sorted(text.spans):
-        start = max(at, span.start)
-        if span.end <= start:
-            continue
-        if start > at:
-            yield _span(text.plain[at:start], text.style)
-        yield _span(text.plain[start : span.end], span.style)
-        at = span.end
-    if at < len(text.plain):
-        yield _span(text.plain[at:], text.style)
-
-
-def _span(text: str, style: object) -> Span:
-    return Span(cut(text), _tone(style))
-
-
-def _tone(style: object) -> Tone:
-    return _TONES.get(str(style), "")
 
 
 class Prose(NamedTuple):

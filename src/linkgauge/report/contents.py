@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from typing import Any
+
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
 
-from .blocks import Line, Page, Part, cut, plain
+from .blocks import Attachment, Attachments, Line, Page, Part, cut, plain
+from .formats import FORMATS, Document
 from .results import named
 from .sections import OneRun, SeveralRuns, sections
 
@@ -46,6 +50,28 @@ def page_of_runs(several: SeveralRuns) -> Page:
         lines,
         tuple(part for part in made if part.blocks),
         any(one.run.simulated for one in several.runs),
+    )
+
+
+def page_of_kept(document: Document, value: Any) -> Page:
+    """What a room's command keeps besides runs: what people see of it, and what programs read."""
+    forms = (FORMATS[name] for name in document.texts)
+    name = document.name.split()[-1]
+    files = [
+        Attachment(
+            f"{name}.{one.name}", f"{document.name}, for programs", one.document(document, value)
+        )
+        for one in forms
+    ]
+    times = f"label {value.label} · {value.started} to {value.finished or 'an interruption'}"
+    return Page(
+        short(f"{document.title} · {value.label}"),
+        (plain(short(shlex.join(value.command), 2 * MOST_NAME)), plain(short(times), "dim")),
+        (
+            Part(name, document.title, tuple(document.shown(value))),
+            Part("data", "Raw data", (Attachments(files),)),
+        ),
+        value.simulated,
     )
 
 

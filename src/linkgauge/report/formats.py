@@ -22,14 +22,22 @@ _REPORT = "linkgauge.report"
 class Document(NamedTuple):
     """A kind of document, as messages call it: the `blocks` that people see of a value, and by
     format the text (or bytes) that programs read, each by a `MODULE:FUNCTION`. Where that makes
-    blocks, they are shown as Markdown."""
+    blocks, they are shown as Markdown. A document that is kept in a file has a `title` on a page,
+    and a type, `MODULE:TYPE`, whose module names its `SCHEMA`."""
 
     name: str
     blocks: str = ""
     texts: Mapping[str, str] = {}
+    title: str = ""
+    kept: str = ""
 
     def has(self, form: Format) -> bool:
         return bool(self.blocks) if form.name == TERMINAL else form.name in self.texts
+
+    def shown(self, value: object) -> Iterable[Any]:
+        """The blocks of a value."""
+        blocks: Iterable[Any] = loaded(self.blocks)(value)
+        return blocks
 
 
 class Format(NamedTuple):
@@ -55,7 +63,7 @@ class Format(NamedTuple):
 
             raise InputError(f"{self.flag} does not render {document.name}")
         if self.is_document:
-            rendered: str | bytes | Iterable[Block] = _function(document.texts[self.name])(value)
+            rendered: str | bytes | Iterable[Block] = loaded(document.texts[self.name])(value)
             if isinstance(rendered, str | bytes):
                 return rendered
             from .render.markdown import as_markdown
@@ -63,7 +71,7 @@ class Format(NamedTuple):
             return as_markdown(f"linkgauge: {document.name}", rendered)
         from .render.terminal import shown
 
-        return shown(_function(document.blocks)(value))
+        return shown(document.shown(value))
 
     def document(self, document: Document, value: object) -> bytes:
         """What a file of this format holds. Raises InputError likewise."""
@@ -89,8 +97,9 @@ class Format(NamedTuple):
             console.print(line)
 
 
-def _function(path: str) -> Any:
-    module, _, name = path.partition(":")
+def loaded(place: str) -> Any:
+    """What a `MODULE:NAME` stands for."""
+    module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 
 
@@ -106,14 +115,14 @@ FORMATS = {
         Format(TERMINAL),
     )
 }
-_JSON = f"{_REPORT}.files:json_document"
+JSON = f"{_REPORT}.files:json_document"
 
 RUN = Document(
     "a run",
     f"{_REPORT}.live:whole_run",
-    {"json": _JSON, "csv": f"{_REPORT}.files:samples_csv"},
+    {"json": JSON, "csv": f"{_REPORT}.files:samples_csv"},
 )
-PLAN = Document("a plan", f"{_REPORT}.sections.plan:plan_blocks", {"json": _JSON})
+PLAN = Document("a plan", f"{_REPORT}.sections.plan:plan_blocks", {"json": JSON})
 SUMMARY = Document(
     "cells",
     texts={
@@ -132,7 +141,7 @@ SAMPLES = Document(
         "parquet": f"{_REPORT}.tables:samples_parquet",
     },
 )
-_AS_YAML = {"json": _JSON, "yaml": "linkgauge.machine.hardware:hardware_yaml"}
+_AS_YAML = {"json": JSON, "yaml": "linkgauge.machine.hardware:hardware_yaml"}
 MACHINE = Document("a machine", f"{_REPORT}.sections.machine:machine_blocks", _AS_YAML)
 MACHINE_IN_DETAIL = MACHINE._replace(blocks=f"{_REPORT}.sections.machine:detailed_machine_blocks")
 FINDINGS = Document(
@@ -153,15 +162,5 @@ COMPARISONS = Document(
         "json": f"{_REPORT}.configurations:configurations_json",
         "csv": f"{_REPORT}.configurations:configurations_csv",
     },
-)
-VARIATION = Document(
-    "a variation",
-    f"{_REPORT}.variation_text:variation_lines",
-    {"json": _JSON, "csv": f"{_REPORT}.variation_text:variation_csv"},
-)
-SCALING = Document(
-    "a scaling",
-    f"{_REPORT}.scale_text:scale_lines",
-    {"json": _JSON, "csv": f"{_REPORT}.scale_text:scale_csv"},
 )
 CONDITION = Document("a condition", texts={"json": f"{_REPORT}.condition:condition_document"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.result import Result
+from linkgauge.model.result import PlannedSheet, Result
 from linkgauge.model.units import format_size, unit_of
 
 from .blocks import Line, Span, line
@@ -17,11 +17,14 @@ from .verdicts import word_of
 
 def heading(result: Result) -> Line:
     """Its name, where it was measured, the worst of its verdicts, and whether it is simulated."""
-    sizes = size_ends(result)
-    drawn = result.drawn
+    return line(Span(result.benchmark, "strong"), where(result), *marks([result]))
+
+
+def where(sheet: Result | PlannedSheet) -> str:
+    """Backend and sizes, and how many pairs if they are a sample."""
+    sizes, drawn = size_ends(sheet), sheet.drawn
     sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
-    where = f"  {result.backend}{f'  {sizes}' if sizes else ''}{sample}"
-    return line(Span(result.benchmark, "strong"), where, *marks([result]))
+    return f"  {sheet.backend}{f'  {sizes}' if sizes else ''}{sample}"
 
 
 def marks(results: Sequence[Result]) -> Iterator[Span]:

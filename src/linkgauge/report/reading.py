@@ -7,7 +7,7 @@ from pathlib import Path
 
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.engine.folder import accelerator_of
-from linkgauge.engine.runs import find_run, is_run, none_in, read_run, run_folders
+from linkgauge.engine.runs import is_run, none_in, read_run, run_folders
 from linkgauge.judge.configurations import Comparison, compare
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
@@ -21,11 +21,9 @@ MOST_ASPECTS = 24
 """Benchmarks that runs of other profiles are compared by."""
 
 
-def page_of(asked: Sequence[Path], against: str | None = None) -> Page:
-    """The report of what was asked for (nothing: the latest run of this machine), and where it
-    belongs. Runs are compared by label, with that named `against` first. Raises InputError where
-    there is no run."""
-    paths = [find_run(path) for path in asked] or [find_run(None, command="report")]
+def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
+    """The report of a run, or of several and those below folders. Runs are compared by label, with
+    that named `against` first. Raises InputError where there is no run."""
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
@@ -37,12 +35,6 @@ def one_run(run: Run, path: Path | None = None) -> OneRun:
     """A run, judged anew, that this path keeps."""
     found = judged(run)
     return OneRun(found.run, found.outcome, path if path is None or path.is_dir() else path.parent)
-
-
-def place_of(asked: Sequence[Path]) -> Path:
-    """The folder that a report without a name of its own goes to: the first that was named."""
-    path = find_run(asked[0] if asked else None, command="report")
-    return path if path.is_dir() else path.parent
 
 
 def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:

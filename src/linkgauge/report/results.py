@@ -26,6 +26,11 @@ def named(machine: Machine) -> str:
     return label(machine.simulated or machine.host.hostname or "this machine")
 
 
+def mark(simulated: bool) -> Span:
+    """What stands behind everything of a simulated machine; empty of others."""
+    return Span("  SIMULATED" if simulated else "", "simulated")
+
+
 def label(text: str, most: int = MOST_LABEL) -> str:
     """A name on one line."""
     return cut(text, most)

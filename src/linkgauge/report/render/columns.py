@@ -117,7 +117,7 @@ class Columns:
             if not said.text or cell_len(said.text) <= room:
                 figures.append(" " * GAP).append_text(text)
                 yield from _line(Text(name.text, name.style), figures, label)
-            elif room >= LEAST_PROSE:
+            elif room >= max(LEAST_PROSE, *map(cell_len, said.text.split())):
                 start = label + len(figures) + GAP
                 line = Text.assemble((name.text.ljust(label), name.style), figures, " " * GAP, text)
                 yield Hanging(line, start)

@@ -1,5 +1,5 @@
 """The registry of a report's sections: each module of this folder is one, registered by its
-`SECTION`."""
+`SECTION`, and so are those that rooms offer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import msgspec
 from linkgauge.judge.configurations import Comparison
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.result import Run
+from linkgauge.report import offered
 from linkgauge.report.blocks import Block
+from linkgauge.report.formats import loaded
 
 
 class OneRun(msgspec.Struct, frozen=True):
@@ -52,4 +54,5 @@ def sections() -> tuple[Section, ...]:
     """All sections in their order."""
     modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
     found: list[Section] = [module.SECTION for module in modules if hasattr(module, "SECTION")]
+    found += [loaded(place) for places in offered.SECTIONS for place in places()]
     return tuple(sorted(found, key=lambda one: one.rank))

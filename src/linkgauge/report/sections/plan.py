@@ -11,9 +11,8 @@ from linkgauge.model.durations import format_duration
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import approximate_size
 from linkgauge.report.blocks import Block, Entry, Prose, Span, line, plain
-from linkgauge.report.cell_sizes import size_ends
+from linkgauge.report.headings import where
 from linkgauge.report.results import SIMULATED, table
-from linkgauge.report.run_text import where
 
 
 class DryRun(msgspec.Struct, frozen=True):
@@ -36,7 +35,7 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
     plan, seconds = dry.plan, dry.most_seconds
     rows: list[Sequence[str | Entry]] = []
     for sheet in plan:
-        name = f"{sheet.benchmark}{where(sheet, size_ends(sheet))}"
+        name = f"{sheet.benchmark}{where(sheet)}"
         rows.append((Entry(name, tone="strong"), ""))
         if sheet.reason is not None:
             rows.append(("", _cell("", sheet.reason)))

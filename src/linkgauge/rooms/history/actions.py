@@ -21,7 +21,7 @@ from linkgauge.model.transfer import Place
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.formats import Format
 
-from .documents import HISTORY, TRENDS
+from .documents import HISTORY, TRENDS, WHOLE_TRENDS
 
 _AGE = re.compile(r"([0-9]{1,6}) ?([hdwy])", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
@@ -62,10 +62,13 @@ LATEST = 20
 
 def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) -> int:
     """The oldest first, so that the latest is next to the prompt."""
+    from .sections import HistoryDocument
+
     with _store(asked) as store:
         found = runs_of(store, which)
     is_cut = not (whole or form.is_document) and which.last is None and len(found) > LATEST
-    form.write(HISTORY, found[LATEST - 1 :: -1] if is_cut else found[::-1])
+    shown = found[LATEST - 1 :: -1] if is_cut else found[::-1]
+    form.write(HISTORY, HistoryDocument(tuple(shown)))
     if is_cut:
         print(f"the latest {LATEST} of {len(found)} runs: --all shows all, --last N the latest N")
     return 0
@@ -81,7 +84,8 @@ def show_trend(
     form: Format,
 ) -> int:
     from linkgauge.judge.trends import LEAST_CHANGE, trend_of
-    from linkgauge.report.trend_text import Trends
+
+    from .trends import TrendDocument
 
     if not arguments:
         raise InputError("the trend of what? Give a benchmark, and cells as ROW,COLUMN")
@@ -93,7 +97,7 @@ def show_trend(
         if not found:
             raise InputError(_why_nothing(benchmark, cells, benchmarks_of(store)))
     trends = tuple(trend_of(history, smallest) for history in found)
-    form.write(TRENDS, Trends(trends, whole))
+    form.write(WHOLE_TRENDS if whole else TRENDS, TrendDocument(trends))
     return 0
 
 
@@ -157,8 +161,9 @@ def _runs_below(folder: Path) -> list[Path]:
 def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> int:
     """Deletes what is older than `keep` says, once that is confirmed; folders stay as they are."""
     from linkgauge.history.writing import remove
-    from linkgauge.report.console import make_console
-    from linkgauge.report.history_text import history_lines
+    from linkgauge.report.formats import FORMATS, TERMINAL
+
+    from .sections import HistoryDocument
 
     if keep is None:
         raise InputError("prune needs --keep: 90d keeps 90 days, 100 the latest 100 runs of each "
@@ -173,8 +178,7 @@ def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> i
             remove(store, [run.number for run in old])
             print(f"pruned: {len(old)} of {len(found)} runs; their folders are as they were")
             return 0
-    for line in history_lines(old[::-1]):
-        make_console().print(line)
+    FORMATS[TERMINAL].write(HISTORY, HistoryDocument(tuple(old[::-1])))
     print(
         f"would prune these {len(old)} of {len(found)} runs; to do it: add --yes", file=sys.stderr
     )

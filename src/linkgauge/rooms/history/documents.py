@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from linkgauge.report.formats import Document
+from linkgauge.report.formats import JSON, Document
 
-_REPORT = "linkgauge.report"
+_ROOM = "linkgauge.rooms.history"
 HISTORY = Document(
     "a history",
-    f"{_REPORT}.history_text:history_lines",
-    {
-        "json": f"{_REPORT}.history_text:history_document",
-        "csv": f"{_REPORT}.history_text:history_csv",
-    },
+    f"{_ROOM}.sections:blocks",
+    {"json": JSON, "csv": f"{_ROOM}.sections:history_csv"},
 )
 TRENDS = Document(
     "trends",
-    f"{_REPORT}.trend_text:trend_lines",
-    {"json": f"{_REPORT}.trend_text:trend_document", "csv": f"{_REPORT}.trend_text:trend_csv"},
+    f"{_ROOM}.trends:blocks",
+    {"json": JSON, "csv": f"{_ROOM}.trends:trend_csv"},
 )
+WHOLE_TRENDS = TRENDS._replace(blocks=f"{_ROOM}.trends:all_blocks")

@@ -21,9 +21,10 @@ from linkgauge.model.units import parse_fraction
 from linkgauge.model.variation import Variation
 from linkgauge.report.console import make_console
 from linkgauge.report.files import write_document, write_run
-from linkgauge.report.formats import VARIATION, Format
+from linkgauge.report.formats import Format
 
 from .differences import InRound, can_compare, compare
+from .documents import VARIATION
 from .live import LiveRounds
 from .rounds import Experiment, Taken, Variant, measure_rounds, plan_all
 

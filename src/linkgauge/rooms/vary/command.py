@@ -19,7 +19,9 @@ from linkgauge.cli.options import (
     own,
 )
 from linkgauge.model.errors import InputError
-from linkgauge.report.formats import VARIATION, Format
+from linkgauge.report.formats import Format
+
+from .documents import VARIATION
 
 
 def _complete_memory(incomplete: str) -> list[str]:

@@ -292,6 +292,7 @@ def _seen(run: Run) -> Iterator[Seen]:
 def teller(*, as_json: bool) -> Tell:
     """Prints each event at once."""
     from linkgauge.report.console import make_console
+    from linkgauge.report.render.terminal import styled
 
     from .text import event_json, event_line
 
@@ -302,7 +303,7 @@ def teller(*, as_json: bool) -> Tell:
             if as_json:
                 print(event_json(event), flush=True)
             elif (line := event_line(event)) is not None:
-                console.print(line)
+                console.print(styled(line))
                 sys.stdout.flush()
 
     return tell

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 import msgspec
-from rich.text import Text
 
 from linkgauge.model.durations import format_duration
 from linkgauge.model.printable import escaped
 from linkgauge.model.units import count_of, format_size, unit_of
+from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.figures import percent
 from linkgauge.report.matrix import brief
-from linkgauge.report.run_text import simulated
+from linkgauge.report.results import mark
 from linkgauge.report.sentences import first_of
 
 from .events import (
@@ -34,44 +34,37 @@ def event_json(event: Event) -> str:
     return escaped(msgspec.json.encode(event)).decode()
 
 
-def event_line(event: Event) -> Text | None:
+def event_line(event: Event) -> Line | None:
     """None for what people need not be told."""
     said = _said(event)
     if said is None:
         return None
-    return Text.assemble((f"{event.time[:19].replace('T', ' ')}Z", "dim"), "  ", said)
+    simulated = isinstance(event, Begun | Noticed) and event.simulated
+    when = Span(f"{event.time[:19].replace('T', ' ')}Z  ", "dim")
+    return line(when, *said, mark(simulated))
 
 
-def _said(event: Event) -> Text | None:
+def _said(event: Event) -> tuple[str | Span, ...] | None:
     match event:
         case Begun():
             every, budget = format_duration(event.every), percent(event.budget)
-            what = f"{count_of(event.cells)} of {event.machine}"
             how = f"a probe every {every}, devices busy for at most {budget} of the time"
-            line = Text(f"watching {what}: {how}")
-            return line.append("  ").append(simulated()) if event.simulated else line
+            return (f"watching {count_of(event.cells)} of {event.machine}: {how}",)
         case Degraded():
-            return Text.assemble(("DEGRADED", "bold red"), f"  {_noticed(event)}", _mark(event))
+            return Span("DEGRADED", "bad"), f"  {_noticed(event)}"
         case Recovered():
-            after = f", after {format_duration(event.seconds)}"
-            return Text.assemble(
-                ("recovered", "bold green"), f"  {_noticed(event)}{after}", _mark(event)
-            )
+            after = f"after {format_duration(event.seconds)}"
+            return Span("recovered", "good"), f"  {_noticed(event)}, {after}"
         case LeftAlone():
-            said = f"  {event.device}: {event.why}"
-            return Text.assemble(("left alone", "yellow"), said)
+            return Span("left alone", "warn"), f"  {event.device}: {event.why}"
         case Idle():
-            return Text(f"idle again  {event.device}")
+            return (f"idle again  {event.device}",)
         case Problem():
-            return Text.assemble(("problem", "yellow"), f"  {event.reason}")
+            return Span("problem", "warn"), f"  {event.reason}"
         case Ended():
-            return Text(_ended(event))
+            return (_ended(event),)
         case Probed():
             return None
-
-
-def _mark(event: Noticed) -> Text:
-    return Text("  ").append(simulated()) if event.simulated else Text()
 
 
 def _noticed(event: Noticed) -> str:
@@ -108,11 +101,9 @@ def _ended(event: Ended) -> str:
     probes = "1 probe" if event.probes == 1 else f"{event.probes:,} probes"
     busy = f"{format_duration(event.busy)} of {format_duration(event.elapsed)}"
     duty = f"devices busy for {busy} ({_duty(event.duty)})"
-    line = f"ended: {probes}, {count_of(event.cells)} measured, {duty}"
-    if not event.degraded:
-        return f"{line}; nothing is degraded"
-    names = list(map(str, event.degraded))
-    return f"{line}; degraded: {first_of(names, ', ')}"
+    names = first_of(list(map(str, event.degraded)), ", ")
+    degraded = f"degraded: {names}" if names else "nothing is degraded"
+    return f"ended: {probes}, {count_of(event.cells)} measured, {duty}; {degraded}"
 
 
 def _duty(share: float) -> str:

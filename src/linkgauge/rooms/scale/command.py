@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
-from .help_text import OUTPUT, WHAT
-from .options import Option, Sampling, ScalingFormat, Simulated, own
+from linkgauge.cli.help_text import OUTPUT, WHAT
+from linkgauge.cli.options import Option, Sampling, Simulated, own
+from linkgauge.report.formats import Format
+
+from .documents import SCALING
 
 
 def _complete_collective(incomplete: str) -> list[str]:
@@ -59,7 +62,7 @@ def scale(
     simulated: Simulated,
     list_faults: bool = False,
     wait: bool = False,
-    form: ScalingFormat,
+    form: Annotated[Format, SCALING],
 ) -> int:
     """Measure a collective on more and more devices.
 
@@ -70,6 +73,8 @@ def scale(
         linkgauge scale alltoall --gpus 1,2,4,8 --size 64M
         linkgauge scale --machine fat-tree-64 --nodes 1,2,4,64
     """
+    from linkgauge.cli import requests
+    from linkgauge.cli.options_record import request_of
     from linkgauge.engine.request import Scaling
     from linkgauge.model.collective import COLLECTIVE_NAMES
     from linkgauge.model.errors import InputError
@@ -77,9 +82,7 @@ def scale(
     from linkgauge.model.settings import EngineSettings
     from linkgauge.report.live import Display
 
-    from . import requests
-    from .options_record import request_of
-    from .scale_run import carry_out
+    from .carrying_out import carry_out
 
     if gpus is not None and nodes is not None:
         raise InputError("--gpus and --nodes exclude each other")

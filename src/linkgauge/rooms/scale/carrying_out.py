@@ -1,4 +1,4 @@
-"""A run of `linkgauge scale` as its user sees it: a bar, then how the collective scales."""
+"""Measures a collective over several numbers of devices, then alone what looks slow."""
 
 from __future__ import annotations
 
@@ -8,20 +8,28 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
-from linkgauge.engine.runs import SCALE_FILE
+from linkgauge.cli.pairs_alone import with_pairs
+from linkgauge.cli.requests import since_earlier
+from linkgauge.cluster.session import opened
+from linkgauge.engine.journal import JOURNAL_FILE
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.runs import read_run
 from linkgauge.engine.visits import CellAt
+from linkgauge.history.keeping import remember
 from linkgauge.judge.outcome import Outcome, doubtful
-from linkgauge.judge.scaling import scaling_of
+from linkgauge.judge.scaling import pairs_in_doubt, scaling_of
 from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.result import Result, Run
 from linkgauge.model.units import COLLECTIVE
+from linkgauge.report.files import write_document, write_run
+from linkgauge.report.live import Display, LiveReport, summary_blocks
+from linkgauge.report.render.terminal import shown
+from linkgauge.report.sections.verdict import Closing
 
-from .files import write_document, write_run
-from .formats import SCALING
-from .live import LiveReport, summary_blocks
-from .render.terminal import shown
-from .scale_text import ending_of
-from .sections.verdict import Closing
+from .documents import SCALING
+from .sections import ending_of
+
+SCALE_FILE = "scale.json"
 
 
 class LiveScaling(LiveReport):
@@ -56,3 +64,19 @@ def _by_count(run: Run) -> Run:
         return unjudged(result) if result.unit == COLLECTIVE.symbol else result
 
     return replace(run, results=tuple(map(without, run.results)))
+
+
+def carry_out(request: RunRequest, display: Display) -> int:
+    """Returns the exit code."""
+    with opened(request) as session, LiveScaling(display, remember, since_earlier) as report:
+        plan = session.plan(report)
+        try:
+            run = session.measure(plan, report, report.doubts)
+            if run.finished is not None:
+                pairs = pairs_in_doubt(scaling_of(judge(run)), run)
+                run = with_pairs(run, session, plan, report, pairs)
+            return report.conclude(run, session.folder)
+        except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
+            if session.folder is None or not (session.folder / JOURNAL_FILE).exists():
+                raise
+            return report.conclude(read_run(session.folder / JOURNAL_FILE), session.folder)

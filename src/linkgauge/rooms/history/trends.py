@@ -1,0 +1,158 @@
+"""How a benchmark's cells went over the runs of a machine, where they changed, and what changed in
+the machine then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from linkgauge.judge.trends import Change, Trend
+from linkgauge.model.figure import SeriesId
+from linkgauge.model.history import DESCRIPTION, Series
+from linkgauge.model.units import count_of, format_size, unit_of
+from linkgauge.report.blocks import (
+    Block,
+    Column,
+    Entry,
+    Line,
+    Problem,
+    Prose,
+    Span,
+    Table,
+    line,
+    plain,
+)
+from linkgauge.report.csv_text import csv_text
+from linkgauge.report.fact_lines import moved
+from linkgauge.report.figures import course, digits, signed
+from linkgauge.report.results import mark
+
+MOST_BARS = 40
+MOST_CELLS = 16
+COLUMNS = (
+    "host", "accelerators", "simulated", "benchmark", "backend", "size", "row", "column",
+    "transfers", "run", "label", "started", "figure", "low", "high", "unit", "change",
+)  # fmt: skip
+
+
+class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkgauge.trend/1"):
+    """How figures went over the runs of a history.
+
+    schema: The kind of document, and its version.
+    trends: The machines, each under each of its setups.
+    """
+
+    trends: tuple[Trend, ...]
+
+
+def blocks(trends: TrendDocument, most: int | None = MOST_CELLS) -> Iterator[Block]:
+    """Each machine by itself."""
+    for trend in trends.trends:
+        yield _cells(trend, most)
+        yield from (_change(change, trend) for change in trend.changes)
+        if not trend.changes:
+            few = trend.few == len(trend.series)
+            why = "can be found in fewer than 6 runs" if few else "is proven"
+            yield Prose([plain(f"no change {why}", "dim")])
+
+
+def all_blocks(trends: TrendDocument) -> Iterator[Block]:
+    """With every cell."""
+    return blocks(trends, None)
+
+
+def _caption(trend: Trend) -> Line:
+    runs = trend.runs
+    settings = [f"{k} {v}" for k, v in trend.settings.items() if k != DESCRIPTION]
+    days = f"{runs[0].started[:10]} to {runs[-1].started[:10]}"
+    return line(
+        Span(", ".join((f"{trend.host}, {trend.accelerators}", *settings)), "strong"),
+        f": {count_of(len(runs), 'run')} from {days}",
+        mark(trend.simulated),
+    )
+
+
+def _cells(trend: Trend, most: int | None) -> Table:
+    """A row for each cell: those that changed the most come first if not all are shown."""
+    series = list(trend.series)
+    if most is not None and len(series) > most:
+        ratios = {cell.cell: cell.ratio for change in trend.changes for cell in change.cells}
+        series.sort(key=lambda one: -abs(ratios.get(one.cell, 1.0) - 1))
+    heads = (
+        Column("cell"), Column("first", True), Column("latest", True), Column("unit"),
+        Column("all runs"),
+    )  # fmt: skip
+    rows = [
+        (
+            Entry(_name(one.cell, trend.series), tone="name"),
+            *(_figure(one.points[at].figure, one.unit) for at in (0, -1)),
+            Entry(unit_of(one.unit).shown),
+            Entry(course([point.figure for point in one.points], MOST_BARS)),
+        )
+        for one in series
+    ]
+    return Table(_caption(trend), heads, rows, few=most, rest="--all shows them")
+
+
+def _figure(value: float, unit: str) -> Entry:
+    return Entry(digits(value / unit_of(unit).scale), value)
+
+
+def _name(cell: SeriesId, series: Sequence[Series]) -> str:
+    """Its place, with what else tells it apart from the others."""
+    name = str(cell.place)
+    if len({one.size for one in series}) > 1:
+        name += f" {format_size(cell.size)}"
+    if len({one.backend for one in series}) > 1:
+        name += f" {cell.backend}"
+    same = (one for one in series if (one.sheet, one.place) == (cell.sheet, cell.place))
+    if len({one.transfers for one in same}) > 1:
+        name += f" {cell.transfers}"
+    return name
+
+
+def _change(change: Change, trend: Trend) -> Problem:
+    """`worse -5.0% (-5.6% to -4.4%) in 55 of 56 cells`, with which run, and what changed then."""
+    ratios = sorted(cell.ratio for cell in change.cells)
+    found = f"{signed(ratios[0])} to {signed(ratios[-1])}"
+    where = f" ({found}) in {len(ratios)} of {count_of(len(trend.series))}"
+    if len(ratios) == 1:
+        only = change.cells[0]
+        unit = next(one.unit for one in trend.series if one.cell == only.cell)
+        before, after = (_figure(value, unit).text for value in (only.before, only.after))
+        name = _name(only.cell, trend.series)
+        where = f" in {name}: {before} → {after} {unit_of(unit).shown}"
+    named = {run.number: f"{run.id} ({run.started[:16].replace('T', ' ')})" for run in trend.runs}
+    moment = f"run {named[change.since]}, after {named[change.until]}"
+    facts = [(fact.name, plain(moved(fact))) for fact in change.facts]
+    unknown = ("cause", plain("nothing that is known of the machine changed then", "dim"))
+    return Problem(
+        change.direction,
+        "bad" if change.direction == "worse" else "good",
+        "",
+        plain(f" {signed(change.ratio)}{where}"),
+        [("since", plain(moment)), *(facts or [unknown])],
+    )
+
+
+def trend_csv(trends: TrendDocument) -> str:
+    """A line for each run and cell; `change` is better or worse where a new level begins."""
+    return csv_text((COLUMNS, *(row for trend in trends.trends for row in _csv_rows(trend))))
+
+
+def _csv_rows(trend: Trend) -> Iterator[tuple[object, ...]]:
+    runs = {run.number: run for run in trend.runs}
+    changed = {
+        (cell.cell, change.since): change.direction
+        for change in trend.changes
+        for cell in change.cells
+    }
+    for one in trend.series:
+        for point in one.points:
+            run = runs[point.run]
+            yield (
+                trend.host, trend.accelerators, trend.simulated, *one.sheet, *one.place,
+                one.transfers, run.id, run.label, run.started, point.figure, point.low,
+                point.high, one.unit, changed.get((one.cell, point.run), ""),
+            )  # fmt: skip

@@ -1,0 +1,202 @@
+"""How a collective scales: a row for each number of devices, the knee, and the pairs that were
+measured alone."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import partial
+
+from linkgauge.benchmarks.collectives import row_of
+from linkgauge.judge.scaling import FALLEN, scaling_of
+from linkgauge.model.collective import Collective
+from linkgauge.model.scaling import Count, Scaling
+from linkgauge.model.units import BANDWIDTH, format_size
+from linkgauge.report import charts
+from linkgauge.report.blocks import (
+    Block,
+    Column,
+    Entry,
+    Figure,
+    Line,
+    Prose,
+    Span,
+    Table,
+    Tone,
+    line,
+    plain,
+)
+from linkgauge.report.csv_text import csv_text
+from linkgauge.report.results import figure, mark, pivot
+from linkgauge.report.sections import OneRun, Section
+from linkgauge.report.sweep_text import line_lines
+from linkgauge.report.worst import Ending
+
+BAR = 20
+"""Characters of an efficiency of 100 %."""
+MOST_PROBLEMS = 8
+"""Of more that did not pass, the first are shown."""
+MOST_PAIRS = 16
+"""Of more pairs measured alone, a terminal shows the slow ones."""
+COLUMNS = ("gpus", "size", "seconds", "algbw", "busbw", "expected", "unit", "simulated")
+_VERDICTS: dict[str, Tone] = {"ok": "good", "low": "bad"}
+
+
+def blocks(scaling: Scaling) -> Iterator[Block]:
+    yield _counts(scaling)
+    if scaling.pairs:
+        yield _pairs(scaling)
+    if rows := list(_rows(scaling)):
+        knee = scaling.knee
+        marks = [{"x": knee.gpus, "says": f"knee at {knee.gpus}"}] if knee else []
+        title = f"{scaling.collective.collective}: bus bandwidth by number of {scaling.member}s"
+        table = pivot("bus bandwidth (GB/s)", f"{scaling.member}s", rows)
+        yield Figure(title, title, partial(charts.scaling, knee=marks), rows, table)
+    told = scaling.problems[:MOST_PROBLEMS]
+    yield Prose([plain(one, "warn" if one.startswith("skip") else "bad") for one in told])
+    if len(told) < len(scaling.problems):
+        yield Prose([plain(f"and {len(scaling.problems) - len(told)} more that did not pass")])
+
+
+def _of_run(one: OneRun) -> Iterator[Block]:
+    """Of a run that measured a collective on several numbers of devices."""
+    cells = (cell for result in one.run.results for cell in result.cells)
+    numbers = {len(cell.transfers) for cell in cells if isinstance(cell.operation, Collective)}
+    if len(numbers) > 1 and (scaling := scaling_of(one.run)).counts:
+        yield Prose([ending_of(scaling).verdict])
+        yield from blocks(scaling)
+
+
+def _counts(scaling: Scaling) -> Table:
+    """The largest size's algbw; the plateau of busbw, and what is expected: `<` where that is only
+    a bound."""
+    work, members = scaling.collective, f"{scaling.member}s"
+    sizes = [point.size for count in scaling.counts for point in count.points]
+    ends = dict.fromkeys((min(sizes), max(sizes))) if sizes else ()
+    of = f"  {scaling.backend}  {row_of(work)}  {' to '.join(map(format_size, ends))}"
+    caption = line(
+        Span(work.collective, "strong"),
+        f"{of}  GB/s of each {scaling.member}",
+        Span("" if scaling.finished else "  (interrupted)", "warn"),
+        mark(scaling.simulated),
+    )
+    heads = (
+        Column(members, True), Column("algbw", True), Column("busbw", True),
+        Column("expected", True), Column("floor us", True), Column("verdict"), Column("efficiency"),
+    )  # fmt: skip
+    lines = list(_said(scaling)) if scaling.counts else []
+    return Table(caption, heads, list(map(_row, scaling.counts)), lines=lines)
+
+
+def _row(count: Count) -> tuple[Entry, ...]:
+    bound, share = count.expected, count.efficiency
+    at_most = "" if bound.achievable or not bound.theoretical else "<"
+    expected = figure(bound.figure, BANDWIDTH.symbol)
+    verdict = "not judged" if count.verdict == "unknown" else count.verdict
+    bar = "" if share is None else f"{share:>4.0%} {'█' * round(min(share, 1.5) * BAR)}"
+    floor = (count.floor or 0) * 1e6
+    return (
+        Entry(str(count.gpus), count.gpus),
+        figure(max(point.algbw for point in count.points), BANDWIDTH.symbol),
+        figure(count.plateau, BANDWIDTH.symbol),
+        expected._replace(text=at_most + expected.text),
+        Entry(f"{floor:.2f}", floor),
+        Entry(verdict if count.gpus > 1 else "", tone=_VERDICTS.get(count.verdict, "dim")),
+        Entry(bar, share, "name"),
+    )
+
+
+def _said(scaling: Scaling) -> Iterator[Line]:
+    """The knee; what is clearly below what is expected, and why so much is, once for all that have
+    the same reason; the lines through the times."""
+    yield _knee(scaling)
+    if scaling.below:
+        counts = ", ".join(map(str, scaling.below))
+        yield line(Span("below what is expected", "warn"), f": {counts} {scaling.member}s")
+    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for count in scaling.counts:
+        if count.gpus > 1:
+            by_reason[count.expected.because].append(str(count.gpus))
+    for reason, numbers in by_reason.items():
+        yield plain(f"expected of {', '.join(numbers)}: {reason}", "dim")
+    yield from line_lines([one.line for one in scaling.counts if one.line])
+
+
+def _knee(scaling: Scaling) -> Line:
+    several = [count.gpus for count in scaling.counts if count.plateau is not None]
+    knee, members = scaling.knee, f"{scaling.member}s"
+    if not several:
+        return plain(f"one {scaling.member} shares no link: only time and algbw mean anything")
+    if knee is None:
+        least = f"no count is below {FALLEN:.0%} of the best before it"
+        return plain(f"no knee: up to {several[-1]} {members}, {least}")
+    why = knee.because or "the machine's map does not explain it"
+    reached = f" at {knee.gpus} {members}: {knee.left:.0%} of the busbw of {knee.best}: {why}"
+    return line(Span("knee", "warn"), reached)
+
+
+def _pairs(scaling: Scaling) -> Table:
+    """The slow ones first."""
+    rows = [
+        (
+            Entry(one.pair),
+            figure(one.rate, BANDWIDTH.symbol),
+            figure(one.expected, BANDWIDTH.symbol),
+            Entry("slow link" if one.slow else "", tone="bad"),
+        )
+        for one in sorted(scaling.pairs, key=lambda one: not one.slow)
+    ]
+    heads = (Column("alone"), Column("GB/s", True), Column("expected", True), Column("found"))
+    slow = sum(one.slow for one in scaling.pairs)
+    fine = plain("each pair alone is as fast as expected, but not all together")
+    return Table(
+        plain(f"{len(rows)} pairs of devices, each measured alone"), heads, rows, sortable=True,
+        lines=[] if slow else [fine], few=max(slow, MOST_PAIRS),
+    )  # fmt: skip
+
+
+def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
+    """The chart's."""
+    for count in scaling.counts:
+        expected = count.expected.achievable
+        for name, value in (("measured", count.plateau), ("expected", expected)):
+            if value is not None:
+                rate = float(f"{value / BANDWIDTH.scale:.5g}")
+                says = f"{count.gpus} {scaling.member}s, {name}: {rate:.4g} {BANDWIDTH.shown}"
+                yield {"x": count.gpus, "y": rate, "series": name, "says": says}
+
+
+def ending_of(scaling: Scaling) -> Ending:
+    """The verdict on the numbers of devices of which something is expected. One device shares no
+    link, so nothing is expected of it."""
+    several = [count for count in scaling.counts if count.gpus > 1]
+    verdicts = Counter(count.verdict for count in several)
+    members = f"{scaling.member}s"
+    of = f"{len(several)} numbers of {members}"
+    tally = f"{of}, {verdicts['ok']} ok, {verdicts['low']} low"
+    if verdicts["unknown"]:
+        tally += f", {verdicts['unknown']} not judged (no reference)"
+    low = [count for count in several if count.verdict == "low"]
+    if low:
+        counts = ", ".join(str(count.gpus) for count in low)
+        worst = min(count.efficiency or 0.0 for count in low)
+        verdict = Span("low", "bad"), f" {counts} {members} reach {worst:.0%} of the expected busbw"
+    elif verdicts["ok"]:
+        verdict = Span("ok", "good"), f": {verdicts['ok']} of {numbers} reach the expected busbw"
+    else:
+        verdict = Span("not judged", "dim"), f": no number of {members} has a reference"
+    return Ending(line(*verdict), tally, is_low=bool(low))
+
+
+def scale_csv(scaling: Scaling) -> str:
+    """A line for each number of devices and size, in base units."""
+    rows = (
+        (count.gpus, at.size, at.seconds, at.algbw, at.busbw, count.expected.achievable,
+         BANDWIDTH.symbol, scaling.simulated)
+        for count in scaling.counts
+        for at in count.points
+    )  # fmt: skip
+    return csv_text((COLUMNS, *rows))
+
+
+SECTION = Section("scaling", "Scaling", 65, of_run=_of_run)
