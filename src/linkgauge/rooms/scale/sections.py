@@ -172,8 +172,8 @@ def ending_of(scaling: Scaling) -> Ending:
     several = [count for count in scaling.counts if count.gpus > 1]
     verdicts = Counter(count.verdict for count in several)
     members = f"{scaling.member}s"
-    of = f"{len(several)} numbers of {members}"
-    tally = f"{of}, {verdicts['ok']} ok, {verdicts['low']} low"
+    numbers = f"{len(several)} numbers of {members}"
+    tally = f"{numbers}, {verdicts['ok']} ok, {verdicts['low']} low"
     if verdicts["unknown"]:
         tally += f", {verdicts['unknown']} not judged (no reference)"
     low = [count for count in several if count.verdict == "low"]
