@@ -48,11 +48,12 @@ def report(
     from linkgauge.report.render.drawing import Drawer
     from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
 
+    if output is not None:
+        check_name(output)
     asked = [find_run(one, command="report", also=KEPT) for one in (runs or (None,))]
     kept = kept_at(asked[0]) if len(asked) == 1 and against is None else None
     folder = asked[0] if asked[0].is_dir() else asked[0].parent
     path = output if output is not None else folder / REPORT_FILE
-    check_name(path)
     with Drawer() as drawer:
         write_page(path, page_of_kept(*kept) if kept else page_of(asked, against), drawer)
     typer.echo(f"report: {path}")
