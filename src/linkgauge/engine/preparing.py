@@ -17,19 +17,19 @@ def prepare(command: str, environment: Mapping[str, str | None], before: str) ->
     """Runs the command by the shell, with these environment variables beside those of this process
     (None: unset), and returns the end of what it printed. Raises LinkgaugeError if it fails; the
     message says what it came `before`."""
-    process = subprocess.Popen(  # noqa: S602  # the user's own command
+    with subprocess.Popen(  # noqa: S602  # the user's own command
         command,
         shell=True,
         env=environment_with(environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-    )
-    try:
-        printed = process.communicate()[0].decode(errors="replace").strip()
-    finally:  # Ctrl-C ends the command, too
-        process.kill()
-        process.wait()
+    ) as process:
+        try:
+            printed = process.communicate()[0].decode(errors="replace").strip()
+        finally:  # Ctrl-C ends the command, too
+            process.kill()
+            process.wait()
     if code := process.returncode:
         ended = f"exit code {code}" if code > 0 else "a signal"
         said = f": {printed.splitlines()[-1]}" if printed else ""

@@ -3,70 +3,62 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
 
-from .blocks import Attachment, Attachments, Line, Page, Part, cut, plain
+from .blocks import Attachment, Attachments, Block, Page, Part, cut, plain
 from .formats import FORMATS, Document
 from .results import named
-from .sections import OneRun, SeveralRuns, sections
+from .sections import OneRun, Section, SeveralRuns, sections
 
 MOST_NAME = 120
 """Characters of a name in a title."""
 
 
 def page_of_run(one: OneRun) -> Page:
-    made = (
-        Part(section.name, section.title, tuple(section.of_run(one)))
-        for section in sections()
-        if section.of_run is not None
-    )
+    made = ((each, each.of_run(one)) for each in sections() if each.of_run is not None)
     run = one.run
     return Page(
         f"{named(run.machine)} · {short(run.label)}",
-        (plain(_machine(run)), plain(_times(run), "dim")),
-        tuple(part for part in made if part.blocks),
+        (plain(_machine(run)), plain(f"{_times(run)} · linkgauge {run.machine.linkgauge}", "dim")),
+        _parts(made),
         run.simulated,
     )
 
 
 def page_of_runs(several: SeveralRuns) -> Page:
-    made = (
-        Part(section.name, section.title, tuple(section.of_runs(several)))
-        for section in sections()
-        if section.of_runs is not None
-    )
+    made = ((each, each.of_runs(several)) for each in sections() if each.of_runs is not None)
     labels = sum(len(one.configurations) for one in several.comparisons)
     configurations = count_of(labels, "configuration")
     count = f"{count_of(len(several.runs), 'run')} of {configurations}"
-    lines: list[Line] = [
-        plain(f"{count} on {', '.join(one.accelerator for one in several.comparisons)}")
-    ]
-    lines += [plain(f"left out: {why}", "warn") for why in several.left_out]
-    return Page(
-        configurations,
-        lines,
-        tuple(part for part in made if part.blocks),
-        any(one.run.simulated for one in several.runs),
+    accelerators = ", ".join(one.accelerator for one in several.comparisons)
+    lines = (
+        plain(f"{count} on {accelerators}"),
+        *(plain(why, "warn") for why in several.left_out),
     )
+    simulated = any(one.run.simulated for one in several.runs)
+    return Page(configurations, lines, _parts(made), simulated)
+
+
+def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[Part, ...]:
+    parts = (Part(section.name, section.title, tuple(blocks)) for section, blocks in made)
+    return tuple(part for part in parts if part.blocks)
 
 
 def page_of_kept(document: Document, value: Any) -> Page:
     """What a room's command keeps besides runs: what people see of it, and what programs read."""
-    forms = (FORMATS[name] for name in document.texts)
-    name = document.name.split()[-1]
+    name, said = document.name.split()[-1], f"{document.name}, for programs"
     files = [
-        Attachment(
-            f"{name}.{one.name}", f"{document.name}, for programs", one.document(document, value)
-        )
-        for one in forms
+        Attachment(f"{name}.{form}", said, FORMATS[form].document(document, value))
+        for form in document.texts
     ]
-    times = f"label {value.label} · {value.started} to {value.finished or 'an interruption'}"
     return Page(
         short(f"{document.title} · {value.label}"),
-        (plain(short(shlex.join(value.command), 2 * MOST_NAME)), plain(short(times), "dim")),
+        (plain(short(shlex.join(value.command), 2 * MOST_NAME)), plain(_times(value), "dim")),
         (
             Part(name, document.title, tuple(document.shown(value))),
             Part("data", "Raw data", (Attachments(files),)),
@@ -83,15 +75,14 @@ def short(text: str, most: int = MOST_NAME) -> str:
 def _machine(run: Run) -> str:
     """`8 × NVIDIA H200, Intel(R) Xeon(R) …, 224 CPUs`."""
     machine = run.machine
-    models: dict[str, int] = {}
-    for device in machine.all_devices:
-        models[device.model] = models.get(device.model, 0) + 1
+    models = Counter(device.model for device in machine.all_devices)
     devices = [f"{count} × {model}" if count > 1 else model for model, count in models.items()]
     host = machine.host
     parts = [*devices, host.cpu_model or "unknown processor", f"{host.cpus} CPUs"]
     return short(", ".join(parts), 2 * MOST_NAME)
 
 
-def _times(run: Run) -> str:
-    end = f" to {run.finished}" if run.finished else ", interrupted"
-    return short(f"label {run.label} · {run.started}{end} · linkgauge {run.machine.linkgauge}")
+def _times(of: Any) -> str:
+    """When a run or a document was made."""
+    end = f" to {of.finished}" if of.finished else ", interrupted"
+    return short(f"label {of.label} · {of.started}{end}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.engine.folder import accelerator_of
-from linkgauge.engine.runs import is_run, none_in, read_run, run_folders
+from linkgauge.engine.runs import is_run, none_in, read_run, run_folders, usable
 from linkgauge.judge.configurations import Comparison, compare
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
@@ -40,37 +40,22 @@ def one_run(run: Run, path: Path | None = None) -> OneRun:
 def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
     left_out: list[str] = []
     groups: dict[str, list[OneRun]] = {}
-    for path in _kept(paths):
-        try:
-            run = read_run(path)
-        except InputError as error:
-            left_out.append(str(error))
-            continue
-        if run.is_profiled:
-            left_out.append(f"{path} was measured under a profiler")
-        else:
-            groups.setdefault(_accelerator(path, run), []).append(one_run(run, path))
+    for path, run in usable(_kept(paths), left_out.append):
+        groups.setdefault(_accelerator(path, run), []).append(one_run(run, path))
     if not groups:
         raise none_in(paths[0])
-    if against is not None and not any(_has(runs, against) for runs in groups.values()):
+    labels = {name: {one.run.label for one in runs} for name, runs in groups.items()}
+    if against is not None and not any(against in own for own in labels.values()):
         raise InputError(f"no run is labelled {against!r}")
-    return _compared(groups, against, left_out)
-
-
-def _compared(
-    groups: Mapping[str, Sequence[OneRun]],
-    against: str | None = None,
-    left_out: Sequence[str] = (),
-) -> SeveralRuns:
     comparisons = [
-        _comparison(name, runs, against if _has(runs, against) else None)
+        _comparison(name, runs, against if against in labels[name] else None)
         for name, runs in groups.items()
     ]
-    of_groups = [(name, one) for name, runs in groups.items() for one in runs]
+    found = [(name, one) for name, runs in groups.items() for one in runs]
     # Runs that began in the same second have the same id.
-    in_order = sorted(of_groups, key=lambda pair: pair[1].run.started)
+    in_order = sorted(found, key=lambda pair: pair[1].run.started)
     last = {(name, one.run.label): one for name, one in in_order}
-    return SeveralRuns([one for _, one in of_groups], comparisons, last, left_out)
+    return SeveralRuns([one for _, one in found], comparisons, last, left_out)
 
 
 def _kept(paths: Sequence[Path]) -> Iterator[Path]:
@@ -88,10 +73,6 @@ def _accelerator(path: Path, run: Run) -> str:
     if path.is_dir() and len(path.parents) > 1 and path.parent.parent.name:
         return path.parent.parent.name
     return accelerator_of(run.machine)
-
-
-def _has(runs: Sequence[OneRun], label: str | None) -> bool:
-    return any(one.run.label == label for one in runs)
 
 
 def _comparison(accelerator: str, runs: Sequence[OneRun], against: str | None) -> Comparison:

@@ -14,7 +14,7 @@ from linkgauge.report.blocks import Block, Column, Entry, Prose, Table, Tone, pl
 from linkgauge.report.csv_text import csv_text
 
 SCHEMA = "linkgauge.history/1"
-_HEADS = tuple(map(Column, ("started (UTC)", "host", "accelerators", "label", "run")))
+_HEADS = tuple(map(Column, ("started (UTC)", "host", "accelerators", "label", "profile", "run")))
 _TONES: dict[str, Tone] = {"pass": "", "skip": "dim"}
 
 
@@ -43,7 +43,8 @@ def _row(run: PastRun) -> tuple[Entry, ...]:
         Entry(f"{run.host} SIMULATED" if run.simulated else run.host),
         Entry(run.accelerators),
         Entry(run.label),
-        Entry(f"profile {run.profile}: {_cells(run)}{kept}", tone=tone),
+        Entry(run.profile),
+        Entry(f"{_cells(run)}{kept}", tone=tone),
     )
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from linkgauge.engine.controller import now
 from linkgauge.engine.folder import create_run_folder
 from linkgauge.engine.interrupts import Interrupts, undisturbed
-from linkgauge.engine.request import RunRequest
 from linkgauge.engine.runs import VARY_FILE
 from linkgauge.history.keeping import remember
 from linkgauge.judge.verdict import judge
@@ -23,22 +20,12 @@ from linkgauge.report.console import make_console
 from linkgauge.report.files import write_document, write_run
 from linkgauge.report.formats import Format
 
-from .differences import InRound, can_compare, compare
+from .differences import can_compare, compare
 from .documents import VARIATION
 from .live import LiveRounds
-from .rounds import Experiment, Taken, Variant, measure_rounds, plan_all
+from .rounds import Comparison, Taken, measure_rounds, plan_all
 
 MOST_SIGNIFICANCE = 0.2
-
-
-class Comparison(msgspec.Struct, frozen=True):
-    """What is to be compared: the variants of a request, in so many rounds."""
-
-    variants: tuple[Variant, ...]
-    rounds: int
-    significance: float
-    prepare: str | None
-    request: RunRequest
 
 
 def check_rounds(rounds: int, significance: str) -> float:
@@ -66,13 +53,12 @@ def carry_out(asked: Comparison, form: Format) -> int:
     with LiveRounds(errors, asked.rounds * len(asked.variants)) as live:
         try:
             plans = plan_all(asked.variants, live)
-            experiment = Experiment(asked.variants, plans, asked.rounds, asked.prepare)
-            for one in measure_rounds(experiment, live):
+            for one in measure_rounds(asked, plans, live):
                 with Interrupts() as interrupts, interrupts.held():
                     taken.append(one)
                     _keep(one, live)
                 first_round = len(taken) == len(asked.variants)
-                if first_round and not can_compare(_in_rounds(taken), len(asked.variants)):
+                if first_round and not can_compare(taken, len(asked.variants)):
                     break
         except (KeyboardInterrupt, LinkgaugeError) as reason:
             end = reason
@@ -110,13 +96,8 @@ def _compared(asked: Comparison, taken: Sequence[Taken], started: str, *, whole:
         prepare=asked.prepare,
         settings=tuple(settings),
         runs=tuple(one.kept for one in taken),
-        cells=compare(_in_rounds(taken), len(settings), asked.significance),
+        cells=compare(taken, len(settings), asked.significance),
     )
-
-
-def _in_rounds(taken: Sequence[Taken]) -> list[InRound]:
-    """Without a run that was interrupted, which may lack cells, or samples of them."""
-    return [InRound(t.kept.round, t.kept.setting, t.run) for t in taken if t.kept.finished]
 
 
 def _write(asked: Comparison, taken: Sequence[Taken], variation: Variation) -> Path | None:

@@ -146,8 +146,9 @@ def vary(
 
     from linkgauge.cli.options_record import request_of
 
-    from .carrying_out import Comparison, carry_out, check_rounds
-    from .settings import Given, variants_of
+    from .carrying_out import carry_out, check_rounds
+    from .rounds import Comparison
+    from .settings import variants_of
 
     alpha = check_rounds(at_least_one("--rounds", rounds) or 1, significance)
     transfers = [text for text in benchmarks or () if "->" in text]
@@ -173,9 +174,10 @@ def vary(
         label=label, out=out, wait=wait, profile=None if size else profile,
         backends=tuple(backend or ()), devices=tuple(device or ()),
     )  # fmt: skip
-    given = Given(
-        cpus or (), numa_node or (), memory or (), streams or (), affinity or (),
-        host_kernel or (), engine or (), graph or (), env or (),
-    )  # fmt: skip
+    given = {
+        "--cpus": cpus, "--numa-node": numa_node, "--memory": memory, "--streams": streams,
+        "--affinity": affinity, "--host-kernel": host_kernel, "--engine": engine, "--graph": graph,
+        "--env": env,
+    }  # fmt: skip
     variants = variants_of(given, request)
     return carry_out(Comparison(variants, rounds, alpha, prepare, request), form)

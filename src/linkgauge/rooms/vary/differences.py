@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec.structs import asdict, replace
 
 from linkgauge.model.cell_id import CellId, SheetId, sheet_id
 from linkgauge.model.machine import Node
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.result import CellResult, Result
 from linkgauge.model.stats.changes import Direction, changed_to, holm
 from linkgauge.model.stats.ranks import Change, change
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import Better
 from linkgauge.model.variation import Compared, VariedCell
 
+from .rounds import Taken
+
 ALL = "all threads"
 """The column of a cell that uses every CPU that its setting has."""
-
-
-class InRound(NamedTuple):
-    """The run of a setting in a round, both counted from 0."""
-
-    round: int
-    setting: int
-    run: Run
 
 
 class _Found(NamedTuple):
@@ -39,7 +32,7 @@ _Cells = dict[Place, list[list[_Found | None]]]
 """By setting and round."""
 
 
-def compare(runs: Sequence[InRound], settings: int, significance: float) -> tuple[VariedCell, ...]:
+def compare(runs: Sequence[Taken], settings: int, significance: float) -> tuple[VariedCell, ...]:
     """Every cell, under so many settings. Each is compared with the first one by itself, with the
     given significance; Holm's p is adjusted for all that are compared."""
     return _adjusted([
@@ -60,7 +53,7 @@ def _adjusted(cells: Sequence[VariedCell]) -> tuple[VariedCell, ...]:
     return tuple(replace(cell, settings=tuple(map(compared, cell.settings))) for cell in cells)
 
 
-def can_compare(runs: Sequence[InRound], settings: int) -> bool:
+def can_compare(runs: Sequence[Taken], settings: int) -> bool:
     """Whether further rounds may find any difference: not if no cell has figures, or may yet have
     them, under the first setting and another one. What is skipped once is skipped always."""
     for cells in _sheets(runs, settings).values():
@@ -74,15 +67,18 @@ def _is_able(own: Sequence[_Found | None]) -> bool:
     return any(found is not None and found.cell.status != "skip" for found in own)
 
 
-def _sheets(runs: Sequence[InRound], settings: int) -> dict[SheetId, _Cells]:
-    rounds = max((one.round for one in runs), default=-1) + 1
+def _sheets(runs: Sequence[Taken], settings: int) -> dict[SheetId, _Cells]:
+    """Without a run that was interrupted, which may lack cells, or samples of them."""
+    whole = [one for one in runs if one.kept.finished]
+    rounds = max((one.kept.round for one in whole), default=-1) + 1
     sheets: dict[SheetId, _Cells] = {}
-    for number, setting, run in sorted(runs, key=itemgetter(1, 0)):  # the first setting's order
+    whole.sort(key=lambda one: (one.kept.setting, one.kept.round))  # the first setting's order
+    for kept, run, _ in whole:
         for result in run.results:
             cells = sheets.setdefault(sheet_id(result), {})
             for place, cell in _places(result, run.machine.host.nodes):
                 table = cells.setdefault(place, [[None] * rounds for _ in range(settings)])
-                table[setting][number] = _Found(result, cell)
+                table[kept.setting][kept.round] = _Found(result, cell)
     return sheets
 
 

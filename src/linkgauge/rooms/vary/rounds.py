@@ -34,14 +34,15 @@ class Variant(msgspec.Struct, frozen=True):
     request: RunRequest
 
 
-class Experiment(msgspec.Struct, frozen=True):
-    """Variants with their plans, in so many rounds. `prepare` is a command that the shell executes
-    before each run."""
+class Comparison(msgspec.Struct, frozen=True):
+    """What is to be compared: the variants of a request, in so many rounds. `prepare` is a command
+    that the shell executes before each run."""
 
     variants: tuple[Variant, ...]
-    plans: tuple[Plan, ...]
     rounds: int
-    prepare: str | None = None
+    significance: float
+    prepare: str | None
+    request: RunRequest
 
 
 class Taken(NamedTuple):
@@ -110,19 +111,20 @@ def orders(settings: int, rounds: int, random: Random) -> Iterator[tuple[int, ..
         yield tuple(order)
 
 
-def measure_rounds(experiment: Experiment, observer: Rounds) -> Iterator[Taken]:
-    """Each run as it ends. One that Ctrl-C ended comes before the KeyboardInterrupt. Raises
-    LinkgaugeError if the command before a run fails, and what a session raises."""
-    variants, drawn = experiment.variants, count(1)
+def measure_rounds(asked: Comparison, plans: Sequence[Plan], observer: Rounds) -> Iterator[Taken]:
+    """Each run, by the plan of its variant, as it ends. One that Ctrl-C ended comes before the
+    KeyboardInterrupt. Raises LinkgaugeError if the command before a run fails, and what a session
+    raises."""
+    variants, drawn = asked.variants, count(1)
     simulated = variants[0].request.settings.simulation is not None
     random = Random(_SEED if simulated else None)  # noqa: S311  # simulations can be repeated
-    for number, order in enumerate(orders(len(variants), experiment.rounds, random)):
+    for number, order in enumerate(orders(len(variants), asked.rounds, random)):
         for place in order:
             observer.prepares(variants[place].setting, number)
-            printed = _prepare(experiment.prepare, variants[place], number)
+            printed = _prepare(asked.prepare, variants[place], number)
             request = _drawn(variants[place].request, next(drawn))
             with opened(request) as session:
-                run = session.measure(experiment.plans[place], observer)
+                run = session.measure(plans[place], observer)
                 folder = session.folder
             kept = KeptRun(
                 round=number,

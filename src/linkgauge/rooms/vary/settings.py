@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import product
 from string import ascii_uppercase
 from typing import NamedTuple, get_args
@@ -25,10 +25,11 @@ from linkgauge.model.variation import Setting
 from .rounds import Variant
 
 Change = Callable[[RunRequest], RunRequest]
+Given = Mapping[str, Sequence[object] | None]
+"""The values of the varied options, by option."""
 
 PINNED = "pinned"
 MEMORIES = (PINNED, *(kind for kind in HOST_KINDS if kind != STAGING))
-SWITCH = ("on", "off")
 ENGINES: tuple[DeviceEngine, ...] = get_args(DeviceEngine)
 _CPUS = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -40,20 +41,6 @@ class Choice(NamedTuple):
     option: str
     value: str
     change: Change
-
-
-class Given(NamedTuple):
-    """The values of the varied options."""
-
-    cpus: Sequence[str] = ()
-    numa_node: Sequence[str] = ()
-    memory: Sequence[str] = ()
-    streams: Sequence[int] = ()
-    affinity: Sequence[str] = ()
-    host_kernel: Sequence[str] = ()
-    engine: Sequence[str] = ()
-    graph: Sequence[str] = ()
-    env: Sequence[str] = ()
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
@@ -87,24 +74,24 @@ def _variant(name: str, choices: Sequence[Choice], base: RunRequest, labels: set
     return Variant(replace(setting, label=label), request)
 
 
-def _axes(given: Given, simulation: Simulation | None) -> Iterable[list[Choice]]:
+def _axes(given: Given, simulation: Simulation | None) -> Iterator[list[Choice]]:
     """The values of each option that has any."""
-    usable = _usable_cpus(simulation) if given.cpus else frozenset()
-    readers: tuple[tuple[str, Iterable[str], Callable[[str], Change]], ...] = (
-        ("--cpus", given.cpus, lambda text: _on_cpus(text, usable)),
-        ("--numa-node", given.numa_node, _on_node),
-        ("--memory", given.memory, _in_memory),
-        ("--streams", map(str, given.streams), _over_streams),
-        ("--affinity", given.affinity, _with_affinity),
-        ("--host-kernel", given.host_kernel, lambda text: _by_kernel(text, simulation)),
-        ("--engine", given.engine, _by_engine),
-        ("--graph", given.graph, _as_graph),
-    )
-    for option, texts, read in readers:
-        if choices := [Choice(option, text, read(text)) for text in texts]:
-            yield choices
+    usable = _usable_cpus(simulation) if given["--cpus"] else frozenset()
+    readers: Mapping[str, Callable[[str], Change]] = {
+        "--cpus": lambda text: _on_cpus(text, usable),
+        "--numa-node": _on_node,
+        "--memory": _in_memory,
+        "--streams": _over_streams,
+        "--affinity": _with_affinity,
+        "--host-kernel": lambda text: _by_kernel(text, simulation),
+        "--engine": _by_engine,
+        "--graph": _as_graph,
+    }
+    for option, read in readers.items():
+        if texts := given[option]:
+            yield [Choice(option, text, read(text)) for text in map(str, texts)]
     variables: dict[str, list[Choice]] = {}
-    for text in given.env:
+    for text in map(str, given["--env"] or ()):
         name, values = read_variable(text)
         variables.setdefault(name, []).extend(
             Choice(name, value, _with_variable(name, value)) for value in values
@@ -196,9 +183,8 @@ def _over_streams(text: str) -> Change:
 
 
 def _with_affinity(text: str) -> Change:
-    if text not in SWITCH:
-        raise InputError(f"--affinity {text}: give on or off")
-    return lambda request: _working(request, affinity=text == "on")
+    is_on = _is_on("--affinity", text)
+    return lambda request: _working(request, affinity=is_on)
 
 
 def _by_kernel(text: str, simulation: Simulation | None) -> Change:
@@ -220,9 +206,14 @@ def _by_engine(text: str) -> Change:
 
 
 def _as_graph(text: str) -> Change:
-    if text not in SWITCH:
-        raise InputError(f"--graph {text}: give on or off")
-    return lambda request: replace(request, graphs=text == "on")
+    is_on = _is_on("--graph", text)
+    return lambda request: replace(request, graphs=is_on)
+
+
+def _is_on(option: str, text: str) -> bool:
+    if text not in ("on", "off"):
+        raise InputError(f"{option} {text}: give on or off")
+    return text == "on"
 
 
 def _working(request: RunRequest, **changes: object) -> RunRequest:
