@@ -144,7 +144,7 @@ class Table(NamedTuple):
 
 class Shade(NamedTuple):
     """A place in a matrix: the figure, the tone of its verdict, a sign that says the same without
-    colour, the share of what is expected, and what is told when one points at it. A figure that is
+    colour, the share of what is expected, and what one sees by pointing at it. A figure that is
     not judged is shaded by its `depth` instead: 0 the least of the matrix to 10 the most."""
 
     text: str

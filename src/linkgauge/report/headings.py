@@ -11,7 +11,7 @@ from linkgauge.model.units import format_size, unit_of
 from .blocks import Line, Span, line
 from .cell_sizes import size_ends, sizes_of
 from .forms import cells_of
-from .results import SIMULATED, label, verdict
+from .results import label, mark, verdict
 from .verdicts import word_of
 
 
@@ -29,11 +29,11 @@ def where(sheet: Result | PlannedSheet) -> str:
 
 def marks(results: Sequence[Result]) -> Iterator[Span]:
     """The verdict, where one is judged, and that they are simulated."""
-    if word_of(results, [cell for _, cell in cells_of(results)]) is not None:
-        word = verdict(results, [cell for _, cell in cells_of(results)])
+    cells = [cell for _, cell in cells_of(results)]
+    if word_of(results, cells) is not None:
+        word = verdict(results, cells)
         yield from (Span("  "), Span(word.text, word.tone))
-    if results[0].simulated:
-        yield from (Span("  "), SIMULATED)
+    yield mark(results[0].simulated)
 
 
 def title_line(result: Result) -> str:
@@ -52,9 +52,7 @@ def common(results: Sequence[Result], more: str = "", *, judged: bool = True) ->
     size = usual_size(results)
     parts = (results[0].backend, format_size(size) if size else "", more)
     name = Span("  ".join(part for part in parts if part), "strong")
-    if judged:
-        return line(name, *marks(results))
-    return line(name, *([Span("  "), SIMULATED] if results[0].simulated else ()))
+    return line(name, *(marks(results) if judged else [mark(results[0].simulated)]))
 
 
 def usual_size(results: Sequence[Result]) -> int:

@@ -258,9 +258,9 @@ def _findings(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
         yield from findings.blocks(outcome.findings)
         return
     wrong = worst_of(run, outcome, closing.ending)
-    told = wrong.group if wrong is not None else None
-    others = [group for group in groups_of(outcome.findings) if group != told]
-    yield from findings.brief(others[:MOST_FINDINGS], told)
+    reported = wrong.group if wrong is not None else None
+    others = [group for group in groups_of(outcome.findings) if group != reported]
+    yield from findings.brief(others[:MOST_FINDINGS], reported)
     if len(others) > MOST_FINDINGS:
         yield Prose([plain(f"and {len(others) - MOST_FINDINGS} more findings", "dim")])
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Iterable, Iterator
 
 import msgspec
-from rich.text import Text
 
 from linkgauge.model.result import Result
 from linkgauge.model.transfer import Place
@@ -67,19 +64,6 @@ def in_order(labels: Iterable[str]) -> tuple[str, ...]:
 
 def _natural(label: str) -> tuple[int, str]:
     return (int(label), "") if label.isdecimal() and len(label) < 10 else (1 << 62, label)
-
-
-def grid(
-    labels: Sequence[str], columns: Iterable[str], width: int,
-    rows: Iterable[Iterable[tuple[str, str]]],
-) -> Iterator[Text]:  # fmt: skip
-    """Rows of texts with their styles, in columns of this width after labels of equal length."""
-    yield Text(" " * len(labels[0]) + "".join(f"{column:>{width}}" for column in columns), "cyan")
-    for label, row in zip(labels, rows, strict=True):
-        line = Text(label, "cyan")
-        for style, alike in groupby(row, itemgetter(1)):
-            line.append("".join(f"{text:>{width}}" for text, _ in alike), style)
-        yield line
 
 
 def shown(value: float, unit: str) -> str:

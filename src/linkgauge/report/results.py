@@ -9,7 +9,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size
 
-from .blocks import TONES, Column, Entry, Span, Table, Tone, cut, plain
+from .blocks import TONES, Column, Entry, Span, Table, Tile, Tone, cut, plain, text_of
 from .expectations import HELD, held_below, reference_of
 from .matrix import brief
 from .shading import legend, peers_sign
@@ -19,6 +19,7 @@ MOST_LABEL = 80
 """Characters of a row's or a column's name."""
 SIMULATED = Span("SIMULATED", "simulated")
 """The mark beside every figure of a simulated machine."""
+SIMULATED_TILE = Tile(SIMULATED.text, "", SIMULATED.tone)
 
 
 def named(machine: Machine) -> str:
@@ -28,7 +29,7 @@ def named(machine: Machine) -> str:
 
 def mark(simulated: bool) -> Span:
     """What stands behind everything of a simulated machine; empty of others."""
-    return Span("  SIMULATED" if simulated else "", "simulated")
+    return Span(f"  {SIMULATED.text}" if simulated else "", SIMULATED.tone)
 
 
 def label(text: str, most: int = MOST_LABEL) -> str:
@@ -69,11 +70,9 @@ def _unsaid(cell: CellResult) -> str:
 
 
 def held_note(cells: Iterable[CellResult]) -> str:
-    """What the sign of some verdicts means, behind a caption."""
+    """What the sign of verdicts on slowed links means; empty where there is none."""
     meaning = legend([HELD] if any(map(held_below, cells)) else [])
-    return (
-        f". {''.join(span.text for span in meaning)}; the share is of their best" if meaning else ""
-    )
+    return f"{text_of(meaning)}; the share is of their best" if meaning else ""
 
 
 def pivot(

@@ -124,7 +124,7 @@ def _reason(cell: CellResult) -> str:
 
 
 def _more(cell: CellResult, unit: str) -> str:
-    """What is told when one points at it."""
+    """What one sees by pointing at it."""
     shown, judged = unit_of(unit).shown, is_judged(cell)
     expected, used = expected_of(cell), utilised(cell)
     parts = (

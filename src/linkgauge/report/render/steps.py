@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from linkgauge.report.remedies import Command, Prose, Step, steps
+from linkgauge.report.remedies import Command, Prose, Step
 
 
 class Block:
@@ -29,10 +29,6 @@ class Block:
                 padding = " " * (self.indent - len(before))
                 yield Text.assemble(before, padding, line) if line else Text()
                 before = Text()
-
-
-def remedy_block(remedy: Sequence[str], indent: int) -> Block:
-    return Block(tuple(steps(remedy)), indent)
 
 
 def _lines(step: Step, room: int) -> Iterator[Text]:

@@ -33,9 +33,10 @@ _HEADS = (
 def _blocks(one: OneRun) -> Iterator[Block]:
     rows = list(_rows(one.run))
     if rows:
-        caption = "Of expected: the worst cell that is judged. Click a name for all cells"
+        said = ["Of expected: the worst cell that is judged. Click a name for all cells"]
         note = held_note(cell for result in one.run.results for cell in result.cells)
-        yield without_empty(Table(plain(f"{caption}{note}"), _HEADS, rows, sortable=True))
+        caption = ". ".join([*said, note] if note else said)
+        yield without_empty(Table(plain(caption), _HEADS, rows, sortable=True))
 
 
 def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:

@@ -32,7 +32,7 @@ def table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> T
     usual = usual_size(results)
     some = any(is_judged(cell) for _, cell in found)
     rows = [_cell_row(result, cell, usual, some=some) for result, cell in found]
-    note = held_note(cell for _, cell in found).removeprefix(". ")
+    note = held_note(cell for _, cell in found)
     lines = (*([plain(note, "dim")] if note else ()), *below)
     caption = common(results, judged=False)
     return without_empty(Table(caption, _CELLS, rows, True, anchor, lines))

@@ -27,8 +27,8 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     for result in one.run.results:
         curves = _curves(result)
         if curves:
-            told = [plain(text) for text in _enough(curves, unit_of(result.unit))]
-            yield _figure(result, curves)._replace(lines=told)
+            below = [plain(text) for text in _enough(curves, unit_of(result.unit))]
+            yield _figure(result, curves)._replace(lines=below)
 
 
 def _curves(result: Result) -> Curves:

@@ -20,7 +20,7 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.figures import signed, with_reach
-from linkgauge.report.results import label
+from linkgauge.report.results import label, mark
 from linkgauge.report.verdicts import judged_of
 
 from . import OneRun, Section, SeveralRuns
@@ -59,8 +59,8 @@ def _head(one: Comparison) -> Line:
     """`nvidia-h200: 3 configurations against host`."""
     count = count_of(len(one.configurations), "configuration")
     against = f" against {one.configurations[0].label}" if len(one.configurations) > 1 else ""
-    mark = Span("  SIMULATED" if one.simulated else "", "simulated")
-    return line(Span(one.accelerator, "strong"), f": {count}{against}", mark)
+    said = f": {count}{against}"
+    return line(Span(one.accelerator, "strong"), said, mark(one.simulated))
 
 
 def _of_runs(several: SeveralRuns) -> Iterator[Block]:

@@ -29,8 +29,8 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     found = list(_found(one.run))
     for name, unit, curves in found[:MOST_CHARTS]:
         lines = [line for line in one.run.lines if line.benchmark == name]
-        told = list(line_lines(lines, MOST_LINES))
-        yield _figure(name, unit, curves)._replace(lines=told)
+        below = list(line_lines(lines, MOST_LINES))
+        yield _figure(name, unit, curves)._replace(lines=below)
     if len(found) > MOST_CHARTS:
         names = ", ".join(name for name, _, _ in found[MOST_CHARTS:])
         yield Prose([plain(f"also measured by size: {names}", "dim")])

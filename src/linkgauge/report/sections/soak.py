@@ -53,9 +53,9 @@ def blocks(one: OneRun) -> Iterator[Block]:
     yield from _over_time(soak)
     if any(cell.median is not None for cell in soak.cells):
         yield without_empty(_cells(soak, found))
-    told = [*_drift_lines(found), *(known for d in soak.devices if (known := _device_line(d)))]
-    if told:
-        yield Prose(told)
+    lines = [*_drift_lines(found), *(known for d in soak.devices if (known := _device_line(d)))]
+    if lines:
+        yield Prose(lines)
     if soak.struck:
         yield _struck(soak)
     if soak.worst:

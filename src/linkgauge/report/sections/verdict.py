@@ -37,7 +37,7 @@ from linkgauge.report.groups import SEVERITIES, Group, groups_of, headline
 from linkgauge.report.program import program
 from linkgauge.report.remedies import Command, Step
 from linkgauge.report.remedies import Prose as Said
-from linkgauge.report.results import SIMULATED, label, named, title_of
+from linkgauge.report.results import SIMULATED_TILE, label, named, title_of
 from linkgauge.report.run_notes import Missed, missed_precision
 from linkgauge.report.sentences import QUIET, first_of
 from linkgauge.report.verdicts import nothing_wrong
@@ -230,7 +230,7 @@ def _tiles(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator
     if run.finished is None:
         yield Tile("interrupted", "", "warn")
     if run.simulated:
-        yield Tile(SIMULATED.text, "", SIMULATED.tone)
+        yield SIMULATED_TILE
 
 
 def _judged(run: Run) -> Iterator[Tile]:
@@ -265,26 +265,26 @@ def _of_page(one: OneRun) -> Iterator[Block]:
     """The verdict with all steps of its remedy, and every other finding."""
     run, outcome = one.run, one.outcome
     wrong = worst_of(run, outcome)
-    told = None if wrong is None else wrong.group
+    reported = None if wrong is None else wrong.group
     for block in verdict(run, outcome, Closing()):
-        if isinstance(block, Problem) and told is not None:
-            yield _whole(block, run, told)
+        if isinstance(block, Problem) and reported is not None:
+            yield _whole(block, run, reported)
         else:
             yield block
     if not outcome.verdict:
         return
-    given = {} if told is None else {steps_of(told.first): told.first.name}
+    given = {} if reported is None else {steps_of(reported.first): reported.first.name}
     for group in groups_of(outcome.findings):
         for alike in (group.alike, *group.explained):
-            if wrong is None or alike not in (wrong.alike, told and told.alike):
+            if wrong is None or alike not in (wrong.alike, reported and reported.alike):
                 yield once(problem_of(alike), alike[0].name, given)
 
 
-def _whole(block: Problem, run: Run, told: Group) -> Problem:
+def _whole(block: Problem, run: Run, reported: Group) -> Problem:
     """The verdict with all that is said of its finding."""
-    taken = steps_of(told.first)
+    taken = steps_of(reported.first)
     said = [*block.said, _afterwards(run)]
-    said += [each for each in problem_of(told.alike).said if each[0] != "why"]
+    said += [each for each in problem_of(reported.alike).said if each[0] != "why"]
     return block._replace(said=said, steps=taken, do=_first_words(run, taken))
 
 

@@ -28,6 +28,7 @@ from linkgauge.report.blocks import (
 )
 from linkgauge.report.fact_lines import fact_table
 from linkgauge.report.figures import percent, signed, with_reach
+from linkgauge.report.results import SIMULATED_TILE, mark
 from linkgauge.report.what_changed import said_of
 
 from .words import a_loss, lacking, more_runs, p_value, unseen, why
@@ -90,7 +91,7 @@ def _outcome(one: RunComparison, number: int) -> Tiles:
         tiles.append(Tile(count_of(left), "without a figure on both sides"))
     if not counts:
         tiles = [Tile("nothing", "could be compared", "warn")]
-    tiles += [Tile("SIMULATED", "", "simulated")] if one.simulated else []
+    tiles += [SIMULATED_TILE] if one.simulated else []
     return Tiles(tiles, _sides(one, number))
 
 
@@ -235,8 +236,7 @@ def gate(one: Gate) -> Iterator[Block]:
 def _behind(one: Gate) -> Iterator[tuple[str, Line]]:
     """What stands behind the verdict, each with a name."""
     found, aim = one.comparison, one.comparison.aim
-    mark = (Span("  SIMULATED", "simulated"),) if found.simulated else ()
-    yield "runs", line(_sides(found, 1), *mark)
+    yield "runs", line(_sides(found, 1), mark(found.simulated))
     rule = f"fails at a loss of {percent(aim.least)} with p < {aim.significance:g}"
     yield "rule", plain(f"{rule}, forced" if one.forced else rule)
     cells, times = one.again

@@ -52,10 +52,10 @@ def blocks(scaling: Scaling) -> Iterator[Block]:
         title = f"{scaling.collective.collective}: bus bandwidth by number of {scaling.member}s"
         table = pivot("bus bandwidth (GB/s)", f"{scaling.member}s", rows)
         yield Figure(title, title, partial(charts.scaling, knee=marks), rows, table)
-    told = scaling.problems[:MOST_PROBLEMS]
-    yield Prose([plain(one, "warn" if one.startswith("skip") else "bad") for one in told])
-    if len(told) < len(scaling.problems):
-        yield Prose([plain(f"and {len(scaling.problems) - len(told)} more that did not pass")])
+    problems = scaling.problems[:MOST_PROBLEMS]
+    yield Prose([plain(one, "warn" if one.startswith("skip") else "bad") for one in problems])
+    if len(problems) < len(scaling.problems):
+        yield Prose([plain(f"and {len(scaling.problems) - len(problems)} more that did not pass")])
 
 
 def _of_run(one: OneRun) -> Iterator[Block]:
