@@ -57,7 +57,7 @@ def doctor(
     findings = diagnose(evidence)
     write_fixes(fix_script, findings, evidence.machine.simulated or "this machine")
     then = _look_at_a_run() if root is None and machine is None else None
-    conclusion = tuple(of_machine(findings, then))
+    conclusion = tuple(of_machine(evidence.machine, findings, then))
     form.write(FINDINGS, Diagnosis(findings, evidence.machine.simulated, conclusion))
     return 1 if failed(findings) else 0
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.cell_id import cell_id, sheet_id
+from linkgauge.model.cell_id import cell_id, sheet_id, spoken
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
@@ -46,6 +46,11 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     def name(self) -> str:
         """What findings call it, at whatever size."""
         return str(cell_id(self.result, self.cell))
+
+    @property
+    def spoken(self) -> str:
+        """What sentences call it."""
+        return spoken(self.result, self.cell)
 
     @property
     def times(self) -> tuple[float, ...]:

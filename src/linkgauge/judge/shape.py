@@ -67,7 +67,7 @@ def _directions(result: Result) -> Iterator[Finding]:
     share, cell, mine, theirs = min(one_sided, key=lambda found: found[0])
     found = (
         f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs are slower one way; "
-        f"{cell.place} has {_shown(mine, result)}, the way back "
+        f"{cell.ends} has {_shown(mine, result)}, the way back "
         f"{_shown(theirs, result)} ({share:.0%})"
     )
     why = "links are as fast both ways, so something slows one direction"

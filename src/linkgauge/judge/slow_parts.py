@@ -143,28 +143,29 @@ def _slow(
 ) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
     severity = _severity(share, slow)
-    of = _compared(min(slow, key=_log))
     first = min(slow, key=_number).case
-    onset = f"; it was fine before {first.name}" if began else ""
-    few = f"{count_of(len(slow))} that touch it reach"
-    reach = "1 cell that touches it reaches" if len(slow) == 1 else few
-    reach = f"{reach} {share:.0%} of what {of}"
-    found = f"{reach}{onset}{blame.doubt}"
+    onset = f"; it was fine before {first.spoken}" if began else ""
+    found = f"{_reach('through it', share, slow)}{onset}{blame.doubt}"
     why = "all the slow cells share this part, and the others do not"
     cells = named(each.case for each in slow)
     return Finding("slow", severity, blame.part, found, why, _remedy(evidence), cells)
 
 
-def _compared(each: RelativeRate) -> str:
-    if each.log < math.log(median_of(each.case) / median_of(each.fastest)) - 1e-9:
-        return "the hardware should reach"
-    return f"equal cells elsewhere reach, such as {each.fastest.name}"
+def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
+    """`device_local_copy sim:3 reaches 62% of its peers`; of several, those `which`."""
+    lowest = min(slow, key=_log)
+    by_peers = lowest.log >= math.log(median_of(lowest.case) / median_of(lowest.fastest)) - 1e-9
+    if len(slow) == 1:
+        who, peers = f"{lowest.case.spoken} reaches", "its peers"
+    else:
+        who, peers = f"{count_of(len(slow))} {which} reach", "their peers"
+    return f"{who} {share:.0%} of {peers if by_peers else 'what the hardware should reach'}"
 
 
 def _drift(blame: Blame, level: float, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
-    at = f"{lowest.case.name} is at {math.exp(lowest.log):.0%}{blame.doubt}"
-    found = f"its rate changes by {math.expm1(level):.2%} from cell to cell: {at}"
+    last = f"{lowest.case.spoken} is down to {math.exp(lowest.log):.0%}{blame.doubt}"
+    found = f"each cell through it is {-math.expm1(level):.2%} slower than the one before: {last}"
     why = "a part that slows down as it works may be heating up, or filling up"
     remedy = (*tools(evidence, "state"), "# Measure again after a pause.")
     cells = named(each.case for each in slow)
@@ -173,13 +174,15 @@ def _drift(blame: Blame, level: float, slow: Sequence[RelativeRate], evidence: E
 
 def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
-    share, of = math.exp(lowest.log), _compared(lowest)
-    severity = _severity(share, slow)
-    few = f"{count_of(len(slow))} that share no part reach down to"
-    found = f"{'1 cell reaches' if len(slow) == 1 else few} {share:.0%} of what {of}"
+    share = math.exp(lowest.log)
+    found = _reach("that share no part", share, slow)
+    if len(slow) > 1:
+        found += f" or more, {lowest.case.spoken} the least"
     why = "no device is slow by itself: look at the links that only these cells cross"
     cells = named(each.case for each in slow)
-    return Finding("slow", severity, str(lowest.case.cell), found, why, _remedy(evidence), cells)
+    return Finding(
+        "slow", _severity(share, slow), str(lowest.case.cell), found, why, _remedy(evidence), cells
+    )
 
 
 def _severity(share: float, slow: Sequence[RelativeRate]) -> Severity:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from .transfer import Place
+from .transfer import Place, Placed
 
 
 class SheetId(NamedTuple):
@@ -71,6 +71,11 @@ class _OfSheet(Protocol):
     def size(self) -> int: ...
 
 
+class _Laid(_OfSheet, Protocol):
+    @property
+    def sweep(self) -> bool: ...
+
+
 class _AtPlace(Protocol):
     @property
     def place(self) -> Place: ...
@@ -87,6 +92,16 @@ def sheet_id(of: _OfSheet) -> SheetId:
 def cell_id(sheet: _OfSheet, cell: _AtPlace) -> CellId:
     """That of a cell in a sheet of which there is no other."""
     return sheet_id(sheet).cell(cell.place)
+
+
+def place_of(sheet: _Laid, cell: Placed) -> str:
+    """What people call a cell of a sheet: its ends, or its row and column if these are settings."""
+    return str(cell.place) if sheet.sweep else cell.ends
+
+
+def spoken(sheet: _Laid, cell: Placed) -> str:
+    """With its benchmark: `host_to_device_memcpy_ce host:0 -> cuda:3`."""
+    return f"{sheet.benchmark} {place_of(sheet, cell)}"
 
 
 def numbered(sheets: Iterable[_Sheet]) -> Iterator[tuple[_Sheet, SheetId, int]]:

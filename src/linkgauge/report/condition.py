@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from linkgauge.judge.health import Health, Reason, worst
-from linkgauge.model.cell_id import cell_id
+from linkgauge.model.cell_id import spoken
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
@@ -95,7 +95,7 @@ def _cause(health: Health) -> str:
 
 def _hung(run: Run, health: Health) -> str:
     late = [
-        f"{cell_id(result, cell).name} {cell.reason}"
+        f"{spoken(result, cell)} {cell.reason}"
         for result in run.results
         for cell in result.cells
         if cell.status == "timeout"

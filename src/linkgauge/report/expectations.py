@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from linkgauge.model.cell_id import place_of
 from linkgauge.model.result import CellResult, Result, Verdict
 from linkgauge.model.units import unit_of
 
@@ -35,7 +36,7 @@ def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
 def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
     """The cells with this verdict, and the share that each is of what is expected."""
     cells = [
-        in_result(results, one, compared(cell))
+        in_result(results, one, compared(one, cell))
         for one in results
         for cell in one.cells
         if cell.verdict == verdict and cell.summary
@@ -81,22 +82,23 @@ def reference_of(cell: CellResult) -> float | None:
     return held_below(cell) or expected_of(cell)
 
 
-def compared(cell: CellResult) -> str:
-    """A cell and its share of the expected figure: (0, 1) 43%; where a transfer's own share is
-    clearly less than that of a total, the lowest one's: (0, 0): sim:3 -> sim:7 by ce 43%."""
+def compared(result: Result, cell: CellResult) -> str:
+    """A cell and its share of the expected figure: host:0 -> sim:3 43%; where a transfer's own
+    share is clearly less than that of a total, the lowest one's: others -> sim:7: sim:3 -> sim:7 by
+    ce 43%."""
     lowest = lowest_share(cell)
     if lowest is None:
-        return str(cell.place)
-    return f"{lowest.name} {lowest.share:.0%}"
+        return place_of(result, cell)
+    return f"{place_of(result, cell)}{lowest.whose} {lowest.share:.0%}"
 
 
 class Lowest(NamedTuple):
     """What of a cell is the furthest below what is expected: its figure in the unit of the result,
-    and the share that it is of what is expected."""
+    and the share that it is of what is expected; `whose` adds to the cell's name the transfer."""
 
     share: float
     figure: float
-    name: str
+    whose: str = ""
 
 
 def lowest_share(cell: CellResult) -> Lowest | None:
@@ -111,8 +113,8 @@ def lowest_share(cell: CellResult) -> Lowest | None:
     ]
     if own and min(own)[0] < CLEARLY * share:
         lowest, median, number = min(own)
-        return Lowest(lowest, median, f"{cell.place}: {cell.transfers[number]}")
-    return Lowest(share, cell.summary.median, str(cell.place))
+        return Lowest(lowest, median, f": {cell.transfers[number]}")
+    return Lowest(share, cell.summary.median)
 
 
 def _expected(cell: CellResult, unit: str) -> str | None:

@@ -21,6 +21,7 @@ from linkgauge.judge.limits import Limit
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.thresholds import Objection, hold_run
 from linkgauge.judge.verdict import judge, unjudged
+from linkgauge.model.cell_id import spoken
 from linkgauge.model.errors import LinkgaugeError, ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
@@ -102,7 +103,7 @@ class LiveReport(Observer):
 
     def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
         if not self._progress.disable:
-            self._progress.update(self._task, description=f"{sheet.benchmark} {cell.place}")
+            self._progress.update(self._task, description=spoken(sheet, cell))
 
     def finished(self, _cell: CellResult) -> None:
         self._done += 1

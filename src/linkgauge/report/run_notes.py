@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from linkgauge.judge.as_one import as_one
+from linkgauge.model.cell_id import place_of
 from linkgauge.model.notes import Imprecise, NearCache, Note
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.stats.summary import relative_error
@@ -153,19 +154,20 @@ def missed_precision(run: Run) -> Missed | None:
             if error is None:
                 unknown += 1
             elif error > asked:
-                found.append((error, f"{name(result)} {cell.place} ±{error:.1%}"))
+                found.append((error, f"{name(result, cell)} ±{error:.1%}"))
     if not found and not unknown:
         return None
     found.sort(reverse=True)
     return Missed(asked, tuple(text for _, text in found), unknown)
 
 
-def naming(run: Run) -> Callable[[Result], str]:
-    """What results are called: the benchmark, with the size where it has several."""
+def naming(run: Run) -> Callable[[Result, CellResult], str]:
+    """What cells are called: the benchmark, with the size where it has several, and their ends."""
     measured = Counter((result.benchmark, result.backend) for result in run.results)
 
-    def name(result: Result) -> str:
+    def name(result: Result, cell: CellResult) -> str:
         several = measured[result.benchmark, result.backend] > 1 and result.size
-        return f"{result.benchmark} {format_size(result.size)}" if several else result.benchmark
+        size = f" {format_size(result.size)}" if several else ""
+        return f"{result.benchmark}{size} {place_of(result, cell)}"
 
     return name

@@ -76,7 +76,7 @@ def _worst_cell(run: Run, *, known: bool) -> Line | None:
     broken = [(result, cell) for result, cell in cells_of(run) if cell.status in BROKEN]
     if broken:
         result, cell = broken[0]
-        what = f" {name(result)} {cell.place}: {cell.reason or ''}{_more(broken)}"
+        what = f" {name(result, cell)}: {cell.reason or ''}{_more(broken)}"
         return line(Span(cell.status, TONES[cell.status]), what)
     low = lowest_cells(run)
     if not low:
@@ -95,7 +95,7 @@ def lowest_cells(run: Run) -> list[tuple[float, str, str]]:
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",
-         f"{name(result)} {low.name}")
+         f"{name(result, cell)}{low.whose}")
         for result, cell in cells_of(run)
         if cell.verdict == "low" and (low := lowest_share(cell)) is not None
     ]  # fmt: skip

@@ -76,7 +76,7 @@ def _why_missed(fault: Fault, every: Sequence[_Met], run: Run) -> str | None:
     if not touching:
         return f"{which} {'does not touch' if one else 'touches'} {fault.target}"
     measured = [met for met in touching if met.cell.status != "skip"]
-    whose = "" if fault.target == ALL else f" that touch {fault.target}"
+    whose = "" if fault.target == ALL else f" through {fault.target}"
     if not measured:
         return f"{which} is skipped" if one else f"the cells{whose} are skipped"
     needs = _NEEDS.get(type(fault))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from linkgauge.model.cell_id import place_of
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.blocks import Column, Entry, Line, Span, Table, line, plain
@@ -74,7 +75,7 @@ def _name(result: Result, cell: CellResult, usual: int) -> str:
     only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
     own = size_of(result, cell)
     size = f"  {format_size(own)}" if own not in (None, usual) else ""
-    return f"{result.benchmark}{'' if only else f' {cell.place}'}{size}"
+    return f"{result.benchmark}{'' if only else f' {place_of(result, cell)}'}{size}"
 
 
 _TRANSFERS = (

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from linkgauge.model.cell_id import place_of
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
@@ -258,7 +259,7 @@ def _by_size(
     paths: dict[str, dict[int, CellResult]] = {}
     for result in results:
         for cell in result.cells:
-            paths.setdefault(str(cell.place), {})[result.size] = cell
+            paths.setdefault(place_of(result, cell), {})[result.size] = cell
     unit = results[0].unit
     if len(paths) > MOST_PATHS:
         for word, curve in extremes(curves_of(results), sizes).items():

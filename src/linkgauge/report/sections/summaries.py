@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 
+from linkgauge.model.cell_id import place_of
 from linkgauge.model.result import CellResult, Result
 from linkgauge.report.blocks import Column, Entry, Line, Shade, Span, Table, line, plain
 from linkgauge.report.forms import columns_of, rows_of
@@ -70,7 +71,7 @@ def _place(result: Result, cell: CellResult) -> str:
     """Of a single column, the row; of a single row, the column."""
     if len(columns_of(result)) == 1:
         return cell.row
-    return cell.column if len(rows_of(result)) == 1 else str(cell.place)
+    return cell.column if len(rows_of(result)) == 1 else place_of(result, cell)
 
 
 def _outlier_lines(results: Sequence[Result]) -> Iterator[Line]:

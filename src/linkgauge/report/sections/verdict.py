@@ -14,6 +14,7 @@ import msgspec
 from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
+from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, NotJudged, Run, exit_code
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import (
@@ -56,6 +57,8 @@ from .findings import once, problem_of, steps_of
 
 MOST_LOW = 3
 DO_FIRST = "do first"
+DO_THERE = "do there"
+"""The same on a simulated machine, where nothing can be done here."""
 _WHY_NOT: dict[NotJudged, str] = {
     "start": "too small",
     "shared": "links in use by others",
@@ -82,7 +85,7 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
     wrong = worst_of(run, outcome, closing.ending)
     last = tuple(_numbers(run, outcome))
     if wrong is not None:
-        yield _problem(wrong, last)
+        yield _problem(wrong, last, run.machine)
     elif outcome.verdict:
         yield _well(run, closing.ending)._replace(last=last)
     elif last:
@@ -96,7 +99,7 @@ def alarm(run: Run, outcome: Outcome) -> Iterator[Block]:
     """What is wrong with a run, where no status of its cells says so."""
     wrong = worst_of(run, outcome)
     if wrong is not None and outcome.code and not exit_code(run):
-        yield _problem(wrong, tuple(_lowest(run)))
+        yield _problem(wrong, tuple(_lowest(run)), run.machine)
 
 
 def uncounted(outcome: Outcome) -> Iterator[Block]:
@@ -107,12 +110,14 @@ def uncounted(outcome: Outcome) -> Iterator[Block]:
         yield Prose([plain(f"not counted, because the run did not measure it: {names}")])
 
 
-def of_machine(findings: Sequence[Finding], then: Command | None = None) -> Iterator[Block]:
+def of_machine(
+    machine: Machine, findings: Sequence[Finding], then: Command | None = None
+) -> Iterator[Block]:
     """The verdict on a machine without a run: its first failure, else its first warning, and what
     to do; `then` is what to type next."""
     grave = [finding for finding in findings if finding.severity in ("fail", "warn")]
     if (wrong := worst_finding(groups_of(grave))) is not None:
-        yield _problem(wrong, ())
+        yield _problem(wrong, (), machine)
     else:
         ok = line(Span("ok", "good"), ": the setup shows no fault")
         yield Problem("", "", "", ok, first=True)
@@ -120,7 +125,7 @@ def of_machine(findings: Sequence[Finding], then: Command | None = None) -> Iter
         yield Problem("", "", "", (), steps=(then,), do="next", first=True)
 
 
-def _problem(wrong: Wrong, last: Sequence[tuple[str, Line]]) -> Problem:
+def _problem(wrong: Wrong, last: Sequence[tuple[str, Line]], machine: Machine) -> Problem:
     said: list[tuple[str, Line]] = []
     taken: tuple[Step, ...] = ()
     if wrong.cause is not None:
@@ -133,7 +138,8 @@ def _problem(wrong: Wrong, last: Sequence[tuple[str, Line]]) -> Problem:
             said.append(("why", plain(group.first.why)))
         taken = tuple(_first_steps(steps_of(group.first)))
     one = problem_of(wrong.alike) if wrong.alike else Problem("", "bad", "", wrong.what)
-    return one._replace(said=said, steps=taken, do=DO_FIRST, first=True, last=last)
+    do = DO_FIRST if machine.simulated is None else DO_THERE
+    return one._replace(said=said, steps=taken, do=do, first=True, last=last)
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
