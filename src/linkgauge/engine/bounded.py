@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.model.cell_id import cell_id
+from linkgauge.model.cell_id import cell_id, spoken
 from linkgauge.model.errors import DeviceBusy, LinkgaugeError
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import decode_hook, encode_hook
@@ -162,17 +162,12 @@ def _measured(folder: Path) -> tuple[Run, tuple[str, ...]]:
     assert isinstance(first, Opened)  # noqa: S101
     there = {cell_id(one, cell) for one in run.results for cell in one.cells}
     missing = (
-        name_of(sheet, cell)
+        spoken(sheet, cell)
         for sheet in first.plan
         for cell in sheet.cells
         if cell_id(sheet, cell) not in there
     )
     return run, tuple(missing)
-
-
-def name_of(sheet: PlannedSheet, cell: PlannedCell | CellResult) -> str:
-    """`host_to_device_memcpy_ce [0, 1]`."""
-    return cell_id(sheet, cell).name
 
 
 def _last_line(path: Path) -> str:
@@ -196,7 +191,7 @@ class _Telling(Observer):
             self.tell(Kept(str(self.session.folder)))
 
     def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
-        self.tell(Doing(name_of(sheet, cell), is_cell=True))
+        self.tell(Doing(spoken(sheet, cell), is_cell=True))
 
     def finished(self, _cell: CellResult) -> None:
         self.tell(Doing("measuring"))
