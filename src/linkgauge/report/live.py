@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import msgspec
-from msgspec.structs import replace
 from rich.console import Console
 
 from linkgauge.backends.protocol import Tried
@@ -20,7 +19,7 @@ from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatche
 from linkgauge.judge.limits import Limit
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.thresholds import Objection, hold_run
-from linkgauge.judge.verdict import judge, unjudged
+from linkgauge.judge.verdict import judge
 from linkgauge.model.errors import LinkgaugeError, ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
@@ -35,6 +34,7 @@ from .matrix import shown
 from .progress import progress_bar
 from .render.terminal import shown as printed
 from .render.terminal import styled
+from .rows import shown_as
 from .run_notes import folded_notes, note_lines
 from .sections import OneRun, details, figures, findings, soak, verdict
 from .sections.verdict import Closing
@@ -177,12 +177,9 @@ class LiveReport(Observer):
         """Beside the results; a run that cannot have one is none the worse."""
         from .contents import page_of_run
         from .render.writing import REPORT_FILE, write_page
-        from .sections import OneRun
 
-        results = run.results if outcome.verdict else tuple(map(unjudged, run.results))
-        one = OneRun(replace(run, results=results), outcome, folder)
         try:
-            write_page(folder / REPORT_FILE, page_of_run(one), drawer)
+            write_page(folder / REPORT_FILE, page_of_run(shown_as(run, outcome, folder)), drawer)
         except LinkgaugeError as error:
             self.say(f"no report: {error}")
 
@@ -218,8 +215,7 @@ def run_blocks(
     run: Run, outcome: Outcome, display: Display, folder: Path | None = None
 ) -> Iterator[Block]:
     """A judged run: its results, then what is to be said of all of them."""
-    results = run.results if outcome.verdict else tuple(map(unjudged, run.results))
-    judged = replace(run, results=results)
+    judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
         yield from details.blocks(judged, utilization=display.utilization)
     else:

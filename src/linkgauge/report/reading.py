@@ -27,21 +27,15 @@ def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
-        return page_of_run(one_run(read_run(paths[0]), paths[0]))
+        return page_of_run(judged(read_run(paths[0]), paths[0]))
     return page_of_runs(_several(paths, against))
-
-
-def one_run(run: Run, path: Path | None = None) -> OneRun:
-    """A run, judged anew, that this path keeps."""
-    found = judged(run)
-    return OneRun(found.run, found.outcome, path if path is None or path.is_dir() else path.parent)
 
 
 def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
     left_out: list[str] = []
     groups: dict[str, list[OneRun]] = {}
     for path, run in usable(_kept(paths), left_out.append):
-        groups.setdefault(_accelerator(path, run), []).append(one_run(run, path))
+        groups.setdefault(_accelerator(path, run), []).append(judged(run, path))
     if not groups:
         raise none_in(paths[0])
     labels = {name: {one.run.label for one in runs} for name, runs in groups.items()}

@@ -7,7 +7,7 @@ names (SI base units), and absent is None.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from pathlib import Path
 
 import msgspec
 
@@ -57,7 +57,7 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
     simulated: bool = False
 
 
-class SampleRow(NamedTuple):
+class SampleRow(msgspec.Struct, frozen=True, gc=False):
     """One raw sample in a row, by number from 0. `transfer` is empty for a sample of the headline
     figure, else the notation of the single transfer, or of a rank's part in single collectives."""
 
@@ -74,21 +74,27 @@ class SampleRow(NamedTuple):
     simulated: bool
 
 
-class JudgedRun(msgspec.Struct, frozen=True):
-    """A run with the verdict of each cell, and what it comes to."""
+class OneRun(msgspec.Struct, frozen=True):
+    """A run with the verdict of each cell, what it comes to, and the folder that keeps it, if one
+    does."""
 
     run: Run
     outcome: Outcome
+    folder: Path | None = None
 
 
-def judged(run: Run) -> JudgedRun:
-    """The run, judged anew. The figures of a run that is not judged have no verdicts."""
+def judged(run: Run, path: Path | None = None) -> OneRun:
+    """A run, judged anew, that this path keeps."""
     run = judge(run)
-    outcome = outcome_of(run)
+    folder = path if path is None or path.is_dir() else path.parent
+    return shown_as(run, outcome_of(run), folder)
+
+
+def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
+    """A judged run. The figures of one that is not to be judged have no verdicts."""
     if not outcome.verdict:
-        results = tuple(map(unjudged, run.results))
-        run = msgspec.structs.replace(run, results=results)
-    return JudgedRun(run, outcome)
+        run = msgspec.structs.replace(run, results=tuple(map(unjudged, run.results)))
+    return OneRun(run, outcome, folder)
 
 
 def cell_rows(run: Run) -> Iterator[CellRow]:

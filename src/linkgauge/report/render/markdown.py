@@ -16,6 +16,7 @@ from linkgauge.report.blocks import (
     Figure,
     Heat,
     Line,
+    Part,
     Problem,
     Prose,
     Shade,
@@ -35,8 +36,8 @@ _MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _BOLD: frozenset[Tone] = frozenset({"bad", "simulated", "strong"})
 
 
-def as_markdown(title: str, blocks: Iterable[Block]) -> str:
-    """A heading, and below it the blocks."""
+def as_markdown(title: str, blocks: Iterable[Block | Part]) -> str:
+    """A heading, and below it the blocks, and parts with headings of their own."""
     lines = [f"# {plain(title)}"]
     for block in blocks:
         shown = [*_lines(block)]
@@ -44,15 +45,16 @@ def as_markdown(title: str, blocks: Iterable[Block]) -> str:
     return "\n".join((*lines, ""))
 
 
-def _lines(block: Block) -> Iterator[str]:
+def _lines(block: Block | Part) -> Iterator[str]:
     match block:
+        case Part():
+            yield as_markdown(block.title, block.blocks).replace("# ", "## ", 1).rstrip()
         case Prose():
             yield from (f"{_begun(one)}  " for one in block.lines)
         case Problem():
             yield from _problem(block)
         case Tiles():
-            numbers = ", ".join(_span(f"{one.number} {one.name}", one.tone) for one in block.tiles)
-            yield f"{_span(f'{block.of}:', 'strong')} {numbers}" if block.of else numbers
+            yield _line(block.as_line)
         case Table():
             yield from _table(block)
         case Heat():
@@ -68,14 +70,20 @@ def _lines(block: Block) -> Iterator[str]:
 
 def _problem(one: Problem) -> Iterator[str]:
     """A point of a list, and below it what else is said, and the steps to be copied."""
+    verdict = "**verdict:** " if one.first else ""
     words = " ".join(filter(None, (_span(one.severity, "strong"), plain(one.subject))))
-    yield f"- {words}{': ' if words else ''}{_line(one.found)}"
-    yield from (f"  - {plain(name)}: {_line(text)}" for name, text in one.said)
+    yield f"- {verdict}{words}{': ' if words else ''}{_line(one.found)}"
+    yield from _named(one.said)
     if one.steps:
         yield f"  - {plain(one.do)}:"
         steps = _fenced(plain_lines([Steps(one.steps, 0)]))
         yield from (f"    {line}" for line in ("", *steps))
-    yield from (f"  - {plain(name)}: {_line(text)}" for name, text in one.last)
+    yield from _named(one.last)
+
+
+def _named(lines: Sequence[tuple[str, Line]]) -> Iterator[str]:
+    for name, text in lines:
+        yield f"  - {plain(name)}{': ' if name else ''}{_line(text)}"
 
 
 def _fenced(lines: Iterable[str]) -> list[str]:
