@@ -9,11 +9,11 @@ from itertools import pairwise
 
 from linkgauge.model.curves import Level
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.transfer import Place
-from linkgauge.model.units import BANDWIDTH, format_size, unit_of
+from linkgauge.model.units import format_size, unit_of
 
+from .beside import load
 from .blocks import Line, Span, line, plain
-from .matrix import Matrix, shown
+from .matrix import shown
 
 
 def level_lines(result: Result) -> Iterator[Line]:
@@ -26,25 +26,6 @@ def level_lines(result: Result) -> Iterator[Line]:
 def _named(level: Level, unit: str) -> str:
     most = f"up to {format_size(level.most)}" if level.most else f"from {format_size(level.least)}"
     return f"level {level.number}: {shown(level.seconds, unit)} {unit_of(unit).shown} {most}"
-
-
-def load(cell: CellResult) -> float | None:
-    """Bytes/s that are moved while a latency is measured; None if nothing is."""
-    if not cell.report.is_latency:
-        return None
-    rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]
-    return sum(rates) if rates else None
-
-
-def load_matrix(result: Result) -> Matrix | None:
-    """The bandwidth beside each latency, in bytes/s; None if there is none."""
-    loads = ((cell.place, load(cell)) for cell in result.cells)
-    figures: dict[Place, float] = {place: rate for place, rate in loads if rate is not None}
-    if not figures:
-        return None
-    rows = tuple(dict.fromkeys(place.row for place in figures))
-    columns = tuple(dict.fromkeys(place.column for place in figures))
-    return Matrix(f"{result.benchmark}_load", rows, columns, figures, None, len(figures))
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
@@ -75,7 +56,3 @@ def _interval(cell: CellResult) -> tuple[float, float] | None:
 
 def _figure(cell: CellResult, unit: str) -> str:
     return f"{shown(cell.headline or 0.0, unit)} {unit_of(unit).shown}"
-
-
-def load_title() -> str:
-    return f"bandwidth of the load meanwhile ({BANDWIDTH.shown})"

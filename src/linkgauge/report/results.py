@@ -3,11 +3,10 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.units import format_size
 
 from .blocks import TONES, Column, Entry, Span, Table, Tile, Tone, cut, plain, text_of
 from .expectations import HELD, held_below, reference_of
@@ -73,25 +72,6 @@ def held_note(cells: Iterable[CellResult]) -> str:
     """What the sign of verdicts on slowed links means; empty where there is none."""
     meaning = legend([HELD] if any(map(held_below, cells)) else [])
     return f"{text_of(meaning)}; the share is of their best" if meaning else ""
-
-
-def pivot(
-    caption: str, across: str, rows: Sequence[Mapping[str, object]], *, size: bool = False
-) -> Table:
-    """The figures of a chart: a row for each `x`, a column for each series."""
-    series = list(dict.fromkeys(str(row["series"]) for row in rows))
-    by: dict[float, dict[str, float]] = {}
-    for row in rows:
-        by.setdefault(float(str(row["x"])), {})[str(row["series"])] = float(str(row["y"]))
-    lines = [
-        (
-            Entry(format_size(round(x)) if size else f"{x:g}", x),
-            *(Entry(f"{own[one]:.4g}", own[one]) if one in own else Entry("") for one in series),
-        )
-        for x, own in sorted(by.items())
-    ]
-    heads = (Column(across, True), *(Column(one, True) for one in series))
-    return Table(plain(caption), heads, lines)
 
 
 def without_empty(table: Table) -> Table:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from statistics import median
+from collections.abc import Iterator, Sequence
 
 from linkgauge.model.curves import SizeLine
-from linkgauge.model.result import Result
 from linkgauge.model.stats.hockney import OFF
 from linkgauge.model.units import BANDWIDTH, approximate_size, format_size
 
@@ -19,37 +17,10 @@ MOST_PATHS = 16
 UNTOLD = "these sizes do not separate latency from bandwidth"
 LEAST_SHOWN = 0.001
 """A line that is closer to the times is said to be within this."""
-EXTREMES: dict[str, Callable[[list[float]], float]] = {
-    "lowest": min,
-    "median": median,
-    "highest": max,
-}
-
-Curves = dict[str, dict[int, float]]
-"""Figures by size, by path."""
 
 
 def _name(row: str, column: str | None) -> str:
     return row if column is None else f"{row}, {column}"
-
-
-def curves_of(results: Sequence[Result]) -> Curves:
-    """Of a size that was measured several times, the last figure."""
-    curves: Curves = {}
-    for result in results:
-        for cell in result.cells:
-            if cell.headline is not None:
-                curves.setdefault(_name(*cell.place), {})[result.size] = cell.headline
-    return curves
-
-
-def extremes(curves: Curves, sizes: Sequence[int]) -> Curves:
-    """The lowest, the median and the highest figure of each size."""
-    of_size = {size: [curve[size] for curve in curves.values() if size in curve] for size in sizes}
-    return {
-        name: {size: of(figures) for size, figures in of_size.items()}
-        for name, of in EXTREMES.items()
-    }
 
 
 def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:

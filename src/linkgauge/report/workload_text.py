@@ -3,21 +3,18 @@ the parts of their time, latencies of tokens, and what carried them out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from linkgauge.judge.bounds import Bound, advice_on, bound_of
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.transfer import Place
 from linkgauge.model.workload import WorkDone, Workload
 
 from .blocks import Line, Span, line, plain
-from .matrix import Matrix
 
 _MILLI = 1e-3
 _NO_PART = "no part alone"
-_LATENCIES = ("request", "first token", "between tokens")
 
 
 class _Known(NamedTuple):
@@ -35,23 +32,50 @@ def _known(result: Result) -> Iterator[_Known]:
             yield _Known(cell, cell.workload, cell.work, bound_of(cell.work))
 
 
-def workload_lines(result: Result) -> Iterator[Line]:
-    """Lines below the figures; none of results without workloads."""
-    known = list(_known(result))
-    yield from bound_lines(result)
-    yield from _part_lines(known)
-    yield from _use_lines(known)
-    yield from _server_lines(known)
-    yield from _how_lines(known)
-    yield from _share_lines(known)
-
-
-def bound_lines(result: Result) -> Iterator[Line]:
-    """What bounds each row, and what would change it."""
+def workload_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
+    """What bounds each row, and what would change it; `detailed`: also what is known of each cell,
+    and what carried it out."""
     known = list(_known(result))
     for row, own in groupby(known, lambda one: one.cell.row):
         yield from _bounds_of(row, list(own))
     yield from _advice(known)
+    for one in known if detailed else ():
+        if said := "; ".join(filter(None, map(", ".join, _said(one)))):
+            yield line(Span(f"{one.cell.place} ", "name"), said)
+    yield from _how_lines(known) if detailed else ()
+
+
+def _said(one: _Known) -> Iterator[Iterable[str]]:
+    """The parts of a training step and what its collectives cost; how busy the link and the device
+    are, of the rates that each reaches alone; the tokens of a server's answers; what the time of a
+    traced loop went to, and the file that has the trace."""
+    done = one.done
+    if one.asked.kind == "training" and done.stages:
+        yield _parts(done)
+    if done.link_use is not None:
+        device = () if done.device_use is None else (f"device {done.device_use:.0%}",)
+        yield f"link {done.link_use:.0%} busy", *device
+    if done.tokens_rate is not None:
+        yield (f"{done.tokens_rate:.4g} tokens/s",)
+    if done.shares:
+        shares = ", ".join(f"{share.name} {share.fraction:.0%}" for share in done.shares)
+        yield (f"{shares} ({done.trace})",)
+
+
+def _parts(done: WorkDone) -> Iterator[str]:
+    for stage in done.stages:
+        if stage.summary is not None:
+            yield _took(stage.name, stage.summary.median, done)
+    if done.split_error is not None:
+        yield f"their sum is within {done.split_error:.1%} of the step"
+    if done.communication is not None:
+        yield _took("communication alone", done.communication, done)
+    if done.exposed is not None:
+        yield f"exposed {done.exposed / _MILLI:.3g} ms"
+
+
+def _took(what: str, seconds: float, done: WorkDone) -> str:
+    return f"{what} {seconds / _MILLI:.3g} ms ({seconds / done.seconds:.0%})"
 
 
 def _bounds_of(row: str, cells: Sequence[_Known]) -> Iterator[Line]:
@@ -79,44 +103,6 @@ def _advice(known: Sequence[_Known]) -> Iterator[Line]:
         yield line(Span(f"{kind}: ", "strong"), advice)
 
 
-def _part_lines(known: Sequence[_Known]) -> Iterator[Line]:
-    """The parts of a training step, each with its share, and what its collectives cost."""
-    for one in known:
-        if one.asked.kind == "training" and one.done.stages:
-            yield line(Span(f"{one.cell.place} ", "name"), ", ".join(_parts(one.done)))
-
-
-def _parts(done: WorkDone) -> Iterator[str]:
-    for stage in done.stages:
-        if stage.summary is not None:
-            took = stage.summary.median
-            yield f"{stage.name} {took / _MILLI:.3g} ms ({took / done.seconds:.0%})"
-    if done.split_error is not None:
-        yield f"their sum is within {done.split_error:.1%} of the step"
-    if done.communication is not None:
-        share = done.communication / done.seconds
-        yield f"communication alone {done.communication / _MILLI:.3g} ms ({share:.0%})"
-    if done.exposed is not None:
-        yield f"exposed {done.exposed / _MILLI:.3g} ms"
-
-
-def _use_lines(known: Sequence[_Known]) -> Iterator[Line]:
-    """How busy the link and the device are, of the rates that each reaches alone."""
-    for one in known:
-        if one.done.link_use is not None:
-            said = f"link {one.done.link_use:.0%} busy"
-            if one.done.device_use is not None:
-                said += f", device {one.done.device_use:.0%}"
-            yield line(Span(f"{one.cell.place} ", "name"), said)
-
-
-def _server_lines(known: Sequence[_Known]) -> Iterator[Line]:
-    """The tokens of a server's answers."""
-    for one in known:
-        if one.done.tokens_rate is not None:
-            yield line(Span(f"{one.cell.place} ", "name"), f"{one.done.tokens_rate:.4g} tokens/s")
-
-
 def _how_lines(known: Sequence[_Known]) -> Iterator[Line]:
     """What carried them out, once for each that differs."""
     found: dict[tuple[str, ...], list[_Known]] = {}
@@ -127,44 +113,3 @@ def _how_lines(known: Sequence[_Known]) -> Iterator[Line]:
             first, more = alike[0].cell.place, len(alike) - 1
             cells = f"{first} and {more} more" if more else f"{first}"
             yield plain(f"{cells}: {'; '.join(how)}", "dim")
-
-
-def _share_lines(known: Sequence[_Known]) -> Iterator[Line]:
-    """What the time of a traced loop went to, and the file that has the trace."""
-    for one in known:
-        if one.done.shares:
-            shares = ", ".join(f"{share.name} {share.fraction:.0%}" for share in one.done.shares)
-            yield line(Span(f"{one.cell.place} ", "name"), f"{shares} ({one.done.trace})")
-
-
-def latency_matrices(result: Result) -> Iterator[tuple[str, Matrix]]:
-    """Percentiles of the time to the first token and from one to the next, in milliseconds."""
-    known = list(_known(result))
-    for name in _LATENCIES:
-        for percent in ("p50", "p99"):
-            yield from _matrix(
-                result, f"{name}, {percent} (ms)", known, _percentile(name, f"{percent}")
-            )
-
-
-def _percentile(name: str, percent: str) -> Callable[[WorkDone], float | None]:
-    def read(done: WorkDone) -> float | None:
-        found = (one.summary for one in done.stages if one.name == name and one.summary)
-        summary = next(found, None)
-        return None if summary is None else float(getattr(summary, percent)) / _MILLI
-
-    return read
-
-
-def _matrix(
-    result: Result,
-    title: str,
-    known: Sequence[_Known],
-    figure: Callable[[WorkDone], float | None],
-) -> Iterator[tuple[str, Matrix]]:
-    values = ((one.cell.place, figure(one.done)) for one in known)
-    figures: dict[Place, float] = {at: value for at, value in values if value is not None}
-    if figures:
-        rows = tuple(dict.fromkeys(place.row for place in figures))
-        columns = tuple(dict.fromkeys(place.column for place in figures))
-        yield title, Matrix(result.benchmark, rows, columns, figures, None, len(figures))

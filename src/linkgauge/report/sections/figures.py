@@ -21,6 +21,7 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
+from linkgauge.report.curves import EXTREMES, curves_of, extremes
 from linkgauge.report.forms import (
     MOST_COLUMNS,
     Large,
@@ -39,7 +40,7 @@ from linkgauge.report.results import (
     label,
 )
 from linkgauge.report.shading import BELOW_OTHERS, Ends, legend, shade
-from linkgauge.report.sweep_text import EXTREMES, MOST_PATHS, curves_of, extremes, line_lines
+from linkgauge.report.sweep_text import MOST_PATHS, line_lines
 
 from . import OneRun, Section, cells, collectives, many, summaries
 from .levels import chart_of_levels

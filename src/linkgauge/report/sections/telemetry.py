@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 from linkgauge.model.inventory import Reading
 from linkgauge.model.result import Run
-from linkgauge.report import charts
-from linkgauge.report.blocks import Block, Column, Entry, Figure, Prose, Tone, plain
-from linkgauge.report.results import label, pivot, table
+from linkgauge.report.blocks import Block, Column, Entry, Prose, Tone, plain
+from linkgauge.report.curves import over_time
+from linkgauge.report.results import label, table
 from linkgauge.report.sentences import first_of
 
 from . import OneRun, Section
@@ -101,14 +100,8 @@ def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[
     if len(values) == 1:
         yield Prose([plain(f"{title}: {values.pop():g} all the time")])
     elif values:
-        rows: list[dict[str, object]] = [
-            {"x": round(at, 3), "y": round(value, 3), "series": device}
-            for device, known in _alike(curves).items()
-            for at, value in _steps(known)
-        ]
-        over = f"{title} over the run"
-        pivoted = pivot(what, "seconds", rows[:MOST_POINTS])
-        yield Figure(over, over, partial(charts.over_time, y=what), rows, pivoted)
+        steps = {device: _steps(known) for device, known in _alike(curves).items()}
+        yield from over_time(f"{title} over the run", what, steps)
 
 
 def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
