@@ -188,6 +188,12 @@ class Heat(NamedTuple):
         """Whether there is no room for more than figures."""
         return len(self.columns) > DENSE
 
+    @property
+    def turned(self) -> Heat:
+        """With rows and columns exchanged."""
+        shades = [list(row) for row in zip(*self.shades, strict=True)]
+        return self._replace(rows=self.columns, columns=self.rows, shades=shades)
+
 
 DENSE = 24
 

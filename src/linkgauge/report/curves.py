@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from linkgauge.model.busbw import bandwidths
 from linkgauge.model.collective import Collective
@@ -25,6 +25,7 @@ EXTREMES: dict[str, Callable[[list[float]], float]] = {
     "highest": max,
 }
 
+At = TypeVar("At")
 Curves = dict[str, dict[int, float]]
 """Figures by size, or by how many there are, by path."""
 
@@ -47,13 +48,13 @@ def curves_of(results: Iterable[Result]) -> Curves:
     return curves
 
 
-def extremes(curves: Curves, sizes: Sequence[int]) -> Curves:
-    """The lowest, the median and the highest figure of each size."""
-    of_size = {size: [curve[size] for curve in curves.values() if size in curve] for size in sizes}
-    return {
-        name: {size: of(figures) for size, figures in of_size.items()}
-        for name, of in EXTREMES.items()
-    }
+def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, float]]:
+    """The lowest, the median and the highest figure at each place of a curve."""
+    figures: dict[At, list[float]] = {}
+    for curve in curves.values():
+        for at, figure in curve.items():
+            figures.setdefault(at, []).append(figure)
+    return {word: {at: of(own) for at, own in figures.items()} for word, of in EXTREMES.items()}
 
 
 def chart(title: str, curves: Curves, unit: Unit, draw: Callable[..., Any], x: str = "") -> Figure:

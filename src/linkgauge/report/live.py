@@ -133,7 +133,12 @@ class LiveReport(Observer):
         code."""
         self._bar.close()
         with undisturbed(), ExitStack() as held:
-            drawer = held.enter_context(_drawer()) if self._display.page and folder else None
+            drawer = None
+            if self._display.page and folder:
+                from .render.drawing import Drawer
+
+                # It loads while the run is judged and kept.
+                drawer = held.enter_context(Drawer())
             run, problem, kept = self._display.judged(run), None, None
             try:
                 kept = None if folder is None else self._write(folder, run)
@@ -182,13 +187,6 @@ class LiveReport(Observer):
             write_page(folder / REPORT_FILE, page_of_run(shown_as(run, outcome, folder)), drawer)
         except LinkgaugeError as error:
             self.say(f"no report: {error}")
-
-
-def _drawer() -> Drawer:
-    """Loads while the run is judged and kept."""
-    from .render.drawing import Drawer
-
-    return Drawer()
 
 
 def show_kept(run: Run, path: Path, display: Display) -> int:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Result
 
-from .blocks import TONES, Column, Entry, Span, Table, Tile, Tone, cut, plain, text_of
-from .expectations import HELD, held_below, reference_of
+from .blocks import TONES, Column, Entry, Shade, Span, Table, Tile, Tone, cut, plain, text_of
+from .expectations import HELD, held_below
 from .matrix import brief
 from .shading import legend, peers_sign
-from .verdicts import Word, is_judged, word_of
+from .verdicts import Word, word_of
 
 MOST_LABEL = 80
 """Characters of a row's or a column's name."""
@@ -50,11 +50,6 @@ def share(value: float | None, tone: Tone = "") -> Entry:
     return Entry("", None) if value is None else Entry(f"{value:.0%}", value, tone)
 
 
-def share_shown(cell: CellResult) -> float | None:
-    """The share of `reference_of`; None where the cell is not judged."""
-    return cell.share(reference_of(cell)) if is_judged(cell) else None
-
-
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
     """The verdict on all of the cells, with the sign of those that are far from their peers."""
     word = word_of(results, cells) or Word("not judged", "unknown")
@@ -70,7 +65,7 @@ def _unsaid(cell: CellResult) -> str:
 
 def held_note(cells: Iterable[CellResult]) -> str:
     """What the sign of verdicts on slowed links means; empty where there is none."""
-    meaning = legend([HELD] if any(map(held_below, cells)) else [])
+    meaning = legend([Shade("", sign=HELD)] if any(map(held_below, cells)) else [])
     return f"{text_of(meaning)}; the share is of their best" if meaning else ""
 
 

@@ -14,11 +14,10 @@ from linkgauge.report.results import (
     held_note,
     label,
     share,
-    share_shown,
     verdict,
     without_empty,
 )
-from linkgauge.report.shading import utilised
+from linkgauge.report.shading import share_shown, utilised
 
 from . import OneRun, Section
 from .figures import anchors

@@ -50,8 +50,7 @@ def _of_result(result: Result, run: Run) -> Iterator[Block]:
             if at in texts or cell.headline is None
         }
         name = matrix.name.removeprefix(f"{result.benchmark}_") if result.parts else ""
-        signs = legend(one.sign for one in shades.values() if one is not None)
-        below = [signs] if signs else []
+        below = [signs] if (signs := legend(shades.values())) else []
         if matrix.total is not None:
             below.append(_sum(matrix, result.unit))
         heat = _heat(name, matrix, shades, result, below)
@@ -79,9 +78,8 @@ def _heat(
     """A sweep with very many columns is shown with rows and columns exchanged."""
     rows, columns = matrix.rows, matrix.columns
     found = [[shades.get(Place(row, column)) for column in columns] for row in rows]
-    if result.sweep and len(columns) > MOST_COLUMNS:
-        rows, columns, found = columns, rows, [list(row) for row in zip(*found, strict=True)]
-    return Heat("", plain(title), "", "", rows, columns, found, lines or ())
+    heat = Heat("", plain(title), "", "", rows, columns, found, lines or ())
+    return heat.turned if result.sweep and len(columns) > MOST_COLUMNS else heat
 
 
 def _sum(matrix: Matrix, unit: str) -> Line:

@@ -50,7 +50,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> Figure:
     sizes = sorted({size for curve in curves.values() for size in curve})
     what = f"{len(curves)} paths" if len(curves) > 1 else "1 path"
     if len(curves) > MOST_PATHS:
-        curves = extremes(curves, sizes)
+        curves = extremes(curves)
         what = f"the lowest, the median and the highest of {what}"
     draw = partial(charts.sizes, log=unit.better == "lower", marks=tuple(sizes))
     return chart(f"{name}: {unit.quantity} by size, {what}", curves, unit, draw)

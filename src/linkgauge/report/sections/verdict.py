@@ -33,6 +33,7 @@ from linkgauge.report.blocks import (
     text_of,
 )
 from linkgauge.report.expectations import is_held
+from linkgauge.report.forms import cells_of
 from linkgauge.report.groups import SEVERITIES, Group, groups_of, headline
 from linkgauge.report.program import program
 from linkgauge.report.remedies import Command, Step
@@ -45,7 +46,6 @@ from linkgauge.report.worst import (
     BROKEN,
     Ending,
     Wrong,
-    cells_of,
     lowest_cells,
     worst_finding,
     worst_of,
@@ -170,7 +170,7 @@ def _next(run: Run, wrong: Wrong | None, closing: Closing) -> Command | None:
 def can_go_on(run: Run, folder: Path) -> bool:
     """Whether it was interrupted, or the loss of a rank cost a part of it, and it can be
     resumed."""
-    lost = run.lost is not None or any(cell.lost is not None for _, cell in cells_of(run))
+    lost = run.lost is not None or any(cell.lost is not None for _, cell in cells_of(run.results))
     broke_off = run.finished is None or (lost and bool(run.machine.ranks))
     return broke_off and (folder / JOURNAL_FILE).exists()
 
@@ -210,7 +210,7 @@ def what_precision(missed: Missed) -> str:
 
 def _tiles(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator[Tile]:
     """How many cells were measured, and how well they are."""
-    statuses = Counter(cell.status for _, cell in cells_of(run))
+    statuses = Counter(cell.status for _, cell in cells_of(run.results))
     measured = statuses["pass"] + statuses["fail"]
     yield Tile(f"{measured:,}" if measured else "nothing", "measured")
     if outcome.verdict and measured:
@@ -235,7 +235,7 @@ def _tiles(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator
 
 def _judged(run: Run) -> Iterator[Tile]:
     """How many cells have each verdict; those whose links run below their best apart."""
-    cells = [cell for _, cell in cells_of(run)]
+    cells = [cell for _, cell in cells_of(run.results)]
     passed = [cell for cell in cells if cell.status == "pass"]
     verdicts = Counter(cell.verdict for cell in passed)
     held, as_peers = sum(map(is_held, cells)), sum(cell.is_as_peers for cell in cells)
