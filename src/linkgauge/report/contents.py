@@ -10,9 +10,9 @@ from typing import Any
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
 
-from .blocks import Attachment, Attachments, Block, Page, Part, cut, plain
+from .blocks import Attachment, Attachments, Block, Page, Part, plain
 from .formats import FORMATS, Document
-from .results import named
+from .results import label, named
 from .sections import OneRun, Section, SeveralRuns, sections
 
 MOST_NAME = 120
@@ -23,7 +23,7 @@ def page_of_run(one: OneRun) -> Page:
     made = ((each, each.of_run(one)) for each in sections() if each.of_run is not None)
     run = one.run
     return Page(
-        f"{named(run.machine)} · {short(run.label)}",
+        f"{named(run.machine)} · {label(run.label, MOST_NAME)}",
         (plain(_machine(run)), plain(f"{_times(run)} · linkgauge {run.machine.linkgauge}", "dim")),
         _parts(made),
         run.simulated,
@@ -57,19 +57,14 @@ def page_of_kept(document: Document, value: Any) -> Page:
         for form in document.texts
     ]
     return Page(
-        short(f"{document.title} · {value.label}"),
-        (plain(short(shlex.join(value.command), 2 * MOST_NAME)), plain(_times(value), "dim")),
+        label(f"{document.title} · {value.label}", MOST_NAME),
+        (plain(label(shlex.join(value.command), 2 * MOST_NAME)), plain(_times(value), "dim")),
         (
             Part(name, document.title, tuple(document.shown(value))),
             Part("data", "Raw data", (Attachments(files),)),
         ),
         value.simulated,
     )
-
-
-def short(text: str, most: int = MOST_NAME) -> str:
-    """A name on one line."""
-    return cut(text, most)
 
 
 def _machine(run: Run) -> str:
@@ -79,10 +74,10 @@ def _machine(run: Run) -> str:
     devices = [f"{count} × {model}" if count > 1 else model for model, count in models.items()]
     host = machine.host
     parts = [*devices, host.cpu_model or "unknown processor", f"{host.cpus} CPUs"]
-    return short(", ".join(parts), 2 * MOST_NAME)
+    return label(", ".join(parts), 2 * MOST_NAME)
 
 
 def _times(of: Any) -> str:
     """When a run or a document was made."""
     end = f" to {of.finished}" if of.finished else ", interrupted"
-    return short(f"label {of.label} · {of.started}{end}")
+    return label(f"label {of.label} · {of.started}{end}", MOST_NAME)

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Result
@@ -44,6 +45,13 @@ def title_of(text: str) -> str:
 def figure(value: float | None, unit: str, tone: Tone = "") -> Entry:
     """A figure without its unit."""
     return Entry("", None) if value is None else Entry(brief(value, unit), value, tone)
+
+
+def ends(figures: Sequence[float], unit: str) -> tuple[Entry, Entry, Entry]:
+    """The least, the median and the most."""
+    found = (min(figures), median(figures), max(figures)) if figures else (None, None, None)
+    least, middle, most = (figure(value, unit) for value in found)
+    return least, middle, most
 
 
 def share(value: float | None, tone: Tone = "") -> Entry:

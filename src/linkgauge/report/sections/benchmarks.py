@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
 from linkgauge.model.result import Result, Run
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Table, plain
 from linkgauge.report.cell_sizes import names_of, size_ends, sizes_of
 from linkgauge.report.results import (
-    figure,
+    ends,
     held_note,
     label,
     share,
@@ -47,7 +46,7 @@ def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:
 
 def _row(result: Result, name: str, anchor: str) -> tuple[Entry, ...]:
     cells = [cell for cell in result.cells if cell.headline is not None]
-    figures = sorted(cell.headline or 0.0 for cell in cells)
+    figures = [cell.headline or 0.0 for cell in cells]
     shares = [share_shown(cell) for cell in cells]
     used = [utilised(cell) for cell in cells]
     return (
@@ -57,9 +56,7 @@ def _row(result: Result, name: str, anchor: str) -> tuple[Entry, ...]:
         Entry(label(result.backend)),
         Entry(size_ends(result), max(sizes_of(result), default=None)),
         Entry(f"{len(cells):,}", len(cells)),
-        figure(figures[0] if figures else None, result.unit),
-        figure(median(figures) if figures else None, result.unit),
-        figure(figures[-1] if figures else None, result.unit),
+        *ends(figures, result.unit),
         Entry(unit_of(result.unit).shown),
         share(min((one for one in used if one is not None), default=None)),
     )

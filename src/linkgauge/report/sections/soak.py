@@ -27,7 +27,7 @@ from linkgauge.report.blocks import (
 from linkgauge.report.curves import over_time
 from linkgauge.report.figures import course, signed
 from linkgauge.report.matrix import brief
-from linkgauge.report.results import label, without_empty
+from linkgauge.report.results import figure, label, without_empty
 
 from . import OneRun, Section
 
@@ -144,8 +144,8 @@ def _cells(soak: Soak, found: Sequence[Drift]) -> Table:
         bars = course([mean for mean in cell.means if mean is not None], MOST_BARS)
         rows.append((
             Entry(label(str(cell.cell))),
-            _figure(cell.median, cell.unit), Entry(unit_of(cell.unit).shown),
-            *(_figure(figure, cell.unit) for figure in slow),
+            figure(cell.median, cell.unit), Entry(unit_of(cell.unit).shown),
+            *(figure(one, cell.unit) for one in slow),
             Entry("") if drift is None else Entry(
                 signed(drift.ratio), drift.ratio, _TONES[drift.direction]
             ),
@@ -157,10 +157,6 @@ def _cells(soak: Soak, found: Sequence[Drift]) -> Table:
     left = len(cells) - MOST_ROWS
     caption = "Cells" if left <= 0 else f"Cells (run.json has {left} more)"
     return Table(plain(caption), _HEADS, rows, sortable=True, few=FEW_ROWS, rest=REST)
-
-
-def _figure(value: float | None, unit: str) -> Entry:
-    return Entry("") if value is None else Entry(brief(value, unit), value)
 
 
 def _steadiness(one: CellCourse) -> float:

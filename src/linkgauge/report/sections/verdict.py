@@ -4,7 +4,7 @@ how well."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 from shlex import quote
@@ -17,6 +17,7 @@ from linkgauge.judge.outcome import Outcome
 from linkgauge.model.result import CellResult, NotJudged, Run, exit_code
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import (
+    TONES,
     Block,
     Column,
     Entry,
@@ -215,41 +216,42 @@ def _tiles(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator
     yield Tile(f"{measured:,}" if measured else "nothing", "measured")
     if outcome.verdict and measured:
         yield from _judged(run) if ending is None else [Tile("of", ending.tally)]
-    for status in BROKEN:
-        if statuses[status]:
-            yield Tile(f"{statuses[status]:,}", status, "bad")
     skipped = statuses["skip"] + sum(not result.cells for result in run.results)
-    if skipped:
-        yield Tile(f"{skipped:,}", "skipped", "dim")
-    if outcome.verdict:
-        counts = Counter(found.severity for found in outcome.findings)
-        for severity, tone in SEVERITIES.items():
-            if counts[severity]:
-                finding = "finding" if counts[severity] == 1 else "findings"
-                yield Tile(f"{counts[severity]:,}", f"{severity} {finding}", tone)
+    severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
+    counts: list[tuple[int, str, Tone]] = [
+        *((statuses[status], status, "bad") for status in BROKEN),
+        (skipped, "skipped", "dim"),
+        *(
+            (count, f"{severity} {'finding' if count == 1 else 'findings'}", tone)
+            for severity, tone in SEVERITIES.items()
+            if (count := severities[severity])
+        ),
+    ]
+    yield from _counted(counts)
     if run.finished is None:
         yield Tile("interrupted", "", "warn")
     if run.simulated:
         yield SIMULATED_TILE
 
 
+def _counted(counts: Iterable[tuple[int, str, Tone]]) -> Iterator[Tile]:
+    yield from (Tile(f"{count:,}", name, tone) for count, name, tone in counts if count)
+
+
 def _judged(run: Run) -> Iterator[Tile]:
     """How many cells have each verdict; those whose links run below their best apart."""
-    cells = [cell for _, cell in cells_of(run.results)]
-    passed = [cell for cell in cells if cell.status == "pass"]
+    passed = [cell for _, cell in cells_of(run.results) if cell.status == "pass"]
     verdicts = Counter(cell.verdict for cell in passed)
-    held, as_peers = sum(map(is_held, cells)), sum(cell.is_as_peers for cell in cells)
-    well = verdicts["ok"] - held - as_peers
+    held, as_peers = sum(map(is_held, passed)), sum(cell.is_as_peers for cell in passed)
+    well, low = verdicts["ok"] - held - as_peers, verdicts["low"]
     yield Tile(f"{well:,}", "ok", "good" if well else "dim")
-    if held:
-        yield Tile(f"{held:,}", "slowed by links below their best", "warn")
-    if as_peers:
-        yield Tile(f"{as_peers:,}", "as their peers", "good")
-    yield Tile(f"{verdicts['low']:,}", "low", "warn" if verdicts["low"] else "dim")
-    if verdicts["high"]:
-        yield Tile(f"{verdicts['high']:,}", "high", "simulated")
-    if verdicts["unknown"]:
-        yield Tile(f"{verdicts['unknown']:,}", f"not judged ({_why_not(passed)})", "dim")
+    slowed = held, "slowed by links below their best", TONES["held"]
+    yield from _counted([slowed, (as_peers, "as their peers", "good")])
+    yield Tile(f"{low:,}", "low", "warn" if low else "dim")
+    why = f"not judged ({_why_not(passed)})" if verdicts["unknown"] else ""
+    yield from _counted(
+        [(verdicts["high"], "high", "simulated"), (verdicts["unknown"], why, "dim")]
+    )
 
 
 def _why_not(passed: Sequence[CellResult]) -> str:
