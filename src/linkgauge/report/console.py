@@ -13,7 +13,7 @@ from rich.text import Text
 
 from linkgauge.model.printable import printable
 
-from .histogram import BARS
+from .figures import BARS
 
 WIDE = 100_000
 """Columns of a pipe or a file, where lines are for programs: nothing is wrapped or folded."""

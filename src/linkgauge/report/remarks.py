@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.result import Result, Status, Verdict
+from linkgauge.model.result import CellResult, Result, Status, Verdict
 from linkgauge.model.units import unit_of
 
 from .beside import matrices_beside
 from .blocks import TONES, Line, Span, line, plain
 from .expectations import beside_lines, in_result, reasons_lines
 from .forms import cells_of
-from .gpu_text import state_lines
-from .latency_text import falling_lines
 from .matrix import brief, matrices
 from .pages import page_lines
 from .remote import remote_lines
-from .rounds_text import round_lines
 from .run_notes import modes
+from .sections.latency import falling_lines
+from .sections.telemetry import state_lines
+from .sections.workloads import workload_lines
 from .sentences import first_of
 from .thread_lines import steal_lines, thread_lines
-from .workload_text import workload_lines
 
 _TELLING: tuple[Verdict, ...] = ("low", "high")
 """Verdicts that make one ask what was expected, and why."""
@@ -106,3 +105,30 @@ def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
     separator = ", " if several else " "
     for (status, reason), names in sorted(found.items(), key=lambda one: one[0][0] == "skip"):
         yield line(Span(status, TONES[status]), f" {first_of([*names], separator)}: {reason}")
+
+
+LEAST = 17
+"""Cells from which no matrix shows their sum."""
+
+
+def round_lines(result: Result) -> Iterator[Line]:
+    """A line for each round: how many cells, their sum, and its share of what is expected."""
+    rounds: dict[int, list[CellResult]] = {}
+    for cell in result.cells:
+        if cell.round is not None and cell.headline is not None and "->" in cell.row:
+            rounds.setdefault(cell.round, []).append(cell)
+    if result.better != "higher" or sum(map(len, rounds.values())) < LEAST:
+        return
+    name = "bisection" if "bisect" in result.benchmark else "round"
+    for number, cells in rounds.items():
+        which = f"{name} {number + 1} of {len(rounds)}: " if len(rounds) > 1 else ""
+        figure = sum(cell.headline or 0.0 for cell in cells)
+        shown = f"{brief(figure, result.unit)} {unit_of(result.unit).shown}"
+        yield plain(f"{which}{len(cells)} at once carry {shown}{_share(figure, cells)}", "dim")
+
+
+def _share(figure: float, cells: list[CellResult]) -> str:
+    expected = [cell.expected.figure if cell.expected else None for cell in cells]
+    if not all(expected):
+        return ""
+    return f", {figure / sum(one or 0.0 for one in expected):.1%} of what their links carry"

@@ -10,9 +10,9 @@ from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.blocks import Column, Entry, Line, Span, Table, line, plain
 from linkgauge.report.cell_sizes import size_of
 from linkgauge.report.expectations import reference_of
+from linkgauge.report.figures import histogram
 from linkgauge.report.forms import cells_of
 from linkgauge.report.headings import common, marks, usual_size
-from linkgauge.report.histogram import histogram
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import figure, held_note, label, verdict, without_empty
 from linkgauge.report.shading import error_of, share_shown, sign_of

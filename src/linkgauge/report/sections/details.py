@@ -12,13 +12,13 @@ from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, plain
 from linkgauge.report.forms import MOST_COLUMNS, has_figures, together
 from linkgauge.report.headings import heading as heading_of
 from linkgauge.report.headings import title_line, turned
-from linkgauge.report.latency_text import level_lines
 from linkgauge.report.matrix import Matrix, matrices, of_cells, shown
 from linkgauge.report.remarks import below_lines
 from linkgauge.report.shading import legend, shade, utilised
 
 from . import figures
 from .latency import percentiles
+from .sizes import level_lines
 
 Shades = Mapping[Place, Shade | None]
 

@@ -10,17 +10,7 @@ from typing import NamedTuple
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
-from linkgauge.report.blocks import (
-    Block,
-    Figure,
-    Heat,
-    Line,
-    Prose,
-    Shade,
-    Span,
-    line,
-    plain,
-)
+from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, Span, line, plain
 from linkgauge.report.curves import EXTREMES, At, curves_of, extremes
 from linkgauge.report.forms import (
     MOST_COLUMNS,
@@ -33,17 +23,13 @@ from linkgauge.report.forms import (
     together,
 )
 from linkgauge.report.headings import common, heading, marks, title_line
-from linkgauge.report.latency_text import level_lines
 from linkgauge.report.matrix import brief, in_order
 from linkgauge.report.remarks import below_lines
-from linkgauge.report.results import (
-    label,
-)
+from linkgauge.report.results import label
 from linkgauge.report.shading import BELOW_OTHERS, Ends, legend, shade
-from linkgauge.report.sweep_text import MOST_PATHS, line_lines
 
 from . import OneRun, Section, cells, collectives, many, summaries
-from .levels import chart_of_levels
+from .sizes import MOST_PATHS, chart_of_levels, line_lines
 
 MOST_LINES = 8
 """Lines below a matrix of a page."""
@@ -274,8 +260,8 @@ def _levels(view: _View) -> Iterator[Block]:
     """The levels that a curve shows, and the curve."""
     result = view.first
     yield Prose((heading(result), plain(title_line(result))))
-    chart: Figure = chart_of_levels(result)
-    yield chart._replace(lines=(*level_lines(result), *view.below()), anchor=view.anchor)
+    chart = chart_of_levels(result)
+    yield chart._replace(lines=(*chart.lines, *view.below()), anchor=view.anchor)
 
 
 def _collectives(view: _View) -> Iterator[Block]:
