@@ -13,7 +13,6 @@ from .expectations import beside_lines, in_result, reasons_lines
 from .forms import cells_of
 from .matrix import brief, matrices
 from .pages import page_lines
-from .remote import remote_lines
 from .run_notes import modes
 from .sections.latency import falling_lines
 from .sections.telemetry import state_lines
@@ -57,7 +56,6 @@ def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
     yield from falling_lines(result)
     yield from state_lines(result, detailed=detailed)
     yield from page_lines(result)
-    yield from remote_lines(result)
     yield from workload_lines(result, detailed=detailed)
 
 
