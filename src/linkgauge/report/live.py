@@ -37,8 +37,8 @@ from .render.terminal import styled
 from .rows import shown_as
 from .run_notes import folded_notes, note_lines
 from .sections import OneRun, details, figures, findings, soak, verdict
+from .sections.notes import reason_lines
 from .sections.verdict import Closing
-from .skips import reason_lines
 from .worst import worst_of
 
 if TYPE_CHECKING:
