@@ -3,7 +3,7 @@ of them, the verdict, and the files that are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -152,8 +152,7 @@ class LiveReport(Observer):
             if kept is not None:
                 if drawer is not None:
                     self._write_page(run, outcome, kept.parent, drawer)
-                for line in printed([kept_line(kept)]):
-                    console.print(line)
+                _print(console, [kept_line(kept)])
                 is_there = self._remember(run, kept.parent)
                 if is_there and (since := self._since(run)) is not None:
                     console.print(since)
@@ -167,16 +166,12 @@ class LiveReport(Observer):
         return write_run(folder, run)
 
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
-        form = self._display.format
-        found = (
-            summary_blocks(run, outcome, self._display, Closing(kept=kept))
-            if form.is_document
-            else run_blocks(run, outcome, self._display, kept)
-        )
-        for line in printed(found):
-            console.print(line)
-        if form.is_document:
-            form.write(RUN, run)
+        """The document has stdout to itself, and what is to be said of it goes to stderr."""
+        if self._display.format.is_document:
+            _print(console, summary_blocks(run, outcome, self._display, Closing(kept=kept)))
+            self._display.format.write(RUN, run)
+        else:
+            _print(console, run_blocks(run, outcome, self._display, kept))
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
         """Beside the results; a run that cannot have one is none the worse."""
@@ -198,10 +193,13 @@ def show_kept(run: Run, path: Path, display: Display) -> int:
     if display.format.is_document:
         display.format.write(RUN, run)
         return outcome.code
-    console = make_console()
-    for line in printed((*run_blocks(run, outcome, display, path.parent), kept_line(path))):
-        console.print(line)
+    _print(make_console(), (*run_blocks(run, outcome, display, path.parent), kept_line(path)))
     return outcome.code
+
+
+def _print(console: Console, blocks: Iterable[Block]) -> None:
+    for line in printed(blocks):
+        console.print(line)
 
 
 def whole_run(run: Run) -> Iterator[Block]:

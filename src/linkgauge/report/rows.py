@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import asdict
 
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge, unjudged
@@ -118,26 +119,12 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
     figure, summary = figure_of(result, cell, sheet_id(result)), cell.summary
     expected = cell.expected.achievable if cell.expected is not None else None
-    same = ("benchmark", "backend", "row", "column", "transfers")
-    return CellRow(
-        run=run.id,
-        label=run.label,
-        size=size_of(result, cell),
-        **{name: getattr(figure.id, name) for name in same},
-        **{name: getattr(figure, name) for name in _OF_FIGURES},
-        figure=figure.value,
-        min=None if summary is None else summary.min,
-        max=None if summary is None else summary.max,
-        expected=expected,
-        share=cell.share(expected, figure.value),
-        reason=cell.reason,
-        simulated=result.simulated,
-    )
-
-
-_OF_FIGURES = (
-    "status", "verdict", "unit", "better", "median", "low", "high", "slow_p95", "slow_p99", "n",
-)  # fmt: skip
+    known = asdict(figure.id) | asdict(figure) | {"run": run.id, "label": run.label}
+    known |= {"size": size_of(result, cell), "figure": figure.value, "expected": expected}
+    known |= {name: summary and getattr(summary, name) for name in ("min", "max")}
+    known |= {"share": cell.share(expected, figure.value), "reason": cell.reason}
+    known["simulated"] = result.simulated
+    return CellRow(*(known[name] for name in CellRow.__struct_fields__))
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:

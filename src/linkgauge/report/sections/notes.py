@@ -10,22 +10,22 @@ from linkgauge.report.run_notes import note_lines
 
 from . import OneRun, Section
 
-MOST = 40
+MOST_LINES = 40
+"""Of a page."""
+MOST_REASONS = 6
+"""Of one status."""
+MOST_NAMED = 2
+"""Most benchmarks that are all named."""
+_ORDER: tuple[Status, ...] = ("skip", "fail", "timeout", "error")
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
     lines = [*reason_lines(one.run), *note_lines(one.run)]
-    if len(lines) > MOST:
-        lines = [*lines[:MOST], plain(f"and {len(lines) - MOST} more, which run.json has", "dim")]
+    if len(lines) > MOST_LINES:
+        rest = f"and {len(lines) - MOST_LINES} more, which run.json has"
+        lines = [*lines[:MOST_LINES], plain(rest, "dim")]
     if lines:
         yield Prose(lines)
-
-
-MOST = 6
-"""Most reasons that are shown of one status."""
-MOST_NAMED = 2
-"""Most benchmarks that are all named."""
-_ORDER: tuple[Status, ...] = ("skip", "fail", "timeout", "error")
 
 
 def reason_lines(run: Run) -> Iterator[Line]:
@@ -36,10 +36,10 @@ def reason_lines(run: Run) -> Iterator[Line]:
         for status, reason in _why(result):
             reasons[status].setdefault(reason, {})[result.benchmark] = None
     for status, found in reasons.items():
-        for reason, benchmarks in list(found.items())[:MOST]:
+        for reason, benchmarks in list(found.items())[:MOST_REASONS]:
             yield _line(status, f"{reason}: {_few(list(benchmarks))}")
-        if len(found) > MOST:
-            yield _line(status, f"for {len(found) - MOST} more reasons, which run.json has")
+        if (left := len(found) - MOST_REASONS) > 0:
+            yield _line(status, f"for {left} more reasons, which run.json has")
 
 
 def _why(result: Result) -> Iterator[tuple[Status, str]]:
