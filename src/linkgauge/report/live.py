@@ -175,7 +175,7 @@ class LiveReport(Observer):
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
         """Beside the results; a run that cannot have one is none the worse."""
-        from .contents import page_of_run
+        from .reading import page_of_run
         from .render.writing import REPORT_FILE, write_page
 
         try:

@@ -10,8 +10,6 @@ from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import unit_of
 
-ABSENT = "N/A"
-
 
 class Matrix(msgspec.Struct, frozen=True):
     """`figures` are in the result's base unit, or in that which the name says, by (row, column);

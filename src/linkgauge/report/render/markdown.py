@@ -25,6 +25,7 @@ from linkgauge.report.blocks import (
     Tiles,
     Tone,
 )
+from linkgauge.report.results import without_empty
 from linkgauge.report.wrapping import plain_lines
 
 from .steps import Block as Steps
@@ -97,12 +98,11 @@ def _table(table: Table) -> Iterator[str]:
     """Without columns in which nothing stands."""
     if table.says:
         yield from (_begun(table.caption), "")
-    kept = [at for at in range(len(table.columns)) if any(row[at].text for row in table.rows)]
-    heads = [table.columns[at] for at in kept]
-    yield table_row([plain(head.name) for head in heads])
-    yield table_row(["--:" if head.figures else "---" for head in heads])
+    table = without_empty(table)
+    yield _row(plain(head.name) for head in table.columns)
+    yield _row("--:" if head.figures else "---" for head in table.columns)
     for row in table.rows:
-        yield table_row([_span(row[at].text, row[at].tone) for at in kept])
+        yield _row(_span(one.text, one.tone) for one in row)
     if table.lines:
         yield ""
         yield from (f"{_begun(one)}  " for one in table.lines)
@@ -140,8 +140,7 @@ def _span(text: str, tone: Tone) -> str:
     return f"{before}{mark}{core}{mark}{after}" if core else before
 
 
-def table_row(fields: Sequence[str]) -> str:
-    """A row of a table."""
+def _row(fields: Iterable[str]) -> str:
     return f"| {' | '.join(fields)} |"
 
 

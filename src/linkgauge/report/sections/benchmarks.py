@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.model.result import Result, Run
+from linkgauge.model.result import Result
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Table, plain
 from linkgauge.report.cell_sizes import names_of, size_ends, sizes_of
-from linkgauge.report.results import (
-    ends,
-    held_note,
-    label,
-    share,
-    verdict,
-    without_empty,
-)
+from linkgauge.report.results import ends, held_note, label, share, verdict, without_empty
 from linkgauge.report.shading import share_shown, utilised
 
 from . import OneRun, Section
@@ -29,19 +22,14 @@ _HEADS = (
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
-    rows = list(_rows(one.run))
+    found = list(anchors(one.run))
+    names = names_of([result for _, result in found])
+    rows = [_row(result, name, anchor) for (anchor, result), name in zip(found, names, strict=True)]
     if rows:
         said = ["Of expected: the worst cell that is judged. Click a name for all cells"]
         note = held_note(cell for result in one.run.results for cell in result.cells)
         caption = ". ".join([*said, note] if note else said)
         yield without_empty(Table(plain(caption), _HEADS, rows, sortable=True))
-
-
-def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:
-    found = list(anchors(run))
-    names = names_of([result for _, result in found])
-    for (anchor, result), name in zip(found, names, strict=True):
-        yield _row(result, name, anchor)
 
 
 def _row(result: Result, name: str, anchor: str) -> tuple[Entry, ...]:

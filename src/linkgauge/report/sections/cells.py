@@ -12,9 +12,17 @@ from linkgauge.report.cell_sizes import size_of
 from linkgauge.report.expectations import reference_of
 from linkgauge.report.figures import histogram
 from linkgauge.report.forms import cells_of
-from linkgauge.report.headings import common, marks, usual_size
 from linkgauge.report.matrix import brief
-from linkgauge.report.results import figure, held_note, label, verdict, without_empty
+from linkgauge.report.results import (
+    common,
+    figure,
+    held_note,
+    label,
+    marks,
+    usual_size,
+    verdict,
+    without_empty,
+)
 from linkgauge.report.shading import error_of, share_shown, sign_of
 from linkgauge.report.verdicts import is_judged, is_unjudged
 

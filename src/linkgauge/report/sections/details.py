@@ -10,10 +10,10 @@ from linkgauge.model.transfer import Place
 from linkgauge.report.beside import matrices_beside
 from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, plain
 from linkgauge.report.forms import MOST_COLUMNS, has_figures, together
-from linkgauge.report.headings import heading as heading_of
-from linkgauge.report.headings import title_line, turned
 from linkgauge.report.matrix import Matrix, matrices, of_cells, shown
 from linkgauge.report.remarks import below_lines
+from linkgauge.report.results import heading as heading_of
+from linkgauge.report.results import title_line, turned
 from linkgauge.report.shading import legend, shade, utilised
 
 from . import figures

@@ -22,10 +22,9 @@ from linkgauge.report.forms import (
     rows_of,
     together,
 )
-from linkgauge.report.headings import common, heading, marks, title_line
 from linkgauge.report.matrix import brief, in_order
 from linkgauge.report.remarks import below_lines
-from linkgauge.report.results import label
+from linkgauge.report.results import common, heading, label, marks, title_line
 from linkgauge.report.shading import BELOW_OTHERS, Ends, legend, shade
 
 from . import OneRun, Section, cells, collectives, many, summaries
