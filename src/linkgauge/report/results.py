@@ -1,5 +1,5 @@
-"""What several sections need of a run's results: names on one line, figures as tables have them, and
-what stands above figures: names, where they were measured, the verdict."""
+"""What several sections need of a run's results: names on one line, figures as tables have them,
+and what stands above figures: names, where they were measured, the verdict."""
 
 from __future__ import annotations
 
