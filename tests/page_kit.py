@@ -17,7 +17,7 @@ from linkgauge.model.result import CellResult, Expected, Levels, Result, Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
-from linkgauge.report.contents import OneRun
+from linkgauge.report.reading import OneRun
 
 MIB = 1 << 20
 CHROMIUM = shutil.which("chromium")

@@ -33,7 +33,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.files import write_run
 from linkgauge.report.rows import CellRow, SampleRow, cell_rows, judged, sample_rows
-from linkgauge.report.tables import samples_frame, summary_frame
+from linkgauge.report.tables import CELLS, SAMPLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +73,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
     def to_pandas(self, *, samples: bool = False) -> pd.DataFrame:
         """A data frame with a row for each cell, or with `samples` for each raw sample; its columns
         are the fields of CellRow or SampleRow. Raises MissingPackage without pandas."""
-        return samples_frame(self.samples) if samples else summary_frame(self.cells)
+        return SAMPLES.frame(self.samples) if samples else CELLS.frame(self.cells)
 
     def save(self, folder: StrPath) -> Path:
         """Writes run.json and samples.csv into a folder that exists, and returns the path of

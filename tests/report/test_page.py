@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from linkgauge.engine.runs import run_of
 from linkgauge.judge.outcome import Outcome
 from linkgauge.report.blocks import text_of
-from linkgauge.report.contents import OneRun, page_of_run
+from linkgauge.report.reading import OneRun, page_of_run
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.html import html_of
 from page_kit import HOSTILE, cell, hostile, result, whole, whole_run

@@ -3,7 +3,7 @@
 import pytest
 
 from linkgauge.engine.runs import run_of as read_back
-from linkgauge.report.contents import page_of_run
+from linkgauge.report.reading import page_of_run
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.html import html_of
 from page_kit import HOSTILE, chromium, hostile, whole  # noqa: F401  # a fixture

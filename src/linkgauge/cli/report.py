@@ -43,8 +43,7 @@ def report(
         linkgauge report host pinned -o compared.html
     """
     from linkgauge.engine.runs import find_run
-    from linkgauge.report.contents import page_of_kept
-    from linkgauge.report.reading import page_of
+    from linkgauge.report.reading import page_of, page_of_kept
     from linkgauge.report.render.drawing import Drawer
     from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
 

@@ -100,6 +100,16 @@ class Tiles(NamedTuple):
     tiles: Sequence[Tile]
     of: str = ""
 
+    @property
+    def as_line(self) -> Line:
+        """`soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low SIMULATED`."""
+        spans = [Span(f"{self.of}: ", "strong")] if self.of else []
+        for number, tile in enumerate(self.tiles):
+            joint = " " if not tile.name else ": " if number == 1 and not self.of else ", "
+            text = f"{tile.number} {tile.name}".rstrip()
+            spans += [Span(joint if number else ""), Span(text, tile.tone)]
+        return line(*spans)
+
 
 class Column(NamedTuple):
     """The head of a column. Figures stand right. Where there is no room, heads are `short`, and
@@ -177,6 +187,12 @@ class Heat(NamedTuple):
     def is_dense(self) -> bool:
         """Whether there is no room for more than figures."""
         return len(self.columns) > DENSE
+
+    @property
+    def turned(self) -> Heat:
+        """With rows and columns exchanged."""
+        shades = [list(row) for row in zip(*self.shades, strict=True)]
+        return self._replace(rows=self.columns, columns=self.rows, shades=shades)
 
 
 DENSE = 24

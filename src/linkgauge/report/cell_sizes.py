@@ -16,9 +16,14 @@ _UNIT = 1
 """The size of a result whose cells have sizes of their own, or none."""
 
 
+def has_own_size(cell: Cell) -> bool:
+    """Whether it is a point of a curve over sizes."""
+    return cell.operation in _OF_SIZES or isinstance(cell.operation, Collective)
+
+
 def size_of(result: Sheet, cell: Cell) -> int | None:
     """The bytes that a cell is of; None of work that is in no memory."""
-    if cell.operation in _OF_SIZES or isinstance(cell.operation, Collective):
+    if has_own_size(cell):
         return cell.transfers[0].bytes_moved(result.size)
     return None if cell.operation in HAND_OVERS else result.size or None
 

@@ -106,9 +106,7 @@ def cdf(rows: Rows, x: str) -> alt.LayerChart:
         axis=alt.Axis(format="%"),
         scale=alt.Scale(domain=[0, 1]),
     )
-    base = _chart(rows).encode(x=across, y=up, color=_colour())
-    marked = base.transform_filter("isValid(datum.says)")
-    return _layer(base.mark_line(interpolate="step-after"), _points(marked))
+    return _curves(rows, across, up, interpolate="step-after")
 
 
 def over_time(
@@ -117,8 +115,7 @@ def over_time(
     """`y` over seconds of sampling, or another time that `x` names."""
     alt = _altair()
     across = alt.X("x:Q", title=x, scale=alt.Scale(nice=False))
-    base = _chart(rows).encode(x=across, y=_y(y), color=_colour())
-    return _layer(base.mark_line(interpolate="step-after", strokeWidth=1.5))
+    return _curves(rows, across, _y(y), interpolate="step-after", strokeWidth=1.5)
 
 
 def levels(rows: Rows, plateaus: Rows, y: str, *, marks: Sequence[float] = ()) -> alt.LayerChart:
@@ -178,15 +175,14 @@ def _chart(rows: Rows) -> Any:
     return alt.Chart(data).properties(width=WIDTH, height=HEIGHT)
 
 
-def _curves(rows: Rows, x: Any, y: Any) -> alt.LayerChart:
+def _curves(rows: Rows, x: Any, y: Any, **line: object) -> alt.LayerChart:
+    """A line for each series, with a point wherever something is said."""
     base = _chart(rows).encode(x=x, y=y, color=_colour())
-    return _layer(base.mark_line(), _points(base))
-
-
-def _points(base: Any) -> Any:
-    return base.mark_point(filled=True, size=42, opacity=1).encode(
-        shape=_altair().Shape("series:N", sort=None, legend=None), description="says:N"
+    shape = _altair().Shape("series:N", sort=None, legend=None)
+    points = base.transform_filter("isValid(datum.says)").mark_point(
+        filled=True, size=42, opacity=1
     )
+    return _layer(base.mark_line(**line), points.encode(shape=shape, description="says:N"))
 
 
 def _colour() -> Any:

@@ -15,11 +15,11 @@ from linkgauge.model.units import count_of
 from .blocks import Line, Span, line, text_of
 from .fact_lines import said
 from .files import json_document
-from .worst import worst_of
+from .forms import cells_of
+from .sentences import first_of
+from .worst import more_of, worst_of
 
 TYPE = "LinksHealthy"
-NAMED = 3
-"""Most cells that a message names."""
 MOST_MESSAGE = 1024
 """Characters; a message that is longer is cut."""
 
@@ -78,7 +78,7 @@ def _cause(health: Health) -> str:
             there, wanted = health.devices or (0, 0)
             return f"{there} of {wanted} accelerators are there: {_unavailable(run)}"
         case "NotMeasured":
-            return f"not measured within {bounded.seconds:.0f} s: {_first(bounded.missing)}"
+            return f"not measured within {bounded.seconds:.0f} s: {first_of(bounded.missing, ', ')}"
         case "NothingMeasured":
             return f"nothing could be measured: {_unavailable(run)}"
         case "UnlikeBaseline":
@@ -96,16 +96,15 @@ def _cause(health: Health) -> str:
 def _hung(run: Run, health: Health) -> str:
     late = [
         f"{spoken(result, cell)} {cell.reason}"
-        for result in run.results
-        for cell in result.cells
+        for result, cell in cells_of(run.results)
         if cell.status == "timeout"
     ]
     if not late:
         error = health.bounded.error
         return error.error if error is not None else f"hung {_at(health)}"
-    more = f", and {len(late) - 1} more" if late[1:] else ""
-    rest = f"; not measured: {_first(health.bounded.missing)}" if health.bounded.missing else ""
-    return f"hung: {late[0]}{more}{rest}"
+    missing = health.bounded.missing
+    rest = f"; not measured: {first_of(missing, ', ')}" if missing else ""
+    return f"hung: {late[0]}{more_of(late)}{rest}"
 
 
 def _at(health: Health) -> str:
@@ -116,7 +115,7 @@ def _at(health: Health) -> str:
 
 
 def _measured(run: Run, seconds: float) -> str:
-    cells = sum(cell.status == "pass" for result in run.results for cell in result.cells)
+    cells = sum(cell.status == "pass" for _, cell in cells_of(run.results))
     drawn = [result.drawn for result in run.results if result.drawn is not None]
     pairs = f", {drawn[0].pairs} of {drawn[0].all} pairs of devices" if drawn else ""
     return f"{count_of(cells)} measured in {seconds:.1f} s{pairs}"
@@ -128,13 +127,7 @@ def _unavailable(run: Run) -> str:
     return "; ".join((f"found {there}", *why))
 
 
-def _first(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
-
-
 def _lost(health: Health) -> str:
     one = worst(health.lost)
     what = one.verdict if one.loss is None else f"{one.loss:.0%} less than the baseline"
-    more = f", and {len(health.lost) - 1} more" if health.lost[1:] else ""
-    return f"{one.cell.name}: {what}{more}"
+    return f"{one.cell.name}: {what}{more_of(health.lost)}"

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from linkgauge.model.printable import printable
 
-from .histogram import BARS
+from .figures import BARS
 
 WIDE = 100_000
 """Columns of a pipe or a file, where lines are for programs: nothing is wrapped or folded."""
@@ -55,17 +55,10 @@ def _encodable(text: str, encoding: str) -> str:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        plain = (one if _has(encoding, one) else _PLAIN.get(one, "?") for one in text)
-        return "".join(plain)
+        return "".join(
+            one if one.encode(encoding, "ignore") else _PLAIN.get(one, "?") for one in text
+        )
     return text
-
-
-def _has(encoding: str, character: str) -> bool:
-    try:
-        character.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def make_console(**options: Any) -> Console:

@@ -26,7 +26,7 @@ HELD = "↓"
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
     """What was expected of cells of these units, with the arithmetic: each once, those of the most
     cells first."""
-    counts = Counter(reason for cell, unit in cells if (reason := _expected(cell, unit)))
+    counts = Counter(reason for each in cells for reason in _expected(*each))
     for reason, _ in counts.most_common(MOST):
         yield plain(reason, "dim")
     if len(counts) > MOST:
@@ -71,15 +71,15 @@ def held_below(cell: CellResult) -> float | None:
     return nominal if share is not None and share < CLEARLY else None
 
 
-def is_held(cell: CellResult) -> bool:
-    """Whether a cell is ok, but links on its way run clearly below their best."""
-    return cell.status == "pass" and cell.verdict == "ok" and held_below(cell) is not None
-
-
 def reference_of(cell: CellResult) -> float | None:
     """What its share is shown of: what links at their best would carry, where they run clearly
     below that; else what is expected. None where nothing is expected."""
     return held_below(cell) or expected_of(cell)
+
+
+def is_held(cell: CellResult) -> bool:
+    """Whether a cell is ok, but links on its way run clearly below their best."""
+    return cell.status == "pass" and cell.verdict == "ok" and held_below(cell) is not None
 
 
 def compared(result: Result, cell: CellResult) -> str:
@@ -117,15 +117,10 @@ def lowest_share(cell: CellResult) -> Lowest | None:
     return Lowest(share, cell.summary.median)
 
 
-def _expected(cell: CellResult, unit: str) -> str | None:
-    """One line of arithmetic; None where nothing is expected."""
-    expected = cell.expected
-    if expected is None:
-        return None
-    at_most, value = "", expected.achievable
-    if value is None:
+def _expected(cell: CellResult, unit: str) -> Iterator[str]:
+    """One line of arithmetic; none where nothing is expected."""
+    expected, value = cell.expected, expected_of(cell)
+    if expected is not None and value is not None:
         at_most = "at least " if cell.report.is_latency else "at most "
-        value = expected.theoretical
-    if value is None:
-        return None
-    return f"expected {at_most}{shown(value, unit)} {unit_of(unit).shown}: {expected.because}"
+        bound = at_most if expected.achievable is None else ""
+        yield f"expected {bound}{shown(value, unit)} {unit_of(unit).shown}: {expected.because}"

@@ -1,14 +1,14 @@
-"""Figures, their intervals and differences, in few digits."""
+"""Figures, their intervals, differences and samples, in few characters."""
 
 from __future__ import annotations
 
+import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
 from linkgauge.model.units import unit_of
-
-from .histogram import BARS
 
 _FLAT = 1.002
 """A course whose largest bar is no more than so many times the least has no valley."""
@@ -52,3 +52,21 @@ def course(figures: Sequence[float], most: int) -> str:
         return BARS[len(BARS) // 2] * len(middles)
     steps = (int((middle - least) / (largest - least) * len(BARS)) for middle in middles)
     return "".join(BARS[min(step, len(BARS) - 1)] for step in steps)
+
+
+BARS = "▁▂▃▄▅▆▇█"
+BINS = 24
+
+
+def histogram(samples: Sequence[float], bins: int = BINS) -> str:
+    """How many samples lie in each of some intervals of equal ratio from the least to the largest:
+    a bar each, relative to the most; none where there are none. All are positive."""
+    least, most = min(samples), max(samples)
+    width = math.log(most / least) / bins
+    counts = Counter(
+        min(bins - 1, int(math.log(sample / least) / width)) if width > 0 else 0
+        for sample in samples
+    )
+    tallest = max(counts.values())
+    bars = (-(-counts[at] * len(BARS) // tallest) for at in range(bins))
+    return "".join(BARS[bar - 1] if bar else " " for bar in bars).rstrip()

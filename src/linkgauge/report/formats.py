@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ class Format(NamedTuple):
 
 
 def loaded(place: str) -> Any:
-    """What a `MODULE:NAME` stands for."""
+    """What a `MODULE:NAME` stands for, or a `MODULE:NAME.ATTRIBUTE`."""
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    return attrgetter(name)(import_module(module))
 
 
 FORMATS = {
@@ -126,19 +127,17 @@ PLAN = Document("a plan", f"{_REPORT}.sections.plan:plan_blocks", {"json": JSON}
 SUMMARY = Document(
     "cells",
     texts={
-        "json": f"{_REPORT}.summary_text:summary_json",
-        "csv": f"{_REPORT}.summary_text:summary_csv",
-        "markdown": f"{_REPORT}.markdown_text:summary_markdown",
+        **{form: f"{_REPORT}.tables:CELLS.{form}" for form in ("json", "csv", "parquet")},
+        "markdown": f"{_REPORT}.markdown_text:run_markdown",
         "junit": f"{_REPORT}.junit_text:summary_junit",
-        "parquet": f"{_REPORT}.tables:summary_parquet",
     },
 )
 SAMPLES = Document(
     "samples",
     texts={
-        "json": f"{_REPORT}.summary_text:samples_json",
-        "csv": f"{_REPORT}.summary_text:samples_csv",
-        "parquet": f"{_REPORT}.tables:samples_parquet",
+        "json": f"{_REPORT}.tables:SAMPLES.json",
+        "csv": f"{_REPORT}.files:samples_csv",
+        "parquet": f"{_REPORT}.tables:SAMPLES.parquet",
     },
 )
 _AS_YAML = {"json": JSON, "yaml": "linkgauge.machine.hardware:hardware_yaml"}

@@ -5,37 +5,34 @@ Elements and attributes are those that Jenkins' schema junit-10.xsd has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, zip_longest
 from operator import attrgetter
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from linkgauge.judge.findings import Finding
 from linkgauge.model.printable import printable
-from linkgauge.model.result import Run
 from linkgauge.model.units import unit_of
 
 from .cell_sizes import names_of, size_ends
 from .matrix import shown
-from .rows import CellRow, JudgedRun, result_rows
+from .rows import CellRow, OneRun, result_rows
 
 DOCTOR = "doctor"
 _FAILED = ("fail", "error", "timeout")
 
 
-def summary_junit(judged: JudgedRun) -> str:
+def summary_junit(one: OneRun) -> str:
     """Cells that failed, that are low, or that an error or a timeout cost are failures, and so is
     each check of the doctor with a finding of severity `fail` (`doctor.CHECK`)."""
-    run = judged.run
+    run = one.run
     suites = Element("testsuites", name="linkgauge")
-    seconds = _seconds(run)
     for name, result in zip(names_of(run.results), run.results, strict=True):
         where = ", ".join(part for part in (result.backend, size_ends(result)) if part)
         suite = suite_of(suites, f"{name} ({where})", run.started)
-        for row in result_rows(run, result):
-            _add_cell(suite, row, next(seconds))
+        for row, cell in zip_longest(result_rows(run, result), result.cells):
+            _add_cell(suite, row, cell.seconds or 0.0 if cell else 0.0)
     failed = sorted(
-        (one for one in judged.outcome.findings if one.severity == "fail"), key=attrgetter("check")
+        (one for one in one.outcome.findings if one.severity == "fail"), key=attrgetter("check")
     )
     if failed:
         suite = suite_of(suites, DOCTOR, run.started)
@@ -71,12 +68,6 @@ def _count(element: Element) -> None:
     element.set("failures", str(len(element.findall(".//failure"))))
     element.set("errors", "0")
     element.set("time", f"{sum(float(case.get('time', 0)) for case in cases):.3f}")
-
-
-def _seconds(run: Run) -> Iterator[float]:
-    """How long the cell of each row was sampled."""
-    for result in run.results:
-        yield from (cell.seconds or 0.0 for cell in result.cells) if result.cells else (0.0,)
 
 
 def _add_cell(suite: Element, row: CellRow, seconds: float) -> None:

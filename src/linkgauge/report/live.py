@@ -3,13 +3,12 @@ of them, the verdict, and the files that are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import msgspec
-from msgspec.structs import replace
 from rich.console import Console
 
 from linkgauge.backends.protocol import Tried
@@ -20,7 +19,7 @@ from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatche
 from linkgauge.judge.limits import Limit
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.thresholds import Objection, hold_run
-from linkgauge.judge.verdict import judge, unjudged
+from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.errors import LinkgaugeError, ResultsError
 from linkgauge.model.machine import Machine
@@ -36,10 +35,11 @@ from .matrix import shown
 from .progress import progress_bar
 from .render.terminal import shown as printed
 from .render.terminal import styled
+from .rows import shown_as
 from .run_notes import folded_notes, note_lines
 from .sections import OneRun, details, figures, findings, soak, verdict
+from .sections.notes import reason_lines
 from .sections.verdict import Closing
-from .skips import reason_lines
 from .worst import worst_of
 
 if TYPE_CHECKING:
@@ -134,7 +134,12 @@ class LiveReport(Observer):
         code."""
         self._bar.close()
         with undisturbed(), ExitStack() as held:
-            drawer = held.enter_context(_drawer()) if self._display.page and folder else None
+            drawer = None
+            if self._display.page and folder:
+                from .render.drawing import Drawer
+
+                # It loads while the run is judged and kept.
+                drawer = held.enter_context(Drawer())
             run, problem, kept = self._display.judged(run), None, None
             try:
                 kept = None if folder is None else self._write(folder, run)
@@ -148,8 +153,7 @@ class LiveReport(Observer):
             if kept is not None:
                 if drawer is not None:
                     self._write_page(run, outcome, kept.parent, drawer)
-                for line in printed([kept_line(kept)]):
-                    console.print(line)
+                _print(console, [kept_line(kept)])
                 is_there = self._remember(run, kept.parent)
                 if is_there and (since := self._since(run)) is not None:
                     console.print(since)
@@ -163,36 +167,22 @@ class LiveReport(Observer):
         return write_run(folder, run)
 
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
-        form = self._display.format
-        found = (
-            summary_blocks(run, outcome, self._display, Closing(kept=kept))
-            if form.is_document
-            else run_blocks(run, outcome, self._display, kept)
-        )
-        for line in printed(found):
-            console.print(line)
-        if form.is_document:
-            form.write(RUN, run)
+        """The document has stdout to itself, and what is to be said of it goes to stderr."""
+        if self._display.format.is_document:
+            _print(console, summary_blocks(run, outcome, self._display, Closing(kept=kept)))
+            self._display.format.write(RUN, run)
+        else:
+            _print(console, run_blocks(run, outcome, self._display, kept))
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
         """Beside the results; a run that cannot have one is none the worse."""
-        from .contents import page_of_run
+        from .reading import page_of_run
         from .render.writing import REPORT_FILE, write_page
-        from .sections import OneRun
 
-        results = run.results if outcome.verdict else tuple(map(unjudged, run.results))
-        one = OneRun(replace(run, results=results), outcome, folder)
         try:
-            write_page(folder / REPORT_FILE, page_of_run(one), drawer)
+            write_page(folder / REPORT_FILE, page_of_run(shown_as(run, outcome, folder)), drawer)
         except LinkgaugeError as error:
             self.say(f"no report: {error}")
-
-
-def _drawer() -> Drawer:
-    """Loads while the run is judged and kept."""
-    from .render.drawing import Drawer
-
-    return Drawer()
 
 
 def show_kept(run: Run, path: Path, display: Display) -> int:
@@ -204,10 +194,13 @@ def show_kept(run: Run, path: Path, display: Display) -> int:
     if display.format.is_document:
         display.format.write(RUN, run)
         return outcome.code
-    console = make_console()
-    for line in printed((*run_blocks(run, outcome, display, path.parent), kept_line(path))):
-        console.print(line)
+    _print(make_console(), (*run_blocks(run, outcome, display, path.parent), kept_line(path)))
     return outcome.code
+
+
+def _print(console: Console, blocks: Iterable[Block]) -> None:
+    for line in printed(blocks):
+        console.print(line)
 
 
 def whole_run(run: Run) -> Iterator[Block]:
@@ -219,8 +212,7 @@ def run_blocks(
     run: Run, outcome: Outcome, display: Display, folder: Path | None = None
 ) -> Iterator[Block]:
     """A judged run: its results, then what is to be said of all of them."""
-    results = run.results if outcome.verdict else tuple(map(unjudged, run.results))
-    judged = replace(run, results=results)
+    judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
         yield from details.blocks(judged, utilization=display.utilization)
     else:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from linkgauge.model.result import Result
+from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import unit_of
 
-ABSENT = "N/A"
-
 
 class Matrix(msgspec.Struct, frozen=True):
-    """`figures` are in the result's base unit, by (row, column); absent cells have none.
+    """`figures` are in the result's base unit, or in that which the name says, by (row, column);
+    absent cells have none.
 
     `total` is their sum, None if it means nothing (a latency) or there are none; `cells` is the
     number of figures if no cell had failed or been skipped and all pairs had been drawn.
@@ -23,9 +22,9 @@ class Matrix(msgspec.Struct, frozen=True):
     name: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    figures: dict[Place, float]
-    total: float | None
-    cells: int
+    figures: Mapping[Place, float]
+    total: float | None = None
+    cells: int = 0
 
 
 def matrices(result: Result) -> Iterator[Matrix]:
@@ -55,6 +54,24 @@ def matrices(result: Result) -> Iterator[Matrix]:
         cells = there + undrawn
         total = sum(figures.values()) if figures and adds_up else None
         yield Matrix(result.benchmark + suffix, rows, columns, figures, total, cells)
+
+
+def matrix_of(name: str, figures: Mapping[Place, float]) -> Matrix:
+    """A matrix of the rows and columns that figures have."""
+    rows, columns = (tuple(dict.fromkeys(axis)) for axis in zip(*figures, strict=True))
+    if all(label.isdecimal() for label in (*rows, *columns)):
+        rows, columns = in_order(rows), in_order(columns)
+    return Matrix(name, rows, columns, figures)
+
+
+def of_cells(
+    result: Result, name: str, figure: Callable[[CellResult], float | None]
+) -> Iterator[Matrix]:
+    """A figure of each cell, as far as it has one; nothing where none has."""
+    known = ((cell.place, figure(cell)) for cell in result.cells)
+    figures: dict[Place, float] = {place: value for place, value in known if value is not None}
+    if figures:
+        yield matrix_of(name, figures)
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:

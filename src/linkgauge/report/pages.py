@@ -1,13 +1,16 @@
-"""What kinds of pages and policies make of a figure: derived from a result's cells, beside them."""
+"""What pages, policies and memory of other nodes make of a figure: derived from a result's cells,
+beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from linkgauge.model.memory import POLICY_KINDS
+from linkgauge.model.arrays import ARRAYS
+from linkgauge.model.memory import POLICY_KINDS, Memory
 from linkgauge.model.result import CellResult, Result
 
 from .blocks import Line, Span, line
+from .sentences import first_of
 
 HUGE = ("huge", "thp", "hugetlb")
 MOST_SIZES = 6
@@ -18,7 +21,8 @@ _Figures = dict[str, float]
 
 def page_lines(result: Result) -> Iterator[Line]:
     """Of each row with base pages, what huge ones save or gain; of each with memory bound to its
-    node, what other policies make of it."""
+    node, what other policies make of it; of threads that work on arrays of their own node, what
+    those of other nodes make of it."""
     cells = [cell for cell in result.cells if cell.summary is not None and cell.transfers]
     if any(cell.operation == "chase" and len(cell.transfers) == 1 for cell in cells):
         yield from _shares(cells)
@@ -27,6 +31,23 @@ def page_lines(result: Result) -> Iterator[Line]:
         figures = {_kind(cell): _median(cell) for cell in cells if cell.row == row}
         yield from _ratios(f"huge pages ({row})", figures, "base", HUGE, "base pages")
         yield from _ratios(f"policies ({row})", figures, "", POLICY_KINDS, "bind")
+    nodes: dict[tuple[str, ...], _Figures] = {}
+    for cell in cells:
+        if (place := _node_of(cell)) is not None:
+            alike = cell.row, *(memory.kind for memory in cell.transfers[0].memories)
+            is_own = place == cell.transfers[0].engine.owner
+            nodes.setdefault(alike, {})["" if is_own else str(place)] = _median(cell)
+    for (row, *_), figures in nodes.items():
+        others = [place for place in figures if place]
+        yield from _ratios(f"remote memory ({row})", figures, "", others, "its own node's")
+
+
+def _node_of(cell: CellResult) -> Memory | None:
+    """The one node whose memory the cell's one transfer by host threads is of."""
+    if cell.operation not in ARRAYS or len(cell.transfers) != 1:
+        return None
+    places = {memory.place for memory in cell.transfers[0].memories if memory.is_host}
+    return places.pop() if len(places) == 1 else None
 
 
 def _ratios(
@@ -34,8 +55,8 @@ def _ratios(
 ) -> Iterator[Line]:
     found = [kind for kind in kinds if kind in figures]
     if found and figures.get(reference):
-        ratios = (f"{kind} {figures[kind] / figures[reference]:.2f}" for kind in found)
-        yield _line(what, f"{', '.join(ratios)} times {name}")
+        ratios = [f"{kind} {figures[kind] / figures[reference]:.2f}" for kind in found]
+        yield _line(what, f"{first_of(ratios, ', ')} times {name}")
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:

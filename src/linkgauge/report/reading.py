@@ -1,9 +1,13 @@
-"""What a report is asked to be of: a run, or all runs that were named and that folders hold."""
+"""A report of a run, or of all runs that were named and that folders hold; its parts are those that
+the registry of sections makes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.engine.folder import accelerator_of
@@ -11,11 +15,13 @@ from linkgauge.engine.runs import is_run, none_in, read_run, run_folders, usable
 from linkgauge.judge.configurations import Comparison, compare
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
+from linkgauge.model.units import count_of
 from linkgauge.report.rows import judged
 
-from .blocks import Page
-from .contents import page_of_run, page_of_runs
-from .sections import OneRun, SeveralRuns
+from .blocks import Attachment, Attachments, Block, Page, Part, plain
+from .formats import FORMATS, Document
+from .results import label, named
+from .sections import OneRun, Section, SeveralRuns, sections
 
 MOST_ASPECTS = 24
 """Benchmarks that runs of other profiles are compared by."""
@@ -27,21 +33,15 @@ def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
-        return page_of_run(one_run(read_run(paths[0]), paths[0]))
+        return page_of_run(judged(read_run(paths[0]), paths[0]))
     return page_of_runs(_several(paths, against))
-
-
-def one_run(run: Run, path: Path | None = None) -> OneRun:
-    """A run, judged anew, that this path keeps."""
-    found = judged(run)
-    return OneRun(found.run, found.outcome, path if path is None or path.is_dir() else path.parent)
 
 
 def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
     left_out: list[str] = []
     groups: dict[str, list[OneRun]] = {}
     for path, run in usable(_kept(paths), left_out.append):
-        groups.setdefault(_accelerator(path, run), []).append(one_run(run, path))
+        groups.setdefault(_accelerator(path, run), []).append(judged(run, path))
     if not groups:
         raise none_in(paths[0])
     labels = {name: {one.run.label for one in runs} for name, runs in groups.items()}
@@ -94,3 +94,71 @@ def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
     known = {source for aspect in ASPECTS for source, _ in aspect.sources}
     ordered = sorted(shared, key=lambda name: name not in known)[:MOST_ASPECTS]
     return tuple(Aspect(name, "accelerator", ((name, ".*"),)) for name in ordered)
+
+
+MOST_NAME = 120
+"""Characters of a name in a title."""
+
+
+def page_of_run(one: OneRun) -> Page:
+    made = ((each, each.of_run(one)) for each in sections() if each.of_run is not None)
+    run = one.run
+    return Page(
+        f"{named(run.machine)} · {label(run.label, MOST_NAME)}",
+        (plain(_machine(run)), plain(f"{_times(run)} · linkgauge {run.machine.linkgauge}", "dim")),
+        _parts(made),
+        run.simulated,
+    )
+
+
+def page_of_runs(several: SeveralRuns) -> Page:
+    made = ((each, each.of_runs(several)) for each in sections() if each.of_runs is not None)
+    labels = sum(len(one.configurations) for one in several.comparisons)
+    configurations = count_of(labels, "configuration")
+    count = f"{count_of(len(several.runs), 'run')} of {configurations}"
+    accelerators = ", ".join(one.accelerator for one in several.comparisons)
+    lines = (
+        plain(f"{count} on {accelerators}"),
+        *(plain(why, "warn") for why in several.left_out),
+    )
+    simulated = any(one.run.simulated for one in several.runs)
+    return Page(configurations, lines, _parts(made), simulated)
+
+
+def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[Part, ...]:
+    parts = (Part(section.name, section.title, tuple(blocks)) for section, blocks in made)
+    return tuple(part for part in parts if part.blocks)
+
+
+def page_of_kept(document: Document, value: Any) -> Page:
+    """What a room's command keeps besides runs: what people see of it, and what programs read."""
+    name, said = document.name.split()[-1], f"{document.name}, for programs"
+    files = [
+        Attachment(f"{name}.{form}", said, FORMATS[form].document(document, value))
+        for form in document.texts
+    ]
+    return Page(
+        label(f"{document.title} · {value.label}", MOST_NAME),
+        (plain(label(shlex.join(value.command), 2 * MOST_NAME)), plain(_times(value), "dim")),
+        (
+            Part(name, document.title, tuple(document.shown(value))),
+            Part("data", "Raw data", (Attachments(files),)),
+        ),
+        value.simulated,
+    )
+
+
+def _machine(run: Run) -> str:
+    """`8 × NVIDIA H200, Intel(R) Xeon(R) …, 224 CPUs`."""
+    machine = run.machine
+    models = Counter(device.model for device in machine.all_devices)
+    devices = [f"{count} × {model}" if count > 1 else model for model, count in models.items()]
+    host = machine.host
+    parts = [*devices, host.cpu_model or "unknown processor", f"{host.cpus} CPUs"]
+    return label(", ".join(parts), 2 * MOST_NAME)
+
+
+def _times(of: Any) -> str:
+    """When a run or a document was made."""
+    end = f" to {of.finished}" if of.finished else ", interrupted"
+    return label(f"label {of.label} · {of.started}{end}", MOST_NAME)

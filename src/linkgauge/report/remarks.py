@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.result import Result, Status, Verdict
-from linkgauge.model.units import BANDWIDTH, unit_of
+from linkgauge.model.result import CellResult, Result, Status, Verdict
+from linkgauge.model.units import unit_of
 
+from .beside import matrices_beside
 from .blocks import TONES, Line, Span, line, plain
-from .concurrency_text import each_matrix, own_matrix
 from .expectations import beside_lines, in_result, reasons_lines
 from .forms import cells_of
-from .gpu_text import more_matrices, state_lines, throttled_lines
-from .latency_text import falling_lines, load_matrix, load_title
-from .matrix import Matrix, brief, matrices
-from .overlap_text import time_matrices
+from .matrix import brief, matrices
 from .pages import page_lines
-from .remote import remote_lines
-from .rounds_text import round_lines
 from .run_notes import modes
+from .sections.latency import falling_lines
+from .sections.telemetry import state_lines
+from .sections.workloads import workload_lines
 from .sentences import first_of
 from .thread_lines import steal_lines, thread_lines
-from .workload_text import bound_lines, latency_matrices, workload_lines
 
 _TELLING: tuple[Verdict, ...] = ("low", "high")
 """Verdicts that make one ask what was expected, and why."""
@@ -43,43 +40,23 @@ def below_lines(
     several = len({one.benchmark for one in results}) > 1
     for result in results:
         name = Span(f"{result.benchmark}: " if several else "", "dim")
-        for own in _detailed(result) if detailed else _own_lines(result):
+        for own in _own_lines(result, detailed=detailed):
             yield line(name, *own)
     yield from complaint_lines(results)
 
 
-def _own_lines(result: Result) -> Iterator[Line]:
-    """What is said of one result."""
-    yield from round_lines(result)
-    yield from _range_lines(result)
+def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
+    """What is said of one result; `detailed`: of each cell and device."""
+    if detailed:
+        yield from thread_lines(result)
+    else:
+        yield from round_lines(result)
+        yield from _range_lines(result)
+        yield from steal_lines(result)
     yield from falling_lines(result)
-    yield from throttled_lines(result)
-    yield from steal_lines(result)
+    yield from state_lines(result, detailed=detailed)
     yield from page_lines(result)
-    yield from remote_lines(result)
-    yield from bound_lines(result)
-
-
-def _detailed(result: Result) -> Iterator[Line]:
-    """The same with each cell and device."""
-    yield from thread_lines(result)
-    yield from falling_lines(result)
-    yield from state_lines(result)
-    yield from page_lines(result)
-    yield from remote_lines(result)
-    yield from workload_lines(result)
-
-
-def more_of(result: Result) -> tuple[tuple[str, Matrix], ...]:
-    """Matrices of other figures of the same cells, with their titles, in the unit as it is
-    shown."""
-    return (
-        *own_matrix(result),
-        *each_matrix(result),
-        *more_matrices(result),
-        *time_matrices(result),
-        *latency_matrices(result),
-    )
+    yield from workload_lines(result, detailed=detailed)
 
 
 def _range_lines(result: Result) -> Iterator[Line]:
@@ -87,19 +64,13 @@ def _range_lines(result: Result) -> Iterator[Line]:
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
         if matrix.figures and not matrix.name.endswith("_total"):
-            ends = _ends([brief(figure, result.unit) for figure in _sorted(matrix)])
+            ends = _ends([brief(figure, result.unit) for figure in sorted(matrix.figures.values())])
             yield plain(
                 f"{matrix.name.removeprefix(f'{result.benchmark}_')} ({unit}): {ends}", "dim"
             )
-    for title, matrix in more_of(result):
-        yield plain(f"{title}: {_ends([f'{figure:.2f}' for figure in _sorted(matrix)])}", "dim")
-    if (load := load_matrix(result)) is not None:
-        rates = [brief(rate, BANDWIDTH.symbol) for rate in _sorted(load)]
-        yield plain(f"{load_title()}: {_ends(rates)}", "dim")
-
-
-def _sorted(matrix: Matrix) -> list[float]:
-    return sorted(matrix.figures.values())
+    for matrix in matrices_beside(result):
+        ends = _ends([f"{figure:.2f}" for figure in sorted(matrix.figures.values())])
+        yield plain(f"{matrix.name}: {ends}", "dim")
 
 
 def _ends(ascending: Sequence[str]) -> str:
@@ -132,3 +103,30 @@ def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
     separator = ", " if several else " "
     for (status, reason), names in sorted(found.items(), key=lambda one: one[0][0] == "skip"):
         yield line(Span(status, TONES[status]), f" {first_of([*names], separator)}: {reason}")
+
+
+LEAST = 17
+"""Cells from which no matrix shows their sum."""
+
+
+def round_lines(result: Result) -> Iterator[Line]:
+    """A line for each round: how many cells, their sum, and its share of what is expected."""
+    rounds: dict[int, list[CellResult]] = {}
+    for cell in result.cells:
+        if cell.round is not None and cell.headline is not None and "->" in cell.row:
+            rounds.setdefault(cell.round, []).append(cell)
+    if result.better != "higher" or sum(map(len, rounds.values())) < LEAST:
+        return
+    name = "bisection" if "bisect" in result.benchmark else "round"
+    for number, cells in rounds.items():
+        which = f"{name} {number + 1} of {len(rounds)}: " if len(rounds) > 1 else ""
+        figure = sum(cell.headline or 0.0 for cell in cells)
+        shown = f"{brief(figure, result.unit)} {unit_of(result.unit).shown}"
+        yield plain(f"{which}{len(cells)} at once carry {shown}{_share(figure, cells)}", "dim")
+
+
+def _share(figure: float, cells: list[CellResult]) -> str:
+    expected = [cell.expected.figure if cell.expected else None for cell in cells]
+    if not all(expected):
+        return ""
+    return f", {figure / sum(one or 0.0 for one in expected):.1%} of what their links carry"

@@ -1,19 +1,37 @@
-"""What several sections need of a run's results: names on one line, and figures as tables have
-them."""
+"""What several sections need of a run's results: names on one line, figures as tables have them,
+and what stands above figures: names, where they were measured, the verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, Result
-from linkgauge.model.units import format_size
+from linkgauge.model.result import CellResult, PlannedSheet, Result
+from linkgauge.model.units import format_size, unit_of
 
-from .blocks import TONES, Column, Entry, Span, Table, Tile, Tone, cut, plain, text_of
-from .expectations import HELD, held_below, reference_of
+from .blocks import (
+    TONES,
+    Column,
+    Entry,
+    Line,
+    Shade,
+    Span,
+    Table,
+    Tile,
+    Tone,
+    cut,
+    line,
+    plain,
+    text_of,
+)
+from .cell_sizes import size_ends, sizes_of
+from .expectations import HELD, held_below
+from .forms import cells_of
 from .matrix import brief
 from .shading import legend, peers_sign
-from .verdicts import Word, is_judged, word_of
+from .verdicts import Word, word_of
 
 MOST_LABEL = 80
 """Characters of a row's or a column's name."""
@@ -47,13 +65,15 @@ def figure(value: float | None, unit: str, tone: Tone = "") -> Entry:
     return Entry("", None) if value is None else Entry(brief(value, unit), value, tone)
 
 
+def ends(figures: Sequence[float], unit: str) -> tuple[Entry, Entry, Entry]:
+    """The least, the median and the most."""
+    found = (min(figures), median(figures), max(figures)) if figures else (None, None, None)
+    least, middle, most = (figure(value, unit) for value in found)
+    return least, middle, most
+
+
 def share(value: float | None, tone: Tone = "") -> Entry:
     return Entry("", None) if value is None else Entry(f"{value:.0%}", value, tone)
-
-
-def share_shown(cell: CellResult) -> float | None:
-    """The share of `reference_of`; None where the cell is not judged."""
-    return cell.share(reference_of(cell)) if is_judged(cell) else None
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
@@ -71,27 +91,8 @@ def _unsaid(cell: CellResult) -> str:
 
 def held_note(cells: Iterable[CellResult]) -> str:
     """What the sign of verdicts on slowed links means; empty where there is none."""
-    meaning = legend([HELD] if any(map(held_below, cells)) else [])
+    meaning = legend([Shade("", sign=HELD)] if any(map(held_below, cells)) else [])
     return f"{text_of(meaning)}; the share is of their best" if meaning else ""
-
-
-def pivot(
-    caption: str, across: str, rows: Sequence[Mapping[str, object]], *, size: bool = False
-) -> Table:
-    """The figures of a chart: a row for each `x`, a column for each series."""
-    series = list(dict.fromkeys(str(row["series"]) for row in rows))
-    by: dict[float, dict[str, float]] = {}
-    for row in rows:
-        by.setdefault(float(str(row["x"])), {})[str(row["series"])] = float(str(row["y"]))
-    lines = [
-        (
-            Entry(format_size(round(x)) if size else f"{x:g}", x),
-            *(Entry(f"{own[one]:.4g}", own[one]) if one in own else Entry("") for one in series),
-        )
-        for x, own in sorted(by.items())
-    ]
-    heads = (Column(across, True), *(Column(one, True) for one in series))
-    return Table(plain(caption), heads, lines)
 
 
 def without_empty(table: Table) -> Table:
@@ -114,3 +115,48 @@ def table(
 
 def _entry(one: str | int | Entry | None) -> Entry:
     return one if isinstance(one, Entry) else Entry("" if one is None else str(one))
+
+
+def heading(result: Result) -> Line:
+    """Its name, where it was measured, the worst of its verdicts, and whether it is simulated."""
+    return line(Span(result.benchmark, "strong"), where(result), *marks([result]))
+
+
+def where(sheet: Result | PlannedSheet) -> str:
+    """Backend and sizes, and how many pairs if they are a sample."""
+    sizes, drawn = size_ends(sheet), sheet.drawn
+    sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
+    return f"  {sheet.backend}{f'  {sizes}' if sizes else ''}{sample}"
+
+
+def marks(results: Sequence[Result]) -> Iterator[Span]:
+    """The verdict, where one is judged, and that they are simulated."""
+    cells = [cell for _, cell in cells_of(results)]
+    if word_of(results, cells) is not None:
+        word = verdict(results, cells)
+        yield from (Span("  "), Span(word.text, word.tone))
+    yield mark(results[0].simulated)
+
+
+def title_line(result: Result) -> str:
+    """What its rows and columns are, and the unit."""
+    unit = unit_of(result.unit)
+    return label(f"{result.title} {unit.quantity} ({unit.shown})", 200)
+
+
+def turned(title: str) -> str:
+    """The title of a matrix that is shown with rows and columns exchanged."""
+    return title.replace("(row)", "(\0)").replace("(column)", "(row)").replace("(\0)", "(column)")
+
+
+def common(results: Sequence[Result], more: str = "", *, judged: bool = True) -> Line:
+    """What a table's results have in common."""
+    size = usual_size(results)
+    parts = (results[0].backend, format_size(size) if size else "", more)
+    name = Span("  ".join(part for part in parts if part), "strong")
+    return line(name, *(marks(results) if judged else [mark(results[0].simulated)]))
+
+
+def usual_size(results: Sequence[Result]) -> int:
+    """That of the most results."""
+    return Counter(next(iter(sizes_of(one)), 0) for one in results).most_common(1)[0][0]

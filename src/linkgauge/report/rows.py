@@ -7,9 +7,10 @@ names (SI base units), and absent is None.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from pathlib import Path
 
 import msgspec
+from msgspec.structs import asdict
 
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge, unjudged
@@ -57,7 +58,7 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
     simulated: bool = False
 
 
-class SampleRow(NamedTuple):
+class SampleRow(msgspec.Struct, frozen=True, gc=False):
     """One raw sample in a row, by number from 0. `transfer` is empty for a sample of the headline
     figure, else the notation of the single transfer, or of a rank's part in single collectives."""
 
@@ -74,21 +75,27 @@ class SampleRow(NamedTuple):
     simulated: bool
 
 
-class JudgedRun(msgspec.Struct, frozen=True):
-    """A run with the verdict of each cell, and what it comes to."""
+class OneRun(msgspec.Struct, frozen=True):
+    """A run with the verdict of each cell, what it comes to, and the folder that keeps it, if one
+    does."""
 
     run: Run
     outcome: Outcome
+    folder: Path | None = None
 
 
-def judged(run: Run) -> JudgedRun:
-    """The run, judged anew. The figures of a run that is not judged have no verdicts."""
+def judged(run: Run, path: Path | None = None) -> OneRun:
+    """A run, judged anew, that this path keeps."""
     run = judge(run)
-    outcome = outcome_of(run)
+    folder = path if path is None or path.is_dir() else path.parent
+    return shown_as(run, outcome_of(run), folder)
+
+
+def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
+    """A judged run. The figures of one that is not to be judged have no verdicts."""
     if not outcome.verdict:
-        results = tuple(map(unjudged, run.results))
-        run = msgspec.structs.replace(run, results=results)
-    return JudgedRun(run, outcome)
+        run = msgspec.structs.replace(run, results=tuple(map(unjudged, run.results)))
+    return OneRun(run, outcome, folder)
 
 
 def cell_rows(run: Run) -> Iterator[CellRow]:
@@ -112,26 +119,12 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
     figure, summary = figure_of(result, cell, sheet_id(result)), cell.summary
     expected = cell.expected.achievable if cell.expected is not None else None
-    same = ("benchmark", "backend", "row", "column", "transfers")
-    return CellRow(
-        run=run.id,
-        label=run.label,
-        size=size_of(result, cell),
-        **{name: getattr(figure.id, name) for name in same},
-        **{name: getattr(figure, name) for name in _OF_FIGURES},
-        figure=figure.value,
-        min=None if summary is None else summary.min,
-        max=None if summary is None else summary.max,
-        expected=expected,
-        share=cell.share(expected, figure.value),
-        reason=cell.reason,
-        simulated=result.simulated,
-    )
-
-
-_OF_FIGURES = (
-    "status", "verdict", "unit", "better", "median", "low", "high", "slow_p95", "slow_p99", "n",
-)  # fmt: skip
+    known = asdict(figure.id) | asdict(figure) | {"run": run.id, "label": run.label}
+    known |= {"size": size_of(result, cell), "figure": figure.value, "expected": expected}
+    known |= {name: summary and getattr(summary, name) for name in ("min", "max")}
+    known |= {"share": cell.share(expected, figure.value), "reason": cell.reason}
+    known["simulated"] = result.simulated
+    return CellRow(*(known[name] for name in CellRow.__struct_fields__))
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:

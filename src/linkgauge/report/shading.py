@@ -10,7 +10,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 
 from .blocks import TONES, Line, Shade, Span, Tone, cut, line
-from .expectations import HELD, expected_of, held_below, share_of
+from .expectations import HELD, expected_of, is_held, reference_of, share_of
 from .matrix import brief
 from .verdicts import is_judged
 
@@ -67,8 +67,8 @@ def shade(
         return Shade(text, "bad", _FAILED, more=_reason(cell))
     sign = sign_of(cell)
     tone = _MEANINGS[sign][1] if sign else TONES[cell.verdict] if is_judged(cell) else ""
-    share = cell.share(held_below(cell)) if sign == HELD else share_of(cell)
-    said = f"{share:.0%}" if share is not None and is_judged(cell) else ""
+    share = share_shown(cell)
+    said = "" if share is None else f"{share:.0%}"
     depth = None if is_judged(cell) or sign or ends is None else _depth(cell.headline, ends)
     return Shade(text, tone, sign, said, _more(cell, unit), depth)
 
@@ -80,7 +80,7 @@ def sign_of(cell: CellResult) -> str:
         return _LOW if share is None or share >= _HALF else _FAR_BELOW
     if cell.verdict == "high":
         return _HIGH
-    if cell.verdict == "ok" and held_below(cell) is not None:
+    if is_held(cell):
         return HELD
     return peers_sign(cell)
 
@@ -92,9 +92,9 @@ def peers_sign(cell: CellResult) -> str:
     return BELOW_PEERS if cell.headline < cell.peers else ABOVE_PEERS
 
 
-def legend(signs: Iterable[str]) -> Line | None:
+def legend(shades: Iterable[Shade | None]) -> Line | None:
     """What signs mean, of those that are used."""
-    used = set(signs)
+    used = {one.sign for one in shades if one is not None}
     parts = [
         (Span(sign, tone), Span(f" {meaning}"))
         for sign, (meaning, tone) in _MEANINGS.items()
@@ -112,6 +112,11 @@ def error_of(cell: CellResult) -> str:
     if error >= _HOPELESS:
         return f"±>{_HOPELESS - 0.01:.0%}"
     return f"±{error:.1%}" if error < 0.0995 else f"±{error:.0%}"
+
+
+def share_shown(cell: CellResult) -> float | None:
+    """The share of `reference_of`; None where the cell is not judged."""
+    return cell.share(reference_of(cell)) if is_judged(cell) else None
 
 
 def utilised(cell: CellResult) -> float | None:

@@ -1,16 +1,22 @@
-"""Tables of a run for data analysis: pandas' data frames and Parquet files, by libraries that are
-installed with the extra `analysis`."""
+"""Typed tables of a run, each written as CSV, JSON, a Parquet file or pandas' data frame; the last
+two by libraries that are installed with the extra `analysis`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from linkgauge.machine.extras import needed
 from linkgauge.model.printable import printable
+from linkgauge.model.result import Run
 
-from .rows import CellRow, JudgedRun, SampleRow, cell_rows, sample_rows
+from .csv_text import csv_text
+from .files import json_document
+from .rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,60 +25,68 @@ EXTRA = "analysis"
 _ARROW = {int: "int64", float: "float64", bool: "bool"}
 
 
-def summary_frame(rows: Iterable[CellRow]) -> pd.DataFrame:
-    """A data frame with a row for each cell; absent figures are NaN."""
-    return _frame(CellRow, CellRow.__struct_fields__, rows)
+class Typed(NamedTuple):
+    """A table's name in JSON, its schema, the type of its rows, and the rows of a judged run. JSON
+    also has what the doctor found, if `judges`."""
+
+    name: str
+    schema: str
+    kind: type[Struct]
+    rows: Callable[[Run], Iterable[Struct]]
+    judges: bool = False
+
+    @property
+    def fields(self) -> Sequence[str]:
+        return self.kind.__struct_fields__
+
+    def csv(self, one: OneRun) -> str:
+        """A line for each row."""
+        return csv_text((self.fields, *map(astuple, self.rows(one.run))))
+
+    def json(self, one: OneRun) -> str:
+        """A document with an object for each row."""
+        run, found = one.run, {"findings": one.outcome.findings, "exit_code": one.outcome.code}
+        head = {name: getattr(run, name) for name in ("label", "started", "finished")}
+        return json_document({
+            "schema": self.schema, "run": run.id, **head, "simulated": run.machine.simulated,
+            **(found if self.judges else {}), self.name: list(self.rows(run)),
+        })  # fmt: skip
+
+    def parquet(self, one: OneRun) -> bytes:
+        """A Parquet file."""
+        arrow, parquet = needed("pyarrow", EXTRA), needed("pyarrow.parquet", EXTRA)
+        types = self._types()
+        schema = arrow.schema([(name, _ARROW.get(types[name], "string")) for name in types])
+        file = BytesIO()
+        table = arrow.Table.from_pydict(self._columns(self.rows(one.run)), schema)
+        parquet.write_table(table, file)
+        return file.getvalue()
+
+    def frame(self, rows: Iterable[Struct]) -> pd.DataFrame:
+        """A data frame of its rows; absent figures are NaN."""
+        pandas, hints = needed("pandas", EXTRA), get_type_hints(self.kind)
+        types = {
+            # numpy's integers cannot be absent.
+            name: "Int64" if hints[name] == int | None else _ARROW[kind]
+            for name, kind in self._types().items()
+            if kind in _ARROW
+        }
+        frame = pandas.DataFrame(self._columns(rows), columns=list(self.fields))
+        made: pd.DataFrame = frame.astype(types)
+        return made
+
+    def _columns(self, rows: Iterable[Struct]) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {name: [] for name in self.fields}
+        for row in rows:
+            for value, column in zip(astuple(row), columns.values(), strict=True):
+                column.append(printable(value) if isinstance(value, str) else value)
+        return columns
+
+    def _types(self) -> dict[str, type]:
+        """The type of each column where it is not absent."""
+        hints = get_type_hints(self.kind)
+        return {n: next(iter(getattr(hints[n], "__args__", ())), hints[n]) for n in self.fields}
 
 
-def samples_frame(rows: Iterable[SampleRow]) -> pd.DataFrame:
-    """A data frame with a row for each raw sample."""
-    return _frame(SampleRow, SampleRow._fields, rows)
-
-
-def summary_parquet(judged: JudgedRun) -> bytes:
-    """A Parquet file with a row for each cell."""
-    return _parquet(CellRow, CellRow.__struct_fields__, cell_rows(judged.run))
-
-
-def samples_parquet(judged: JudgedRun) -> bytes:
-    """A Parquet file with a row for each raw sample."""
-    return _parquet(SampleRow, SampleRow._fields, sample_rows(judged.run))
-
-
-def _frame(kind: type, names: Sequence[str], rows: Iterable[object]) -> pd.DataFrame:
-    pandas = needed("pandas", EXTRA)
-    columns = _columns(names, rows)
-    hints = get_type_hints(kind)
-    types = {
-        # numpy's integers cannot be absent.
-        name: "Int64" if hints[name] == int | None else dtype
-        for name, dtype in _types(kind, names).items()
-        if dtype is not None
-    }
-    frame: pd.DataFrame = pandas.DataFrame(columns, columns=list(names)).astype(types)
-    return frame
-
-
-def _parquet(kind: type, names: Sequence[str], rows: Iterable[object]) -> bytes:
-    arrow, parquet = needed("pyarrow", EXTRA), needed("pyarrow.parquet", EXTRA)
-    types = _types(kind, names)
-    schema = arrow.schema([(name, types[name] or "string") for name in names])
-    file = BytesIO()
-    parquet.write_table(arrow.Table.from_pydict(_columns(names, rows), schema), file)
-    return file.getvalue()
-
-
-def _columns(names: Sequence[str], rows: Iterable[object]) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    for row in rows:
-        for name, column in columns.items():
-            value = getattr(row, name)
-            column.append(printable(value) if isinstance(value, str) else value)
-    return columns
-
-
-def _types(kind: type, names: Sequence[str]) -> dict[str, str | None]:
-    """The type of each column that holds numbers; None of text."""
-    hints = get_type_hints(kind)
-    plain = {name: next(iter(getattr(hints[name], "__args__", ())), hints[name]) for name in names}
-    return {name: _ARROW.get(plain[name]) for name in names}
+CELLS = Typed("cells", "linkgauge.summary/1", CellRow, cell_rows, judges=True)
+SAMPLES = Typed("samples", "linkgauge.samples/1", SampleRow, sample_rows)

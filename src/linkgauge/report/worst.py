@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from linkgauge.judge.doctor import failed
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
-from linkgauge.model.result import CellResult, Result, Run, Status
+from linkgauge.model.result import Run, Status
 from linkgauge.model.units import unit_of
 
 from .blocks import TONES, Line, Span, line
 from .expectations import lowest_share
+from .forms import cells_of
 from .groups import Group, groups_of, headline
 from .matrix import shown
 from .run_notes import naming
@@ -73,21 +74,22 @@ def _worst_cell(run: Run, *, known: bool) -> Line | None:
     """The first cell that was not measured as it should be, or is low, and how many more there
     are."""
     name = naming(run)
-    broken = [(result, cell) for result, cell in cells_of(run) if cell.status in BROKEN]
+    broken = [(result, cell) for result, cell in cells_of(run.results) if cell.status in BROKEN]
     if broken:
         result, cell = broken[0]
-        what = f" {name(result, cell)}: {cell.reason or ''}{_more(broken)}"
+        what = f" {name(result, cell)}: {cell.reason or ''}{more_of(broken)}"
         return line(Span(cell.status, TONES[cell.status]), what)
     low = lowest_cells(run)
     if not low:
         return None
     share, _, where = low[0]
     why = "" if known else "; no check explains it"
-    return line(Span("low", "warn"), f" {where} {share:.0%} of what is expected{_more(low)}{why}")
+    return line(Span("low", "warn"), f" {where} {share:.0%} of what is expected{more_of(low)}{why}")
 
 
-def _more(of: Sequence[object]) -> str:
-    return f", and {len(of) - 1} more" if len(of) > 1 else ""
+def more_of(found: Sequence[object]) -> str:
+    """How many there are besides the first."""
+    return f", and {len(found) - 1} more" if len(found) > 1 else ""
 
 
 def lowest_cells(run: Run) -> list[tuple[float, str, str]]:
@@ -96,14 +98,7 @@ def lowest_cells(run: Run) -> list[tuple[float, str, str]]:
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",
          f"{name(result, cell)}{low.whose}")
-        for result, cell in cells_of(run)
+        for result, cell in cells_of(run.results)
         if cell.verdict == "low" and (low := lowest_share(cell)) is not None
     ]  # fmt: skip
     return sorted(found, key=lambda one: one[0])
-
-
-def cells_of(run: Run) -> Iterator[tuple[Result, CellResult]]:
-    """All cells, each with its result."""
-    for result in run.results:
-        for cell in result.cells:
-            yield result, cell

@@ -16,6 +16,7 @@ from linkgauge.report.blocks import (
     Figure,
     Heat,
     Line,
+    Part,
     Problem,
     Prose,
     Shade,
@@ -24,6 +25,7 @@ from linkgauge.report.blocks import (
     Tiles,
     Tone,
 )
+from linkgauge.report.results import without_empty
 from linkgauge.report.wrapping import plain_lines
 
 from .steps import Block as Steps
@@ -35,8 +37,8 @@ _MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _BOLD: frozenset[Tone] = frozenset({"bad", "simulated", "strong"})
 
 
-def as_markdown(title: str, blocks: Iterable[Block]) -> str:
-    """A heading, and below it the blocks."""
+def as_markdown(title: str, blocks: Iterable[Block | Part]) -> str:
+    """A heading, and below it the blocks, and parts with headings of their own."""
     lines = [f"# {plain(title)}"]
     for block in blocks:
         shown = [*_lines(block)]
@@ -44,15 +46,16 @@ def as_markdown(title: str, blocks: Iterable[Block]) -> str:
     return "\n".join((*lines, ""))
 
 
-def _lines(block: Block) -> Iterator[str]:
+def _lines(block: Block | Part) -> Iterator[str]:
     match block:
+        case Part():
+            yield as_markdown(block.title, block.blocks).replace("# ", "## ", 1).rstrip()
         case Prose():
             yield from (f"{_begun(one)}  " for one in block.lines)
         case Problem():
             yield from _problem(block)
         case Tiles():
-            numbers = ", ".join(_span(f"{one.number} {one.name}", one.tone) for one in block.tiles)
-            yield f"{_span(f'{block.of}:', 'strong')} {numbers}" if block.of else numbers
+            yield _line(block.as_line)
         case Table():
             yield from _table(block)
         case Heat():
@@ -68,14 +71,20 @@ def _lines(block: Block) -> Iterator[str]:
 
 def _problem(one: Problem) -> Iterator[str]:
     """A point of a list, and below it what else is said, and the steps to be copied."""
+    verdict = "**verdict:** " if one.first else ""
     words = " ".join(filter(None, (_span(one.severity, "strong"), plain(one.subject))))
-    yield f"- {words}{': ' if words else ''}{_line(one.found)}"
-    yield from (f"  - {plain(name)}: {_line(text)}" for name, text in one.said)
+    yield f"- {verdict}{words}{': ' if words else ''}{_line(one.found)}"
+    yield from _named(one.said)
     if one.steps:
         yield f"  - {plain(one.do)}:"
         steps = _fenced(plain_lines([Steps(one.steps, 0)]))
         yield from (f"    {line}" for line in ("", *steps))
-    yield from (f"  - {plain(name)}: {_line(text)}" for name, text in one.last)
+    yield from _named(one.last)
+
+
+def _named(lines: Sequence[tuple[str, Line]]) -> Iterator[str]:
+    for name, text in lines:
+        yield f"  - {plain(name)}{': ' if name else ''}{_line(text)}"
 
 
 def _fenced(lines: Iterable[str]) -> list[str]:
@@ -89,12 +98,11 @@ def _table(table: Table) -> Iterator[str]:
     """Without columns in which nothing stands."""
     if table.says:
         yield from (_begun(table.caption), "")
-    kept = [at for at in range(len(table.columns)) if any(row[at].text for row in table.rows)]
-    heads = [table.columns[at] for at in kept]
-    yield table_row([plain(head.name) for head in heads])
-    yield table_row(["--:" if head.figures else "---" for head in heads])
+    table = without_empty(table)
+    yield _row(plain(head.name) for head in table.columns)
+    yield _row("--:" if head.figures else "---" for head in table.columns)
     for row in table.rows:
-        yield table_row([_span(row[at].text, row[at].tone) for at in kept])
+        yield _row(_span(one.text, one.tone) for one in row)
     if table.lines:
         yield ""
         yield from (f"{_begun(one)}  " for one in table.lines)
@@ -132,8 +140,7 @@ def _span(text: str, tone: Tone) -> str:
     return f"{before}{mark}{core}{mark}{after}" if core else before
 
 
-def table_row(fields: Sequence[str]) -> str:
-    """A row of a table."""
+def _row(fields: Iterable[str]) -> str:
     return f"| {' | '.join(fields)} |"
 
 

@@ -9,23 +9,9 @@ from typing import Any
 from linkgauge.machine.extras import needed
 from linkgauge.model.errors import ResultsError
 from linkgauge.model.printable import all_printable
-from linkgauge.report.blocks import (
-    Block,
-    Code,
-    Figure,
-    Heat,
-    Line,
-    Page,
-    Problem,
-    Prose,
-    Shade,
-    Table,
-    Tiles,
-    cut,
-    line,
-)
+from linkgauge.report.blocks import Figure, Heat, Page, Table, cut, line
 from linkgauge.report.charts import EXTRA
-from linkgauge.report.remedies import Command, Step, WrittenFile
+from linkgauge.report.remedies import Command, Prose, Step, WrittenFile
 
 from .drawing import Drawer
 
@@ -42,27 +28,17 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
     typst = needed("typst", EXTRA)
     figures = [one for part in page.parts for one in part.blocks if isinstance(one, Figure)]
     drawn = drawer.draw(figures)
-    pictures = {id(one): f"chart{at}.svg" for at, one in enumerate(figures) if drawn[at]}
-    data = {
-        "title": page.title,
-        "simulated": page.simulated,
-        "missing": drawer.missing if figures else None,
-        "under": [_line(each) for each in page.under],
-        "parts": [
-            {
-                "title": part.title,
-                "blocks": [found for one in part.blocks if (found := _block(one, pictures))],
-            }
-            for part in page.parts
-        ],
-    }
+    names = [f"chart{at}.svg" if svg else None for at, svg in enumerate(drawn)]
+    data = _data(page)
+    shown = (one for part in data["parts"] for one in part["blocks"] if one["kind"] == "Figure")
+    for one, name in zip(shown, names, strict=True):
+        one["picture"] = name
+    data["missing"] = drawer.missing if figures else None
     sources = {
         "main": files(__package__).joinpath("files", "page.typ").read_bytes(),
         _DATA: json.dumps(all_printable(data)).encode(),
+        **{name: svg.encode() for name, svg in zip(names, drawn, strict=True) if name and svg},
     }
-    for figure, svg in zip(figures, drawn, strict=True):
-        if svg:
-            sources[pictures[id(figure)]] = svg.encode()
     try:
         made: bytes = typst.compile(sources, format="pdf")
     except RuntimeError as error:
@@ -70,97 +46,45 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
     return made
 
 
-def _text(text: str) -> str:
-    return cut(text, MOST_TEXT)
+def _data(value: Any) -> Any:
+    """Blocks, and what they hold, by the names of their fields, each with its kind."""
+    match value:
+        case str():
+            return cut(value, MOST_TEXT)
+        case Command() | WrittenFile() | Prose():
+            return _step(value)
+        case Table() | Heat() | Figure():
+            value = _short(value)
+    if hasattr(value, "_fields"):
+        own = {name: _data(getattr(value, name)) for name in value._fields}
+        return {"kind": type(value).__name__, **own}
+    if isinstance(value, list | tuple):
+        return list(map(_data, value))
+    return value if isinstance(value, int | float) else None
 
 
-def _line(spans: Line) -> list[list[str]]:
-    return [[_text(span.text), span.tone] for span in spans]
-
-
-def _block(block: Block, pictures: dict[int, str]) -> dict[str, Any] | None:
-    match block:
-        case Prose():
-            return {"kind": "prose", "lines": [_line(each) for each in block.lines]}
-        case Problem():
-            return _problem(block)
-        case Tiles():
-            tiles = [[tile.number, tile.name, tile.tone] for tile in block.tiles if tile.name]
-            return {"kind": "tiles", "tiles": tiles}
-        case Table():
-            return _table(block)
-        case Heat():
-            return _heat(block)
-        case Figure():
-            table = None if id(block) in pictures else _table(block.table)
-            return {
-                "kind": "figure", "title": _text(block.title), "alt": _text(block.says),
-                "picture": pictures.get(id(block)), "table": table,
-                "lines": [_line(each) for each in block.lines],
-            }  # fmt: skip
-        case Code():
-            return {"kind": "code", "caption": _line(block.caption), "text": "\n".join(block.lines)}
-    return None  # files are attached to the page
-
-
-def _problem(one: Problem) -> dict[str, Any]:
-    return {
-        "kind": "problem",
-        "severity": one.severity,
-        "tone": one.tone,
-        "subject": _text(one.subject),
-        "found": _line(one.found),
-        "said": [[name, _line(each)] for name, each in (*one.said, *one.last)],
-        "steps": [_step(step) for step in one.steps],
-        "do": _text(one.do),
-        "first": one.first,
-    }
+def _short(one: Table | Heat | Figure) -> Table | Heat | Figure:
+    """Without what paper has no room for, and with a word where something is left out."""
+    if isinstance(one, Figure):
+        return one._replace(rows=())
+    left = len(one.rows) - MOST_ROWS
+    if isinstance(one, Table):
+        more = f" ({left:,} more rows: see the HTML report)" if left > 0 else ""
+        return one._replace(rows=one.rows[:MOST_ROWS], caption=line(*one.caption, more))
+    is_cut = left > 0 or len(one.columns) > MOST_COLUMNS
+    return one._replace(
+        caption=f"{one.caption}{' (cut: see the HTML report)' if is_cut else ''}",
+        columns=[cut(head, 40) for head in one.columns[:MOST_COLUMNS]],
+        rows=[cut(name, 60) for name in one.rows[:MOST_ROWS]],
+        shades=[row[:MOST_COLUMNS] for row in one.shades[:MOST_ROWS]],
+    )
 
 
 def _step(step: Step) -> list[str]:
     match step:
         case Command():
             comment = f"  # {step.comment}" if step.comment else ""
-            return ["command", _text(f"{step.line}{comment}")]
+            return ["command", cut(f"{step.line}{comment}", MOST_TEXT)]
         case WrittenFile():
-            return ["command", *map(_text, (f"# {step.path}", *step.lines))]
-    return ["prose", _text(step.text)]
-
-
-def _table(one: Table) -> dict[str, Any]:
-    left = len(one.rows) - MOST_ROWS
-    more = f" ({left:,} more rows: see the HTML report)" if left > 0 else ""
-    return {
-        "kind": "table",
-        "caption": _line(line(*one.caption, more)),
-        "columns": [[_text(head.name), head.figures] for head in one.columns],
-        "rows": [[[e.depth, _text(e.text), e.tone] for e in row] for row in one.rows[:MOST_ROWS]],
-        "lines": [_line(each) for each in one.lines],
-    }
-
-
-def _heat(one: Heat) -> dict[str, Any]:
-    left = max(len(one.rows) - MOST_ROWS, len(one.columns) - MOST_COLUMNS)
-    more = " (cut: see the HTML report)" if left > 0 else ""
-    return {
-        "kind": "heat",
-        "title": _line(one.title),
-        "caption": _line(line(one.caption, more)),
-        "columns": [cut(head, 40) for head in one.columns[:MOST_COLUMNS]],
-        "rows": [cut(name, 60) for name in one.rows[:MOST_ROWS]],
-        "shades": [
-            [_shade(shade, one.is_dense) for shade in row[:MOST_COLUMNS]]
-            for row in one.shades[:MOST_ROWS]
-        ],
-        "lines": [_line(each) for each in one.lines],
-    }
-
-
-def _shade(shade: Shade | None, dense: bool) -> list[str] | None:
-    if shade is None:
-        return None
-    return [
-        f"{shade.text}{shade.sign}",
-        "" if dense else shade.share,
-        shade.kind,
-    ]
+            return ["command", *(cut(each, MOST_TEXT) for each in (f"# {step.path}", *step.lines))]
+    return ["prose", cut(step.text, MOST_TEXT)]

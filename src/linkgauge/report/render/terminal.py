@@ -82,7 +82,7 @@ def _lines(block: Block) -> Iterator[RenderableType]:
         case Problem():
             yield from _verdict(block) if block.first else _problem(block)
         case Tiles():
-            yield Hanging(_tiles(block), INDENT)
+            yield _hanging(block.as_line)
         case Table():
             yield from _table(block)
         case Heat():
@@ -99,16 +99,6 @@ def _lines(block: Block) -> Iterator[RenderableType]:
 
 def _hanging(line: Line) -> Hanging:
     return Hanging(styled(line), INDENT)
-
-
-def _tiles(block: Tiles) -> Text:
-    """`soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low SIMULATED`."""
-    text = Text.assemble((f"{block.of}: ", "bold")) if block.of else Text()
-    for number, tile in enumerate(block.tiles):
-        if number:
-            text.append(" " if not tile.name else ": " if number == 1 and not block.of else ", ")
-        text.append(f"{tile.number} {tile.name}".rstrip(), STYLES[tile.tone])
-    return text
 
 
 def _table(table: Table) -> Iterator[RenderableType]:

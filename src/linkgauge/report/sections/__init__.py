@@ -6,26 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from typing import NamedTuple
 
 import msgspec
 
 from linkgauge.judge.configurations import Comparison
-from linkgauge.judge.outcome import Outcome
-from linkgauge.model.result import Run
 from linkgauge.report import offered
 from linkgauge.report.blocks import Block
 from linkgauge.report.formats import loaded
-
-
-class OneRun(msgspec.Struct, frozen=True):
-    """A judged run, and the folder that keeps it, if one does."""
-
-    run: Run
-    outcome: Outcome
-    folder: Path | None = None
+from linkgauge.report.rows import OneRun as OneRun
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):

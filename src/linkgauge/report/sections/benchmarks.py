@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
-from linkgauge.model.result import Result, Run
+from linkgauge.model.result import Result
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Table, plain
 from linkgauge.report.cell_sizes import names_of, size_ends, sizes_of
-from linkgauge.report.results import (
-    figure,
-    held_note,
-    label,
-    share,
-    share_shown,
-    verdict,
-    without_empty,
-)
-from linkgauge.report.shading import utilised
+from linkgauge.report.results import ends, held_note, label, share, verdict, without_empty
+from linkgauge.report.shading import share_shown, utilised
 
 from . import OneRun, Section
 from .figures import anchors
@@ -31,7 +22,9 @@ _HEADS = (
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
-    rows = list(_rows(one.run))
+    found = list(anchors(one.run))
+    names = names_of([result for _, result in found])
+    rows = [_row(result, name, anchor) for (anchor, result), name in zip(found, names, strict=True)]
     if rows:
         said = ["Of expected: the worst cell that is judged. Click a name for all cells"]
         note = held_note(cell for result in one.run.results for cell in result.cells)
@@ -39,16 +32,9 @@ def _blocks(one: OneRun) -> Iterator[Block]:
         yield without_empty(Table(plain(caption), _HEADS, rows, sortable=True))
 
 
-def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:
-    found = list(anchors(run))
-    names = names_of([result for _, result in found])
-    for (anchor, result), name in zip(found, names, strict=True):
-        yield _row(result, name, anchor)
-
-
 def _row(result: Result, name: str, anchor: str) -> tuple[Entry, ...]:
     cells = [cell for cell in result.cells if cell.headline is not None]
-    figures = sorted(cell.headline or 0.0 for cell in cells)
+    figures = [cell.headline or 0.0 for cell in cells]
     shares = [share_shown(cell) for cell in cells]
     used = [utilised(cell) for cell in cells]
     return (
@@ -58,9 +44,7 @@ def _row(result: Result, name: str, anchor: str) -> tuple[Entry, ...]:
         Entry(label(result.backend)),
         Entry(size_ends(result), max(sizes_of(result), default=None)),
         Entry(f"{len(cells):,}", len(cells)),
-        figure(figures[0] if figures else None, result.unit),
-        figure(median(figures) if figures else None, result.unit),
-        figure(figures[-1] if figures else None, result.unit),
+        *ends(figures, result.unit),
         Entry(unit_of(result.unit).shown),
         share(min((one for one in used if one is not None), default=None)),
     )

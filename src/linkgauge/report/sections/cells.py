@@ -10,13 +10,21 @@ from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.blocks import Column, Entry, Line, Span, Table, line, plain
 from linkgauge.report.cell_sizes import size_of
-from linkgauge.report.expectations import expected_of, held_below, share_of
+from linkgauge.report.expectations import reference_of
+from linkgauge.report.figures import histogram
 from linkgauge.report.forms import cells_of
-from linkgauge.report.headings import common, marks, usual_size
-from linkgauge.report.histogram import histogram
 from linkgauge.report.matrix import brief
-from linkgauge.report.results import figure, held_note, label, verdict, without_empty
-from linkgauge.report.shading import error_of, sign_of
+from linkgauge.report.results import (
+    common,
+    figure,
+    held_note,
+    label,
+    marks,
+    usual_size,
+    verdict,
+    without_empty,
+)
+from linkgauge.report.shading import error_of, share_shown, sign_of
 from linkgauge.report.verdicts import is_judged, is_unjudged
 
 _BINS = 8
@@ -62,9 +70,8 @@ def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
     cell is not judged, if others are."""
     if is_unjudged(cell):
         return Entry("not judged" if some else "", tone="dim")
-    reference = held_below(cell) or expected_of(cell)
-    share = cell.share(reference) if held_below(cell) else share_of(cell)
-    if share is None or reference is None or cell.status != "pass":
+    reference, share = reference_of(cell), share_shown(cell)
+    if share is None or reference is None:
         return Entry("")
     return Entry(f"{share:.0%} of {brief(reference, result.unit)}", share)
 

@@ -26,18 +26,16 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.matrix import shown
+from linkgauge.report.matrix import brief
+from linkgauge.report.results import figure
 
 _SIDES = ("", "in place ")
 _FIGURES = ("time (µs)", "algbw", "busbw", "#wrong")
 _SINGLES = ("p50 (µs)", "p99 (µs)", "last, by µs")
-_LONG = 0.1
-"""Seconds from which on decimals of microseconds are left out."""
-_NONE = Entry("")
 
 Side = Mapping[str, CellResult]
 """Cells by size."""
-Entries = Callable[[CellResult], Iterator[Entry]]
+Entries = Callable[[CellResult | None], Iterator[Entry]]
 
 
 def tables_of(result: Result) -> Iterator[Table]:
@@ -57,21 +55,22 @@ def tables_of(result: Result) -> Iterator[Table]:
             yield _table(plain(single), sides, _SINGLES, _singles)
 
 
-def average_line(result: Result) -> Line | None:
-    """The average bus bandwidth, as nccl-tests report it."""
-    if result.average is None:
-        return None
-    figured = sum(bandwidths(cell) is not None for cell in result.cells)
-    cells = len(result.cells)
-    of = f" of {figured} of {cells} cells" if figured < cells else ""
-    figure = f"{result.average / BANDWIDTH.scale:.2f} {BANDWIDTH.shown}"
-    return line("average bus bandwidth ", Span(figure, "strong"), of)
-
-
-def title_of(result: Result) -> str:
-    """What it does, and the units of its tables."""
+def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str) -> Iterator[Block]:
+    """All that a collective's result shows, and last the average bus bandwidth, as nccl-tests
+    report it."""
     title = result.title.partition(", type(row)")[0]
-    return f"{title}: time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})"
+    units = f"time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})"
+    yield Prose((heading, plain(f"{title}: {units}")))
+    lines = list(below)
+    if result.average is not None:
+        figured = sum(bandwidths(cell) is not None for cell in result.cells)
+        cells = len(result.cells)
+        of = f" of {figured} of {cells} cells" if figured < cells else ""
+        average = f"{result.average / BANDWIDTH.scale:.2f} {BANDWIDTH.shown}"
+        lines.insert(0, line("average bus bandwidth ", Span(average, "strong"), of))
+    *others, last = tables_of(result)
+    first, *rest = (*others, last._replace(lines=lines))
+    yield from (first._replace(anchor=anchor), *rest)
 
 
 def _name(cell: CellResult) -> str:
@@ -108,59 +107,35 @@ def _table(
         for place in places
         for number, head in enumerate(heads)
     ]
+    sizes = dict.fromkeys(size for side in sides.values() for size in side)
     rows = [
-        (
-            Entry(size),
-            *(
-                entry
-                for place in places
-                for entry in (
-                    entries(sides[place][size]) if size in sides[place] else [_NONE] * len(heads)
-                )
-            ),
-        )
-        for size in dict.fromkeys(size for side in sides.values() for size in side)
+        (Entry(size), *(one for place in places for one in entries(sides[place].get(size))))
+        for size in sizes
     ]
     return Table(title, (Column("size", True), *columns), rows)
 
 
-def _figures(cell: CellResult) -> Iterator[Entry]:
-    own = bandwidths(cell)
-    if own is None or cell.headline is None:
-        yield from (_NONE for _ in _FIGURES)
+def _figures(cell: CellResult | None) -> Iterator[Entry]:
+    own = None if cell is None else bandwidths(cell)
+    if own is None or cell is None:
+        yield from (Entry("") for _ in _FIGURES)
         return
     tone = TONES[cell.verdict] if cell.verdict in ("low", "high") else ""
     tone = tone if cell.status == "pass" else "bad"
-    yield Entry(_micro(cell.headline), cell.headline, tone)
+    yield figure(cell.headline, COLLECTIVE.symbol, tone)
     for rate in (own.algorithm, own.bus):
         yield Entry(f"{rate / BANDWIDTH.scale:.2f}", rate, tone)
-    yield _NONE if cell.wrong is None else Entry(str(cell.wrong), cell.wrong, tone)
+    yield Entry("") if cell.wrong is None else Entry(str(cell.wrong), cell.wrong, tone)
 
 
-def _singles(cell: CellResult) -> Iterator[Entry]:
+def _singles(cell: CellResult | None) -> Iterator[Entry]:
     """Percentiles of what single iterations took, each by the rank that was there the longest, and
     the rank that comes last."""
-    each = (own.seconds for own in cell.iterations)
+    each = (own.seconds for own in cell.iterations) if cell else ()
     taken = sorted(map(max, zip(*each, strict=True)))
     for fraction in (0.50, 0.99):
         found = known_percentile(taken, fraction) if taken else None
-        yield _NONE if found is None else Entry(_micro(found), found)
-    last = straggler_of(cell)
-    yield _NONE if last is None else Entry(f"{last.rank} by {_micro(last.wait)}", tone="warn")
-
-
-def _micro(seconds: float) -> str:
-    if seconds >= _LONG:
-        return f"{seconds / COLLECTIVE.scale:.0f}"
-    return shown(seconds, COLLECTIVE.symbol)
-
-
-def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str) -> Iterator[Block]:
-    """All that a collective's result shows."""
-    average = average_line(result)
-    lines = (*([average] if average else ()), *below)
-    yield Prose((heading, plain(title_of(result))))
-    tables = list(tables_of(result))
-    for number, table in enumerate(tables):
-        is_last = number + 1 == len(tables)
-        yield table._replace(anchor="" if number else anchor, lines=lines if is_last else ())
+        yield figure(found, COLLECTIVE.symbol)
+    last = straggler_of(cell) if cell else None
+    late = last and f"{last.rank} by {brief(last.wait, COLLECTIVE.symbol)}"
+    yield Entry(late or "", tone="warn")

@@ -8,8 +8,9 @@ from functools import partial
 from linkgauge.model.result import Result
 from linkgauge.model.units import Unit, unit_of
 from linkgauge.report import charts
-from linkgauge.report.blocks import Block, Figure, plain
-from linkgauge.report.results import label, pivot, title_of
+from linkgauge.report.blocks import Block, plain
+from linkgauge.report.curves import Curves, chart
+from linkgauge.report.results import label
 
 from . import OneRun, Section
 
@@ -19,16 +20,16 @@ MOST_SERIES = 8
 ENOUGH = 0.95
 """Of the most that any number reaches."""
 
-Curves = dict[str, dict[int, float]]
-"""Figures by how many there are, by row."""
-
 
 def _blocks(one: OneRun) -> Iterator[Block]:
     for result in one.run.results:
         curves = _curves(result)
         if curves:
-            below = [plain(text) for text in _enough(curves, unit_of(result.unit))]
-            yield _figure(result, curves)._replace(lines=below)
+            unit = unit_of(result.unit)
+            across = "threads" if "threads" in result.title else "at the same time"
+            title = f"{result.benchmark}: {unit.quantity} by how many work at the same time"
+            made = chart(title, curves, unit, partial(charts.counts, x=across), across)
+            yield made._replace(lines=[plain(text) for text in _enough(curves, unit)])
 
 
 def _curves(result: Result) -> Curves:
@@ -45,22 +46,6 @@ def _curves(result: Result) -> Curves:
             curves.setdefault(label(cell.row), {})[int(cell.column)] = cell.headline
     kept = {row: curve for row, curve in curves.items() if len(curve) >= FEWEST}
     return dict(list(kept.items())[:MOST_SERIES])
-
-
-def _figure(result: Result, curves: Curves) -> Figure:
-    unit = unit_of(result.unit)
-    rows = [
-        {
-            "x": count, "y": float(f"{value / unit.scale:.5g}"), "series": row,
-            "says": f"{row}, {count}: {value / unit.scale:.4g} {unit.shown}",
-        }
-        for row, curve in curves.items()
-        for count, value in sorted(curve.items())
-    ]  # fmt: skip
-    across = "threads" if "threads" in result.title else "at the same time"
-    y = f"{unit.quantity} ({unit.shown})"
-    title = title_of(f"{result.benchmark}: {unit.quantity} by how many work at the same time")
-    return Figure(title, title, partial(charts.counts, x=across, y=y), rows, pivot(y, across, rows))
 
 
 def _enough(curves: Curves, unit: Unit) -> Iterator[str]:

@@ -15,8 +15,7 @@ from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.stats.summary import Summary
 from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, plain
 from linkgauge.report.files import SAMPLES_FILE, document_of, samples_csv
-from linkgauge.report.rows import JudgedRun
-from linkgauge.report.summary_text import summary_csv
+from linkgauge.report.tables import CELLS
 
 from . import OneRun, Section
 
@@ -34,7 +33,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     total = sum(map(_count, _cells(one.run)))
     whole = _files(one.run, f"all {total:,} raw samples") if total <= MOST_SAMPLES else ()
     if whole and _bytes(whole) <= MOST_BYTES:
-        table = summary_csv(JudgedRun(one.run, one.outcome)).encode()
+        table = CELLS.csv(one).encode()
         cells = Attachment("cells.csv", "a row for each cell", table)
         fits = _bytes((*whole, cells)) <= MOST_BYTES
         yield Attachments((cells, *whole) if fits else whole)

@@ -5,21 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from linkgauge.judge.utilisation import utilisation
-from linkgauge.model.result import Result, Run
+from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.transfer import Place
-from linkgauge.model.units import BANDWIDTH
+from linkgauge.report.beside import matrices_beside
 from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, plain
 from linkgauge.report.forms import MOST_COLUMNS, has_figures, together
-from linkgauge.report.headings import heading as heading_of
-from linkgauge.report.headings import title_line, turned
-from linkgauge.report.latency_text import level_lines, load_matrix, load_title
-from linkgauge.report.matrix import Matrix, matrices, shown
-from linkgauge.report.remarks import below_lines, more_of
-from linkgauge.report.shading import legend, shade
+from linkgauge.report.matrix import Matrix, matrices, of_cells, shown
+from linkgauge.report.remarks import below_lines
+from linkgauge.report.results import heading as heading_of
+from linkgauge.report.results import title_line, turned
+from linkgauge.report.shading import legend, shade, utilised
 
 from . import figures
 from .latency import percentiles
+from .sizes import level_lines
 
 Shades = Mapping[Place, Shade | None]
 
@@ -51,8 +50,7 @@ def _of_result(result: Result, run: Run) -> Iterator[Block]:
             if at in texts or cell.headline is None
         }
         name = matrix.name.removeprefix(f"{result.benchmark}_") if result.parts else ""
-        signs = legend(one.sign for one in shades.values() if one is not None)
-        below = [signs] if signs else []
+        below = [signs] if (signs := legend(shades.values())) else []
         if matrix.total is not None:
             below.append(_sum(matrix, result.unit))
         heat = _heat(name, matrix, shades, result, below)
@@ -62,20 +60,12 @@ def _of_result(result: Result, run: Run) -> Iterator[Block]:
             caption = turned(caption) if is_turned else caption
             heat = heat._replace(title=heading, caption=f"{caption}{more}")
         yield heat
-    for title, matrix in _others(result):
-        yield _heat(title, matrix, _dim(matrix.figures), result)
+    for matrix in matrices_beside(result):
+        yield _heat(matrix.name, matrix, _dim(matrix.figures), result)
     yield from percentiles(result)
     lines = (*level_lines(result), *below_lines([result], detailed=True))
     if lines:
         yield Prose(lines)
-
-
-def _others(result: Result) -> Iterator[tuple[str, Matrix]]:
-    """Matrices of other figures of the same cells, with their titles."""
-    if (load := load_matrix(result)) is not None:
-        scaled = {at: rate / BANDWIDTH.scale for at, rate in load.figures.items()}
-        yield load_title(), Matrix(load.name, load.rows, load.columns, scaled, None, load.cells)
-    yield from more_of(result)
 
 
 def _dim(figures: Mapping[Place, float], digits: int = 2) -> Shades:
@@ -88,9 +78,8 @@ def _heat(
     """A sweep with very many columns is shown with rows and columns exchanged."""
     rows, columns = matrix.rows, matrix.columns
     found = [[shades.get(Place(row, column)) for column in columns] for row in rows]
-    if result.sweep and len(columns) > MOST_COLUMNS:
-        rows, columns, found = columns, rows, [list(row) for row in zip(*found, strict=True)]
-    return Heat("", plain(title), "", "", rows, columns, found, lines or ())
+    heat = Heat("", plain(title), "", "", rows, columns, found, lines or ())
+    return heat.turned if result.sweep and len(columns) > MOST_COLUMNS else heat
 
 
 def _sum(matrix: Matrix, unit: str) -> Line:
@@ -103,14 +92,16 @@ def _sum(matrix: Matrix, unit: str) -> Line:
 def _used(result: Result) -> Iterator[Block]:
     """The shares of the theoretical figures, in percent, and the CPUs that the measuring process
     kept busy, as far as they are known."""
-    *_, matrix = matrices(result)
-    if shares := utilisation(result):
-        percents = {Place(*at): 100 * share for at, share in shares.items()}
-        yield _heat(f"{matrix.name} of theoretical (%)", matrix, _dim(percents, 1), result)
-    cpus = {cell.place: cell.cpus for cell in result.cells}
-    busy: dict[Place, float] = {at: used for at, used in cpus.items() if used is not None}
+    *_, whole = matrices(result)
+    for matrix in of_cells(result, f"{whole.name} of theoretical (%)", _percent):
+        yield _heat(matrix.name, matrix, _dim(matrix.figures, 1), result)
     title = "CPU time of the measuring process"
-    if busy and result.benchmark == "copy":
-        yield Prose([plain(f"{title}: {busy[result.cells[0].place]:.2f} CPUs")])
-    elif busy:
-        yield _heat(f"{matrix.name} {title} (CPUs)", matrix, _dim(busy), result)
+    for matrix in of_cells(result, f"{whole.name} {title} (CPUs)", lambda cell: cell.cpus):
+        if result.benchmark == "copy":
+            yield Prose([plain(f"{title}: {next(iter(matrix.figures.values())):.2f} CPUs")])
+        else:
+            yield _heat(matrix.name, matrix, _dim(matrix.figures), result)
+
+
+def _percent(cell: CellResult) -> float | None:
+    return None if (used := utilised(cell)) is None else 100 * used

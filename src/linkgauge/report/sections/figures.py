@@ -3,7 +3,7 @@ is to be said of its figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -11,17 +11,8 @@ from linkgauge.model.cell_id import place_of
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
-from linkgauge.report.blocks import (
-    Block,
-    Figure,
-    Heat,
-    Line,
-    Prose,
-    Shade,
-    Span,
-    line,
-    plain,
-)
+from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, Span, line, plain
+from linkgauge.report.curves import EXTREMES, At, curves_of, extremes
 from linkgauge.report.forms import (
     MOST_COLUMNS,
     Large,
@@ -32,18 +23,13 @@ from linkgauge.report.forms import (
     rows_of,
     together,
 )
-from linkgauge.report.headings import common, heading, marks, title_line
-from linkgauge.report.latency_text import level_lines
 from linkgauge.report.matrix import brief, in_order
 from linkgauge.report.remarks import below_lines
-from linkgauge.report.results import (
-    label,
-)
+from linkgauge.report.results import common, heading, label, marks, title_line
 from linkgauge.report.shading import BELOW_OTHERS, Ends, legend, shade
-from linkgauge.report.sweep_text import EXTREMES, MOST_PATHS, curves_of, extremes, line_lines
 
 from . import OneRun, Section, cells, collectives, many, summaries
-from .levels import chart_of_levels
+from .sizes import MOST_PATHS, chart_of_levels, line_lines
 
 MOST_LINES = 8
 """Lines below a matrix of a page."""
@@ -90,6 +76,10 @@ def anchors(run: Run) -> Iterator[tuple[str, Result]]:
         yield from ((f"b{number}", result) for result in shown.results)
 
 
+Shaded = tuple[str, list[Shade | None]]
+"""A row with its name."""
+
+
 class _View(NamedTuple):
     """Results that are shown together, and where and how."""
 
@@ -134,17 +124,15 @@ def _transfers(view: _View) -> Iterator[Block]:
 def _columns(view: _View) -> Iterator[Block]:
     """A row for each benchmark, or for each of its rows."""
     columns = _some(columns_of(view.first), view.large)
-    names: list[str] = []
-    shades: list[list[Shade | None]] = []
-    for result in view.results:
-        several = len(rows_of(result)) > 1
-        for row, own in _lines(result, columns):
-            names.append(f"{result.benchmark} {row}" if several else result.benchmark)
-            shades.append(own)
+    found = [
+        (f"{result.benchmark} {row}" if len(rows_of(result)) > 1 else result.benchmark, own)
+        for result in view.results
+        for row, own in _lines(result, columns)
+    ]
     meaning = meaning_of(view.first.title)
     title = common(view.results, unit_of(view.first.unit).shown)
     left = _left_out(columns, columns_of(view.first))
-    yield _heat(view, title, f"columns: {meaning or 'column'}", names, columns, shades, left)
+    yield _heat(view, title, f"columns: {meaning or 'column'}", columns, found, left)
 
 
 def _matrix(view: _View) -> Iterator[Block]:
@@ -158,29 +146,38 @@ def _matrix(view: _View) -> Iterator[Block]:
     columns = _some(columns, view.large) if result.sweep else columns
     if set(columns) == set(rows_of(result)):
         columns = in_order(columns)
-    found = list(_lines(result, columns))
-    names, shades = [name for name, _ in found], [own for _, own in found]
-    left = _left_out(columns, columns_of(result))
-    if result.sweep and len(names) > MOST_COLUMNS and view.large == "summary":
-        left = plain(f"{len(EXTREMES)} lines for {len(names)} rows: {WHOLE}", "dim")
-        names, shades = list(EXTREMES), _extremes(result, columns)
-    elif len(columns) == 1 and len(names) <= MOST_COLUMNS:
-        names, columns, shades = list(columns), tuple(names), [[own[0] for own in shades]]
-    yield _heat(view, heading(result), title_line(result), names, columns, shades, left)
+    found, left = list(_lines(result, columns)), _left_out(columns, columns_of(result))
+    if result.sweep and len(found) > MOST_COLUMNS and view.large == "summary":
+        left = plain(f"{len(EXTREMES)} lines for {len(found)} rows: {WHOLE}", "dim")
+        rows: dict[str, dict[str, float]] = {}
+        for cell in result.cells:
+            if cell.headline is not None:
+                rows.setdefault(cell.row, {})[cell.column] = cell.headline
+        found = list(_extremes(rows, columns, result.unit))
+    heat = _heat(view, heading(result), title_line(result), columns, found, left)
+    yield heat.turned if len(columns) == 1 and len(found) <= MOST_COLUMNS else heat
 
 
 def _heat(
-    view: _View, title: Line, caption: str, names: Sequence[str], columns: Sequence[str],
-    shades: Sequence[Sequence[Shade | None]], left: Line | None = None,
+    view: _View, title: Line, caption: str, columns: Sequence[str], found: Sequence[Shaded],
+    left: Line | None = None,
 ) -> Heat:  # fmt: skip
-    signs = legend(one.sign for row in shades for one in row if one is not None)
+    signs = legend(one for _, row in found for one in row)
     return Heat(
-        view.anchor, title, caption, "", tuple(map(label, names)), tuple(map(label, columns)),
-        shades, view.below(signs, left),
+        view.anchor, title, caption, "", [label(name) for name, _ in found],
+        [label(name) for name in columns], [own for _, own in found], view.below(signs, left),
     )  # fmt: skip
 
 
-def _lines(result: Result, columns: Sequence[str]) -> Iterator[tuple[str, list[Shade | None]]]:
+def _extremes(
+    curves: Mapping[str, Mapping[At, float]], places: Sequence[At], unit: str
+) -> Iterator[Shaded]:
+    """The least, the median and the most at each place."""
+    for word, curve in extremes(curves).items():
+        yield word, [Shade(brief(curve[at], unit)) if at in curve else None for at in places]
+
+
+def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
     """Each row with what stands in its columns."""
     found = {cell.place: cell for cell in result.cells}
     rows, ends, below = rows_of(result), _ends(result), _far_below(result)
@@ -222,52 +219,34 @@ def _left_out(columns: Sequence[str], whole: Sequence[str]) -> Line | None:
     return plain(f"{len(columns)} of {len(whole)} columns: {WHOLE}", "dim")
 
 
-def _extremes(result: Result, columns: Sequence[str]) -> list[list[Shade | None]]:
-    """The least, the median and the most of each column."""
-    figures = {
-        at: [c.headline for c in result.cells if c.column == at and c.headline is not None]
-        for at in columns
-    }
-    return [
-        [Shade(brief(of(own), result.unit)) if own else None for own in figures.values()]
-        for of in EXTREMES.values()
-    ]
-
-
 def _sizes(view: _View) -> Iterator[Block]:
     """A row for each path, a column for each size; of very many sizes they are the rows. Of a size
     that was measured several times, the last figure."""
     sizes = sorted({one.size for one in view.results})
-    found: list[tuple[str, list[Shade | None]]] = []
-    for name in dict.fromkeys(one.benchmark for one in view.results):
-        found += _by_size(name, [one for one in view.results if one.benchmark == name], sizes)
-    names, shades = [name for name, _ in found], [own for _, own in found]
-    columns = [format_size(size) for size in sizes]
-    if len(sizes) > MOST_COLUMNS:
-        names, columns, shades = columns, names, [list(row) for row in zip(*shades, strict=True)]
+    names = dict.fromkeys(one.benchmark for one in view.results)
+    found = [row for name in names for row in _by_size(name, view.results, sizes)]
     title = line(
         Span(f"{view.first.backend}  {unit_of(view.first.unit).shown} by size", "strong"),
         *marks(view.results),
     )
-    caption = view.first.title if len({one.benchmark for one in view.results}) == 1 else ""
-    yield _heat(view, title, caption, names, columns, shades)
+    caption = view.first.title if len(names) == 1 else ""
+    heat = _heat(view, title, caption, [format_size(size) for size in sizes], found)
+    yield heat.turned if len(sizes) > MOST_COLUMNS else heat
 
 
-def _by_size(
-    name: str, results: Sequence[Result], sizes: Sequence[int]
-) -> Iterator[tuple[str, list[Shade | None]]]:
+def _by_size(name: str, every: Sequence[Result], sizes: Sequence[int]) -> Iterator[Shaded]:
+    """The paths of one benchmark."""
+    results = [one for one in every if one.benchmark == name]
     paths: dict[str, dict[int, CellResult]] = {}
-    for result in results:
-        for cell in result.cells:
-            paths.setdefault(place_of(result, cell), {})[result.size] = cell
+    for result, cell in cells_of(results):
+        paths.setdefault(place_of(result, cell), {})[result.size] = cell
     unit = results[0].unit
     if len(paths) > MOST_PATHS:
-        for word, curve in extremes(curves_of(results), sizes).items():
-            figures = [Shade(brief(curve[at], unit)) if at in curve else None for at in sizes]
-            yield f"{name}, {word} of {len(paths)} paths", figures
+        for word, own in _extremes(curves_of(results), sizes, unit):
+            yield f"{name}, {word} of {len(paths)} paths", own
         return
-    for path, own in paths.items():
-        shades = [shade(own.get(size), unit) for size in sizes]
+    for path, curve in paths.items():
+        shades = [shade(curve.get(size), unit) for size in sizes]
         yield f"{name} {path}" if len(paths) > 1 else name, shades
 
 
@@ -281,8 +260,8 @@ def _levels(view: _View) -> Iterator[Block]:
     """The levels that a curve shows, and the curve."""
     result = view.first
     yield Prose((heading(result), plain(title_line(result))))
-    chart: Figure = chart_of_levels(result)
-    yield chart._replace(lines=(*level_lines(result), *view.below()), anchor=view.anchor)
+    chart = chart_of_levels(result)
+    yield chart._replace(lines=(*chart.lines, *view.below()), anchor=view.anchor)
 
 
 def _collectives(view: _View) -> Iterator[Block]:

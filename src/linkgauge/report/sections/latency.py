@@ -1,17 +1,22 @@
-"""How single iterations scatter: percentiles, and the distributions that tell most."""
+"""How single iterations scatter: percentiles, the distributions that tell most, and where a latency
+falls although the load grows."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.stats.summary import known_percentile, percentile
 from linkgauge.model.transfer import ITERATED
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report import charts
-from linkgauge.report.blocks import Block, Column, Entry, Figure, Table, plain
-from linkgauge.report.histogram import histogram
+from linkgauge.report.beside import load
+from linkgauge.report.blocks import Block, Column, Entry, Figure, Line, Table, plain
+from linkgauge.report.figures import histogram
+from linkgauge.report.matrix import shown
 from linkgauge.report.results import figure, label, title_of
 
 from . import OneRun, Section
@@ -126,6 +131,36 @@ def _curve(
             continue
         before = row["x"]
         yield row
+
+
+def falling_lines(result: Result) -> Iterator[Line]:
+    """Where a row's latency falls as the load grows, by more than the intervals of neighbours in
+    load allow; that none does, if intervals tell."""
+    rows: defaultdict[str, list[CellResult]] = defaultdict(list)
+    for cell in result.cells:
+        rows[cell.row].append(cell)
+    several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
+    falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]
+    known = [cell for cells in several.values() for cell in cells if _interval(cell)]
+    if len(known) > 1 and not falls:
+        yield plain("no latency falls by more than its interval as the load grows", "dim")
+    yield from (plain(f"falls as the load grows: {fall}", "warn") for fall in falls)
+
+
+def _falls(cells: Sequence[CellResult], unit: str) -> Iterator[str]:
+    known = [(cell, bounds) for cell in cells if (bounds := _interval(cell))]
+    for (before, (least, _)), (after, (_, most)) in pairwise(known):
+        if most < least:
+            figures = " after ".join(_figure(cell, unit) for cell in (after, before))
+            yield f"{after.row} at {after.column}: {figures} at {before.column}"
+
+
+def _interval(cell: CellResult) -> tuple[float, float] | None:
+    return cell.summary.ci95 if cell.summary else None
+
+
+def _figure(cell: CellResult, unit: str) -> str:
+    return f"{shown(cell.headline or 0.0, unit)} {unit_of(unit).shown}"
 
 
 SECTION = Section("latency", "Latency: percentiles and distributions", 40, of_run=_blocks)

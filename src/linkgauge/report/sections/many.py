@@ -13,7 +13,7 @@ from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Table, Tone, plain
 from linkgauge.report.forms import columns_of, rows_of
 from linkgauge.report.matrix import in_order
-from linkgauge.report.results import figure, label, share, verdict, without_empty
+from linkgauge.report.results import ends, figure, label, share, verdict, without_empty
 
 MOST_ROWS = 32
 """Rows of a narrow matrix that a person still looks through."""
@@ -69,18 +69,16 @@ def _distribution(result: Result, measured: Sequence[CellResult], usual: float) 
 
 def _row(name: str, cells: Sequence[CellResult], usual: float, unit: str) -> tuple[Entry, ...]:
     counts = Counter(sum(_share(cell, usual) >= bound for bound in _BOUNDS) for cell in cells)
-    figures = sorted(cell.headline or 0.0 for cell in cells)
     tones: tuple[Tone, ...] = ("bad", "bad", "warn", "", "")
     shown = [
         Entry(f"{counts[at]:,}" if counts[at] else "", counts[at], tones[at])
         for at in range(len(_BOUNDS) + 1)
     ]
-    ends = (figures[0], median(figures), figures[-1])
     return (
         Entry(label(name), tone="strong"),
         Entry(f"{len(cells):,}", len(cells)),
         *shown,
-        *(figure(one, unit) for one in ends),
+        *ends([cell.headline or 0.0 for cell in cells], unit),
     )
 
 

@@ -4,21 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.report.blocks import Block, Prose, plain
+from linkgauge.model.result import Result, Run, Status
+from linkgauge.report.blocks import TONES, Block, Line, Prose, Span, line, plain
 from linkgauge.report.run_notes import note_lines
-from linkgauge.report.skips import reason_lines
 
 from . import OneRun, Section
 
-MOST = 40
+MOST_LINES = 40
+"""Of a page."""
+MOST_REASONS = 6
+"""Of one status."""
+MOST_NAMED = 2
+"""Most benchmarks that are all named."""
+_ORDER: tuple[Status, ...] = ("skip", "fail", "timeout", "error")
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
     lines = [*reason_lines(one.run), *note_lines(one.run)]
-    if len(lines) > MOST:
-        lines = [*lines[:MOST], plain(f"and {len(lines) - MOST} more, which run.json has", "dim")]
+    if len(lines) > MOST_LINES:
+        rest = f"and {len(lines) - MOST_LINES} more, which run.json has"
+        lines = [*lines[:MOST_LINES], plain(rest, "dim")]
     if lines:
         yield Prose(lines)
+
+
+def reason_lines(run: Run) -> Iterator[Line]:
+    """`skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`; what went wrong comes
+    last."""
+    reasons: dict[Status, dict[str, dict[str, None]]] = {status: {} for status in _ORDER}
+    for result in run.results:
+        for status, reason in _why(result):
+            reasons[status].setdefault(reason, {})[result.benchmark] = None
+    for status, found in reasons.items():
+        for reason, benchmarks in list(found.items())[:MOST_REASONS]:
+            yield _line(status, f"{reason}: {_few(list(benchmarks))}")
+        if (left := len(found) - MOST_REASONS) > 0:
+            yield _line(status, f"for {left} more reasons, which run.json has")
+
+
+def _why(result: Result) -> Iterator[tuple[Status, str]]:
+    """The statuses and reasons of a result without any figure."""
+    if any(cell.summary for cell in result.cells):
+        return
+    if not result.cells and result.status != "pass":
+        yield result.status, result.reason or "for no reason given"
+    for cell in result.cells:
+        if cell.status != "pass":
+            yield cell.status, cell.reason or result.reason or "for no reason given"
+
+
+def _few(names: list[str]) -> str:
+    """All of two, else the first and how many more."""
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} more"
+
+
+def _line(status: Status, text: str) -> Line:
+    return line(Span(status, TONES[status]), f"  {text}")
 
 
 SECTION = Section("notes", "Not measured, and notes", 85, of_run=_blocks)

@@ -11,8 +11,7 @@ from linkgauge.model.durations import format_duration
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import approximate_size
 from linkgauge.report.blocks import Block, Entry, Prose, Span, line, plain
-from linkgauge.report.headings import where
-from linkgauge.report.results import SIMULATED, table
+from linkgauge.report.results import SIMULATED, table, where
 
 
 class DryRun(msgspec.Struct, frozen=True):

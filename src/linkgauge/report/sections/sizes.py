@@ -1,27 +1,44 @@
-"""Figures against the size: of what was measured at several sizes, of copies that are timed size by
-size, and of collectives."""
+"""Figures against the size: of what was measured at several sizes, with the line that fits; of
+copies that are timed size by size, of collectives, and of latencies, with the levels of memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 
-from linkgauge.model.busbw import bandwidths
+from linkgauge.model.curves import Level, SizeLine
 from linkgauge.model.result import Result, Run
-from linkgauge.model.stats.hockney import LEAST
-from linkgauge.model.units import BANDWIDTH, COLLECTIVE, Unit, format_size, unit_of
+from linkgauge.model.stats.hockney import LEAST, OFF
+from linkgauge.model.units import (
+    BANDWIDTH,
+    COLLECTIVE,
+    Unit,
+    approximate_size,
+    format_size,
+    unit_of,
+)
 from linkgauge.report import charts
-from linkgauge.report.blocks import Block, Figure, Prose, plain
-from linkgauge.report.results import label, pivot, title_of
-from linkgauge.report.sweep_text import Curves, curves_of, extremes, line_lines
+from linkgauge.report.blocks import Block, Figure, Line, Prose, Span, line, plain
+from linkgauge.report.curves import Curves, chart, curves_of, extremes
+from linkgauge.report.matrix import shown
+from linkgauge.report.results import label
 
 from . import OneRun, Section
 
-MOST_PATHS = 8
-"""Curves of one chart; of more, the lowest, the median and the highest figures."""
+MOST_CURVES = 8
+"""Of one chart; of more, the lowest, the median and the highest figures."""
 MOST_CHARTS = 12
 MOST_LINES = 4
-_OF_SIZES = ("copy-ping-pong", "timed-copy")
+MOST_PATHS = 16
+"""Of more paths, the lowest, the median and the highest figures are shown."""
+LEAST_SHOWN = 0.001
+"""A line that is closer to the times is said to be within this."""
+_NO_LINE = "no line fits"
+_UNTOLD = "these sizes do not separate latency from bandwidth"
+_LATENCY_ALONE = "a latency whatever the size"
+_TOO_SHORT = "a latency too short to show"
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
@@ -37,62 +54,141 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _found(run: Run) -> Iterator[tuple[str, Unit, Curves]]:
+    """Those of several sizes, but for the curves of levels, which stand among the figures."""
     by_name: dict[tuple[str, str], list[Result]] = {}
     for result in run.results:
-        by_name.setdefault((result.benchmark, result.backend), []).append(result)
+        if not any(cell.operation == "chase" for cell in result.cells):
+            by_name.setdefault((result.benchmark, result.backend), []).append(result)
     for (name, _), results in by_name.items():
-        unit = unit_of(results[0].unit)
-        if unit == COLLECTIVE:
-            curves, unit = _of_collectives(results), BANDWIDTH
-        elif any(cell.operation in _OF_SIZES for cell in results[0].cells):
-            curves = _of_cells(results)
-        else:
-            curves = curves_of(results)
-        if len({size for curve in curves.values() for size in curve}) >= LEAST:
-            yield name, unit, curves
+        unit, curves = unit_of(results[0].unit), curves_of(results)
+        if len(_sizes(curves)) >= LEAST:
+            yield name, BANDWIDTH if unit == COLLECTIVE else unit, curves
 
 
-def _of_cells(results: Sequence[Result]) -> Curves:
-    """Of cells that have sizes of their own."""
-    curves: Curves = {}
-    for result in results:
-        for cell in result.cells:
-            if cell.headline is not None:
-                size = cell.transfers[0].bytes_moved(result.size)
-                curves.setdefault(cell.row, {})[size] = cell.headline
-    return curves
-
-
-def _of_collectives(results: Sequence[Result]) -> Curves:
-    """Bus bandwidth, as nccl-tests define it."""
-    curves: Curves = {}
-    for result in results:
-        for cell in result.cells:
-            own = bandwidths(cell)
-            if own is not None and own.bus is not None and cell.status == "pass":
-                name = f"{cell.row}, {len(cell.transfers)} devices"
-                curves.setdefault(name, {})[cell.transfers[0].scale] = own.bus
-    return curves
+def _sizes(curves: Curves) -> list[int]:
+    return sorted({size for curve in curves.values() for size in curve})
 
 
 def _figure(name: str, unit: Unit, curves: Curves) -> Figure:
-    sizes = sorted({size for curve in curves.values() for size in curve})
-    what = f"{len(curves)} paths" if len(curves) > 1 else "1 path"
-    if len(curves) > MOST_PATHS:
-        curves = extremes(curves, sizes)
+    sizes, what = _sizes(curves), f"{len(curves)} paths" if len(curves) > 1 else "1 path"
+    if len(curves) > MOST_CURVES:
+        curves = extremes(curves)
         what = f"the lowest, the median and the highest of {what}"
-    rows = [
+    draw = partial(charts.sizes, log=unit.better == "lower", marks=sizes)
+    return chart(f"{name}: {unit.quantity} by size, {what}", curves, unit, draw)
+
+
+def chart_of_levels(result: Result) -> Figure:
+    """The curve of each row of latencies, with thick lines where it is flat: a plateau is a level
+    of the memory hierarchy."""
+    unit = unit_of(result.unit)
+    curves = dict(islice(curves_of([result]).items(), MOST_CURVES))
+    sizes = _sizes(curves)
+    flat = [
         {
-            "x": size, "y": float(f"{value / unit.scale:.5g}"), "series": label(path),
-            "says": f"{label(path)}, {format_size(size)}: {value / unit.scale:.4g} {unit.shown}",
+            "x": level.least, "x2": level.most or max(sizes, default=1),
+            "y": level.seconds / unit.scale, "series": label(one.row),
+            "says": f"{label(one.row)}, level {level.number}: {level.seconds / unit.scale:.3g} "
+            f"{unit.shown}",
         }
-        for path, curve in curves.items()
-        for size, value in sorted(curve.items())
+        for one in result.levels
+        if one.row in curves
+        for level in one.levels
     ]  # fmt: skip
-    title = title_of(f"{name}: {unit.quantity} by size, {what}")
-    y = f"{unit.quantity} ({unit.shown})"
-    draw = partial(charts.sizes, y=y, log=unit.better == "lower", marks=tuple(sizes))
-    return Figure(title, title, draw, rows, pivot(y, "size", rows, size=True))
+    title = f"{result.benchmark}: latency by size; thick lines are the plateaus found"
+    draw = partial(charts.levels, plateaus=flat, marks=sizes)
+    return chart(title, curves, unit, draw)._replace(lines=tuple(level_lines(result)))
+
+
+def level_lines(result: Result) -> Iterator[Line]:
+    """The levels of each row of a curve: `level 1: 1.10 ns up to 32 KiB`."""
+    for one in result.levels:
+        named = ", ".join(_named(level, result.unit) for level in one.levels)
+        yield line(Span(f"{one.row} ", "name"), named)
+
+
+def _named(level: Level, unit: str) -> str:
+    most = f"up to {format_size(level.most)}" if level.most else f"from {format_size(level.least)}"
+    return f"level {level.number}: {shown(level.seconds, unit)} {unit_of(unit).shown} {most}"
+
+
+def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:
+    """The line of each path; of more than `most`, what they have in common."""
+    if len(lines) <= most:
+        for one in lines:
+            name = ", ".join(filter(None, (one.row, one.column)))
+            yield line(Span(f"{name}  ", "name"), _sentence(one))
+        return
+    known = [one for one in lines if one.half_size is not None]
+    if known:
+        each = (
+            _ends("latency", [one.latency for one in known], _time),
+            _ends("bandwidth", [one.bandwidth for one in known], _rate),
+            _ends("half of it at", [one.half_size for one in known], _size),
+            _within(max(one.error for one in known)),
+        )
+        yield line(Span(_paths(len(known)), "name"), ", ".join(each))
+    others = Counter(_lacks(one) for one in lines if one.half_size is None)
+    for kind, count in others.items():
+        yield line(Span(_paths(count), "name"), kind)
+
+
+def _paths(count: int) -> str:
+    return "1 path  " if count == 1 else f"{count} paths  "
+
+
+def _ends(name: str, values: Sequence[float | None], shown: Callable[[float], str]) -> str:
+    ends = sorted(value or 0.0 for value in values)
+    return f"{name} {' to '.join(dict.fromkeys((shown(ends[0]), shown(ends[-1]))))}"
+
+
+def _lacks(line: SizeLine) -> str:
+    """What a line does not show; empty if it shows all."""
+    if line.error > OFF:
+        return _NO_LINE
+    if line.bandwidth is None:
+        return _UNTOLD if line.latency is None else _LATENCY_ALONE
+    return _TOO_SHORT if line.latency is None or line.half_size is None else ""
+
+
+def _sentence(line: SizeLine) -> str:
+    lacks, worst = _lacks(line), format_size(line.worst)
+    if lacks == _NO_LINE:
+        return f"{lacks}: {line.error:.1%} off at {worst}"
+    if lacks == _UNTOLD:
+        return lacks
+    at = "" if line.error < LEAST_SHOWN else f", worst at {worst}"
+    within = f"({_within(line.error)}{at})"
+    latency, rate = _time(line.latency or 0.0), f"bytes ÷ {_rate(line.bandwidth or 0.0)}"
+    if lacks == _LATENCY_ALONE:
+        return f"time = {latency}, whatever the size {within}"
+    if lacks == _TOO_SHORT:
+        return f"time = {rate}, with {lacks} at {format_size(line.sizes[0])} {within}"
+    half = line.half_size or 0.0
+    beyond = ", below the sizes measured" if half < line.sizes[0] else ""
+    beyond = ", above the sizes measured" if half > line.sizes[-1] else beyond
+    return f"time = {latency} + {rate}, half of that bandwidth at {_size(half)}{beyond} {within}"
+
+
+def _within(error: float) -> str:
+    return f"within {max(error, LEAST_SHOWN):.1%}"
+
+
+def _size(size: float) -> str:
+    return approximate_size(round(size))
+
+
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def _time(seconds: float) -> str:
+    """In the unit that suits."""
+    scale, unit = next((one for one in _TIMES if seconds >= one[0]), _TIMES[-1])
+    return f"{seconds / scale:.2f} {unit}"
+
+
+def _rate(rate: float) -> str:
+    return f"{shown(rate, BANDWIDTH.symbol)} {BANDWIDTH.shown}"
 
 
 SECTION = Section("sizes", "By size", 50, of_run=_blocks)

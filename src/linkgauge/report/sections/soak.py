@@ -5,18 +5,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from linkgauge.judge.drift import Drift, drifts, of_cells
 from linkgauge.model.durations import clock, format_duration
 from linkgauge.model.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak, Struck
 from linkgauge.model.units import approximate_size, count_of, unit_of
-from linkgauge.report import charts
 from linkgauge.report.blocks import (
     Block,
     Column,
     Entry,
-    Figure,
     Line,
     Prose,
     Span,
@@ -27,9 +24,10 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
+from linkgauge.report.curves import over_time
 from linkgauge.report.figures import course, signed
 from linkgauge.report.matrix import brief
-from linkgauge.report.results import label, pivot, without_empty
+from linkgauge.report.results import figure, label, without_empty
 
 from . import OneRun, Section
 
@@ -89,45 +87,39 @@ def _over_time(soak: Soak) -> Iterator[Block]:
     for cell in soak.cells:
         if cell.median:
             found[label(cell.cell.benchmark)].append(cell)
-    shares = {name: list(_shares(cells)) for name, cells in found.items()}
+    shares = {name: list(_shares(soak, cells)) for name, cells in found.items()}
     worst = sorted(shares, key=lambda name: min((s for _, s in shares[name]), default=1.0))
     title = "Figures over the time, in percent of their median"
     own = {name: shares[name] for name in shares if name in worst[:MOST_CURVES]}
     percents = {name: [(at, 100 * share) for at, share in curve] for name, curve in own.items()}
-    yield from _chart(soak, title, "percent of the median", percents, 2)
+    yield from over_time(title, "percent of the median", percents, X)
     for what, values in (
         ("temperature (°C)", {one.memory: one.temperature for one in soak.devices}),
         ("power (W)", {one.memory: one.power for one in soak.devices}),
     ):
         curves = {
-            label(memory): [(at, value) for at, value in enumerate(own) if value is not None]
+            label(memory): [
+                (_minutes(soak, at), value) for at, value in enumerate(own) if value is not None
+            ]
             for memory, own in list(values.items())[:MOST_CURVES]
         }
-        yield from _chart(soak, f"{what[0].upper()}{what[1:]} over the time", what, curves, 1)
+        yield from over_time(f"{what[0].upper()}{what[1:]} over the time", what, curves, X)
 
 
-def _shares(cells: Sequence[CellCourse]) -> Iterator[tuple[int, float]]:
-    for at, means in enumerate(zip(*(cell.means for cell in cells), strict=True)):
+def _shares(soak: Soak, cells: Sequence[CellCourse]) -> Iterator[tuple[float, float]]:
+    for number, means in enumerate(zip(*(cell.means for cell in cells), strict=True)):
         shares = [
             mean / cell.median
             for mean, cell in zip(means, cells, strict=True)
             if mean is not None and cell.median
         ]
         if shares:
-            yield at, sum(shares) / len(shares)
+            yield _minutes(soak, number), sum(shares) / len(shares)
 
 
-def _chart(
-    soak: Soak, title: str, what: str, curves: dict[str, list[tuple[int, float]]], decimals: int
-) -> Iterator[Figure]:
-    rows: list[dict[str, object]] = [
-        {"x": round((at + 0.5) * soak.slice / 60, 3), "y": round(value, decimals), "series": name}
-        for name, curve in curves.items()
-        for at, value in curve
-    ]
-    if rows:
-        draw = partial(charts.over_time, y=what, x=X)
-        yield Figure(title, title, draw, rows, pivot(what, X, rows[:MOST_ROWS]))
+def _minutes(soak: Soak, number: int) -> float:
+    """When the middle of a slice was."""
+    return (number + 0.5) * soak.slice / 60
 
 
 _HEADS = (
@@ -152,8 +144,8 @@ def _cells(soak: Soak, found: Sequence[Drift]) -> Table:
         bars = course([mean for mean in cell.means if mean is not None], MOST_BARS)
         rows.append((
             Entry(label(str(cell.cell))),
-            _figure(cell.median, cell.unit), Entry(unit_of(cell.unit).shown),
-            *(_figure(figure, cell.unit) for figure in slow),
+            figure(cell.median, cell.unit), Entry(unit_of(cell.unit).shown),
+            *(figure(one, cell.unit) for one in slow),
             Entry("") if drift is None else Entry(
                 signed(drift.ratio), drift.ratio, _TONES[drift.direction]
             ),
@@ -165,10 +157,6 @@ def _cells(soak: Soak, found: Sequence[Drift]) -> Table:
     left = len(cells) - MOST_ROWS
     caption = "Cells" if left <= 0 else f"Cells (run.json has {left} more)"
     return Table(plain(caption), _HEADS, rows, sortable=True, few=FEW_ROWS, rest=REST)
-
-
-def _figure(value: float | None, unit: str) -> Entry:
-    return Entry("") if value is None else Entry(brief(value, unit), value)
 
 
 def _steadiness(one: CellCourse) -> float:

@@ -36,8 +36,7 @@ def table_of(
     known = [_known(result) for result in results]
     rows = [_row(*each) for each in zip(results, known, strict=True)]
     ends = [shade(own[at][1], "") for own in known if own for at in (0, -1)]
-    signs = legend(one.sign for one in ends if one is not None)
-    more = (signs, *_outlier_lines(results), plain(hint, "dim"))
+    more = (legend(ends), *_outlier_lines(results), plain(hint, "dim"))
     lines = (*(each for each in more if each), *below)
     return without_empty(Table(caption, _HEADS, rows, True, anchor, lines))
 

@@ -1,15 +1,16 @@
-"""The state of accelerators while they were measured: links, clocks, temperature, power."""
+"""The state of accelerators while they were measured: links, clocks, temperature, power, and what
+throttled them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from linkgauge.model.inventory import Reading
-from linkgauge.model.result import Run
-from linkgauge.report import charts
-from linkgauge.report.blocks import Block, Column, Entry, Figure, Prose, Tone, plain
-from linkgauge.report.results import label, pivot, table
+from linkgauge.model.matmul import PRODUCTS
+from linkgauge.model.result import Result, Run
+from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Span, Tone, line, plain
+from linkgauge.report.curves import over_time
+from linkgauge.report.results import label, table
 from linkgauge.report.sentences import first_of
 
 from . import OneRun, Section
@@ -22,7 +23,7 @@ MOST_ROWS = 128
 
 
 def _mega(clock: float | None) -> float | None:
-    return None if clock is None else clock / 1e6
+    return None if clock is None else clock / _MHZ
 
 
 Read = Callable[[Reading], float | None]
@@ -82,7 +83,7 @@ def _readings(run: Run) -> dict[str, list[Timed]]:
 def _row(device: str, own: Sequence[Reading]) -> Sequence[str | Entry]:
     row: list[str | Entry] = [device, f"{sum(one.count for one in own):,}"]
     for _, read, end in _COLUMNS:
-        known = [value for one in own if (value := read(one)) is not None]
+        known = _known(own, read)
         tone: Tone = "warn" if end is sum and any(known) else ""
         row.append(Entry(f"{end(known):g}", end(known), tone) if known else "")
     throttled = list(dict.fromkeys(why for one in own for why in one.throttled))
@@ -101,14 +102,8 @@ def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[
     if len(values) == 1:
         yield Prose([plain(f"{title}: {values.pop():g} all the time")])
     elif values:
-        rows: list[dict[str, object]] = [
-            {"x": round(at, 3), "y": round(value, 3), "series": device}
-            for device, known in _alike(curves).items()
-            for at, value in _steps(known)
-        ]
-        over = f"{title} over the run"
-        pivoted = pivot(what, "seconds", rows[:MOST_POINTS])
-        yield Figure(over, over, partial(charts.over_time, y=what), rows, pivoted)
+        steps = {device: _steps(known) for device, known in _alike(curves).items()}
+        yield from over_time(f"{title} over the run", what, steps)
 
 
 def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
@@ -130,6 +125,53 @@ def _steps(known: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """The points where the value changes, and the last; of too many, some of them."""
     kept = [one for at, one in enumerate(known) if at == 0 or known[at - 1][1] != one[1]]
     return [*kept[:: max(1, -(-len(kept) // MOST_POINTS))], known[-1]]
+
+
+_MHZ = 1e6
+
+
+def state_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
+    """A line for each row of products: what throttled its devices; `detailed`: also their clocks,
+    power and temperature meanwhile."""
+    for row in dict.fromkeys(cell.row for cell in result.cells if cell.operation in PRODUCTS):
+        cells = (cell for cell in result.cells if cell.row == row)
+        readings = [reading for cell in cells for reading in cell.readings if reading.count]
+        figures, throttled = ", ".join(_figures(readings)) if detailed else "", _throttled(readings)
+        joint = "; " if figures and throttled else ""
+        if figures or throttled:
+            name, state = Span(f"{row} ", "name"), Span(figures, "dim")
+            yield line(name, state, joint, Span(throttled, "warn"))
+
+
+def _known(readings: Iterable[Reading], read: Read) -> list[float]:
+    return [value for one in readings if (value := read(one)) is not None]
+
+
+def _figures(readings: Sequence[Reading]) -> Iterator[str]:
+    """Clocks from the least to the most, and the most of power and temperature."""
+    clocks = [*_known(readings, lambda one: one.clock_min)]
+    clocks += _known(readings, lambda one: one.clock_max)
+    if clocks:
+        ends = dict.fromkeys(f"{end / _MHZ:.0f}" for end in (min(clocks), max(clocks)))
+        yield f"{' to '.join(ends)} MHz"
+    if power := _known(readings, lambda one: one.power_max):
+        yield f"at most {max(power):.0f} W"
+    if heat := _known(readings, lambda one: one.temperature_max):
+        yield f"at most {max(heat):.0f} °C"
+
+
+def _throttled(readings: Sequence[Reading]) -> str:
+    """By what, and which of several devices."""
+    reasons: dict[str, list[str]] = {}
+    for reading in readings:
+        for reason in reading.throttled:
+            reasons.setdefault(reason, []).append(reading.memory)
+    devices = {reading.memory for reading in readings}
+    named = [
+        reason if len(set(of)) == len(devices) else f"{reason} ({', '.join(dict.fromkeys(of))})"
+        for reason, of in reasons.items()
+    ]
+    return f"throttled: {', '.join(named)}" if named else ""
 
 
 SECTION = Section("state", "Links and clocks over time", 80, of_run=_blocks)

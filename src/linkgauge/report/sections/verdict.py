@@ -4,7 +4,7 @@ how well."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 from shlex import quote
@@ -18,6 +18,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, NotJudged, Run, exit_code
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import (
+    TONES,
     Block,
     Column,
     Entry,
@@ -34,6 +35,7 @@ from linkgauge.report.blocks import (
     text_of,
 )
 from linkgauge.report.expectations import is_held
+from linkgauge.report.forms import cells_of
 from linkgauge.report.groups import SEVERITIES, Group, groups_of, headline
 from linkgauge.report.program import program
 from linkgauge.report.remedies import Command, Step
@@ -46,7 +48,6 @@ from linkgauge.report.worst import (
     BROKEN,
     Ending,
     Wrong,
-    cells_of,
     lowest_cells,
     worst_finding,
     worst_of,
@@ -176,7 +177,7 @@ def _next(run: Run, wrong: Wrong | None, closing: Closing) -> Command | None:
 def can_go_on(run: Run, folder: Path) -> bool:
     """Whether it was interrupted, or the loss of a rank cost a part of it, and it can be
     resumed."""
-    lost = run.lost is not None or any(cell.lost is not None for _, cell in cells_of(run))
+    lost = run.lost is not None or any(cell.lost is not None for _, cell in cells_of(run.results))
     broke_off = run.finished is None or (lost and bool(run.machine.ranks))
     return broke_off and (folder / JOURNAL_FILE).exists()
 
@@ -216,46 +217,47 @@ def what_precision(missed: Missed) -> str:
 
 def _tiles(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator[Tile]:
     """How many cells were measured, and how well they are."""
-    statuses = Counter(cell.status for _, cell in cells_of(run))
+    statuses = Counter(cell.status for _, cell in cells_of(run.results))
     measured = statuses["pass"] + statuses["fail"]
     yield Tile(f"{measured:,}" if measured else "nothing", "measured")
     if outcome.verdict and measured:
         yield from _judged(run) if ending is None else [Tile("of", ending.tally)]
-    for status in BROKEN:
-        if statuses[status]:
-            yield Tile(f"{statuses[status]:,}", status, "bad")
     skipped = statuses["skip"] + sum(not result.cells for result in run.results)
-    if skipped:
-        yield Tile(f"{skipped:,}", "skipped", "dim")
-    if outcome.verdict:
-        counts = Counter(found.severity for found in outcome.findings)
-        for severity, tone in SEVERITIES.items():
-            if counts[severity]:
-                finding = "finding" if counts[severity] == 1 else "findings"
-                yield Tile(f"{counts[severity]:,}", f"{severity} {finding}", tone)
+    severities = Counter(one.severity for one in outcome.findings if outcome.verdict)
+    counts: list[tuple[int, str, Tone]] = [
+        *((statuses[status], status, "bad") for status in BROKEN),
+        (skipped, "skipped", "dim"),
+        *(
+            (count, f"{severity} {'finding' if count == 1 else 'findings'}", tone)
+            for severity, tone in SEVERITIES.items()
+            if (count := severities[severity])
+        ),
+    ]
+    yield from _counted(counts)
     if run.finished is None:
         yield Tile("interrupted", "", "warn")
     if run.simulated:
         yield SIMULATED_TILE
 
 
+def _counted(counts: Iterable[tuple[int, str, Tone]]) -> Iterator[Tile]:
+    yield from (Tile(f"{count:,}", name, tone) for count, name, tone in counts if count)
+
+
 def _judged(run: Run) -> Iterator[Tile]:
     """How many cells have each verdict; those whose links run below their best apart."""
-    cells = [cell for _, cell in cells_of(run)]
-    passed = [cell for cell in cells if cell.status == "pass"]
+    passed = [cell for _, cell in cells_of(run.results) if cell.status == "pass"]
     verdicts = Counter(cell.verdict for cell in passed)
-    held, as_peers = sum(map(is_held, cells)), sum(cell.is_as_peers for cell in cells)
-    well = verdicts["ok"] - held - as_peers
+    held, as_peers = sum(map(is_held, passed)), sum(cell.is_as_peers for cell in passed)
+    well, low = verdicts["ok"] - held - as_peers, verdicts["low"]
     yield Tile(f"{well:,}", "ok", "good" if well else "dim")
-    if held:
-        yield Tile(f"{held:,}", "slowed by links below their best", "warn")
-    if as_peers:
-        yield Tile(f"{as_peers:,}", "as their peers", "good")
-    yield Tile(f"{verdicts['low']:,}", "low", "warn" if verdicts["low"] else "dim")
-    if verdicts["high"]:
-        yield Tile(f"{verdicts['high']:,}", "high", "simulated")
-    if verdicts["unknown"]:
-        yield Tile(f"{verdicts['unknown']:,}", f"not judged ({_why_not(passed)})", "dim")
+    slowed = held, "slowed by links below their best", TONES["held"]
+    yield from _counted([slowed, (as_peers, "as their peers", "good")])
+    yield Tile(f"{low:,}", "low", "warn" if low else "dim")
+    why = f"not judged ({_why_not(passed)})" if verdicts["unknown"] else ""
+    yield from _counted(
+        [(verdicts["high"], "high", "simulated"), (verdicts["unknown"], why, "dim")]
+    )
 
 
 def _why_not(passed: Sequence[CellResult]) -> str:

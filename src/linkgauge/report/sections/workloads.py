@@ -1,11 +1,16 @@
-"""AI workloads: which part of the machine bounds each, and where its time goes."""
+"""AI workloads: what bounds them and what would change it, the parts of their time, and what
+carried them out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
-from linkgauge.report.blocks import Block, Prose, plain
-from linkgauge.report.workload_text import workload_lines
+from linkgauge.judge.bounds import Bound, advice_on, bound_of
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.workload import WorkDone, Workload
+from linkgauge.report.blocks import Block, Line, Prose, Span, line, plain
 
 from . import OneRun, Section
 
@@ -15,6 +20,108 @@ def _blocks(one: OneRun) -> Iterator[Block]:
         lines = list(workload_lines(result))
         if lines:
             yield Prose([plain(f"{result.benchmark}: {result.title}", "strong"), *lines])
+
+
+_MILLI = 1e-3
+_NO_PART = "no part alone"
+
+
+class _Known(NamedTuple):
+    """A cell with what it asked for and what it shows."""
+
+    cell: CellResult
+    asked: Workload
+    done: WorkDone
+    bound: Bound | None
+
+
+def _known(result: Result) -> Iterator[_Known]:
+    for cell in result.cells:
+        if cell.work is not None and cell.workload is not None:
+            yield _Known(cell, cell.workload, cell.work, bound_of(cell.work))
+
+
+def workload_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
+    """What bounds each row, and what would change it; `detailed`: also what is known of each cell,
+    and what carried it out."""
+    known = list(_known(result))
+    for row, own in groupby(known, lambda one: one.cell.row):
+        yield from _bounds_of(row, list(own))
+    yield from _advice(known)
+    for one in known if detailed else ():
+        if said := "; ".join(filter(None, map(", ".join, _said(one)))):
+            yield line(Span(f"{one.cell.place} ", "name"), said)
+    yield from _how_lines(known) if detailed else ()
+
+
+def _said(one: _Known) -> Iterator[Iterable[str]]:
+    """The parts of a training step and what its collectives cost; how busy the link and the device
+    are, of the rates that each reaches alone; the tokens of a server's answers; what the time of a
+    traced loop went to, and the file that has the trace."""
+    done = one.done
+    if one.asked.kind == "training" and done.stages:
+        yield _parts(done)
+    if done.link_use is not None:
+        device = () if done.device_use is None else (f"device {done.device_use:.0%}",)
+        yield f"link {done.link_use:.0%} busy", *device
+    if done.tokens_rate is not None:
+        yield (f"{done.tokens_rate:.4g} tokens/s",)
+    if done.shares:
+        shares = ", ".join(f"{share.name} {share.fraction:.0%}" for share in done.shares)
+        yield (f"{shares} ({done.trace})",)
+
+
+def _parts(done: WorkDone) -> Iterator[str]:
+    for stage in done.stages:
+        if stage.summary is not None:
+            yield _took(stage.name, stage.summary.median, done)
+    if done.split_error is not None:
+        yield f"their sum is within {done.split_error:.1%} of the step"
+    if done.communication is not None:
+        yield _took("communication alone", done.communication, done)
+    if done.exposed is not None:
+        yield f"exposed {done.exposed / _MILLI:.3g} ms"
+
+
+def _took(what: str, seconds: float, done: WorkDone) -> str:
+    return f"{what} {seconds / _MILLI:.3g} ms ({seconds / done.seconds:.0%})"
+
+
+def _bounds_of(row: str, cells: Sequence[_Known]) -> Iterator[Line]:
+    """What bounds the cells of a row: neighbours that the same bounds are said at once."""
+    said = []
+    for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or _NO_PART)):
+        alike = list(own)
+        if kind is None:
+            continue
+        shares = sorted(one.bound.share for one in alike if one.bound)
+        ends = dict.fromkeys((f"{shares[0]:.0%}", f"{shares[-1]:.0%}"))
+        columns = dict.fromkeys((alike[0].cell.column, alike[-1].cell.column))
+        said.append(f"{kind} at {' to '.join(columns)} ({' to '.join(ends)} of the time)")
+    if said:
+        yield line(Span(f"{row} ", "name"), "bounded by ", ", ".join(said))
+
+
+def _advice(known: Sequence[_Known]) -> Iterator[Line]:
+    """What would change it, once for each."""
+    found: dict[str, str] = {}
+    for one in known:
+        if one.bound is not None and (advice := advice_on(one.bound, one.asked)) is not None:
+            found.setdefault(advice, one.bound.kind or "")
+    for advice, kind in found.items():
+        yield line(Span(f"{kind}: ", "strong"), advice)
+
+
+def _how_lines(known: Sequence[_Known]) -> Iterator[Line]:
+    """What carried them out, once for each that differs."""
+    found: dict[tuple[str, ...], list[_Known]] = {}
+    for one in known:
+        found.setdefault(one.done.how, []).append(one)
+    for how, alike in found.items():
+        if how:
+            first, more = alike[0].cell.place, len(alike) - 1
+            cells = f"{first} and {more} more" if more else f"{first}"
+            yield plain(f"{cells}: {'; '.join(how)}", "dim")
 
 
 SECTION = Section("workloads", "Which link matters here?", 58, of_run=_blocks)

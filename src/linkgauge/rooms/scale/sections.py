@@ -27,9 +27,10 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.csv_text import csv_text
-from linkgauge.report.results import figure, mark, pivot
+from linkgauge.report.curves import pivot
+from linkgauge.report.results import figure, mark
 from linkgauge.report.sections import OneRun, Section
-from linkgauge.report.sweep_text import line_lines
+from linkgauge.report.sections.sizes import line_lines
 from linkgauge.report.worst import Ending
 
 BAR = 20

@@ -1,0 +1,163 @@
+"""Figures of a result besides its headlines as matrices in the units that names say: the times
+of a loop or a product, latencies of tokens, what loads a memory, each copy's own rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from statistics import median
+
+from linkgauge.model.matmul import PRODUCTS, operations_of, order_of
+from linkgauge.model.memory import Memory
+from linkgauge.model.overlap import time_together
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.transfer import BEST_OF, Place, Report
+from linkgauge.model.units import BANDWIDTH, unit_of
+
+from .matrix import Matrix, matrix_of, of_cells
+
+_MILLI, _MICRO = 1e-3, 1e-6
+_LOOPS = ("copies alone (µs)", "the kernel alone (µs)", "both at once (µs)")
+_TOKENS = ("request", "first token", "between tokens")
+
+
+def matrices_beside(result: Result) -> Iterator[Matrix]:
+    """Those of which there is any figure."""
+    yield from _own(result)
+    yield from _each(result)
+    operations = operations_of(order_of(result.size))
+    known: dict[str, Callable[[CellResult], float | None]] = {
+        "time of a product (ms)": partial(_of_product, operations),
+        f"spread of the {BEST_OF} (% of the best)": _spread,
+        **{name: partial(_of_loop, number) for number, name in enumerate(_LOOPS)},
+        **{
+            f"{name}, {percent} (ms)": partial(_of_tokens, name, percent)
+            for name in _TOKENS
+            for percent in ("p50", "p99")
+        },
+        f"bandwidth of the load meanwhile ({BANDWIDTH.shown})": load,
+    }
+    for name, figure in known.items():
+        yield from of_cells(result, name, figure)
+
+
+def _of_product(operations: float, cell: CellResult) -> float | None:
+    rate = cell.headline if cell.operation in PRODUCTS else None
+    return operations / rate / _MILLI if rate else None
+
+
+def _spread(cell: CellResult) -> float | None:
+    """(best - worst) ÷ best, in percent; None of a cell that does not report the best."""
+    if cell.report is not Report.BEST or cell.summary is None:
+        return None
+    return 100 * (cell.summary.max - cell.summary.min) / cell.summary.max
+
+
+def _of_loop(number: int, cell: CellResult) -> float | None:
+    """The median of one of the times that the share which is hidden is formed of."""
+    if cell.report is not Report.HIDDEN or not cell.parts or not cell.samples:
+        return None
+    computing, *others = (part.samples for part in cell.parts)
+    copying = [max(own) for own in zip(*others, strict=True)]
+    together = map(time_together, computing, copying, cell.samples)
+    times = (copying, computing, list(together))
+    return float(median(times[number])) / _MICRO
+
+
+def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
+    """The time to the first token, from one to the next, or of a request."""
+    stages = cell.work.stages if cell.work is not None else ()
+    found = (one.summary for one in stages if one.name == name and one.summary)
+    summary = next(found, None)
+    return None if summary is None else float(getattr(summary, percent)) / _MILLI
+
+
+def load(cell: CellResult) -> float | None:
+    """What is moved while a latency is measured; None if nothing is."""
+    if not cell.report.is_latency:
+        return None
+    rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]
+    return sum(rates) / BANDWIDTH.scale if rates else None
+
+
+def _own(result: Result) -> Iterator[Matrix]:
+    """Beside a single total of copies by devices: each copy's own rate, source by destination, or a
+    row for each where no device has several. Where copies of a device ran one after another, each
+    device's: its bytes over the time until its last copy ended."""
+    if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
+        return
+    (cell,) = result.cells
+    if not cell.parts or not all(one.engine.owner.is_device for one in cell.transfers):
+        return
+    unit = unit_of(result.unit)
+    if cell.definition == "serial":
+        name = f"each device's own {unit.quantity} ({unit.shown})"
+        yield matrix_of(name, _of_devices(cell, unit.scale))
+        return
+    places = _by_ends(cell)
+    figures = {
+        places[part.transfer]: part.summary.median / unit.scale
+        for part in cell.parts
+        if part.summary is not None
+    }
+    yield matrix_of(_own_name(result), figures)
+
+
+def _own_name(result: Result) -> str:
+    unit = unit_of(result.unit)
+    return f"each one's own {unit.quantity} ({unit.shown})"
+
+
+def _by_ends(cell: CellResult) -> list[Place]:
+    """The place of each transfer."""
+    ends = [(one.source.label, one.destination.label) for one in cell.transfers]
+    if len({source for source, _ in ends}) < len(ends):
+        return [Place(*both) for both in ends]
+    return [Place(f"{source}->{destination}", cell.column) for source, destination in ends]
+
+
+def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
+    """By device, in the order of its number."""
+    moved: dict[Memory, int] = {}
+    until: dict[Memory, float] = {}
+    for part in cell.parts:
+        if part.summary is not None:
+            owner = cell.transfers[part.transfer].engine.owner
+            moved[owner] = moved.get(owner, 0) + part.bytes
+            until[owner] = max(until.get(owner, 0.0), part.bytes / part.summary.median)
+    return {
+        Place(cell.row, owner.label): moved[owner] / until[owner] / scale
+        for owner in sorted(moved, key=lambda one: one.index or 0)
+    }
+
+
+def _each(result: Result) -> Iterator[Matrix]:
+    """The slowest and the fastest copy by how many there were, whatever their row; nothing of
+    results that are no sweep over that."""
+    rates: dict[str, list[float]] = {}
+    for cell in result.cells:
+        if _is_counted(result, cell):
+            rates.setdefault(cell.column, []).extend(_rates(cell))
+    if not any(len(cell.transfers) > 1 for cell in result.cells):
+        return
+    figures = {
+        Place(word, column): pick(own) / unit_of(result.unit).scale
+        for word, pick in (("slowest", min), ("fastest", max))
+        for column, own in rates.items()
+        if own
+    }
+    if figures:
+        yield matrix_of(_own_name(result), figures)
+
+
+def _is_counted(result: Result, cell: CellResult) -> bool:
+    """Whether the column is the number of copies by devices."""
+    by_devices = all(transfer.engine.owner.is_device for transfer in cell.transfers)
+    counts = cell.column == str(len(cell.transfers))
+    return result.sweep and cell.report is Report.TOTAL and by_devices and counts
+
+
+def _rates(cell: CellResult) -> list[float]:
+    """Each copy's, of which a single one is the headline itself."""
+    own = [part.summary.median for part in cell.parts if part.summary is not None]
+    return own if own or cell.headline is None else [cell.headline]

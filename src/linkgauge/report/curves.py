@@ -1,0 +1,105 @@
+"""Figures as curves, and their charts: against the size, against how many there are, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from statistics import median
+from typing import Any, TypeVar
+
+from linkgauge.model.busbw import bandwidths
+from linkgauge.model.collective import Collective
+from linkgauge.model.result import Result
+from linkgauge.model.units import Unit, format_size
+
+from . import charts
+from .blocks import Column, Entry, Figure, Table, plain
+from .cell_sizes import has_own_size, size_of
+from .results import label, title_of
+
+MOST_ROWS = 200
+"""Of the table of a chart over time."""
+EXTREMES: dict[str, Callable[[list[float]], float]] = {
+    "lowest": min,
+    "median": median,
+    "highest": max,
+}
+
+At = TypeVar("At")
+Curves = dict[str, dict[int, float]]
+"""Figures by size, or by how many there are, by path."""
+
+
+def curves_of(results: Iterable[Result]) -> Curves:
+    """Figures by size; of collectives, the bus bandwidths as nccl-tests define them. Of a size that
+    was measured several times, the last figure."""
+    curves: Curves = {}
+    for result in results:
+        for cell in result.cells:
+            size, figure, name = size_of(result, cell), cell.headline, str(cell.place)[1:-1]
+            if isinstance(cell.operation, Collective):
+                own = bandwidths(cell) if cell.status == "pass" else None
+                figure = None if own is None else own.bus
+                name = f"{cell.row}, {len(cell.transfers)} devices"
+            elif has_own_size(cell):
+                name = cell.row
+            if size is not None and figure is not None:
+                curves.setdefault(name, {})[size] = figure
+    return curves
+
+
+def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, float]]:
+    """The lowest, the median and the highest figure at each place of a curve."""
+    figures: dict[At, list[float]] = {}
+    for curve in curves.values():
+        for at, figure in curve.items():
+            figures.setdefault(at, []).append(figure)
+    return {word: {at: of(own) for at, own in figures.items()} for word, of in EXTREMES.items()}
+
+
+def chart(title: str, curves: Curves, unit: Unit, draw: Callable[..., Any], x: str = "") -> Figure:
+    """`draw` defines the chart, of rows and the title `y`. Without the title of the `x` axis, that
+    is the size."""
+    rows = [
+        {
+            "x": at, "y": float(f"{value / unit.scale:.5g}"), "series": label(name),
+            "says": f"{label(name)}, {at if x else format_size(at)}: "
+            f"{value / unit.scale:.4g} {unit.shown}",
+        }
+        for name, curve in curves.items()
+        for at, value in sorted(curve.items())
+    ]  # fmt: skip
+    y, title = f"{unit.quantity} ({unit.shown})", title_of(title)
+    return Figure(title, title, partial(draw, y=y), rows, pivot(y, x, rows))
+
+
+def over_time(
+    title: str, y: str, curves: Mapping[str, Iterable[tuple[float, float]]], x: str = ""
+) -> Iterator[Figure]:
+    """A chart of values at moments: seconds of sampling, or what `x` names; nothing without any."""
+    rows: list[dict[str, object]] = [
+        {"x": round(at, 3), "y": round(value, 3), "series": name}
+        for name, curve in curves.items()
+        for at, value in curve
+    ]
+    if rows:
+        draw = partial(charts.over_time, y=y, **({"x": x} if x else {}))
+        yield Figure(title, title, draw, rows, pivot(y, x or "seconds", rows[:MOST_ROWS]))
+
+
+def pivot(caption: str, across: str, rows: Sequence[Mapping[str, object]]) -> Table:
+    """The figures of a chart: a row for each `x`, a column for each series; without the name of the
+    axis `across`, that is the size."""
+    series = list(dict.fromkeys(str(row["series"]) for row in rows))
+    by: dict[float, dict[str, float]] = {}
+    for row in rows:
+        by.setdefault(float(str(row["x"])), {})[str(row["series"])] = float(str(row["y"]))
+    lines = [
+        (
+            Entry(f"{x:g}" if across else format_size(round(x)), x),
+            *(Entry(f"{own[one]:.4g}", own[one]) if one in own else Entry("") for one in series),
+        )
+        for x, own in sorted(by.items())
+    ]
+    heads = (Column(across or "size", True), *(Column(one, True) for one in series))
+    return Table(plain(caption), heads, lines)
