@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from linkgauge.model.gaps import Gap
 from linkgauge.model.host_details import HostDetails
 
 from .cgroup import allowed, memlock_limit, memory_limit
@@ -73,10 +74,10 @@ def read_details(root: Root = ROOT) -> HostDetails:
         "hypervisor": (below_is_known, "neither CPU flags, firmware nor device tree report it"),
         "memory limit": (limit_is_known, "/proc/self/cgroup is not readable"),
         "locked memory limit": (lock_is_known, "/proc/self/limits is not readable"),
-        "IOMMU": (not why_no_iommu, why_no_iommu),
-        "DIMM rate": (not why_no_rate, why_no_rate),
+        "IOMMU": (None, why_no_iommu),
+        "DIMM rate": (None, why_no_rate),
     }
-    unknown = tuple(f"{name}: {why}" for name, (known, why) in reasons.items() if not known)
+    unknown = tuple(Gap(why, name) for name, (known, why) in reasons.items() if why and not known)
     return msgspec.structs.replace(details, unknown=unknown)
 
 
