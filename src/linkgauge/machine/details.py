@@ -26,6 +26,7 @@ from .cpu import (
 from .cpu_caches import cache_levels
 from .dimms import huge_pages, memory_rate, transparent_huge_pages
 from .environment import container, firmware, hypervisor, iommu
+from .host import read_host, unread
 from .numa import distances, host_nodes, node_cpus, read_nodes
 from .secrets import command_line
 from .tree import ROOT, Root, read_bytes, read_text
@@ -77,8 +78,8 @@ def read_details(root: Root = ROOT) -> HostDetails:
         "IOMMU": (None, why_no_iommu),
         "DIMM rate": (None, why_no_rate),
     }
-    unknown = tuple(Gap(why, name) for name, (known, why) in reasons.items() if why and not known)
-    return msgspec.structs.replace(details, unknown=unknown)
+    gaps = (Gap(why, name) for name, (known, why) in reasons.items() if why and not known)
+    return msgspec.structs.replace(details, unknown=(*unread(read_host(root)), *gaps))
 
 
 def _command_line(root: Root) -> str | None:

@@ -10,7 +10,6 @@ class Gap(str):
     """Fields that could not be read (none: all of them), and why. In files and messages it is the
     text `FIELD, FIELD: WHY`, by the hooks of `notation`; the text identifies it."""
 
-    __slots__ = ("fields", "why")
     fields: tuple[str, ...]
     why: str
 
