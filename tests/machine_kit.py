@@ -97,7 +97,7 @@ def reason(details, subject):
 
 
 def subjects(details):
-    return {line.partition(": ")[0] for line in details.unknown}
+    return {", ".join(gap.fields) for gap in details.unknown}
 
 
 def dimm(

@@ -114,8 +114,4 @@ def read(bus):
 
 def why(function, field):
     """The reason why a field is null."""
-    return next(
-        reason
-        for fields, _, reason in (line.partition(": ") for line in function.unknown)
-        if field in fields.split(", ")
-    )
+    return next(gap.why for gap in function.unknown if field in gap.fields)

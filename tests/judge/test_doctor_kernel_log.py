@@ -7,7 +7,7 @@ from doctor_kit import GPU, ROOT, card, gpu, inventory, machine, measured, root,
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence
 from linkgauge.judge.outcome import outcome_of
-from linkgauge.model.inventory import Adapter
+from linkgauge.model.inventory import Adapter, Gap
 from linkgauge.model.kernel_log import KernelLog, LogLine, joined
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import Run
@@ -123,7 +123,7 @@ def test_the_lines_of_one_device_are_one_finding_the_gravest_first():
 
 @pytest.mark.parametrize(
     ("log", "severity"),
-    [({"unknown": ("kernel log: /dev/kmsg: not permitted",)}, "unknown"), ({"more": 412}, "note"),
+    [({"unknown": (Gap("/dev/kmsg: not permitted"),)}, "unknown"), ({"more": 412}, "note"),
      ({"lost": True}, "note")],
 )  # fmt: skip
 def test_what_is_not_read_or_kept_is_said(log, severity):

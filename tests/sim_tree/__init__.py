@@ -31,7 +31,7 @@ def render(host: Host, inventory: Inventory) -> Rendered:
     """The whole tree."""
     files, links = pci_files(inventory)
     files |= host_files(host, inventory.host)
-    files["linkgauge/accelerators.json"] = msgspec.json.encode(inventory.accelerators)
+    files["linkgauge/accelerators.json"] = msgspec.json.encode(inventory.accelerators, enc_hook=str)
     return Rendered(files, links)
 
 

@@ -19,6 +19,7 @@ import msgspec
 from linkgauge.backends import SIMULATED
 from linkgauge.backends.protocol import Tried
 from linkgauge.model.errors import BackendError, LinkgaugeError
+from linkgauge.model.gaps import Gap
 from linkgauge.model.host_details import HostDetails
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
@@ -98,8 +99,8 @@ class Supervisor:
     def look(self, accelerators: Sequence[str]) -> Inventory:
         seen: list[Inventory] = []
         for name, found in self._ask_each(accelerators or (None,), Look(), Inventory):
-            why = (f"accelerators of {name or 'host'}: {found}",)
-            seen.append(found if isinstance(found, Inventory) else Inventory(unknown=why))
+            why = Gap(str(found), f"accelerators of {name or 'host'}")
+            seen.append(found if isinstance(found, Inventory) else Inventory(unknown=(why,)))
         return _merge(seen)
 
     def _ask_each(

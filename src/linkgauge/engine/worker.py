@@ -22,6 +22,7 @@ from linkgauge.machine.host import read_host
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.source import commit
 from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.gaps import Gap
 from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Device, Host, Machine
 from linkgauge.model.notation import parse_memory
@@ -90,12 +91,12 @@ class LocalWorker:
             return self._simulated.look()
         here = read_inventory()
         found: list[Accelerator] = []
-        unknown: list[str] = []
+        unknown: list[Gap] = []
         for name in accelerators:
             try:
                 backend = self._backend(name)
             except LinkgaugeError as reason:
-                unknown.append(f"accelerators of {name}: {reason}")
+                unknown.append(Gap(str(reason), f"accelerators of {name}"))
                 continue
             if isinstance(backend, HasTelemetry):
                 found += backend.inventory()

@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 from linkgauge.machine.given import read_given
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
+from linkgauge.model.notation import decode_hook
 from linkgauge.model.stats.spread import LEAST, spreads, varied
 from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.units import Better
@@ -114,7 +115,7 @@ def read_baseline(path: Path) -> Baseline | None:
             if b'"linkgauge.baseline/' not in file.read(_HEAD):
                 return None
         data = read_given(path, MOST_BYTES, begins=b"{")
-        return msgspec.json.decode(data, type=Baseline)
+        return msgspec.json.decode(data, type=Baseline, dec_hook=decode_hook())
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

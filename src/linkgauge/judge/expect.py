@@ -129,7 +129,7 @@ class Expectations:
         devices = tuple(map(str, ranks))
         bound, start = rates.bound(devices), START * rates.steps(len(devices))
         if bound.theoretical is None:
-            return _unknown(bound.because.removeprefix("unknown: "))
+            return Expectation(Expected(because=bound.because), without="path")
         moved = work.bytes_on_bus(transfers[0].bytes_moved(size), len(ranks)) * work.aggregated
         least = moved / bound.theoretical
         enough = moved / bound.achievable if bound.achievable else None

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from linkgauge.model.host_details import HostDetails
-from linkgauge.model.inventory import gaps_of
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 from linkgauge.model.units import approximate_size, format_size
@@ -108,7 +107,7 @@ def _huge_pages(details: HostDetails) -> str:
 def hypervisor_of(run: Run) -> str | None:
     """What its kernel ran under: `ABSENT` on a host, null where that could not be read."""
     details = _details(run)
-    unread = any("hypervisor" in gap.fields for gap in gaps_of(details.unknown))
+    unread = any("hypervisor" in gap.fields for gap in details.unknown)
     return details.hypervisor or (None if unread or not run.machine.inventory else ABSENT)
 
 

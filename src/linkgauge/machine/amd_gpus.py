@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from linkgauge.model.gaps import Gap
 from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
 
 from .amd_links import ComputeNode, compute_nodes, read_links
@@ -120,8 +121,7 @@ def with_gaps(found: Accelerator) -> Accelerator:
     return msgspec.structs.replace(found, unknown=(*found.unknown, *_missing(found)))
 
 
-def _missing(found: Accelerator) -> Iterator[str]:
-    """Gaps, as texts of an inventory."""
+def _missing(found: Accelerator) -> Iterator[Gap]:
     fields = {
         "link": found.link.speed,
         "clock": found.clock,
@@ -130,11 +130,12 @@ def _missing(found: Accelerator) -> Iterator[str]:
         "PCIe replays": found.pcie_replays,
         "ECC errors": found.ecc_errors,
     }
-    names = ", ".join(name for name, value in fields.items() if value is None)
-    if names:
-        yield f"{names}: amdgpu does not show it in sysfs (another driver, or a virtual machine)"
+    if names := [name for name, value in fields.items() if value is None]:
+        why = "amdgpu does not show it in sysfs (another driver, or a virtual machine)"
+        yield Gap(why, *names)
     if found.memory_bus is None:
-        yield "XGMI, memory bus: the compute driver does not list it: load amdgpu with KFD"
+        why = "the compute driver does not list it: load amdgpu with KFD"
+        yield Gap(why, "XGMI", "memory bus")
 
 
 def _text(root: Root, address: str, name: str) -> str | None:

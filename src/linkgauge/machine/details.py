@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from linkgauge.model.gaps import Gap
 from linkgauge.model.host_details import HostDetails
 
 from .cgroup import allowed, memlock_limit, memory_limit
@@ -25,6 +26,7 @@ from .cpu import (
 from .cpu_caches import cache_levels
 from .dimms import huge_pages, memory_rate, transparent_huge_pages
 from .environment import container, firmware, hypervisor, iommu
+from .host import read_host, unread
 from .numa import distances, host_nodes, node_cpus, read_nodes
 from .secrets import command_line
 from .tree import ROOT, Root, read_bytes, read_text
@@ -73,11 +75,11 @@ def read_details(root: Root = ROOT) -> HostDetails:
         "hypervisor": (below_is_known, "neither CPU flags, firmware nor device tree report it"),
         "memory limit": (limit_is_known, "/proc/self/cgroup is not readable"),
         "locked memory limit": (lock_is_known, "/proc/self/limits is not readable"),
-        "IOMMU": (not why_no_iommu, why_no_iommu),
-        "DIMM rate": (not why_no_rate, why_no_rate),
+        "IOMMU": (None, why_no_iommu),
+        "DIMM rate": (None, why_no_rate),
     }
-    unknown = tuple(f"{name}: {why}" for name, (known, why) in reasons.items() if not known)
-    return msgspec.structs.replace(details, unknown=unknown)
+    gaps = (Gap(why, name) for name, (known, why) in reasons.items() if why and not known)
+    return msgspec.structs.replace(details, unknown=(*unread(read_host(root)), *gaps))
 
 
 def _command_line(root: Root) -> str | None:

@@ -11,6 +11,7 @@ from .tree import Root, names_in, number, parse_meminfo, read_bytes, read_text
 
 HUGE_PAGES = "sys/kernel/mm/hugepages"
 TABLE = "sys/firmware/dmi/tables/DMI"
+NO_TABLE = f"/{TABLE} is missing (a board with a device tree, a virtual machine, a container)"
 ENTRIES = "sys/firmware/dmi/entries"
 EDAC = "sys/devices/system/edac/mc"
 
@@ -98,7 +99,7 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
 def _no_dimms(root: Root) -> str:
     tables = names_in(root, TABLE.rpartition("/")[0]) or names_in(root, ENTRIES)
     if not tables:
-        return f"/{TABLE} is missing (a board with a device tree, a virtual machine, a container)"
+        return NO_TABLE
     if read_bytes(root, TABLE) is None and not _structures(root):
         return f"/{TABLE} is readable by root only: run as root"
     return "the firmware's table describes no DRAM (usual in virtual machines)"

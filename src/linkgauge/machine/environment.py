@@ -9,6 +9,7 @@ from .pci import groups_of_devices
 from .tree import Root, names_in, read_text
 
 GROUPS = "sys/kernel/iommu_groups"
+NO_GROUPS = f"no /{GROUPS} (a kernel without IOMMU, a container, or not captured)"
 
 # Words in the firmware's vendor and product, device trees and clock sources, in order of priority.
 _HYPERVISORS = (
@@ -136,4 +137,4 @@ def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
         return None, "the kernel does not show the type of groups (Linux before 5.11)"
     if "iommu_groups" in names_in(root, "sys/kernel"):
         return "off", None
-    return None, f"no /{GROUPS} (a kernel without IOMMU, a container, or not captured)"
+    return None, NO_GROUPS

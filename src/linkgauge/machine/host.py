@@ -6,6 +6,7 @@ import os
 import re
 import resource
 
+from linkgauge.model.gaps import Gap
 from linkgauge.model.machine import Host
 
 from .cgroup import UNLIMITED, memory_groups
@@ -47,7 +48,7 @@ def read_host(root: Root = ROOT) -> Host:
     )
 
 
-def unread(host: Host) -> tuple[str, ...]:
+def unread(host: Host) -> tuple[Gap, ...]:
     """Why names and sizes are missing."""
     unsized = [str(node.index) for node in host.nodes if node.memory_total is None]
     reasons = {
@@ -65,7 +66,7 @@ def unread(host: Host) -> tuple[str, ...]:
             "their meminfo is not readable",
         ),
     }
-    return tuple(f"{name}: {why}" for name, (value, why) in reasons.items() if not value)
+    return tuple(Gap(why, name) for name, (value, why) in reasons.items() if not value)
 
 
 def cpu_model(root: Root) -> str | None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from linkgauge.model.inventory import NEEDS_ROOT
+from linkgauge.model.gaps import NEEDS_ROOT, Gap
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.machine import Machine
 
@@ -60,7 +60,7 @@ class Follower:
         whether the log can be read. Never raises."""
         first, self._is_first = self._is_first, False
         if isinstance(self._source, str):
-            return KernelLog(unknown=(f"kernel log: {self._source}",)) if first else None
+            return KernelLog(unknown=(Gap(self._source, "kernel log"),)) if first else None
         records, lost = _read(self._source)
         elapsed = self._clock() - self._began
         found = [self._line(record, elapsed) for record in records]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from linkgauge.model.gaps import Gap
 from linkgauge.model.inventory import Adapter, PciFunction
 
 from .tree import ROOT, Root, link_name, listed, names_in, read_text, resolve
@@ -37,13 +38,13 @@ def has_class(root: Root) -> bool:
 
 def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
     """The adapters that PCI shows, by their addresses."""
-    why = f"state, rate: no /{ADAPTERS}: load the driver (mlx5_ib) to see its ports"
+    why = f"no /{ADAPTERS}: load the driver (mlx5_ib) to see its ports"
     return tuple(
         Adapter(
             name=function.address,
             pci=function.address,
             link_layer="Ethernet" if (function.class_code or 0) >> 8 == _ETHERNET else "InfiniBand",
-            unknown=(why,),
+            unknown=(Gap(why, "state", "rate"),),
         )
         for function in functions
         if is_rdma(function.class_code, function.vendor)
@@ -54,9 +55,9 @@ def _read(root: Root, name: str) -> tuple[Adapter, ...]:
     folder = f"{ADAPTERS}/{name}"
     ports = sorted(names_in(root, f"{folder}/ports"), key=lambda port: (len(port), port))
     pci = _address(root, folder)
-    unknown = () if pci else ("PCI address: not a PCI device, or its link is missing",)
+    unknown = () if pci else (Gap("not a PCI device, or its link is missing", "PCI address"),)
     if not ports:
-        why = "ports: none (a software device, or its folder is missing)"
+        why = Gap("none (a software device, or its folder is missing)", "ports")
         return (Adapter(name=name, pci=pci, unknown=(*unknown, why)),)
     return tuple(
         _port(root, f"{folder}/ports/{port}", f"{name}:{port}" if len(ports) > 1 else name, pci,
@@ -65,7 +66,7 @@ def _read(root: Root, name: str) -> tuple[Adapter, ...]:
     )  # fmt: skip
 
 
-def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[str, ...]) -> Adapter:
+def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[Gap, ...]) -> Adapter:
     """One port: state `4: ACTIVE`, rate `56 Gb/sec (4X FDR)`, link_layer `InfiniBand`."""
     state = re.fullmatch(r"[0-9]+: (\w+)", read_text(root, f"{folder}/state") or "")
     rate = re.match(
@@ -73,7 +74,7 @@ def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[st
     )
     layer = read_text(root, f"{folder}/link_layer")
     missing = tuple(
-        f"{what}: /{folder}/{what} is not readable, or has an unknown format"
+        Gap(f"/{folder}/{what} is not readable, or has an unknown format", what)
         for what, value in (("state", state), ("rate", rate), ("link_layer", layer))
         if not value
     )

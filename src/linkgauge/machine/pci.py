@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from linkgauge.model.gaps import Gap
 from linkgauge.model.inventory import PciFunction, PciLink
 from linkgauge.model.pcie import SPEEDS, WIDTHS
 
@@ -32,6 +33,13 @@ _ACCELERATOR_VENDORS = (0x10DE, 0x1002, 0x8086)
 """NVIDIA, AMD and Intel: a device that shows the console may also compute."""
 _SEVERITIES = ("correctable", "nonfatal", "fatal")
 
+NONE_LISTED = Gap(
+    f"/{DEVICES} lists none (no PCI bus, or a container that hides it: run on the host)",
+    "PCI functions",
+)
+NOT_GROUPED = "the function is in no group: no IOMMU is in use, or none is visible"
+NO_NAMES = Gap("no PCI ID database (package pci.ids)", "names of PCI functions")
+
 Value = TypeVar("Value")
 
 
@@ -43,13 +51,13 @@ class _Location(msgspec.Struct, frozen=True):
     why: str | None = None
 
 
-def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
+def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
     """The functions by address, and what could not be read about PCI as a whole."""
     functions, unread = read_functions(root)
     numbers = [(function.vendor, function.device) for function in functions]
     names = read_names(root, [(v, d) for v, d in numbers if v is not None and d is not None])
     if names is None and functions:
-        unread.append("names of PCI functions: no PCI ID database (package pci.ids)")
+        unread.append(NO_NAMES)
     known: dict[tuple[int | None, int | None], str] = dict((names or {}).items())
     named = (
         msgspec.structs.replace(function, name=known.get(pair))
@@ -58,31 +66,28 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
     return tuple(named), tuple(unread)
 
 
-def read_functions(root: Root) -> tuple[list[PciFunction], list[str]]:
+def read_functions(root: Root) -> tuple[list[PciFunction], list[Gap]]:
     """The same without names, whose database takes longer to read than everything else."""
     seats, unread = _find(root)
     ordered = sorted(seats.items(), key=lambda item: _order(item[0]))
     return [_FunctionReader(root, address, seat).read() for address, seat in ordered], unread
 
 
-def _find(root: Root) -> tuple[dict[str, _Location], list[str]]:
+def _find(root: Root) -> tuple[dict[str, _Location], list[Gap]]:
     """Accelerators and RDMA adapters with the bridges above them, and what could not be read."""
     seats: dict[str, _Location] = {}
-    unread: list[str] = []
+    unread: list[Gap] = []
     names = names_in(root, DEVICES)
     if not names:
-        unread.append(
-            f"PCI functions: /{DEVICES} lists none (no PCI bus, or a container that hides it: "
-            "run on the host)"
-        )
+        unread.append(NONE_LISTED)
     for name in sorted(names):
         folder = resolve(root, f"{DEVICES}/{name}")
         if not _ADDRESS.fullmatch(name):
-            unread.append(f"PCI function {name!r}: not a PCI address")
+            unread.append(Gap("not a PCI address", f"PCI function {name!r}"))
         elif folder is None:
-            unread.append(f"PCI function {name}: its link leads nowhere below the root")
+            unread.append(Gap("its link leads nowhere below the root", f"PCI function {name}"))
         elif (code := _class_code(root, folder)) is None:
-            unread.append(f"PCI function {name}: neither class nor config is readable")
+            unread.append(Gap("neither class nor config is readable", f"PCI function {name}"))
         elif _counts(root, folder, code):
             for address, seat in _line(name, folder).items():
                 seats.setdefault(address, seat)
@@ -183,7 +188,7 @@ class _FunctionReader:
             errors=self._errors(),
             display=self._is_display(vendor, code),
             silent=config.silent,
-            unknown=tuple(f"{', '.join(fields)}: {why}" for why, fields in self._fields.items()),
+            unknown=tuple(Gap(why, *fields) for why, fields in self._fields.items()),
         )
 
     def _text(self, name: str, folder: str | None = None) -> str | None:
@@ -243,8 +248,8 @@ class _FunctionReader:
         name = link_name(self._root, f"{self._seat.folder}/iommu_group")
         if name is not None and re.fullmatch("[0-9]{1,9}", name):
             return int(name)
-        none = "the function is in no group: no IOMMU is in use, or none is visible"
-        self._unknown("iommu_group", none if name is None else f"its link leads to {_short(name)}")
+        why = NOT_GROUPED if name is None else f"its link leads to {_short(name)}"
+        self._unknown("iommu_group", why)
         return None
 
     def _errors(self) -> dict[str, int] | None:

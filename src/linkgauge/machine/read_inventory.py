@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from linkgauge.model.inventory import Inventory
 
 from .accelerators import read_accelerators
 from .details import read_details
-from .host import read_host, unread
 from .interfaces import read_interfaces
 from .network import adapters_by_class, has_class, read_adapters
 from .pci import read_pci
@@ -20,11 +17,10 @@ def read_inventory(root: Root = ROOT) -> Inventory:
 
     For this machine the accelerators are missing: only their libraries report them.
     """
-    host = read_details(root)
     pci, no_pci = read_pci(root)
     accelerators, no_accelerators = read_accelerators(root)
     return Inventory(
-        host=msgspec.structs.replace(host, unknown=(*unread(read_host(root)), *host.unknown)),
+        host=read_details(root),
         pci=pci,
         accelerators=accelerators,
         adapters=read_adapters(root) if has_class(root) else adapters_by_class(pci),

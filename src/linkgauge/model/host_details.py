@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from .gaps import Gap
+
 
 class Cache(msgspec.Struct, frozen=True):
     """One kind of cache that CPUs have.
@@ -88,7 +90,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     steal: float | None = None
     cpu_ticks: float | None = None
     memory_rate: float | None = None
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[Gap, ...] = ()
 
     @property
     def apart(self) -> frozenset[tuple[int, int]]:

@@ -6,35 +6,17 @@ Rates are bytes/s of one direction, transfer rates GT/s as PCIe names them, size
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
+from .gaps import Gap
 from .host_details import HostDetails
 from .map import Routing
 
 PortType = Literal[
     "endpoint", "root port", "upstream port", "downstream port", "bridge", "integrated endpoint"
 ]
-
-
-NEEDS_ROOT = "run as root"
-"""Ends a reason if root could read the value."""
-
-
-class Gap(msgspec.Struct, frozen=True):
-    """Fields that could not be read (none: all of them), and why. Inventories list gaps as texts,
-    `FIELD, FIELD: WHY`."""
-
-    fields: tuple[str, ...]
-    why: str
-
-
-def gaps_of(unknown: Iterable[str]) -> list[Gap]:
-    """The gaps listed in an inventory's `unknown`."""
-    split = [text.partition(": ") for text in unknown]
-    return [Gap(tuple(what.split(", ")), why) if why else Gap((), what) for what, _, why in split]
 
 
 class PciLink(msgspec.Struct, frozen=True):
@@ -101,7 +83,7 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[str, int] | None = None
     display: bool = False
     silent: bool = False
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[Gap, ...] = ()
 
 
 _ACCELERATORS = (0x03, 0x0B, 0x12)
@@ -236,7 +218,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     built_for: tuple[str, ...] | None = None
     processes: tuple[int, ...] | None = None
     utilization: float | None = None
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[Gap, ...] = ()
 
 
 class Adapter(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,7 +237,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     state: str | None = None
     rate: float | None = None
     link_layer: str | None = None
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[Gap, ...] = ()
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True):
@@ -313,7 +295,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     switch_links: tuple[SwitchLink, ...] = ()
     routing: Routing = "spread"
     stated: dict[str, str] = {}
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[Gap, ...] = ()
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from .gaps import Gap
+
 LogKind = Literal[
     "xid", "sxid", "aer", "hotplug", "hardware", "iommu", "out-of-memory", "driver"
 ]  # fmt: skip
@@ -51,7 +53,7 @@ class KernelLog(msgspec.Struct, frozen=True):
     lines: tuple[LogLine, ...] = ()
     more: int = 0
     lost: bool = False
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[Gap, ...] = ()
 
 
 def joined(logs: Iterable[KernelLog]) -> KernelLog | None:

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from typing import get_args
 
 from .errors import NotationError
+from .gaps import Gap, read_gap
 from .memory import HOST_KINDS, NIC, NULL, Memory
 from .transfer import (
     DEVICE_ENGINES,
@@ -76,20 +77,25 @@ def parse_memory(text: str) -> Memory:
 
 
 def encode_hook(value: object) -> str:
-    """For msgspec's encoders: a transfer is written in the notation."""
+    """For msgspec's encoders: a transfer is written in the notation, a gap as its text."""
     if isinstance(value, Transfer):
         return value.text
+    if isinstance(value, Gap):
+        return str(value)
     raise NotImplementedError(f"cannot write {type(value).__name__}")
 
 
-def decode_hook() -> Callable[[type, object], Transfer]:
-    """For one of msgspec's decoders: transfers are read from the notation, each text once."""
+def decode_hook() -> Callable[[type, object], Transfer | Gap]:
+    """For one of msgspec's decoders: transfers are read from the notation, each text once, and gaps
+    from their texts."""
     known: dict[object, Transfer] = {}
 
-    def decode(kind: type, text: object) -> Transfer:
+    def decode(kind: type, text: object) -> Transfer | Gap:
         found = known.get(text)
         if found is not None:
             return found
+        if kind is Gap and isinstance(text, str):
+            return read_gap(text)
         if kind is not Transfer or not isinstance(text, str):
             raise ValueError("Expected the notation of a transfer")
         try:
@@ -102,8 +108,8 @@ def decode_hook() -> Callable[[type, object], Transfer]:
 
 
 def schema_hook(kind: type) -> dict[str, str]:
-    """For JSON Schemas: a transfer is a text."""
-    if kind is Transfer:
+    """For JSON Schemas: transfers and gaps are texts."""
+    if kind in (Transfer, Gap):
         return {"type": "string"}
     raise NotImplementedError(f"no schema of {kind.__name__}")
 

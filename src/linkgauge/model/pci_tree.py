@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Literal
 
-from .inventory import PciFunction, gaps_of
+from .inventory import PciFunction
 from .map import Crossing, Link, Map
 
 TopologyClass = Literal["PIX", "PXB", "PHB", "NODE", "SYS"]
@@ -32,7 +32,7 @@ class PciTree:
             Link(function.address, function.address, function.parent or _ROOT, "pcie")
             for function in self.functions.values()
             if function.parent in (None, *self.functions)
-            and not any("parent" in gap.fields for gap in gaps_of(function.unknown))
+            and not any("parent" in gap.fields for gap in function.unknown)
         ]
         return Map(dict.fromkeys((*self.functions, _ROOT), "all"), joined)
 

@@ -60,33 +60,22 @@ def has_figures(result: Result) -> bool:
 def together(results: Sequence[Result], large: Large) -> Iterator[Together]:
     """The results with figures, in their order, but for those of a benchmark that was measured at
     several sizes, which stand together."""
-    shown = [one for one in results if has_figures(one)]
-    found: list[tuple[_Alike, tuple[Result, ...]]] = []
-    for own in _by_benchmark(shown):
-        alike = _alike(own, len(found), large)
-        found += (
-            [(alike, own)]
-            if alike.form == "sizes"
-            else [
-                (_alike((one,), len(found) + number, large), (one,))
-                for number, one in enumerate(own)
-            ]
-        )
-    for alike, group in groupby(found, key=lambda each: each[0]):
-        yield Together(alike.form, tuple(one for _, own in group for one in own))
+    by_benchmark: dict[tuple[str, str], list[Result]] = {}
+    for result in filter(has_figures, results):
+        by_benchmark.setdefault((result.benchmark, result.backend), []).append(result)
+    found: list[tuple[_Alike, Sequence[Result]]] = []
+    for own in by_benchmark.values():
+        of_sizes = own[0].unit != COLLECTIVE.symbol and len({one.size for one in own}) > 1
+        for group in [own] if of_sizes else [[one] for one in own]:
+            found.append((_alike(group, len(found), large), group))
+    for alike, neighbours in groupby(found, key=lambda each: each[0]):
+        yield Together(alike.form, tuple(one for _, own in neighbours for one in own))
 
 
-def _by_benchmark(results: Sequence[Result]) -> Iterator[tuple[Result, ...]]:
-    own: dict[tuple[str, str], list[Result]] = {}
-    for result in results:
-        own.setdefault((result.benchmark, result.backend), []).append(result)
-    yield from map(tuple, own.values())
-
-
-def _alike(own: tuple[Result, ...], number: int, large: Large) -> _Alike:
+def _alike(own: Sequence[Result], number: int, large: Large) -> _Alike:
     result = own[0]
-    sizes = tuple(str(size) for size in sorted({one.size for one in own}))
-    if len(sizes) > 1 and result.unit != COLLECTIVE.symbol:
+    if len(own) > 1:
+        sizes = tuple(str(size) for size in sorted({one.size for one in own}))
         only = number if len(sizes) > MOST_COLUMNS else None
         return _Alike("sizes", only, result.backend, result.unit, 0, sizes)
     form = form_of(result, large)

@@ -16,7 +16,8 @@ class Matrix(msgspec.Struct, frozen=True):
     absent cells have none.
 
     `total` is their sum, None if it means nothing (a latency) or there are none; `cells` is the
-    number of figures if no cell had failed or been skipped and all pairs had been drawn.
+    number of figures if no cell had failed or been skipped and all pairs had been drawn. `part` is
+    which of the result's matrices it is, `total` that of the headline; empty of an only one.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Matrix(msgspec.Struct, frozen=True):
     figures: Mapping[Place, float]
     total: float | None = None
     cells: int = 0
+    part: str = ""
 
 
 def matrices(result: Result) -> Iterator[Matrix]:
@@ -45,15 +47,16 @@ def matrices(result: Result) -> Iterator[Matrix]:
             if part.transfer == number and part.summary is not None
         }
         cells = sum(number < len(cell.transfers) for cell in result.cells)
-        found.append((f"_{name}", figures, cells))
+        found.append((name, figures, cells))
     known = ((cell.place, cell.headline) for cell in result.cells)
     headline = {place: figure for place, figure in known if figure is not None}
-    found.append(("_total" if result.parts else "", headline, len(result.cells)))
+    found.append(("total" if result.parts else "", headline, len(result.cells)))
     adds_up = not result.sweep and unit_of(result.unit).better == "higher"
-    for suffix, figures, there in found:
+    for part, figures, there in found:
         cells = there + undrawn
         total = sum(figures.values()) if figures and adds_up else None
-        yield Matrix(result.benchmark + suffix, rows, columns, figures, total, cells)
+        name = f"{result.benchmark}_{part}" if part else result.benchmark
+        yield Matrix(name, rows, columns, figures, total, cells, part)
 
 
 def matrix_of(name: str, figures: Mapping[Place, float]) -> Matrix:

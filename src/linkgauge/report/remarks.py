@@ -63,11 +63,9 @@ def _range_lines(result: Result) -> Iterator[Line]:
     """The ends of other figures of the same cells: those of their parts, first."""
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
-        if matrix.figures and not matrix.name.endswith("_total"):
+        if matrix.figures and matrix.part != "total":
             ends = _ends([brief(figure, result.unit) for figure in sorted(matrix.figures.values())])
-            yield plain(
-                f"{matrix.name.removeprefix(f'{result.benchmark}_')} ({unit}): {ends}", "dim"
-            )
+            yield plain(f"{matrix.part} ({unit}): {ends}", "dim")
     for matrix in matrices_beside(result):
         ends = _ends([f"{figure:.2f}" for figure in sorted(matrix.figures.values())])
         yield plain(f"{matrix.name}: {ends}", "dim")

@@ -17,11 +17,10 @@ from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.units import count_of, format_size, unit_of
 
 from .blocks import Line, Span, line
+from .forms import cells_of
 from .matrix import shown
 from .sentences import NAMED, QUIET, near_cache, sentence
 
-CellNotes = list[Note]
-"""Notes of one cell."""
 MOST_NOTES = 4
 """Most notes at the end of a run."""
 MORE = "linkgauge show -v"
@@ -66,16 +65,14 @@ def folded_notes(run: Run) -> Iterator[Line]:
 
 
 def _of_cells(run: Run) -> Iterator[Noted]:
-    told: defaultdict[Note, list[CellNotes]] = defaultdict(list)
-    for result in run.results:
-        for cell in result.cells:
-            alike: defaultdict[Note, list[Note]] = defaultdict(list)
-            for note in cell.notes:
-                if not isinstance(note, Imprecise):
-                    alike[_subject(note)].append(note)
-            for subject, notes in alike.items():
-                told[subject].append(notes)
-    yield from (Noted(_sentence_of_all(cells), len(cells)) for cells in told.values())
+    told: defaultdict[Note, list[Note]] = defaultdict(list)
+    cells: Counter[Note] = Counter()
+    for _, cell in cells_of(run.results):
+        own = [(_subject(note), note) for note in cell.notes if not isinstance(note, Imprecise)]
+        for subject, note in own:
+            told[subject].append(note)
+        cells.update({subject for subject, _ in own})
+    yield from (Noted(_sentence_of_all(notes), cells[one]) for one, notes in told.items())
 
 
 def _of_crowd(run: Run) -> Iterator[Noted]:
@@ -91,8 +88,7 @@ def _subject(note: Note) -> Note:
     return note
 
 
-def _sentence_of_all(cells: Sequence[CellNotes]) -> str:
-    notes = [note for one in cells for note in one]
+def _sentence_of_all(notes: Sequence[Note]) -> str:
     near = [note for note in notes if isinstance(note, NearCache)]
     return near_cache(near[0], {note.size for note in near}) if near else sentence(notes[0])
 

@@ -67,7 +67,7 @@ def _nvlinks(asked: Questions, peers: Mapping[str, str]) -> Iterator[FabricLink]
         )
         counted = [error for error in errors if error is not None]
         if not counted:
-            asked.miss("NVLink errors: no counter can be read on this device")
+            asked.miss("NVLink errors", "no counter can be read on this device")
         yield FabricLink(
             link,
             "nvlink",

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from linkgauge.model.errors import DeviceLost, LinkgaugeError, Unsupported, pip_install
+from linkgauge.model.gaps import Gap
 from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
 from linkgauge.model.pcie import SPEEDS
 
@@ -64,7 +65,7 @@ class Questions:
     def __init__(self, library: Any, handle: Any) -> None:
         self.library = library
         self.handle = handle
-        self.unknown: dict[str, None] = {}
+        self.unknown: dict[Gap, None] = {}
 
     def ask(self, what: str, name: str, *arguments: Any) -> Any:
         """Calls the library's function `name` with the device."""
@@ -75,14 +76,14 @@ class Questions:
         try:
             return getattr(self.library, name)(*arguments)
         except AttributeError:
-            self.miss(f"{what}: {name}: not in this nvidia-ml-py: install a newer one")
+            self.miss(what, f"{name}: not in this nvidia-ml-py: install a newer one")
         except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
-            self.miss(f"{what}: {name}: {error}{self._remedy(error)}")
+            self.miss(what, f"{name}: {error}{self._remedy(error)}")
         return None
 
-    def miss(self, why: str) -> None:
+    def miss(self, what: str, why: str) -> None:
         """Records that something is unknown."""
-        self.unknown[why] = None
+        self.unknown[Gap(why, what)] = None
 
     def _remedy(self, error: Exception) -> str:
         library = self.library
@@ -131,7 +132,7 @@ class NvmlTelemetry:
             pci, uuid = device.pci_address(), device.uuid()
             asked = self._questions(device)
         except LinkgaugeError as error:
-            return Accelerator(memory=memory, model=device.model, unknown=(str(error),))
+            return Accelerator(memory=memory, model=device.model, unknown=(Gap(str(error)),))
         return describe(asked, Accelerator(memory=memory, model=device.model, pci=pci, uuid=uuid),
                         device.near, peers)  # fmt: skip
 
@@ -300,5 +301,5 @@ def _processes(asked: Questions) -> tuple[int, ...] | None:
         return None
     found = others({int(process.pid) for some in known for process in some})
     if found is None:
-        asked.miss("processes: they are in another PID namespace: look outside the container")
+        asked.miss("processes", "they are in another PID namespace: look outside the container")
     return found

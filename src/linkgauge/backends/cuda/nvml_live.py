@@ -7,6 +7,7 @@ from typing import Any
 
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT
+from linkgauge.model.gaps import Gap
 from linkgauge.model.inventory import Accelerator
 from linkgauge.model.live import LinkTraffic, LiveDevice
 
@@ -33,7 +34,7 @@ class LiveGpus:
         try:
             handle = library.nvmlDeviceGetHandleByIndex(number)
         except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
-            unknown = Accelerator(memory=str(number), model="", unknown=(str(error),))
+            unknown = Accelerator(memory=str(number), model="", unknown=(Gap(str(error)),))
             return LiveDevice(number=number, accelerator=unknown, up=False)
         return _read(Questions(library, handle), number)
 

@@ -48,7 +48,7 @@ def fabric(asked: Questions) -> dict[str, Any]:
     clique and cluster: by the names of an accelerator's fields, none where NVML does not say."""
     kind = getattr(asked.library, "c_nvmlGpuFabricInfoV_t", None)
     if kind is None:
-        asked.miss("fabric state: not in this nvidia-ml-py: install a newer one")
+        asked.miss("fabric state", "not in this nvidia-ml-py: install a newer one")
         return {}
     info = kind()
     if asked.ask("fabric state", "nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is None:

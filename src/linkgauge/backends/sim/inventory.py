@@ -6,10 +6,11 @@ of those that are no virtual machine have the governor that is described; all we
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from linkgauge.machine.dimms import TABLE
-from linkgauge.machine.environment import GROUPS
+from linkgauge.machine.dimms import NO_TABLE
+from linkgauge.machine.environment import NO_GROUPS
+from linkgauge.model.gaps import Gap
 from linkgauge.model.host_details import UNREACHABLE, Cache, HostDetails
 from linkgauge.model.machine import Host, Node
 
@@ -96,20 +97,16 @@ def details(
     )
 
 
-def _unknown(about: HostDescription, grouped: bool) -> list[str]:
+def _unknown(about: HostDescription, grouped: bool) -> Iterator[Gap]:
     """Why fields are empty, in the readers' words."""
-    reasons = []
     if about.architecture not in _ISA:
-        reasons.append("instruction set: /proc/cpuinfo does not report it")
+        yield Gap("/proc/cpuinfo does not report it", "instruction set")
     if about.hypervisor:
         sets = f"the hypervisor ({about.hypervisor}) sets the frequency: check on the host"
-        reasons.append(f"frequency governor: {sets}")
+        yield Gap(sets, "frequency governor")
     if not grouped:
-        why = "(a kernel without IOMMU, a container, or not captured)"
-        reasons.append(f"IOMMU: no /{GROUPS} {why}")
-    where = "(a board with a device tree, a virtual machine, a container)"
-    reasons.append(f"DIMM rate: /{TABLE} is missing {where}")
-    return reasons
+        yield Gap(NO_GROUPS, "IOMMU")
+    yield Gap(NO_TABLE, "DIMM rate")
 
 
 def _command_line(about: HostDescription) -> str:

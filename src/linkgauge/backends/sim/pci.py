@@ -16,8 +16,9 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.machine.pci import DEVICES
+from linkgauge.machine.pci import NO_NAMES, NONE_LISTED, NOT_GROUPED
 from linkgauge.model.errors import InputError
+from linkgauge.model.gaps import Gap
 from linkgauge.model.inventory import PciFunction, PciLink, PortType
 
 from .hardware import DeviceUnit, Hardware, SimLink, SwitchUnit
@@ -33,8 +34,8 @@ _BUSES = 256
 _REDIRECTIONS = ("request redirect", "completion redirect")
 _LEAST_SIZE = 128
 """Bytes of packets and of read requests where a link is unknown: nothing else was set."""
-_OF_LINK = ", ".join(f"link.{field}" for field in PciLink.__struct_fields__)
-_OF_PACKETS = ", max_payload, max_read_request"
+_OF_LINK = tuple(f"link.{field}" for field in PciLink.__struct_fields__)
+_OF_PACKETS = ("max_payload", "max_read_request")
 NOT_DESCRIBED = "not described: the machine's description gives no PCIe link of it"
 
 
@@ -64,14 +65,11 @@ def functions(
     return tuple(sorted(found, key=lambda one: [int(n, 16) for n in re.split("[:.]", one.address)]))
 
 
-def unread(hardware: Hardware) -> tuple[str, ...]:
+def unread(hardware: Hardware) -> tuple[Gap, ...]:
     """What cannot be read about PCI as a whole, in the readers' words."""
     if all(device.pci is None for device in hardware.devices):
-        none = "(no PCI bus, or a container that hides it: run on the host)"
-        return (f"PCI functions: /{DEVICES} lists none {none}",)
-    if _models(hardware):
-        return ()
-    return ("names of PCI functions: no PCI ID database (package pci.ids)",)
+        return (NONE_LISTED,)
+    return () if _models(hardware) else (NO_NAMES,)
 
 
 class _BusNumbering:
@@ -166,12 +164,13 @@ class _BusNumbering:
         maker = self._makers.get(ids[0])
         return self._models.get(ids) or (maker and f"{maker} Device {ids[1]:04x}")
 
-    def _unknown(self, port: PortType, link: PciLink | None) -> Iterator[str]:
+    def _unknown(self, port: PortType, link: PciLink | None) -> Iterator[Gap]:
         """Why fields are empty, as readers say it; of a link, that nothing describes it."""
         if not self._grouped:
-            yield "iommu_group: the function is in no group: no IOMMU is in use, or none is visible"
+            yield Gap(NOT_GROUPED, "iommu_group")
         if link is None:
-            yield f"{_OF_LINK}{_OF_PACKETS if port == 'endpoint' else ''}: {NOT_DESCRIBED}"
+            packets = _OF_PACKETS if port == "endpoint" else ()
+            yield Gap(NOT_DESCRIBED, *_OF_LINK, *packets)
 
     def _seat(self, name: str, link: SimLink | None) -> _BusSlot | None:
         """The slot of a unit; None for a switch without a device below it, and a device that PCI

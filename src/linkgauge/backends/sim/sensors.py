@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from linkgauge.model.gaps import Gap
 from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, SwitchLink, Telemetry
 
 from .hardware import DeviceUnit, Hardware, SimLink
 from .symptoms import SLOWDOWN, Symptoms
 
 _LIBRARY = "simulated"
-_NOT_SIMULATED = (
-    "temperature, power, ECC errors, row remapping, modes, processes: a simulated machine has none",
-)
+_NOT_SIMULATED = Gap(
+    "a simulated machine has none",
+    "temperature", "power", "ECC errors", "row remapping", "modes", "processes",
+)  # fmt: skip
 
 _STATED: dict[str, type] = {
     "board": str,
@@ -85,7 +87,7 @@ class SimTelemetry:
             power_limit=float(power) if isinstance(power, int | float) else None,
             pcie_replays=now.pcie_replays,
             ecc=ecc if isinstance(ecc, bool) else None,
-            unknown=_NOT_SIMULATED,
+            unknown=(_NOT_SIMULATED,),
             **_stated(group.properties),
         )
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.remedies import HUGE_PAGES, IOMMU_PT, NEAR_NODE, kernel_log
 from linkgauge.model.host_details import HostDetails
-from linkgauge.model.inventory import gaps_of
 
 from .pcie_chains import shown
 
@@ -24,7 +23,7 @@ passive mode they call themselves intel_cpufreq and amd-pstate."""
 
 def _why_unknown(evidence: Evidence, field: str) -> str:
     """The reader's reason for a missing field."""
-    gaps = gaps_of(evidence.machine.known.host.unknown)
+    gaps = evidence.machine.known.host.unknown
     return next((f": {gap.why}" for gap in gaps if field in gap.fields), "")
 
 

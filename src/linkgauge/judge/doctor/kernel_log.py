@@ -18,7 +18,6 @@ from linkgauge.judge.remedies import (
     link_state,
 )
 from linkgauge.judge.xids import CATALOG, meaning_of_xid
-from linkgauge.model.inventory import gaps_of
 from linkgauge.model.kernel_log import LogKind, LogLine
 
 from .pcie_chains import hops, subject
@@ -88,7 +87,7 @@ def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
     if log is None:
         return
     look = (kernel_log("xid", "aer", "edac", "mce", "oom"),)
-    for gap in gaps_of(log.unknown):
+    for gap in log.unknown:
         found = f"cannot read what the kernel logged during the run: {gap.why}"
         yield Finding("kernel-log", "unknown", "host", found, remedy=look)
     names = _names(evidence)

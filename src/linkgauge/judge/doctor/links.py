@@ -8,7 +8,7 @@ from itertools import combinations
 from linkgauge.judge.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import DEVICE_LOST, POWER_CYCLE, RESEAT, kernel_log, link_state
-from linkgauge.model.inventory import PciLink, gaps_of
+from linkgauge.model.inventory import PciLink
 from linkgauge.model.pcie import link_rate
 from linkgauge.model.wiring import bridge_name, switch_name
 
@@ -138,8 +138,7 @@ def check_link_width(evidence: Evidence) -> Iterator[Finding]:
 
 def _unread(hop: PcieChain, what: str) -> Finding:
     fields = {f"link.{what}", f"link.max_{what}"}
-    gaps = gaps_of(hop.function.unknown)
-    known = [gap.why for gap in gaps if not fields.isdisjoint(gap.fields)]
+    known = [gap.why for gap in hop.function.unknown if not fields.isdisjoint(gap.fields)]
     reasons = "; ".join(known or hop.function.unknown)
     found = f"cannot read the link's {what} or its maximum"
     found += f": {reasons}" if reasons else ""

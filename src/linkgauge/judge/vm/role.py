@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from linkgauge.model.domain import Domain, Role
-from linkgauge.model.inventory import gaps_of
 from linkgauge.model.machine import Machine
 from linkgauge.model.virtual import RunningDomain, Virtual
 
@@ -34,7 +33,7 @@ def decide(
     if domain is not None and uuid and domain.uuid and is_same_uuid(uuid, domain.uuid):
         return Decision("guest", ("the firmware has the domain's UUID",))
     host = machine.known.host
-    unread = {field for gap in gaps_of(host.unknown) for field in gap.fields}
+    unread = {field for gap in host.unknown for field in gap.fields}
     if host.hypervisor is None and "hypervisor" in unread:
         return Decision(None, virtual.signs)
     if host.hypervisor is not None:

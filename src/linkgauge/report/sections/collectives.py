@@ -46,12 +46,12 @@ def tables_of(result: Result) -> Iterator[Table]:
             alike = replace(cell.operation, in_place=False)
             own = found.setdefault(alike, {}).setdefault(cell.operation.in_place, {})
             own[cell.column] = cell
-    for sides in found.values():
-        first = next(iter(next(iter(sides.values())).values()))
-        title = line(Span(_name(first), "strong"), f"  {how}" if (how := _how(first)) else "")
+    for work, sides in found.items():
+        name = _name(work, next(iter(sides[min(sides)].values())))
+        title = line(Span(name, "strong"), f"  {how}" if (how := _how(work)) else "")
         yield _table(title, sides, _FIGURES, _figures)
         if any(cell.iterations for side in sides.values() for cell in side.values()):
-            single = f"{_name(first)}: single ones; last is the rank that the others wait for"
+            single = f"{name}: single ones; last is the rank that the others wait for"
             yield _table(plain(single), sides, _SINGLES, _singles)
 
 
@@ -73,21 +73,16 @@ def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str)
     yield from (first._replace(anchor=anchor), *rest)
 
 
-def _name(cell: CellResult) -> str:
+def _name(work: Collective, cell: CellResult) -> str:
     """`float sum, 4 ranks`."""
-    if not isinstance(cell.operation, Collective):
-        return cell.row
-    groups = cell.operation.groups(len(cell.transfers))
+    groups = work.groups(len(cell.transfers))
     ranks = f"{len(groups[0])} ranks"
     of = f"{len(groups)} groups of {ranks}" if len(groups) > 1 else ranks
-    return f"{cell.row.removesuffix(' in place')}, {of}"
+    return f"{cell.row}, {of}"
 
 
-def _how(cell: CellResult) -> str:
+def _how(work: Collective) -> str:
     """How it is called, if not plainly."""
-    work = cell.operation
-    if not isinstance(work, Collective):
-        return ""
     parts = (
         f"{work.aggregated} calls aggregated" if work.aggregated > 1 else "",
         "blocking" if work.blocking else "",

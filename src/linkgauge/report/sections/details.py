@@ -49,12 +49,11 @@ def _of_result(result: Result, run: Run) -> Iterator[Block]:
             for at, cell in cells.items()
             if at in texts or cell.headline is None
         }
-        name = matrix.name.removeprefix(f"{result.benchmark}_") if result.parts else ""
         below = [signs] if (signs := legend(shades.values())) else []
         if matrix.total is not None:
             below.append(_sum(matrix, result.unit))
-        heat = _heat(name, matrix, shades, result, below)
-        more = f", {name}" if name else ""
+        heat = _heat(matrix.part, matrix, shades, result, below)
+        more = f", {matrix.part}" if matrix.part else ""
         if not number:
             is_turned = tuple(heat.rows) == matrix.columns != matrix.rows
             caption = turned(caption) if is_turned else caption

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.inventory import NEEDS_ROOT, Inventory, gaps_of
+from linkgauge.model.gaps import NEEDS_ROOT, Gap
+from linkgauge.model.inventory import Inventory
 from linkgauge.report.subjects import spans
 
 _NAMED = 4
@@ -14,7 +15,7 @@ def gaps(inventory: Inventory) -> dict[str, str]:
     """What is missing of which owners, by the reason: `link.speed of sim:0-3`."""
     found: dict[str, dict[str, list[str]]] = {}
     for owner, unknown in _unknown(inventory):
-        for gap in gaps_of(unknown):
+        for gap in unknown:
             fields = found.setdefault(gap.why, {}).setdefault(owner, [])
             fields += [field for field in gap.fields if field not in fields]
     return {why: "; ".join(_listed(by_owner)) for why, by_owner in found.items()}
@@ -30,7 +31,7 @@ def for_root(inventory: Inventory | None) -> list[str]:
     ]
 
 
-def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[str, ...]]]:
+def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
     """Unread fields by owner; those of the machine and the host have no owner."""
     return [
         ("", (*inventory.unknown, *inventory.host.unknown)),

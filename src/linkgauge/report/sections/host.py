@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from linkgauge.machine.tree import ranges
 from linkgauge.model.host_details import Cache, HostDetails
-from linkgauge.model.inventory import gaps_of
 from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size
 from linkgauge.report.blocks import Table
@@ -72,7 +71,7 @@ def _allowances(host: HostDetails) -> Iterator[str]:
     for what, listed in (("CPUs", host.allowed_cpus), ("nodes", host.allowed_nodes)):
         if listed is not None:
             yield f"{what} {ranges(listed)}"
-    unread = {field for gap in gaps_of(host.unknown) for field in gap.fields}
+    unread = {field for gap in host.unknown for field in gap.fields}
     limits = {"memory limit": host.memory_limit, "locked memory limit": host.memlock_limit}
     for what, limit in limits.items():
         if limit is not None or what not in unread:

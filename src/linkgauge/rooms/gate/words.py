@@ -37,14 +37,16 @@ def _lost(one: GateCell) -> str:
     if one.loss is None or change is None or one.current is None:
         return "no figure on both sides"
     word = "less" if (one.loss > 0) == (one.cell.better == "higher") else "more"
-    before, after = _figure(one.baseline.figure, one), _figure(one.current.figure, one)
-    figures = f"{before.split()[0]} → {after}"
+    figures = f"{_digits(one.baseline.figure, one)} → {_figure(one.current.figure, one)}"
     return f"{percent(abs(one.loss))} {word}: {figures} (p {p_value(change.holm)})"
 
 
 def _figure(figure: float | None, one: GateCell) -> str:
-    unit = unit_of(one.cell.unit)
-    return f"{'-' if figure is None else digits(figure / unit.scale)} {unit.shown}"
+    return f"{_digits(figure, one)} {unit_of(one.cell.unit).shown}"
+
+
+def _digits(figure: float | None, one: GateCell) -> str:
+    return "-" if figure is None else digits(figure / unit_of(one.cell.unit).scale)
 
 
 def _disturbed(one: Disturbance) -> str:
