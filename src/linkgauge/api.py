@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from linkgauge.backends.sim import described
+from linkgauge.backends.sim.machine import described
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.folder import checked_label
 from linkgauge.engine.profiles import PROFILES

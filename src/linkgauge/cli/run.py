@@ -139,7 +139,9 @@ def run(
     if dry_run and not PLAN.has(form):
         raise InputError(f"{form.flag} shows samples, and a dry run takes none: use --json")
     if resume is not None:
-        return requests.resume(resume, given(context), display, wait=wait, timeout=sampling.timeout)
+        from .resuming import resume as go_on
+
+        return go_on(resume, given(context), display, wait=wait, timeout=sampling.timeout)
     engines = requests.engines_of(shape, host_kernel, numa_node)
     stated = read_hardware(hardware) if hardware else {}
     simulation = requests.simulation_of(*simulated)

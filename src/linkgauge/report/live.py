@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import replace
 from rich.console import Console
 
-from linkgauge.backends.protocol import Tried
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.visits import CellAt
@@ -24,6 +23,7 @@ from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.errors import LinkgaugeError, ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
+from linkgauge.model.settings import Tried
 from linkgauge.model.soak import Struck
 
 from .blocks import Block, Prose, plain
