@@ -19,7 +19,7 @@ from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatche
 from linkgauge.judge.limits import Limit
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.thresholds import Objection, hold_run
-from linkgauge.judge.verdict import judge, unjudged
+from linkgauge.judge.verdict import Judge, judge, unjudged
 from linkgauge.model.errors import LinkgaugeError, ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
@@ -67,7 +67,7 @@ class Display(msgspec.Struct, frozen=True):
     verbose: bool = False
     page: bool = False
 
-    def judged(self, run: Run) -> Run:
+    def judged(self, run: Run, judge: Callable[[Run], Run] = judge) -> Run:
         """The run with the verdict of each cell."""
         return apply(hold_run(judge(run), self.objection), self.limits)
 
@@ -82,6 +82,7 @@ class LiveReport(Observer):
     ) -> None:
         self._display = display
         self._remember, self._since = remember, since
+        self.judge = Judge()
         self._console, self._errors = make_console(), make_console(stderr=True)
         self._bar = ExitStack()
         self._progress = progress_bar(self._errors)
@@ -122,11 +123,11 @@ class LiveReport(Observer):
 
     def doubts(self, run: Run) -> Collection[CellAt]:
         """The cells that would be low: none is called so before it was measured once more."""
-        return doubtful(run) if self._display.verdict else ()
+        return doubtful(run, self.judge.verdicts) if self._display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
         """The pairs of devices to measure alone."""
-        return pairs_in_doubt(run) if self._display.verdict else ()
+        return pairs_in_doubt(run, self.judge.verdicts) if self._display.verdict else ()
 
     def conclude(self, run: Run, folder: Path | None) -> int:
         """Judges the run, keeps it and shows it, even if it cannot be kept. Returns the exit
@@ -134,7 +135,7 @@ class LiveReport(Observer):
         self._bar.close()
         with undisturbed(), ExitStack() as held:
             drawer = held.enter_context(_drawer()) if self._display.page and folder else None
-            run, problem, kept = self._display.judged(run), None, None
+            run, problem, kept = self._display.judged(run, self.judge), None, None
             try:
                 kept = None if folder is None else self._write(folder, run)
             except ResultsError as error:
