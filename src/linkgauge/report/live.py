@@ -16,7 +16,6 @@ from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.visits import CellAt
 from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatched
-from linkgauge.judge.limits import Limit
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.thresholds import Objection, hold_run
 from linkgauge.judge.verdict import Judge, judge, unjudged
@@ -42,6 +41,8 @@ from .skips import reason_lines
 from .worst import worst_of
 
 if TYPE_CHECKING:
+    from linkgauge.judge.limits import Limit
+
     from .render.drawing import Drawer
 
 Remember = Callable[[Run, Path], bool]

@@ -38,7 +38,9 @@ def _known(result: Result) -> Iterator[_Known]:
 def workload_lines(result: Result) -> Iterator[Line]:
     """Lines below the figures; none of results without workloads."""
     known = list(_known(result))
-    yield from bound_lines(result)
+    if not known:
+        return
+    yield from _bound_lines(known)
     yield from _part_lines(known)
     yield from _use_lines(known)
     yield from _server_lines(known)
@@ -48,7 +50,11 @@ def workload_lines(result: Result) -> Iterator[Line]:
 
 def bound_lines(result: Result) -> Iterator[Line]:
     """What bounds each row, and what would change it."""
-    known = list(_known(result))
+    if known := list(_known(result)):
+        yield from _bound_lines(known)
+
+
+def _bound_lines(known: Sequence[_Known]) -> Iterator[Line]:
     for row, own in groupby(known, lambda one: one.cell.row):
         yield from _bounds_of(row, list(own))
     yield from _advice(known)
@@ -140,7 +146,7 @@ def _share_lines(known: Sequence[_Known]) -> Iterator[Line]:
 def latency_matrices(result: Result) -> Iterator[tuple[str, Matrix]]:
     """Percentiles of the time to the first token and from one to the next, in milliseconds."""
     known = list(_known(result))
-    for name in _LATENCIES:
+    for name in _LATENCIES if known else ():
         for percent in ("p50", "p99"):
             yield from _matrix(
                 result, f"{name}, {percent} (ms)", known, _percentile(name, f"{percent}")
