@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -82,18 +82,6 @@ def soaked(settings: Settings, duration: float | None, max_temperature: float | 
     if max_temperature is not None and not 0 < max_temperature <= MOST_TEMPERATURE:
         raise InputError(f"--max-temperature {max_temperature:g}: give degrees Celsius, such as 85")
     return replace(settings, soak=Soaking(duration, max_temperature))
-
-
-def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> Simulation | None:
-    """What is measured instead of this machine, if anything. Raises InputError for an invalid
-    description or fault."""
-    if machine is None:
-        if faults:
-            raise InputError("--fault needs a simulated machine: give --machine, too")
-        return None
-    from linkgauge.backends.sim.machine import described
-
-    return described(machine, faults or ())
 
 
 def under(profiling: Profiling, settings: Settings, out: Path | None) -> Settings:

@@ -133,6 +133,7 @@ def run(
 
     from . import requests
     from .options_record import given, request_of
+    from .simulation import simulation_of
 
     bounds: tuple[Limit, ...] = ()
     if limits:
@@ -151,7 +152,7 @@ def run(
         return go_on(resume, given(context), display, wait=wait, timeout=sampling.timeout)
     engines = requests.engines_of(shape, host_kernel, numa_node)
     stated = read_hardware(hardware) if hardware else {}
-    simulation = requests.simulation_of(*simulated)
+    simulation = simulation_of(*simulated)
     settings = requests.settings_of(profile, size, sampling, engines, simulation)
     settings = msgspec.structs.replace(
         settings,

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from linkgauge.judge.outcome import Outcome
-from linkgauge.model.result import Run
 from linkgauge.report import offered
-from linkgauge.report.blocks import Block
 from linkgauge.report.formats import loaded
 
 if TYPE_CHECKING:
     from linkgauge.judge.configurations import Comparison
+    from linkgauge.judge.outcome import Outcome
+    from linkgauge.model.result import Run
+    from linkgauge.report.blocks import Block
 
 
 class OneRun(msgspec.Struct, frozen=True):
