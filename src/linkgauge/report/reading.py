@@ -11,7 +11,7 @@ from linkgauge.engine.runs import is_run, none_in, read_run, run_folders, usable
 from linkgauge.judge.configurations import Comparison, compare
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
-from linkgauge.report.rows import judged
+from linkgauge.report.judged import judged
 
 from .blocks import Page
 from .contents import page_of_run, page_of_runs

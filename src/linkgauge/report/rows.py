@@ -7,18 +7,19 @@ names (SI base units), and absent is None.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from linkgauge.judge.outcome import Outcome, outcome_of
-from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.figure import figure_of
 from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 
 from .cell_sizes import size_of, size_without_cells
+
+if TYPE_CHECKING:
+    from linkgauge.judge.outcome import Outcome
 
 
 class CellRow(msgspec.Struct, frozen=True, gc=False):
@@ -79,16 +80,6 @@ class JudgedRun(msgspec.Struct, frozen=True):
 
     run: Run
     outcome: Outcome
-
-
-def judged(run: Run) -> JudgedRun:
-    """The run, judged anew. The figures of a run that is not judged have no verdicts."""
-    run = judge(run)
-    outcome = outcome_of(run)
-    if not outcome.verdict:
-        results = tuple(map(unjudged, run.results))
-        run = msgspec.structs.replace(run, results=results)
-    return JudgedRun(run, outcome)
 
 
 def cell_rows(run: Run) -> Iterator[CellRow]:
