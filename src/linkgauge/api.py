@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from linkgauge.backends.sim import described
+from linkgauge.backends.sim.machine import described
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.folder import checked_label
 from linkgauge.engine.profiles import PROFILES
@@ -32,7 +32,8 @@ from linkgauge.model.result import Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.files import write_run
-from linkgauge.report.rows import CellRow, SampleRow, cell_rows, judged, sample_rows
+from linkgauge.report.judged import judged
+from linkgauge.report.rows import CellRow, SampleRow, cell_rows, sample_rows
 from linkgauge.report.tables import CELLS, SAMPLES
 
 if TYPE_CHECKING:

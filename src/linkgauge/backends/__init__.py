@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from linkgauge.machine.host import read_host
-from linkgauge.machine.needed_environment import needed
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.machine import Host
@@ -14,7 +13,8 @@ from linkgauge.model.memory import NETWORK
 from linkgauge.model.names import hint
 from linkgauge.model.settings import EngineSettings
 
-from .protocol import Backend
+if TYPE_CHECKING:
+    from .protocol import Backend
 
 ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` always exists."""
@@ -44,6 +44,9 @@ def open_backend(
     `host` describes this machine; None reads it again. Environment variables that the machine's
     accelerators need are set before, unless they are.
     """
+    from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
+    from linkgauge.machine.needed_environment import needed
+
     if name in (ACROSS_RANKS, NETWORK):
         prefix = "multinode" if name == ACROSS_RANKS else "nic"
         several = f"mpiexec -n 2 linkgauge run --backend {name} --prefix {prefix}"

@@ -32,6 +32,7 @@ from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note
 from linkgauge.model.result import Placement
+from linkgauge.model.settings import Tried
 from linkgauge.model.transfer import Engine, Operation, Transfer
 from linkgauge.model.workload import WorkDone, Workload
 
@@ -259,16 +260,6 @@ class Gated:
 
     def close(self) -> None:
         self._armed, self._opened = None, False
-
-
-class Tried(msgspec.Struct, frozen=True):
-    """Settings tried on a path of a device, in words, and their rate in bytes/s; or the `problem`
-    that ruled them out."""
-
-    path: str
-    settings: str
-    rate: float
-    problem: str | None = None
 
 
 @runtime_checkable

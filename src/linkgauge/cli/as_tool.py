@@ -69,7 +69,7 @@ def as_tool(
     from linkgauge.model.errors import InputError, LinkgaugeError
     from linkgauge.model.names import hint
 
-    from .requests import simulation_of
+    from .simulation import simulation_of
 
     if tool not in TOOLS:
         raise InputError(f"unknown tool {tool!r}{hint(tool, TOOLS)}")

@@ -107,7 +107,7 @@ def _request(
     from linkgauge.engine.request import Selection, choose_backends
 
     from .options_record import request_of
-    from .requests import simulation_of
+    from .simulation import simulation_of
 
     simulation = simulation_of(*simulated)
     choose_backends(backends, simulation)

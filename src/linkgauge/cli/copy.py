@@ -47,7 +47,8 @@ def copy(
     from linkgauge.report.live import Display
 
     from .options_record import request_of
-    from .requests import carry_out, engines_of, settings_of, simulation_of, under
+    from .requests import carry_out, engines_of, settings_of, under
+    from .simulation import simulation_of
 
     engines = engines_of(shape, host_kernel)
     settings = settings_of(profile, size, sampling, engines, simulation_of(*simulated))

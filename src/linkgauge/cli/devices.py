@@ -62,7 +62,7 @@ def survey(backend: list[str] | None = None, machine: str | None = None) -> Mach
     from linkgauge.engine.request import RunRequest
     from linkgauge.model.settings import Settings
 
-    from .requests import simulation_of
+    from .simulation import simulation_of
 
     settings = Settings(sizes=(), simulation=simulation_of(machine))
     return session.survey(RunRequest(settings=settings, backends=tuple(backend or ())))

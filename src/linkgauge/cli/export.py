@@ -43,7 +43,7 @@ def export(
     """
     from linkgauge.engine.runs import one_run, read_run
     from linkgauge.report.files import write_asked
-    from linkgauge.report.rows import judged
+    from linkgauge.report.judged import judged
 
     if not form.is_document:
         raise InputError("give a format: --csv, --json, --markdown, --junit or --parquet")

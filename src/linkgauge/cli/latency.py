@@ -66,7 +66,8 @@ def latency(
 
     from .options import at_least_one
     from .options_record import request_of
-    from .requests import carry_out, settings_of, simulation_of, under
+    from .requests import carry_out, settings_of, under
+    from .simulation import simulation_of
 
     count = at_least_one("--iterations", iterations)
     sampling = Sampling(samples=count, timeout=timeout, no_verify=no_verify)

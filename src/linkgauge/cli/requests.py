@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
 from msgspec.structs import replace
 
-from linkgauge.cluster.session import opened, resuming
+from linkgauge.cluster.session import opened
 from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.process import WorkerProcess
-from linkgauge.engine.profilers import find
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest
-from linkgauge.engine.resume import go_on
-from linkgauge.engine.runs import latest_run, read_run, run_folders
 from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.arrays import HOST_MODES, HostMode
@@ -38,7 +35,6 @@ from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.files import resumable
 from linkgauge.report.formats import PLAN
 from linkgauge.report.live import Display, LiveReport
-from linkgauge.report.sections.plan import dry_run
 
 from .options import Profiling, Sampling, Shape, at_least_one, within
 from .pairs_alone import with_pairs
@@ -88,18 +84,6 @@ def soaked(settings: Settings, duration: float | None, max_temperature: float | 
     return replace(settings, soak=Soaking(duration, max_temperature))
 
 
-def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> Simulation | None:
-    """What is measured instead of this machine, if anything. Raises InputError for an invalid
-    description or fault."""
-    if machine is None:
-        if faults:
-            raise InputError("--fault needs a simulated machine: give --machine, too")
-        return None
-    from linkgauge.backends.sim import described
-
-    return described(machine, faults or ())
-
-
 def under(profiling: Profiling, settings: Settings, out: Path | None) -> Settings:
     """The settings with the profiler that was asked for, if any. Raises InputError where it is not
     installed, or of no use."""
@@ -112,6 +96,8 @@ def under(profiling: Profiling, settings: Settings, out: Path | None) -> Setting
         raise InputError(f"--{asked[0]}: a profiler sees nothing of a simulated machine")
     if out is None:
         raise InputError(f"--{asked[0]} keeps its files with the run: give --out, too")
+    from linkgauge.engine.profilers import find
+
     find(asked[0])
     return replace(settings, profiler=asked[0])
 
@@ -187,10 +173,12 @@ def carry_out(
         plan = session.plan(report)
         refuse_unmatched(plan, session.machine, display.limits)
         if only_plan:
+            from linkgauge.report.sections.plan import dry_run
+
             display.format.write(PLAN, dry_run(plan, request.settings))
             return 0
         try:
-            run = _measured(
+            run = measured(
                 lambda: session.measure(plan, report, report.doubts), lambda: session.folder
             )
             run = with_pairs(run, session, plan, report, report.pairs_in_doubt(run))
@@ -198,34 +186,12 @@ def carry_out(
         except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
             if session.folder is None or not (session.folder / JOURNAL_FILE).exists():
                 raise
+            from linkgauge.engine.runs import read_run
+
             return report.conclude(read_run(session.folder / JOURNAL_FILE), session.folder)
 
 
-def resume(
-    folder: Path, given: dict[str, str], display: Display, *, wait: bool, timeout: float | None
-) -> int:
-    """Resumes the run in this folder, which rank 0 has if it is of several. Returns the exit
-    code."""
-    if not (folder / JOURNAL_FILE).exists() and any(run_folders(folder)):
-        latest = latest_run(folder)
-        raise InputError(f"{folder} is not the folder of a run: the latest below it is {latest}")
-    with (
-        LiveReport(display, remember, since_earlier) as report,
-        resuming(folder, report, limit=timeout, wait=wait) as (workers, size),
-    ):
-        run = _measured(
-            lambda: go_on(
-                folder, given, report, workers=workers, size=size,
-                command=command_line(), wait=wait, doubts=report.doubts,
-            ),
-            lambda: folder,
-        )  # fmt: skip
-        code = report.conclude(run, folder)
-        refuse_unmatched(run.results, run.machine, display.limits)
-        return code
-
-
-def _measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:
+def measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:
     """The result of `measure`. If its journal can no longer be written, the error says how to
     resume."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +26,9 @@ from .options import (
     headed,
     own,
 )
+
+if TYPE_CHECKING:
+    from linkgauge.judge.limits import Limit
 
 
 @own(
@@ -125,24 +128,31 @@ def run(
     import msgspec
 
     from linkgauge.engine.request import Selection
-    from linkgauge.judge.limits import read_limits
     from linkgauge.machine.hardware import read_hardware
     from linkgauge.report.live import Display
 
     from . import requests
     from .options_record import given, request_of
+    from .simulation import simulation_of
 
+    bounds: tuple[Limit, ...] = ()
+    if limits:
+        from linkgauge.judge.limits import read_limits
+
+        bounds = read_limits(limits)
     display = Display(
-        form, utilization, read_limits(limits) if limits else (),
+        form, utilization, bounds,
         verdict=not no_verdict, matrix=matrix, whole=whole, page=not no_report,
     )  # fmt: skip
     if dry_run and not PLAN.has(form):
         raise InputError(f"{form.flag} shows samples, and a dry run takes none: use --json")
     if resume is not None:
-        return requests.resume(resume, given(context), display, wait=wait, timeout=sampling.timeout)
+        from .resuming import resume as go_on
+
+        return go_on(resume, given(context), display, wait=wait, timeout=sampling.timeout)
     engines = requests.engines_of(shape, host_kernel, numa_node)
     stated = read_hardware(hardware) if hardware else {}
-    simulation = requests.simulation_of(*simulated)
+    simulation = simulation_of(*simulated)
     settings = requests.settings_of(profile, size, sampling, engines, simulation)
     settings = msgspec.structs.replace(
         settings,

@@ -88,7 +88,8 @@ def traffic(
     from linkgauge.report.live import Display
 
     from .options_record import request_of
-    from .requests import carry_out, engines_of, settings_of, simulation_of
+    from .requests import carry_out, engines_of, settings_of
+    from .simulation import simulation_of
 
     _check_duration(duration, sampling)
     _check_least("--min-device-bandwidth", min_device)

@@ -18,7 +18,6 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import ACROSS_RANKS, GPUS, ON_REQUEST, SIMULATED
-from linkgauge.backends.protocol import Tried
 from linkgauge.engine.messages import FIRST, Visit
 from linkgauge.engine.reasons import DOING
 from linkgauge.engine.worker import LocalWorker
@@ -29,7 +28,7 @@ from linkgauge.model.machine import Device, Machine
 from linkgauge.model.memory import NETWORK
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell
-from linkgauge.model.settings import Profiler, Settings
+from linkgauge.model.settings import Profiler, Settings, Tried
 
 from .clocks import compare
 from .gathering import Gathering

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from linkgauge.model.result import Run
 
-from .course import Course
 from .journal import (
     Again,
     Closed,
@@ -21,6 +20,9 @@ from .journal import (
     opening,
 )
 from .visits import CellAt, Visits
+
+if TYPE_CHECKING:
+    from .course import Course
 
 
 class Book(Protocol):
@@ -73,7 +75,13 @@ def book_of(records: Iterable[Record]) -> PreciseRun | Course:
     following = iter(records)
     first = next(following, None)
     opened = opening(() if first is None else (first,))
-    book = PreciseRun(opened) if opened.settings.soak is None else Course(opened)
+    book: PreciseRun | Course
+    if opened.settings.soak is None:
+        book = PreciseRun(opened)
+    else:
+        from .course import Course  # its statistics are loaded for what repeats alone
+
+        book = Course(opened)
     for record in following:
         book.add(record)
     return book

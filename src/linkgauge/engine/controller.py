@@ -8,25 +8,26 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from linkgauge.backends.protocol import Tried
 from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.machine import Machine
 from linkgauge.model.ranks import RankLost
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
-from linkgauge.model.settings import Settings
+from linkgauge.model.settings import VISIT_SECONDS, Settings, Tried
 from linkgauge.model.soak import Struck
 from linkgauge.model.units import count_of
 
 from .books import Book, PreciseRun, book_of
-from .course import Course
 from .interrupts import Interrupts
 from .journal import Again, Closed, Left, Logged, Lost, Measured, Record, result_of
 from .messages import Visit
 from .ranges import advice
-from .sampler import VISIT_SECONDS
 from .visits import CellAt, Visits
 from .workers import Workers
+
+if TYPE_CHECKING:
+    from .course import Course
 
 Sink = Callable[[Record], None]
 Doubts = Callable[[Run], Collection[CellAt]]
@@ -100,14 +101,14 @@ def go_on_with(
         if (note := advice(opened.settings)) is not None:
             observer.say(note)
         with kept.complete():
-            if isinstance(book, Course):
-                _repeat(book, kept, worker, observer)
-            else:
+            if isinstance(book, PreciseRun):
                 _measure_what_is_left(book, kept, worker, observer)
                 if not book.is_settled and (cells := _not_doubted(book, doubts)):
                     observer.say(f"measuring {count_of(len(cells))} once more")
                     kept.keep(Again(cells))
                     _measure_what_is_left(book, kept, worker, observer)
+            else:
+                _repeat(book, kept, worker, observer)
             end_profile(opened.settings, worker, kept.keep, observer)
             kept.keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
     except RankLost as ended:  # nothing can be asked of the others any more

@@ -7,7 +7,6 @@ import re
 import unicodedata
 from pathlib import Path
 
-from linkgauge.machine.topology_files import topology_files
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.printable import printable
@@ -107,6 +106,8 @@ def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> 
 
 def keep_topology(folder: Path, machine: Machine) -> None:
     """Writes the machine's topology beside what is measured of it. Raises ResultsError."""
+    from linkgauge.machine.topology_files import topology_files  # few runs keep one
+
     for name, text in topology_files(machine).items():
         try:
             (folder / name).write_text(text)

@@ -34,6 +34,7 @@ from .fitting import Fitting
 from .older import current
 from .visits import CellAt, Visits
 
+RUN_FILE = "run.json"
 JOURNAL_FILE = "journal.jsonl"
 SYNC_SECONDS = 1.0
 """A power cut may cost this much; a crash of the process costs nothing that was flushed."""

@@ -12,7 +12,7 @@ from linkgauge.model.counters import total
 from linkgauge.model.load import joined as joined_loads
 from linkgauge.model.notes import Imprecise, NotRevisited
 from linkgauge.model.result import CellResult, Interval, Part, RankTimes, Status, Stopped
-from linkgauge.model.settings import Settings
+from linkgauge.model.settings import VISIT_SECONDS, Settings
 from linkgauge.model.stats.intervals import Estimate, estimates
 from linkgauge.model.stats.modes import cut, groups, split
 from linkgauge.model.stats.summary import Summary, median_interval, relative_error, summarize
@@ -20,7 +20,6 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import Better
 
 from .coverage import proven_coverage
-from .sampler import VISIT_SECONDS
 
 _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 

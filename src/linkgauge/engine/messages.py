@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
-from linkgauge.backends.protocol import Tried
 from linkgauge.model.result import PlannedCell
-from linkgauge.model.settings import Settings
+from linkgauge.model.settings import Settings, Tried
 
 from .standing import Standing
 

@@ -13,11 +13,10 @@ from typing import TypeVar
 
 import msgspec
 
-from linkgauge.backends.protocol import Tried
 from linkgauge.machine.tree import ROOT, Root, names_in, read_text
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind
 from linkgauge.model.notation import decode_hook, encode_hook
-from linkgauge.model.settings import Settings, Surroundings
+from linkgauge.model.settings import Settings, Surroundings, Tried
 
 from .channel import Channel
 from .interrupts import ENDING

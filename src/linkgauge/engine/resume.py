@@ -21,10 +21,9 @@ from linkgauge.model.units import count_of
 from .books import Book, PreciseRun, book_of
 from .controller import Doubts, Observer, go_on_with, now
 from .garbage import collect_seldom
-from .journal import JOURNAL_FILE, Journal, Opened, Resumed
+from .journal import JOURNAL_FILE, RUN_FILE, Journal, Opened, Resumed
 from .locks import devices_measured, hold
 from .plan import Plan, able
-from .runs import RUN_FILE
 from .supervisor import Supervisor
 from .workers import Workers
 

@@ -22,13 +22,12 @@ from linkgauge.model.result import Result, Run
 from .books import book_of
 from .fitting import check_figures
 from .folder import label_name
-from .journal import JOURNAL_FILE, records_of
+from .journal import JOURNAL_FILE, RUN_FILE, records_of
 from .no_run import why_no_run
 from .older import current
 from .origins import origin_of
 from .texts import Once, spread_texts
 
-RUN_FILE = "run.json"
 VARY_FILE = "vary.json"
 PACKED = ".tar.zst"
 RESULTS = Path("results")

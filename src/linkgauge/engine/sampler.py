@@ -11,7 +11,7 @@ from itertools import pairwise
 import msgspec
 
 from linkgauge.backends.protocol import Group, Pace, Timing
-from linkgauge.model.settings import Settings
+from linkgauge.model.settings import VISIT_SECONDS, Settings
 
 from .sustained import marked_loops
 
@@ -20,7 +20,6 @@ WARM_UPS = 2
 negligible if it lasts as long as a sample. (Not where samples are rehearsed: there it connects
 ranks, which takes longer than many samples.)"""
 
-VISIT_SECONDS = 0.03
 VISIT_SHARE = 0.05
 """A visit's samples take VISIT_SECONDS, or this share of the cell's time if that is longer."""
 LEAST_SAMPLES = 2

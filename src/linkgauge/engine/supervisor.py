@@ -12,12 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from linkgauge.backends import SIMULATED
-from linkgauge.backends.protocol import Tried
 from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.gaps import Gap
 from linkgauge.model.host_details import HostDetails
@@ -25,15 +24,16 @@ from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell
-from linkgauge.model.settings import Profiler, Settings
+from linkgauge.model.settings import Profiler, Settings, Tried
 
 from .messages import FIRST, Command, Look, Measure, Release, Survey, Tune, Visit
 from .output import Output
 from .process import WorkerLost, WorkerProcess
-from .profiled import ProfiledProcess
-from .profilers import Reports
 from .reasons import failed, failure_reason, skipped_by_plan, unmeasured
 from .standing import Standing
+
+if TYPE_CHECKING:
+    from .profilers import Reports
 
 SURVEY_SECONDS = 60.0
 """A driver that does not answer the survey within this time is assumed to hang."""
@@ -207,6 +207,8 @@ class Supervisor:
     def _start(self) -> WorkerProcess:
         if self._reports is None:
             return WorkerProcess(self._surroundings, self._output)
+        from .profiled import ProfiledProcess
+
         return ProfiledProcess(self._reports, self._surroundings)
 
     def keep_output(self, folder: Path) -> None:
@@ -217,6 +219,8 @@ class Supervisor:
         """From here on workers run under this profiler, which leaves its files in the folder.
         Raises InputError if it is not installed, BackendError if it does not start a worker, which
         is then at hand for the first cell."""
+        from .profilers import Reports
+
         self.close()
         self._reports = Reports(profiler, folder)
         try:

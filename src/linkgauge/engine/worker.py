@@ -17,7 +17,7 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import open_backend
-from linkgauge.backends.protocol import Backend, HasTelemetry, Tried, Tuner
+from linkgauge.backends.protocol import Backend, HasTelemetry, Tuner
 from linkgauge.machine.host import read_host
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.source import commit
@@ -27,7 +27,7 @@ from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Device, Host, Machine
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell
-from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.model.settings import EngineSettings, Settings, Tried
 from linkgauge.model.transfer import Transfer
 
 from .measure import Known, OnPhase, measure_together

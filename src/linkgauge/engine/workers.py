@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from linkgauge.backends.protocol import Tried
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell
-from linkgauge.model.settings import Profiler
+from linkgauge.model.settings import Profiler, Tried
 
 from .messages import FIRST, Visit
 

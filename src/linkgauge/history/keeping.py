@@ -12,12 +12,13 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from linkgauge.model.errors import LinkgaugeError
-from linkgauge.model.history import EarlierRun
 from linkgauge.model.result import Run
 
 from .named import VARIABLE, is_off
 
 if TYPE_CHECKING:
+    from linkgauge.model.history import EarlierRun
+
     from .store import Store
 
 _failed: set[str] = set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from linkgauge.model.soak import CellCourse, Soak
@@ -42,7 +41,3 @@ def drifts(soak: Soak) -> tuple[Drift, ...]:
 
 def _gravity(drift: Drift) -> tuple[bool, float]:
     return drift.direction == "better", -abs(drift.ratio - 1)
-
-
-def of_cells(found: Sequence[Drift], direction: str) -> list[Drift]:
-    return [drift for drift in found if drift.direction == direction]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -34,10 +34,12 @@ from linkgauge.model.units import BANDWIDTH
 
 from .crowds import Crowds
 from .dram import Ceilings
-from .exchange_rates import ExchangeRates
 from .path import ExpectedPath, Unknown, Use, figure
 from .pcie_rates import Trained
 from .routes import Paths
+
+if TYPE_CHECKING:
+    from .exchange_rates import ExchangeRates
 
 START = 100e-6
 """Seconds that the start of a copy may take: 84 us on the slowest known engines (RBLN-CA25 between
@@ -77,7 +79,7 @@ class Expectations:
         self._shapes: dict[Hashable, dict[Transfer, _PathShape]] = {}
         self._kinds: dict[Hashable, int] = {}
         self._known: dict[Hashable, Expectation] = {}
-        self._exchanges = cache(partial(ExchangeRates, self._paths))
+        self._exchanges: dict[Collective, ExchangeRates] = {}
 
     def crowds(self, result: Result) -> Crowds:
         """How full links were while its cells were measured at the same time."""
@@ -125,7 +127,7 @@ class Expectations:
             return _unknown("groups of ranks share their links", "shared")
         if not all(rank.is_device for rank in ranks):
             return _unknown("what joins the ranks is unknown")
-        rates = self._exchanges(Collective(work.collective, root=work.root))
+        rates = self._rates(Collective(work.collective, root=work.root))
         devices = tuple(map(str, ranks))
         bound, start = rates.bound(devices), START * rates.steps(len(devices))
         if bound.theoretical is None:
@@ -139,6 +141,13 @@ class Expectations:
         without: NotJudged | None = None if enough else "bound"
         expected = Expected(least, enough, because)
         return Expectation(expected, loose=True, start=start, without=without)
+
+    def _rates(self, work: Collective) -> ExchangeRates:
+        from .exchange_rates import ExchangeRates  # loaded for collectives alone
+
+        if work not in self._exchanges:
+            self._exchanges[work] = ExchangeRates(self._paths, work)
+        return self._exchanges[work]
 
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -22,7 +23,8 @@ from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, worst
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, HIDDEN, LATENCY, STEP, STREAM, unit_of
 
-from .limits import Limit
+if TYPE_CHECKING:
+    from .limits import Limit
 
 _SLOW = {"p95": "slow_p95", "p99": "slow_p99"}
 """What people mean by a percentile."""
@@ -41,6 +43,8 @@ Sheets = Sequence[Result | PlannedSheet]
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
     """The run, with each passed cell beyond a limit failed, and with a warning in cells that lack
     what a limit needs. Expectations come from `judge`."""
+    if not limits:
+        return run
     models = _Models(run.machine)
     return replace(run, results=tuple(_limited(each, limits, models) for each in run.results))
 
@@ -67,6 +71,8 @@ def refuse_unmatched(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) 
 
 def of_other_models(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -> tuple[Limit, ...]:
     """The limits that fit no device that takes part."""
+    if not limits:
+        return ()
     models = _Models(machine)
     return tuple(
         limit

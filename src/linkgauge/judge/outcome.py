@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -10,14 +10,14 @@ import msgspec
 from linkgauge.engine.visits import CellAt
 from linkgauge.model.cell_id import cell_id
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import Run, exit_code
+from linkgauge.model.result import Result, Run, exit_code
 from linkgauge.model.units import COLLECTIVE
 
 from . import steadiness
 from .concern import exchanging
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
-from .verdict import judge
+from .verdict import Judge
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -44,16 +44,17 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     return Outcome(code or int(low or failed(findings)), findings, found=found)
 
 
-def doubtful(run: Run, judging: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
-    """The cells that would be low, and those of parts that would be called unsteady: nothing is
-    called so before it was measured once more."""
+def doubtful(
+    run: Run, verdicts: Callable[[Run], Sequence[Result]] | None = None
+) -> tuple[CellAt, ...]:
+    """The cells that would be low by these `verdicts`, and those of parts that would be called
+    unsteady: nothing is called so before it was measured once more."""
     if not is_judged(run):
         return ()
-    judged = judging(run)
-    unsteady = steadiness.unsteady(evidence_of(judged))
+    unsteady = steadiness.unsteady(evidence_of(run))
     return tuple(
         CellAt(number, cell.place)
-        for number, result in enumerate(judged.results)
+        for number, result in enumerate((verdicts or Judge().verdicts)(run))
         for cell in result.cells
         if cell.status == "pass"
         and (cell.verdict == "low" or str(cell_id(result, cell)) in unsteady)
@@ -64,14 +65,16 @@ _MOST_PAIRS = 128
 """Of more pairs, those of neighbours are measured alone: they touch each device and its links."""
 
 
-def pairs_in_doubt(run: Run) -> tuple[tuple[str, str], ...]:
+def pairs_in_doubt(
+    run: Run, verdicts: Callable[[Run], Sequence[Result]]
+) -> tuple[tuple[str, str], ...]:
     """The pairs of devices to measure alone, to find the link that makes a collective low: those
     that it sends between, and the run has measured nothing else of."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
     if not (collectives and able and is_judged(run)):
         return ()
-    cells = [cell for result in judge(run).results for cell in result.cells]
+    cells = [cell for result in verdicts(run) for cell in result.cells]
     low = [cell for cell in cells if cell.verdict == "low" and exchanging(cell)]
     found = dict.fromkeys(pair for cell in low for pair in exchanging(cell))
     if len(found) > _MOST_PAIRS:

@@ -13,15 +13,15 @@ Objection = Callable[[CellResult], str | None]
 """Why a measured cell is not good enough, in one line; None if it is."""
 
 
-def hold(result: Result, objection: Objection | None) -> Result:
+def hold(result: Result, objection: Objection) -> Result:
     """The result, with each passed cell that meets an objection failed for that reason."""
-    if objection is None:
-        return result
     cells = tuple(_held(cell, objection) for cell in result.cells)
     return replace(result, cells=cells, status=worst(cell.status for cell in cells))
 
 
 def hold_run(run: Run, objection: Objection | None) -> Run:
+    if objection is None:
+        return run
     return replace(run, results=tuple(hold(result, objection) for result in run.results))
 
 

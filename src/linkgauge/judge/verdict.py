@@ -7,11 +7,12 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, NotJudged, Part, Result, Run, Verdict
 
 from .as_one import as_one, with_ranks
 from .crowds import Crowds
-from .dram import measured_ceilings
+from .dram import Ceilings, measured_ceilings
 from .expect import Expectation, Expectations
 from .findings import Evidence
 from .lines import with_lines
@@ -37,20 +38,50 @@ expectation is wrong; 3 % are margin for clocks."""
 _WORST_FIRST: tuple[Verdict, ...] = ("low", "unknown")
 
 
+class Judge:
+    """Judges a run as it grows: what the machine should do is worked out once, and a result that
+    has not changed since keeps its verdicts."""
+
+    def __init__(self) -> None:
+        self._machine: Machine | None = None
+        self._ceilings: Ceilings | None = None
+        self._known: list[tuple[Result, Result]] = []
+        """Results as they were measured and as they were judged, in the order of the run."""
+
+    def verdicts(self, run: Run) -> tuple[Result, ...]:
+        """The results with what is expected of each cell, and whether it is that; their peers tell
+        nothing yet."""
+        alone = as_one(run)
+        ceilings = measured_ceilings(alone.results, alone.machine)
+        if (alone.machine, ceilings) != (self._machine, self._ceilings):
+            self._machine, self._ceilings, self._known = alone.machine, ceilings, []
+            self._expectations = Expectations(alone.machine, ceilings)
+            self._nominal = Nominal(alone.machine, ceilings)
+        before = [*self._known, *[None] * len(alone.results)]
+        self._known = [
+            known
+            if known is not None and known[0] == result
+            else (result, judge_result(result, self._expectations, self._nominal))
+            for known, result in zip(before, alone.results, strict=False)
+        ]
+        return tuple(judged for _, judged in self._known)
+
+    def __call__(self, run: Run) -> Run:
+        """As `judge`."""
+        if run.is_profiled:
+            return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
+        results = self.verdicts(run)
+        alone = run.machine.alone
+        results = with_peers(Evidence(alone, run.after, results))
+        if alone is not run.machine:
+            results = with_ranks(results, run.results)
+        return with_lines(replace(run, results=results))
+
+
 def judge(run: Run) -> Run:
     """The run, with the expectation and the verdict of each cell, and the lines of its sweeps.
     Nothing is expected of figures that a profiler has a part in."""
-    if run.is_profiled:
-        return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
-    alone = as_one(run)
-    ceilings = measured_ceilings(alone.results, alone.machine)
-    expectations = Expectations(alone.machine, ceilings)
-    nominal = Nominal(alone.machine, ceilings)
-    results = tuple(judge_result(each, expectations, nominal) for each in alone.results)
-    results = with_peers(Evidence(alone.machine, alone.after, results))
-    if alone is not run:
-        results = with_ranks(results, run.results)
-    return with_lines(replace(run, results=results))
+    return Judge()(run)
 
 
 def unjudged(result: Result) -> Result:

@@ -35,6 +35,9 @@ class Pieces(msgspec.Struct, frozen=True):
         return f"pieces of {self.size} bytes over {self.streams} streams{accesses}{clock}"
 
 
+VISIT_SECONDS = 0.03
+"""A visit of a cell takes its samples this long, or for a share of the cell's time if that is
+longer."""
 MOST_STREAMS = 32
 """Limit for copy engines: the number of a device's hardware queues."""
 
@@ -79,6 +82,16 @@ class EngineSettings(msgspec.Struct, frozen=True):
     host_tuned: bool = True
     searches: bool = True
     calls_wait: bool = False
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """Settings tried on a path of a device, in words, and their rate in bytes/s; or the `problem`
+    that ruled them out."""
+
+    path: str
+    settings: str
+    rate: float
+    problem: str | None = None
 
 
 class Simulation(msgspec.Struct, frozen=True):

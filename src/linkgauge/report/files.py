@@ -10,8 +10,7 @@ from shlex import quote
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.engine.journal import JOURNAL_FILE
-from linkgauge.engine.runs import RUN_FILE
+from linkgauge.engine.journal import JOURNAL_FILE, RUN_FILE
 from linkgauge.engine.texts import share_texts
 from linkgauge.model.errors import ResultsError, unwritable
 from linkgauge.model.notation import encode_hook

@@ -156,7 +156,7 @@ NAMES_OF_BENCHMARKS = BENCHMARKS._replace(blocks=f"{_CATALOG}:overview_blocks")
 FAULTS = Document("faults", f"{_REPORT}.sections.faults:fault_blocks")
 COMPARISONS = Document(
     "configurations",
-    f"{_REPORT}.sections.configurations:blocks",
+    f"{_REPORT}.sections.several.configurations:blocks",
     {
         "json": f"{_REPORT}.configurations:configurations_json",
         "csv": f"{_REPORT}.configurations:configurations_csv",

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 from rich.console import Console
 
-from linkgauge.backends.protocol import Tried
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.visits import CellAt
 from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatched
-from linkgauge.judge.limits import Limit
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.thresholds import Objection, hold_run
-from linkgauge.judge.verdict import judge
+from linkgauge.judge.verdict import Judge, judge
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.errors import LinkgaugeError, ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
+from linkgauge.model.settings import Tried
 from linkgauge.model.soak import Struck
 
 from .blocks import Block, Prose, plain
@@ -31,11 +30,11 @@ from .console import make_console
 from .files import write_run
 from .formats import FORMATS, RUN, TERMINAL, Format
 from .groups import groups_of
+from .judged import shown_as
 from .matrix import shown
 from .progress import progress_bar
 from .render.terminal import shown as printed
 from .render.terminal import styled
-from .rows import shown_as
 from .run_notes import folded_notes, note_lines
 from .sections import OneRun, details, figures, findings, soak, verdict
 from .sections.notes import reason_lines
@@ -43,6 +42,8 @@ from .sections.verdict import Closing
 from .worst import worst_of
 
 if TYPE_CHECKING:
+    from linkgauge.judge.limits import Limit
+
     from .render.drawing import Drawer
 
 Remember = Callable[[Run, Path], bool]
@@ -68,7 +69,7 @@ class Display(msgspec.Struct, frozen=True):
     verbose: bool = False
     page: bool = False
 
-    def judged(self, run: Run) -> Run:
+    def judged(self, run: Run, judge: Callable[[Run], Run] = judge) -> Run:
         """The run with the verdict of each cell."""
         return apply(hold_run(judge(run), self.objection), self.limits)
 
@@ -83,6 +84,7 @@ class LiveReport(Observer):
     ) -> None:
         self._display = display
         self._remember, self._since = remember, since
+        self.judge = Judge()
         self._console, self._errors = make_console(), make_console(stderr=True)
         self._bar = ExitStack()
         self._progress = progress_bar(self._errors)
@@ -123,11 +125,11 @@ class LiveReport(Observer):
 
     def doubts(self, run: Run) -> Collection[CellAt]:
         """The cells that would be low: none is called so before it was measured once more."""
-        return doubtful(run) if self._display.verdict else ()
+        return doubtful(run, self.judge.verdicts) if self._display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
         """The pairs of devices to measure alone."""
-        return pairs_in_doubt(run) if self._display.verdict else ()
+        return pairs_in_doubt(run, self.judge.verdicts) if self._display.verdict else ()
 
     def conclude(self, run: Run, folder: Path | None) -> int:
         """Judges the run, keeps it and shows it, even if it cannot be kept. Returns the exit
@@ -140,7 +142,7 @@ class LiveReport(Observer):
 
                 # It loads while the run is judged and kept.
                 drawer = held.enter_context(Drawer())
-            run, problem, kept = self._display.judged(run), None, None
+            run, problem, kept = self._display.judged(run, self.judge), None, None
             try:
                 kept = None if folder is None else self._write(folder, run)
             except ResultsError as error:

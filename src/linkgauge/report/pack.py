@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from linkgauge.engine.folder import label_name
-from linkgauge.engine.runs import RUN_FILE, is_run, read_run, run_of
+from linkgauge.engine.journal import RUN_FILE
+from linkgauge.engine.runs import is_run, read_run, run_of
 from linkgauge.machine import zstd
 from linkgauge.machine.archive import tar_of
 from linkgauge.machine.given import read_given

@@ -16,7 +16,7 @@ from linkgauge.judge.configurations import Comparison, compare
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
-from linkgauge.report.rows import judged
+from linkgauge.report.judged import judged
 
 from .blocks import Attachment, Attachments, Block, Page, Part, plain
 from .formats import FORMATS, Document

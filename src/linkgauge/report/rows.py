@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import asdict
 
-from linkgauge.judge.outcome import Outcome, outcome_of
-from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.figure import figure_of
 from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 
 from .cell_sizes import size_of, size_without_cells
+
+if TYPE_CHECKING:
+    from linkgauge.judge.outcome import Outcome
 
 
 class CellRow(msgspec.Struct, frozen=True, gc=False):
@@ -82,20 +84,6 @@ class OneRun(msgspec.Struct, frozen=True):
     run: Run
     outcome: Outcome
     folder: Path | None = None
-
-
-def judged(run: Run, path: Path | None = None) -> OneRun:
-    """A run, judged anew, that this path keeps."""
-    run = judge(run)
-    folder = path if path is None or path.is_dir() else path.parent
-    return shown_as(run, outcome_of(run), folder)
-
-
-def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
-    """A judged run. The figures of one that is not to be judged have no verdicts."""
-    if not outcome.verdict:
-        run = msgspec.structs.replace(run, results=tuple(map(unjudged, run.results)))
-    return OneRun(run, outcome, folder)
 
 
 def cell_rows(run: Run) -> Iterator[CellRow]:

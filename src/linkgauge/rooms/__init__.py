@@ -45,7 +45,7 @@ ROOMS = (
     Room(
         "scale",
         {"scale": f"{_HERE}.scale.command:scale"},
-        (f"{_HERE}.scale.sections:SECTION",),
+        (f"{_HERE}.scale.section:SECTION",),
         {"scale.json": f"{_HERE}.scale.documents:SCALING"},
     ),
     Room("watch", {"watch": f"{_HERE}.watch.command:watch"}),

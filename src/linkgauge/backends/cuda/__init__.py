@@ -13,7 +13,7 @@ from typing import Any
 
 from linkgauge.backends.affinity import settle
 from linkgauge.backends.iterations import single_iterations
-from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern, Tried
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rules import (
     check_alone,
     check_copy_engine,
@@ -31,7 +31,7 @@ from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import Memory
-from linkgauge.model.settings import EngineSettings
+from linkgauge.model.settings import EngineSettings, Tried
 from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
 
 from . import memory as cuda_memory

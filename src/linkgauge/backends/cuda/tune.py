@@ -10,10 +10,11 @@ from statistics import median
 
 import msgspec
 
-from linkgauge.backends.protocol import RESULTS, Copy, Group, Pattern, Timing, Tried
+from linkgauge.backends.protocol import RESULTS, Copy, Group, Pattern, Timing
 from linkgauge.model.arrays import ARRAYS, counted_arrays, source_arrays
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import NULL, Memory
+from linkgauge.model.settings import Tried
 from linkgauge.model.transfer import Engine, Operation, Transfer
 
 from . import CudaBackend

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 
 import msgspec
 
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import CellResult, Result, Run
-from linkgauge.model.settings import EngineSettings, Simulation
 
-from . import SimBackend, simulate
 from .faults import ALL, Cells, Drift, Fault, Flip, Jitter, Lost, Slow, Stall
+from .machine import machine_of
 
 
 class _Met(msgspec.Struct, frozen=True, eq=False):
@@ -31,7 +29,7 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
     if simulation is None or run.finished is None:
         return
     try:
-        machine = _simulated(simulation)
+        machine = machine_of(simulation)
     except InputError:
         return
     every = [
@@ -42,12 +40,6 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
     for fault in machine.faults:
         if (why := _why_missed(fault, every, run)) is not None:
             yield fault, why
-
-
-@lru_cache(maxsize=1)
-def _simulated(simulation: Simulation) -> SimBackend:
-    """The machine of a run, which its screen and its page ask for."""
-    return simulate(simulation, EngineSettings())
 
 
 def _reaches(reach: Cells, number: int, count: int, run: Run) -> bool:

@@ -1,21 +1,24 @@
 """The registry of a report's sections: each module of this folder is one, registered by its
-`SECTION`, and so are those that rooms offer."""
+`SECTION`; those of the folder `several` show nothing of one run. So are those that rooms offer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from pkgutil import iter_modules
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from linkgauge.judge.configurations import Comparison
 from linkgauge.report import offered
-from linkgauge.report.blocks import Block
 from linkgauge.report.formats import loaded
 from linkgauge.report.rows import OneRun as OneRun
+
+if TYPE_CHECKING:
+    from linkgauge.judge.configurations import Comparison
+    from linkgauge.report.blocks import Block
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
@@ -40,9 +43,14 @@ class Section(NamedTuple):
 
 
 @cache
-def sections() -> tuple[Section, ...]:
-    """All sections in their order."""
-    modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
+def sections(*, several: bool = False) -> tuple[Section, ...]:
+    """All sections in their order, those of `several` runs alone if they are asked for."""
+    packages = [__name__, *([f"{__name__}.several"] if several else [])]
+    modules = [
+        import_module(f"{package}.{found.name}")
+        for package in packages
+        for found in iter_modules(import_module(package).__path__)
+    ]
     found: list[Section] = [module.SECTION for module in modules if hasattr(module, "SECTION")]
     found += [loaded(place) for places in offered.SECTIONS for place in places()]
-    return tuple(sorted(found, key=lambda one: one.rank))
+    return tuple(sorted(found, key=attrgetter("rank")))

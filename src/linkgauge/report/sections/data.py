@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.engine.runs import RUN_FILE
+from linkgauge.engine.journal import RUN_FILE
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.result import CellResult, Result, Run

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from linkgauge.judge.drift import Drift, drifts, of_cells
 from linkgauge.model.durations import clock, format_duration
 from linkgauge.model.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak, Struck
 from linkgauge.model.units import approximate_size, count_of, unit_of
@@ -31,6 +31,9 @@ from linkgauge.report.results import figure, label, without_empty
 
 from . import OneRun, Section
 
+if TYPE_CHECKING:
+    from linkgauge.judge.drift import Drift
+
 MOST_ROWS = 200
 FEW_ROWS, FEW_MOMENTS, FEW_STRUCK = 12, 3, 5
 """Of a terminal."""
@@ -44,6 +47,8 @@ _TONES: dict[str, Tone] = {"worse": "bad", "better": "good"}
 def blocks(one: OneRun) -> Iterator[Block]:
     if (soak := one.run.soak) is None:
         return
+    from linkgauge.judge.drift import drifts  # its statistics are loaded for what repeats alone
+
     found = drifts(soak)
     yield Tiles(tuple(_tiles(soak)), "soak")
     if soak.reason is not None:
@@ -169,7 +174,7 @@ def _steadiness(one: CellCourse) -> float:
 
 def _drift_lines(found: Sequence[Drift]) -> Iterator[Line]:
     for direction in ("worse", "better"):
-        same = of_cells(found, direction)
+        same = [drift for drift in found if drift.direction == direction]
         if same:
             first = min(same, key=lambda drift: drift.at)
             ratios = sorted(drift.ratio for drift in same)

@@ -82,7 +82,7 @@ def exporter(
 
 
 def _machine(machine: str | None, fault: list[str] | None, refresh: float) -> Machine:
-    from linkgauge.cli.requests import simulation_of
+    from linkgauge.cli.simulation import simulation_of
 
     from .machine import SimulatedMachine, ThisMachine
 

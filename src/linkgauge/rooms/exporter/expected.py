@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.engine.runs import MOST_BYTES, RUN_FILE
+from linkgauge.engine.journal import RUN_FILE
+from linkgauge.engine.runs import MOST_BYTES
 from linkgauge.machine.given import read_given
 from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.errors import InputError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from linkgauge.engine.visits import CellAt
 from linkgauge.history.keeping import remember
 from linkgauge.judge.outcome import Outcome, doubtful
 from linkgauge.judge.scaling import pairs_in_doubt, scaling_of
-from linkgauge.judge.verdict import judge, unjudged
+from linkgauge.judge.verdict import unjudged
 from linkgauge.model.result import Result, Run
 from linkgauge.model.units import COLLECTIVE
 from linkgauge.report.files import write_document, write_run
@@ -36,10 +36,11 @@ class LiveScaling(LiveReport):
     """Ends with the scaling instead of the results one by one."""
 
     def doubts(self, run: Run) -> Collection[CellAt]:
-        return doubtful(run, lambda one: _by_count(judge(one))) if self._display.verdict else ()
+        verdicts = self.judge.verdicts
+        return doubtful(run, lambda one: _by_count(verdicts(one))) if self._display.verdict else ()
 
     def _outcome(self, run: Run) -> Outcome:
-        outcome = super()._outcome(_by_count(run))
+        outcome = super()._outcome(replace(run, results=_by_count(run.results)))
         is_low = ending_of(scaling_of(run)).is_low and outcome.verdict
         return replace(outcome, code=outcome.code or int(is_low))
 
@@ -52,18 +53,19 @@ class LiveScaling(LiveReport):
         scaling = scaling_of(run)
         self._display.format.write(SCALING, scaling)
         closing = Closing(ending_of(scaling), kept)
-        for line in shown(summary_blocks(_by_count(run), outcome, self._display, closing)):
+        by_count = replace(run, results=_by_count(run.results))
+        for line in shown(summary_blocks(by_count, outcome, self._display, closing)):
             console.print(line)
 
 
-def _by_count(run: Run) -> Run:
-    """The run without verdicts on single sizes of a collective: here each number of devices has
+def _by_count(results: Sequence[Result]) -> tuple[Result, ...]:
+    """The results without verdicts on single sizes of a collective: here each number of devices has
     one."""
 
     def without(result: Result) -> Result:
         return unjudged(result) if result.unit == COLLECTIVE.symbol else result
 
-    return replace(run, results=tuple(map(without, run.results)))
+    return tuple(map(without, results))
 
 
 def carry_out(request: RunRequest, display: Display) -> int:
@@ -73,7 +75,7 @@ def carry_out(request: RunRequest, display: Display) -> int:
         try:
             run = session.measure(plan, report, report.doubts)
             if run.finished is not None:
-                pairs = pairs_in_doubt(scaling_of(judge(run)), run)
+                pairs = pairs_in_doubt(scaling_of(report.judge(run)), run)
                 run = with_pairs(run, session, plan, report, pairs)
             return report.conclude(run, session.folder)
         except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept

@@ -75,6 +75,7 @@ def scale(
     """
     from linkgauge.cli import requests
     from linkgauge.cli.options_record import request_of
+    from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import Scaling
     from linkgauge.model.collective import COLLECTIVE_NAMES
     from linkgauge.model.errors import InputError
@@ -91,7 +92,7 @@ def scale(
     if name is None:
         near = hint(collective, COLLECTIVE_NAMES)
         raise InputError(f"unknown collective {collective!r}{near}")
-    simulation = requests.simulation_of(*simulated)
+    simulation = simulation_of(*simulated)
     settings = requests.settings_of("standard", size, sampling, EngineSettings(), simulation)
     request = request_of(
         context, Scaling(name, counts, nodes is not None), settings,

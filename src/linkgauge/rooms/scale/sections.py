@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from linkgauge.benchmarks.collectives import row_of
-from linkgauge.judge.scaling import FALLEN, scaling_of
-from linkgauge.model.collective import Collective
+from linkgauge.judge.scaling import FALLEN
 from linkgauge.model.scaling import Count, Scaling
 from linkgauge.model.units import BANDWIDTH, format_size
 from linkgauge.report import charts
@@ -29,7 +28,6 @@ from linkgauge.report.blocks import (
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.curves import pivot
 from linkgauge.report.results import figure, mark
-from linkgauge.report.sections import OneRun, Section
 from linkgauge.report.sections.sizes import line_lines
 from linkgauge.report.worst import Ending
 
@@ -57,15 +55,6 @@ def blocks(scaling: Scaling) -> Iterator[Block]:
     yield Prose([plain(one, "warn" if one.startswith("skip") else "bad") for one in problems])
     if len(problems) < len(scaling.problems):
         yield Prose([plain(f"and {len(scaling.problems) - len(problems)} more that did not pass")])
-
-
-def _of_run(one: OneRun) -> Iterator[Block]:
-    """Of a run that measured a collective on several numbers of devices."""
-    cells = (cell for result in one.run.results for cell in result.cells)
-    numbers = {len(cell.transfers) for cell in cells if isinstance(cell.operation, Collective)}
-    if len(numbers) > 1 and (scaling := scaling_of(one.run)).counts:
-        yield Prose([ending_of(scaling).verdict])
-        yield from blocks(scaling)
 
 
 def _counts(scaling: Scaling) -> Table:
@@ -198,6 +187,3 @@ def scale_csv(scaling: Scaling) -> str:
         for at in count.points
     )  # fmt: skip
     return csv_text((COLUMNS, *rows))
-
-
-SECTION = Section("scaling", "Scaling", 65, of_run=_of_run)

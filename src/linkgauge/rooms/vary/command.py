@@ -136,6 +136,7 @@ def vary(
     """
     from linkgauge.benchmarks.catalog import select
     from linkgauge.cli import requests
+    from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import Selection, Written
     from linkgauge.model.settings import EngineSettings
 
@@ -167,7 +168,7 @@ def vary(
         if not backend and all(row.on_host for row in rows):
             backend = ["host"]  # opening others would take time in every round
         what = Selection(tuple(benchmarks or ()), tuple(prefix or ()), host_mode=mode)
-    simulation = requests.simulation_of(*simulated)
+    simulation = simulation_of(*simulated)
     settings = requests.settings_of(profile, size, sampling, EngineSettings(), simulation)
     request = request_of(
         context, what, settings,

@@ -127,7 +127,7 @@ def _each_node(name: str, machine: str | None) -> tuple[str, ...]:
 
 def _nodes(machine: str | None) -> list[int]:
     """The host's NUMA nodes with memory."""
-    from linkgauge.cli.requests import simulation_of
+    from linkgauge.cli.simulation import simulation_of
 
     from .settings import host_of
 

@@ -72,6 +72,7 @@ def watch(
     from linkgauge.cli import requests
     from linkgauge.cli.options import Sampling, at_least_one
     from linkgauge.cli.options_record import request_of
+    from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import Selection
     from linkgauge.model.settings import EngineSettings
     from linkgauge.model.units import parse_fraction
@@ -80,7 +81,7 @@ def watch(
 
     if size is not None and "," in size:
         raise InputError("--size: a watch measures one size")
-    simulation = requests.simulation_of(*simulated)
+    simulation = simulation_of(*simulated)
     sampling = Sampling(samples=at_least_one("--samples", samples))
     engines = EngineSettings(searches=False)  # which take longer than any probe
     settings = requests.settings_of("quick", size, sampling, engines, simulation)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from linkgauge.engine.plan import SETUP_RATE, SETUP_SECONDS, Plan, able
-from linkgauge.engine.sampler import VISIT_SECONDS
 from linkgauge.model.result import PlannedCell, PlannedSheet
+from linkgauge.model.settings import VISIT_SECONDS
 
 MARGIN = 0.9
 """Of the time that is left, so much is planned: estimates are none too exact."""

@@ -10,8 +10,8 @@ from linkgauge.model.units import unit_of
 from linkgauge.report import charts
 from linkgauge.report.blocks import Block, Column, Entry, Figure, Table, plain
 from linkgauge.report.results import label
+from linkgauge.report.sections import Section, SeveralRuns
 
-from . import Section, SeveralRuns
 from .configurations import entry_of, kind_of
 
 

@@ -8,8 +8,7 @@ from linkgauge.judge.configurations import Comparison
 from linkgauge.report.blocks import Block
 from linkgauge.report.fact_lines import fact_table
 from linkgauge.report.results import label
-
-from . import Section, SeveralRuns
+from linkgauge.report.sections import Section, SeveralRuns
 
 
 def fact_tables(comparisons: Sequence[Comparison]) -> Iterator[Block]:

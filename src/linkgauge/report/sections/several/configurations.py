@@ -21,9 +21,9 @@ from linkgauge.report.blocks import (
 )
 from linkgauge.report.figures import signed, with_reach
 from linkgauge.report.results import label, mark
+from linkgauge.report.sections import OneRun, Section, SeveralRuns
 from linkgauge.report.verdicts import judged_of
 
-from . import OneRun, Section, SeveralRuns
 from .facts import fact_tables
 
 _KINDS: dict[str, tuple[str, Tone]] = {

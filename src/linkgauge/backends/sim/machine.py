@@ -1,0 +1,85 @@
+"""A simulated machine at rest: its parts, how they are joined, and the faults aimed at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from linkgauge.model.collective import Collective
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.memory import host
+from linkgauge.model.settings import Simulation
+from linkgauge.model.transfer import Engine, Operation, Transfer
+
+from .description import Description, load, parse_description
+from .faults import Fault, parse_fault
+from .hardware import build, with_cpus
+from .resources import Resources
+from .schedule import check_targets
+from .topology import Topology
+
+
+def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
+    """The simulation of a machine by its name or file, tried. Raises InputError for an invalid
+    description or fault."""
+    simulation = Simulation(*load(machine), tuple(faults))
+    machine_of(simulation)
+    return simulation
+
+
+@lru_cache(maxsize=1)
+def machine_of(simulation: Simulation) -> SimMachine:
+    """The machine of a run, which those who ask for the run, its screen and its page share. Raises
+    InputError for an invalid description or fault."""
+    return SimMachine(*read(simulation))
+
+
+def read(simulation: Simulation) -> tuple[Description, list[Fault]]:
+    """The description and the faults in the texts of a simulation. Raises InputError."""
+    description = parse_description(simulation.description)
+    return description, [parse_fault(one) for one in (*description.faults, *simulation.faults)]
+
+
+class SimMachine:
+    """Of a described machine only these `cpus` may be used (none: all). Raises InputError for a
+    fault whose target it does not have."""
+
+    def __init__(
+        self, description: Description, faults: Sequence[Fault] = (), cpus: Sequence[int] = ()
+    ) -> None:
+        self._description = description
+        self._hardware = with_cpus(build(description), cpus)
+        self._topology = Topology(self._hardware)
+        self._resources = Resources(self._hardware, self._topology)
+        if faults:
+            check_targets(faults, self._resources.targets)
+        self.faults = tuple(faults)
+        self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
+
+    def touched(self, transfer: Transfer) -> frozenset[str]:
+        """The names that a fault may be aimed at to strike the transfer."""
+        return self._resources.touched(self._on_nodes(transfer))
+
+    def touched_by(self, transfers: Sequence[Transfer], operation: Operation) -> frozenset[str]:
+        """The same of a whole cell: a collective also touches the links between its ranks."""
+        touched = frozenset[str]().union(*map(self.touched, transfers))
+        if not isinstance(operation, Collective):
+            return touched
+        from linkgauge.backends.protocol import Copy  # what follows is loaded for collectives alone
+
+        from .exchanging import Exchanging
+
+        ranks = [Copy(transfer, None, None, transfer.scale, 1) for transfer in transfers]
+        try:
+            exchanging = Exchanging(ranks, operation, self._resources, self._topology)
+        except Unsupported:
+            return touched
+        return touched.union(*(demand.touched for demand in exchanging.demands))
+
+    def _on_nodes(self, transfer: Transfer) -> Transfer:
+        """Maps a transfer between CPUs to one between their nodes: the machine's description has
+        no smaller parts than nodes."""
+        if not transfer.source.is_cpu:
+            return transfer
+        first, second = (host(self._node_of[memory.index or 0]) for memory in transfer.memories)
+        return Transfer(first, second, Engine(first, "cpu", 1))

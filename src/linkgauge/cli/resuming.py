@@ -1,0 +1,40 @@
+"""`--resume`: goes on with a run that was cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from linkgauge.cluster.resuming import resuming
+from linkgauge.engine.journal import JOURNAL_FILE
+from linkgauge.engine.resume import go_on
+from linkgauge.engine.runs import latest_run, run_folders
+from linkgauge.history.keeping import remember
+from linkgauge.judge.limit_checks import refuse_unmatched
+from linkgauge.model.errors import InputError
+from linkgauge.report.live import Display, LiveReport
+
+from .requests import command_line, measured, since_earlier
+
+
+def resume(
+    folder: Path, given: dict[str, str], display: Display, *, wait: bool, timeout: float | None
+) -> int:
+    """Resumes the run in this folder, which rank 0 has if it is of several. Returns the exit
+    code."""
+    if not (folder / JOURNAL_FILE).exists() and any(run_folders(folder)):
+        latest = latest_run(folder)
+        raise InputError(f"{folder} is not the folder of a run: the latest below it is {latest}")
+    with (
+        LiveReport(display, remember, since_earlier) as report,
+        resuming(folder, report, limit=timeout, wait=wait) as (workers, size),
+    ):
+        run = measured(
+            lambda: go_on(
+                folder, given, report, workers=workers, size=size,
+                command=command_line(), wait=wait, doubts=report.doubts,
+            ),
+            lambda: folder,
+        )  # fmt: skip
+        code = report.conclude(run, folder)
+        refuse_unmatched(run.results, run.machine, display.limits)
+        return code

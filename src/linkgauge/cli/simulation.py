@@ -1,0 +1,20 @@
+"""The machine that is measured instead of this one, as options name it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.settings import Simulation
+
+
+def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> Simulation | None:
+    """What is measured instead of this machine, if anything. Raises InputError for an invalid
+    description or fault."""
+    if machine is None:
+        if faults:
+            raise InputError("--fault needs a simulated machine: give --machine, too")
+        return None
+    from linkgauge.backends.sim.machine import described
+
+    return described(machine, faults or ())

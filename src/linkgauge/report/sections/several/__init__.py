@@ -1,0 +1,1 @@
+"""Sections that compare several runs."""

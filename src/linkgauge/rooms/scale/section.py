@@ -1,0 +1,27 @@
+"""The section of a report on how a collective scales."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkgauge.model.collective import Collective
+from linkgauge.report.blocks import Block, Prose
+from linkgauge.report.sections import OneRun, Section
+
+
+def _of_run(one: OneRun) -> Iterator[Block]:
+    """Of a run that measured a collective on several numbers of devices."""
+    cells = (cell for result in one.run.results for cell in result.cells)
+    numbers = {len(cell.transfers) for cell in cells if isinstance(cell.operation, Collective)}
+    if len(numbers) <= 1:
+        return
+    from linkgauge.judge.scaling import scaling_of  # loaded for such runs alone
+
+    from .sections import blocks, ending_of
+
+    if (scaling := scaling_of(one.run)).counts:
+        yield Prose([ending_of(scaling).verdict])
+        yield from blocks(scaling)
+
+
+SECTION = Section("scaling", "Scaling", 65, of_run=_of_run)
