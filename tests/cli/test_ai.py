@@ -11,8 +11,7 @@ def called(*words):
 
 @pytest.mark.ai
 def test_every_workload_at_its_small_size(tmp_path, monkeypatch, capsys):
-    from linkgauge.engine.journal import RUN_FILE
-    from linkgauge.engine.runs import read_run
+    from linkgauge.engine.runs import RUN_FILE, read_run
 
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("LINKGAUGE_HISTORY", "none")
