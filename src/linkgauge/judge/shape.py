@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from linkgauge.model.cell_id import cell_id
+from linkgauge.model.grouped import grouped
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
 
-from .cases import Case, cases_of
+from .cases import cases_of
 from .findings import Evidence, Finding
 
 ASYMMETRIC = 0.9
@@ -146,13 +147,12 @@ class Curve(msgspec.Struct, frozen=True):
 
 def curves(evidence: Evidence) -> Iterator[Curve]:
     """Of cells that were measured at three sizes or more, and of the rows of a sweep."""
-    by_size: dict[tuple[str, ...], list[Case]] = {}
-    for case in cases_of(evidence):
-        cell, result = case.cell, case.result
-        if _figure(cell) is not None and result.better == "higher" and not result.sweep:
-            place = (result.benchmark, result.backend, cell.row, cell.column)
-            key = (*place, cell.definition or "")
-            by_size.setdefault(key, []).append(case)
+    by_size = grouped(
+        ((result.benchmark, result.backend, cell.row, cell.column, cell.definition or ""), case)
+        for case in cases_of(evidence)
+        for cell, result in [(case.cell, case.result)]
+        if _figure(cell) is not None and result.better == "higher" and not result.sweep
+    )
     for (benchmark, _, row, column, _), cases in by_size.items():
         cases.sort(key=lambda case: case.result.size)
         sizes = [float(case.result.size) for case in cases]
@@ -174,12 +174,11 @@ def _curve(name: str, result: Result, found: Sequence[tuple[float, float, str]])
 
 def _swept(result: Result) -> Iterator[Curve]:
     """Rows of a sweep whose columns are numbers; of threads, the number that they have."""
-    rows: dict[str, list[tuple[float, float, str]]] = {}
-    for cell in result.cells:
-        figure, setting = _figure(cell), _setting(cell)
-        if figure is not None and setting is not None:
-            name = str(cell_id(result, cell))
-            rows.setdefault(cell.row, []).append((setting, figure, name))
+    rows = grouped(
+        (cell.row, (setting, figure, str(cell_id(result, cell))))
+        for cell in result.cells
+        if (figure := _figure(cell)) is not None and (setting := _setting(cell)) is not None
+    )
     for row, found in rows.items():
         yield from _curve(f"{result.benchmark} (row {row})", result, sorted(found))
 
@@ -244,14 +243,13 @@ def _knee(curve: Curve) -> _Bend | None:
     return _Bend(curve, _point(x, curve), y, 1.0, (curve.places[place],))
 
 
-def _alike(bends: Iterable[_Bend | None]) -> Iterator[list[_Bend]]:
+def _alike(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
     """Those of one benchmark on one backend that bend at the same setting, in their order."""
-    groups: dict[tuple[str, str, str], list[_Bend]] = {}
-    for bend in bends:
-        if bend is not None:
-            result = bend.curve.result
-            groups.setdefault((result.benchmark, result.backend, bend.at), []).append(bend)
-    yield from groups.values()
+    return grouped(
+        ((bend.curve.result.benchmark, bend.curve.result.backend, bend.at), bend)
+        for bend in bends
+        if bend is not None
+    ).values()
 
 
 def _subject(alike: Sequence[_Bend]) -> str:
@@ -303,6 +301,3 @@ def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
 
 def _point(at: float, curve: Curve) -> str:
     return f"{at:g}" if curve.result.sweep else format_size(int(at))
-
-
-CHECKS = (check_directions, check_classes, check_plateau, check_knee)

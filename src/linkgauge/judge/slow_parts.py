@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from linkgauge.model.grouped import grouped
+from linkgauge.model.part import Part
 from linkgauge.model.units import count_of
 
 from .cases import named
@@ -45,10 +47,8 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     found = suspects([each.case for each in slow], [each.case for each in rates], seen)
     blames = {blame.part: blame for blame in found}
     fit = remembered(Model(rates, seen).fit)
-    touching: dict[str, list[RelativeRate]] = {part: [] for part in blames}
-    for each in rates:
-        for part in touching.keys() & each.case.touched:
-            touching[part].append(each)
+    by_part = grouped((part, each) for each in rates for part in blames.keys() & each.case.touched)
+    touching = {part: by_part[part] for part in blames}
     by_gain = sorted(touching, key=lambda part: _explained(touching[part]), reverse=True)
     likely = set(by_gain[:_MOST_TRIED])
     candidates = [s for part, some in touching.items() if part in likely
@@ -97,7 +97,7 @@ def _struck_most(
     return [each for each in touched if worse.isdisjoint(each.case.touched)] or touched
 
 
-def _ways_to_be_slow(part: str, touching: Sequence[RelativeRate]) -> Iterator[Suspect]:
+def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[Suspect]:
     """From the beginning; since some cell, if cells like those that are slow were well before it;
     ever slower. Of the cells that touch it."""
     slow = sorted((each for each in touching if each.slow), key=_number)
@@ -110,10 +110,7 @@ def _ways_to_be_slow(part: str, touching: Sequence[RelativeRate]) -> Iterator[Su
         if first is not None:
             yield Suspect(part, since=_number(first))
     below = sorted((each for each in touching if each.slow or each.low), key=_number)
-    equal: dict[tuple[str, ...] | None, list[RelativeRate]] = {kind: [] for kind in kinds}
-    for each in below:
-        if (kind := each.case.peers) in equal:
-            equal[kind].append(each)
+    equal = grouped((each.case.peers, each) for each in below if each.case.peers in kinds)
     if any(map(_falls, equal.values())) or (len(slow) == len(equal) and _falls(slow)):
         yield Suspect(part, drifts=True)
 
@@ -198,6 +195,3 @@ def _remedy(evidence: Evidence) -> tuple[str, ...]:
         *(("sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",) if evidence.machine.functions else ()),
         *tools(evidence, "links"),
     )
-
-
-CHECKS = (check_slow,)

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
+from linkgauge.model.part import Part
 from linkgauge.model.stats.summary import deviation
 from linkgauge.model.units import count_of
 
@@ -80,7 +81,7 @@ def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
 
 
 def _beside(
-    part: str, bad: Sequence[Steadiness], quiet: Sequence[Steadiness]
+    part: Part, bad: Sequence[Steadiness], quiet: Sequence[Steadiness]
 ) -> Classes[Steadiness]:
     """The cells that touch the part, and their peers: if it was steady at first, since then."""
     first = min(cell.case.number for cell in bad if part in cell.case.touched)

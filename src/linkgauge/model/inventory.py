@@ -13,6 +13,7 @@ import msgspec
 
 from .host_details import HostDetails
 from .map import Routing
+from .part import Part
 
 PortType = Literal[
     "endpoint", "root port", "upstream port", "downstream port", "bridge", "integrated endpoint"
@@ -237,6 +238,10 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     processes: tuple[int, ...] | None = None
     utilization: float | None = None
     unknown: tuple[str, ...] = ()
+
+    @property
+    def part(self) -> Part:
+        return Part.device(self.memory)
 
 
 class Adapter(msgspec.Struct, frozen=True, kw_only=True):

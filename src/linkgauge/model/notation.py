@@ -27,6 +27,7 @@ from typing import get_args
 
 from .errors import NotationError
 from .memory import HOST_KINDS, NIC, NULL, Memory
+from .part import Part
 from .transfer import (
     DEVICE_ENGINES,
     FULL_LOAD,
@@ -76,9 +77,11 @@ def parse_memory(text: str) -> Memory:
 
 
 def encode_hook(value: object) -> str:
-    """For msgspec's encoders: a transfer is written in the notation."""
+    """For msgspec's encoders: a transfer is written in the notation, a part under its name."""
     if isinstance(value, Transfer):
         return value.text
+    if isinstance(value, Part):
+        return value.name
     raise NotImplementedError(f"cannot write {type(value).__name__}")
 
 

@@ -76,6 +76,3 @@ def check_memory(evidence: Evidence) -> Iterator[Finding]:
         "another process uses the memory, or a limit applies",
         *tools(evidence, "users"), *LESS_MEMORY, "ulimit -a",
     )  # fmt: skip
-
-
-CHECKS = (check_wrong_bytes, check_hangs, check_crashes, check_lost, check_memory)

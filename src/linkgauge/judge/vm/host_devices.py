@@ -159,8 +159,7 @@ def check_links(case: Comparison) -> Iterator[Finding]:
         check_silent, check_link_speed, check_link_width, check_target_speed, check_bridge,
     ):  # fmt: skip
         for finding in check(case.evidence):
-            address = finding.subject.rpartition("(")[2].removesuffix(")")
-            if address in mine and finding.severity in ("fail", "warn"):
+            if not mine.isdisjoint(finding.ends) and finding.severity in ("fail", "warn"):
                 yield finding
 
 
