@@ -210,7 +210,7 @@ def test_cells_that_were_not_measured(check, status, kind):
 def test_every_finding_has_a_row_in_the_documentation():
     here = Path(__file__).parents[2]
     for folder, page, patterns, own in (
-        ("judge", "doctor", (r'Finding\(\s*"([a-z-]+)"', r'_(?:unmeasured|found)\(\s*"([a-z-]+)"'),
+        ("judge", "doctor", (r'(?:[Ff]inding|_unmeasured|_outcome|_bent)\(\s*"([a-z-]+)"',),
          {"fail", "warn", "note", "unknown"}),
         ("judge/vm", "vm", (r'Finding\(\s*"([a-z-]+)"', r'_sized\(case, "([a-z-]+)"'), set()),
     ):  # fmt: skip

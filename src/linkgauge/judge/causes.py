@@ -14,7 +14,8 @@ from linkgauge.model.errors import PHASES, Phase
 from linkgauge.model.grouped import grouped
 from linkgauge.model.part import Kind, Part
 
-from .cases import Case
+from .cases import Case, named
+from .findings import Finding, Severity
 
 _H = TypeVar("_H", bound=Hashable)
 _T = TypeVar("_T")
@@ -50,10 +51,15 @@ class Blame(msgspec.Struct, frozen=True):
         others = [part for blame in blames for part in (blame.part, *blame.others)]
         return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
 
-    @property
-    def doubt(self) -> str:
+    def finding(
+        self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
+        cases: Iterable[Case],
+    ) -> Finding:  # fmt: skip
+        """What was found of the part in these cells, or of others, as the words end with."""
         others = ", ".join(map(str, self.others))
-        return f" (or {others}: the measurements cannot tell which)" if others else ""
+        doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
+        cells = named(cases)
+        return Finding(check, severity, self.part, found + doubt, why, tuple(remedy), cells)
 
 
 def suspects(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -63,6 +64,19 @@ class Evidence(msgspec.Struct, frozen=True, eq=False):
     def cells(self) -> Iterator[CellResult]:
         for result in self.results:
             yield from result.cells
+
+
+_E = TypeVar("_E")
+Check = Callable[[_E], Iterator[Finding]]
+
+
+def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
+    """The checks of these files, the functions `check_…`, in the order in which they are written
+    (or, of others' files, imported)."""
+    return tuple(
+        check for module in modules for name, check in vars(module).items()
+        if name.startswith("check_")
+    )  # fmt: skip
 
 
 def evidence_of(run: Run) -> Evidence:

@@ -155,13 +155,13 @@ def _scatter(
     name = inside[0].case.name if len(inside) == 1 else f"{len(inside)} cells that touch it"
     found = (
         f"{name} {'varies' if len(inside) == 1 else 'vary'} by {pooled(inside):.1%}; "
-        f"equal cells elsewhere by {pooled(peers):.1%}{one.blame.doubt}"
+        f"equal cells elsewhere by {pooled(peers):.1%}"
     )
     why = "something else uses or disturbs the part, so its figures are less certain"
     clocks = [f"{tool}  # look for changing clocks" for tool in tools(evidence, "state")]
     remedy = (*tools(evidence, "users"), BUSIEST, *clocks)
-    shaken = named(cell.case for cell in inside)
-    return Finding("scatter", "warn", one.blame.part, found, why, remedy, shaken)
+    shaken = [cell.case for cell in inside]
+    return one.blame.finding("scatter", "warn", found, why, remedy, shaken)
 
 
 def _everywhere(

@@ -213,7 +213,7 @@ def check_plateau(evidence: Evidence) -> Iterator[Finding]:
         share = f"{most:.0%}" if f"{least:.0%}" == f"{most:.0%}" else f"{least:.0%} to {most:.0%}"
         who = "the figures" if len(alike) == 1 else f"{len(alike)} curves"
         found = f"{who} settle at {_range(alike)}, {share} of their peak at {alike[0].at}"
-        yield Finding("plateau", "note", _subject(alike), found, why, cells=_rest_on(alike))
+        yield _bent("plateau", alike, found, why)
 
 
 def _plateau(curve: Curve) -> _Bend | None:
@@ -232,7 +232,7 @@ def check_knee(evidence: Evidence) -> Iterator[Finding]:
     for alike in _alike(map(_knee, curves(evidence))):
         who = "the figures" if len(alike) == 1 else f"the figures of {len(alike)} curves"
         found = f"{who} grow up to {alike[0].at} and hardly beyond: {_range(alike)}"
-        yield Finding("knee", "note", _subject(alike), found, why, cells=_rest_on(alike))
+        yield _bent("knee", alike, found, why)
 
 
 def _knee(curve: Curve) -> _Bend | None:
@@ -252,9 +252,11 @@ def _alike(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
     ).values()
 
 
-def _subject(alike: Sequence[_Bend]) -> str:
+def _bent(check: str, alike: Sequence[_Bend], found: str, why: str) -> Finding:
     first = alike[0].curve
-    return first.name if len(alike) == 1 else first.result.benchmark
+    name = first.name if len(alike) == 1 else first.result.benchmark
+    cells = tuple(cell for bend in alike for cell in bend.cells)
+    return Finding(check, "note", name, found, why, cells=cells)
 
 
 def _range(alike: Sequence[_Bend]) -> str:
@@ -262,10 +264,6 @@ def _range(alike: Sequence[_Bend]) -> str:
     result, figures = alike[0].curve.result, [bend.figure for bend in alike]
     least, most = _shown(min(figures), result), _shown(max(figures), result)
     return most if least == most else f"{least} to {most}"
-
-
-def _rest_on(alike: Sequence[_Bend]) -> tuple[str, ...]:
-    return tuple(cell for bend in alike for cell in bend.cells)
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:

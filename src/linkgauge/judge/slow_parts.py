@@ -139,17 +139,13 @@ def _slow(
     blame: Blame, slow: Sequence[RelativeRate], evidence: Evidence, *, began: bool
 ) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
-    severity = _severity(share, slow)
-    of = _compared(min(slow, key=_log))
-    first = min(slow, key=_number).case
-    onset = f"; it was fine before {first.name}" if began else ""
     few = f"{count_of(len(slow))} that touch it reach"
     reach = "1 cell that touches it reaches" if len(slow) == 1 else few
-    reach = f"{reach} {share:.0%} of what {of}"
-    found = f"{reach}{onset}{blame.doubt}"
+    onset = f"; it was fine before {min(slow, key=_number).case.name}" if began else ""
+    found = f"{reach} {share:.0%} of what {_compared(min(slow, key=_log))}{onset}"
     why = "all the slow cells share this part, and the others do not"
-    cells = named(each.case for each in slow)
-    return Finding("slow", severity, blame.part, found, why, _remedy(evidence), cells)
+    cases = [each.case for each in slow]
+    return blame.finding("slow", _severity(share, slow), found, why, _remedy(evidence), cases)
 
 
 def _compared(each: RelativeRate) -> str:
@@ -160,22 +156,21 @@ def _compared(each: RelativeRate) -> str:
 
 def _drift(blame: Blame, level: float, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
-    at = f"{lowest.case.name} is at {math.exp(lowest.log):.0%}{blame.doubt}"
+    at = f"{lowest.case.name} is at {math.exp(lowest.log):.0%}"
     found = f"its rate changes by {math.expm1(level):.2%} from cell to cell: {at}"
     why = "a part that slows down as it works may be heating up, or filling up"
     remedy = (*tools(evidence, "state"), "# Measure again after a pause.")
-    cells = named(each.case for each in slow)
-    return Finding("drift", "fail", blame.part, found, why, remedy, cells)
+    return blame.finding("drift", "fail", found, why, remedy, [each.case for each in slow])
 
 
 def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
-    share, of = math.exp(lowest.log), _compared(lowest)
-    severity = _severity(share, slow)
+    share = math.exp(lowest.log)
     few = f"{count_of(len(slow))} that share no part reach down to"
-    found = f"{'1 cell reaches' if len(slow) == 1 else few} {share:.0%} of what {of}"
+    reach = "1 cell reaches" if len(slow) == 1 else few
+    found = f"{reach} {share:.0%} of what {_compared(lowest)}"
     why = "no device is slow by itself: look at the links that only these cells cross"
-    cells = named(each.case for each in slow)
+    severity, cells = _severity(share, slow), named(each.case for each in slow)
     return Finding("slow", severity, str(lowest.case.cell), found, why, _remedy(evidence), cells)
 
 

@@ -122,6 +122,11 @@ MACHINE = Part("machine", "host")
 """The machine as a whole."""
 
 
+def is_node(place: str) -> bool:
+    """Whether a place is the memory of a NUMA node, in the notation."""
+    return place.startswith("host:")
+
+
 def is_memory(place: str) -> bool:
     """Whether what a vendor's library says that a link leads to is a memory, or stands for one that
     is not ours."""

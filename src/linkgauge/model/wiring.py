@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +15,7 @@ from .inventory import PciFunction, PciLink
 from .link_bundles import LinkBundle, bundles
 from .map import Crossing, Link, Map, Passing
 from .nics import nic_ends
-from .part import Part, is_memory
+from .part import Part, is_memory, is_node
 from .transfer import Transfer
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Wiring:
         known to forward anything."""
         if place in self._near:
             return "fabric"
-        ours = place.startswith("host:") or place in self._machine.functions
+        ours = is_node(place) or place in self._machine.functions
         return "all" if ours or not is_memory(place) else "none"
 
     def _wires(self) -> Iterator[Wire]:
@@ -111,15 +112,13 @@ class Wiring:
             if not any(wire.kind == "internal" for wire in links):
                 yield from self._pcie(memory, host)
         yield from self._between_switches()
-        nodes = list(self._nodes)
-        for place, one in enumerate(nodes):
-            for other in nodes[place + 1 :]:
-                grade = f"socket {self._far(one, other)}"
-                yield _wire(Part.link(one, other), one, other, "socket", grade=grade)
+        for here, there in combinations((node.index for node in self._machine.host.nodes), 2):
+            one, other = f"host:{here}", f"host:{there}"
+            grade = f"socket {self._far(here, there)}"
+            yield _wire(Part.link(one, other), one, other, "socket", grade=grade)
 
-    def _far(self, one: str, other: str) -> int | None:
+    def _far(self, here: int, there: int) -> int | None:
         """The kernel's NUMA distance between two nodes."""
-        here, there = (int(name.rpartition(":")[2]) for name in (one, other))
         distances = self._machine.known.host.distances
         # A row has a column for each online node, whatever the nodes' numbers.
         row = dict(zip(sorted(distances), distances.get(here, ()), strict=False))
@@ -140,7 +139,7 @@ class Wiring:
                 self._unsure.add(there)
             if not is_memory(there):
                 self.switches.add(there)
-            kind = "internal" if there.startswith("host:") else "fabric"
+            kind = "internal" if is_node(there) else "fabric"
             grade = f"{bundle.kind} {bundle.nominal:.3g}"
             yield _wire(
                 Part.link(here, there), here, there, kind, grade=grade, bundle=bundle,
@@ -209,7 +208,7 @@ class Wiring:
         Empty if the route leads through a memory, which is not known to forward traffic."""
         crossed = self.route(begin, end) or ()
         passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
-        if not (begin + end).count("host:") and passed:
+        if passed and not any(map(is_node, (begin, end))):
             return {}
         found: dict[tuple[str, str], list[LinkBundle]] = {}
         for wire, crossing in crossed:
@@ -240,7 +239,7 @@ class Wiring:
         kinds += [self._models[end] for end in ends if end in self._models]
         kinds += [self._nodes[end] for end in sorted({*ends, owner}) if end in self._nodes]
         remote = any(self._near.get(one, other) != other for one in ends for other in ends
-                     if other.startswith("host:"))  # fmt: skip
+                     if is_node(other))  # fmt: skip
         return Touched(frozenset(parts), (*kinds, "remote" if remote else "near"))
 
     def between(self, one: str, other: str) -> set[Part]:

@@ -6,29 +6,17 @@ results. docs/doctor.md has a row for each check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from types import ModuleType
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from linkgauge.judge import scatter, shape, slow_parts, stalls
 from linkgauge.judge.cases import timed_cases_of
 from linkgauge.judge.concern import concerns_measured
-from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
 from linkgauge.model.part import Part
 
 from . import accelerator_state, busy, cells, fabric, host_setup, kernel_log, links, two_modes
-
-Check = Callable[[Evidence], Iterator[Finding]]
-
-
-def checks_in(*modules: ModuleType) -> tuple[Check, ...]:
-    """The checks of these files, in the order in which they are written."""
-    return tuple(
-        check for module in modules for name, check in vars(module).items()
-        if name.startswith("check_")
-    )  # fmt: skip
-
 
 CHECKS = checks_in(
     busy, cells, links, fabric, kernel_log, slow_parts, accelerator_state, host_setup, stalls,
@@ -52,7 +40,7 @@ UNSTEADY = ("scatter", "stall")
 INFERRED = ("slow", "drift", *UNSTEADY)
 
 
-def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
+def diagnose(evidence: Evidence, checks: Sequence[Check[Evidence]] = CHECKS) -> tuple[Finding, ...]:
     """What the checks find: known causes of what is inferred from figures first, then failures,
     each kind in the order of the checks, which goes from what costs cells to what is good to
     know. What a known failure explains is a warning: it may be no fault of its own."""
@@ -61,11 +49,15 @@ def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Find
     joints = evidence.machine.wiring.joints() if any(f.check == "switch" for f in known) else {}
     meeting = {(joint, link) for joint, links in joints.items() for link in links}
     touched = {case.name: case.touched for case in timed_cases_of(evidence)}
-    causes = [_causes(finding, known, meeting, touched) for finding in found]
+    asking = [f for f in found if (f.check, f.severity) == ("target-speed", "fail")]
+    causes = [
+        _held_down(finding, asking) or _causes(finding, known, meeting, touched)
+        for finding in found
+    ]
     first = {cause: place for place, cause in enumerate(known) if any(
         cause in of for of in causes
     )}  # fmt: skip
-    said = _held_down(map(_referring, _confirming(evidence, found), causes))
+    said = list(map(_referring, _confirming(evidence, found), causes))
     places = {f.name: place for f, place in first.items()}
     places |= {f.name: -1 for f in known if f.check in OF_MACHINE and f.severity == "warn"}
     for finding in said:
@@ -115,22 +107,18 @@ def _meanwhile(
     ]  # fmt: skip
 
 
-def _held_down(found: Iterable[Finding]) -> list[Finding]:
+def _held_down(finding: Finding, asking: Sequence[Finding]) -> tuple[Finding, ...]:
     """A link that runs at no more than its port asks for is slow because of that."""
-    all_found = list(found)
-    asks = {f.about: f.name for f in all_found if (f.check, f.severity) == ("target-speed", "fail")}
-    return [
-        replace(f, explained_by=(asks[f.about],))
-        if f.check == "link-speed" and f.severity in ("fail", "warn") and f.about in asks
-        else f
-        for f in all_found
-    ]
+    is_slow = finding.check == "link-speed" and finding.severity in ("fail", "warn")
+    return tuple(each for each in asking if is_slow and each.about == finding.about)
 
 
 def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
     if not causes:
         return finding
     names = tuple(cause.name for cause in causes)
+    if finding.check not in INFERRED:
+        return replace(finding, explained_by=names)
     severity: Severity = "warn" if failed(causes) else finding.severity
     why = f"explained by {' and '.join(names[:2])}, above"
     return replace(finding, severity=severity, why=why, explained_by=names)

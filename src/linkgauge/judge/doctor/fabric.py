@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from linkgauge.judge.counters import bundles, fabric_errors
-from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.findings import Check, Evidence, Finding, Severity
 from linkgauge.judge.remedies import FABRIC_MANAGER
-from linkgauge.judge.vendor import nvidia, tools
+from linkgauge.judge.vendor import Matter, nvidia, tools
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.grouped import grouped
 from linkgauge.model.inventory import Accelerator
@@ -20,6 +20,7 @@ from .pcie_chains import latest_accelerators
 _HALVED = re.compile(r"\b[AH]800\b")
 """Boards that use some of their links to switches."""
 _RESEAT = "# Reseat the baseboard or the bridge."
+_PEERS = "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too"
 _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 """Models whose links, where they lead to switches, join several hosts: GB200, GB300 and later."""
 
@@ -145,27 +146,27 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _unmeasured(
-    check: str, evidence: Evidence, kind: OutcomeKind, why: str, *remedy: str
-) -> Iterator[Finding]:
-    """One finding for each reason, with the cells that have this kind of outcome."""
-    found = ((cell.reason or "", str(cell)) for cell in evidence.cells() if cell.kind == kind)
-    for reason, cells in grouped(found).items():
-        yield Finding(check, "fail", cells[0], reason, why, remedy, tuple(cells))
+    check: str, kind: OutcomeKind, why: str, *remedy: str, first: Matter | None = None
+) -> Check[Evidence]:
+    """A check of cells with this kind of outcome: one finding for each reason. The remedy begins
+    with a vendor's tools for a matter."""
+
+    def by_reason(evidence: Evidence) -> Iterator[Finding]:
+        found = ((cell.reason or "", str(cell)) for cell in evidence.cells() if cell.kind == kind)
+        steps = (*(tools(evidence, first) if first else ()), *remedy)
+        for reason, cells in grouped(found).items():
+            yield Finding(check, "fail", cells[0], reason, why, steps, tuple(cells))
+
+    return by_reason
 
 
-def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    yield from _unmeasured(
-        "peer-access", evidence, "peer",
-        "copies between the devices go through host memory, or not at all",
-        *tools(evidence, "peers"),
-        "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too",
-    )  # fmt: skip
-
-
-def check_imex(evidence: Evidence) -> Iterator[Finding]:
-    yield from _unmeasured(
-        "imex", evidence, "imex",
-        "fabric handles reach the memory of other nodes and need an IMEX channel",
-        "systemctl status nvidia-imex; ls /dev/nvidia-caps-imex-channels",
-        "# Load the module nvidia with NVreg_CreateImexChannel0=1.",
-    )  # fmt: skip
+check_peers = _unmeasured(
+    "peer-access", "peer", "copies between the devices go through host memory, or not at all",
+    "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too",
+    first="peers",
+)  # fmt: skip
+check_imex = _unmeasured(
+    "imex", "imex", "fabric handles reach the memory of other nodes and need an IMEX channel",
+    "systemctl status nvidia-imex; ls /dev/nvidia-caps-imex-channels",
+    "# Load the module nvidia with NVreg_CreateImexChannel0=1.",
+)  # fmt: skip

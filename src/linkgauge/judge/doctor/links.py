@@ -274,3 +274,7 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
             severity: Severity = "fail" if grave else "warn"
             found = f"counters rose during the run: {'; '.join(texts)}"
             yield Finding("link-errors", severity, hop.part, found, why, remedy)
+
+
+OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
+"""What a virtual machine's host and guest check of devices that are passed through."""

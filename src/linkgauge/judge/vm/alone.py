@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.judge.doctor import checks_in, links
+from linkgauge.judge.doctor import links
 from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.doctor.host_setup import (
     check_huge_pages,
@@ -12,7 +12,7 @@ from linkgauge.judge.doctor.host_setup import (
     check_transparent_huge_pages,
 )
 from linkgauge.judge.doctor.pcie_chains import shown
-from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.findings import Evidence, Finding, checks_in
 from linkgauge.judge.remedies import COMPARE_ON_HOST
 from linkgauge.model.units import format_size
 

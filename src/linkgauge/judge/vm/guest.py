@@ -223,15 +223,3 @@ def check_beyond(case: Comparison) -> Iterator[Finding]:
     if there:
         found = f"a guest cannot see whether {there} took effect"
         yield Finding("beyond-guest", "unknown", MACHINE, found, remedy=COMPARE_ON_HOST)
-
-
-CHECKS = (
-    check_uuid,
-    check_vcpus,
-    check_topology,
-    check_cells,
-    check_distances,
-    check_memory,
-    check_pages,
-    check_beyond,
-)

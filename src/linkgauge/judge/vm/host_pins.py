@@ -40,6 +40,26 @@ def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
             yield Finding("pinned-cpus", "fail", subject, found, why, BELOW)
 
 
+def check_alive(case: Comparison) -> Iterator[Finding]:
+    """Where the running domain's threads may run, as the host has it, beside its definition."""
+    domain, alive = case.domain, case.alive
+    if alive is None:
+        return
+    pins = {f"vCPU {n}": (domain.pin_of(n), alive.vcpus.get(n)) for n in range(domain.vcpus)}
+    pins["emulator"] = (domain.emulator_pin, alive.emulator)
+    for thread in domain.iothreads:
+        pins[f"IO thread {thread}"] = domain.iothread_pins.get(thread), alive.iothreads.get(thread)
+    why = "the running domain has another definition, or its pins were changed"
+    remedy = (
+        f"virsh vcpupin {case.name}; virsh emulatorpin {case.name}  # as it runs",
+        *restarted(case.name),
+    )
+    for subject, (asked, runs) in pins.items():
+        if asked is not None and runs is not None and set(asked) != set(runs):
+            found = f"pinned to CPU {ranges(asked)}, but runs on {ranges(runs)}"
+            yield Finding("live-pins", "fail", subject, found, why, remedy)
+
+
 def check_unpinned(case: Comparison) -> Iterator[Finding]:
     domain = case.domain
     free = tuple(vcpu for vcpu in range(domain.vcpus) if vcpu not in case.pins)
@@ -103,28 +123,6 @@ def check_taken(case: Comparison) -> Iterator[Finding]:
             yield Finding("pins-taken", "warn", "vCPUs", found, why, BELOW)
 
 
-def check_emulator(case: Comparison) -> Iterator[Finding]:
-    """The emulator's and IO threads beside vCPUs that have CPUs of their own."""
-    exact = set(_exact(case).values())
-    domain = case.domain
-    if not exact:
-        return
-    others = {"emulator": domain.emulator_pin or domain.cpuset}
-    for thread in domain.iothreads:
-        others[f"IO thread {thread}"] = domain.iothread_pins.get(thread) or domain.cpuset
-    for subject, pin in others.items():
-        shared = exact if pin is None else exact.intersection(pin)
-        if pin is None and len(exact) < len(case.cpus):
-            found = "is not pinned: it may run on the vCPUs' CPUs"
-        elif pin is not None and shared:
-            found = f"may run on CPU {ranges(shared)}, to which vCPUs are pinned"
-        else:
-            continue
-        why = "the vCPU on that CPU waits while it runs"
-        severity: Severity = "warn" if subject == "emulator" else "note"
-        yield Finding("emulator", severity, subject, found, why, BELOW)
-
-
 def check_threads(case: Comparison) -> Iterator[Finding]:
     """What the guest takes for threads of a core should be that on the host, and nothing else."""
     exact, siblings = _exact(case), case.virtual.siblings
@@ -151,37 +149,27 @@ def check_threads(case: Comparison) -> Iterator[Finding]:
         yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
 
 
+def check_emulator(case: Comparison) -> Iterator[Finding]:
+    """The emulator's and IO threads beside vCPUs that have CPUs of their own."""
+    exact = set(_exact(case).values())
+    domain = case.domain
+    if not exact:
+        return
+    others = {"emulator": domain.emulator_pin or domain.cpuset}
+    for thread in domain.iothreads:
+        others[f"IO thread {thread}"] = domain.iothread_pins.get(thread) or domain.cpuset
+    for subject, pin in others.items():
+        shared = exact if pin is None else exact.intersection(pin)
+        if pin is None and len(exact) < len(case.cpus):
+            found = "is not pinned: it may run on the vCPUs' CPUs"
+        elif pin is not None and shared:
+            found = f"may run on CPU {ranges(shared)}, to which vCPUs are pinned"
+        else:
+            continue
+        why = "the vCPU on that CPU waits while it runs"
+        severity: Severity = "warn" if subject == "emulator" else "note"
+        yield Finding("emulator", severity, subject, found, why, BELOW)
+
+
 def _cpus(exact: dict[int, int], vcpus: list[int]) -> str:
     return ranges(tuple(exact[vcpu] for vcpu in vcpus))
-
-
-def check_alive(case: Comparison) -> Iterator[Finding]:
-    """Where the running domain's threads may run, as the host has it, beside its definition."""
-    domain, alive = case.domain, case.alive
-    if alive is None:
-        return
-    pins = {f"vCPU {n}": (domain.pin_of(n), alive.vcpus.get(n)) for n in range(domain.vcpus)}
-    pins["emulator"] = (domain.emulator_pin, alive.emulator)
-    for thread in domain.iothreads:
-        pins[f"IO thread {thread}"] = domain.iothread_pins.get(thread), alive.iothreads.get(thread)
-    why = "the running domain has another definition, or its pins were changed"
-    remedy = (
-        f"virsh vcpupin {case.name}; virsh emulatorpin {case.name}  # as it runs",
-        *restarted(case.name),
-    )
-    for subject, (asked, runs) in pins.items():
-        if asked is not None and runs is not None and set(asked) != set(runs):
-            found = f"pinned to CPU {ranges(asked)}, but runs on {ranges(runs)}"
-            yield Finding("live-pins", "fail", subject, found, why, remedy)
-
-
-CHECKS = (
-    check_pinned_cpus,
-    check_alive,
-    check_unpinned,
-    check_across,
-    check_shared,
-    check_taken,
-    check_threads,
-    check_emulator,
-)
