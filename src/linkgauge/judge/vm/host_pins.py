@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
-from linkgauge.model.domain import Cpus
+from linkgauge.model.grouped import grouped
 
 from .comparison import Comparison
 from .words import plural, several
@@ -76,10 +76,7 @@ def check_unpinned(case: Comparison) -> Iterator[Finding]:
 
 def check_across(case: Comparison) -> Iterator[Finding]:
     """Pins to CPUs of several nodes, and pins to several CPUs of one."""
-    wide: dict[Cpus, list[int]] = {}
-    for vcpu, pin in case.pins.items():
-        if len(pin) > 1:
-            wide.setdefault(pin, []).append(vcpu)
+    wide = grouped((pin, vcpu) for vcpu, pin in case.pins.items() if len(pin) > 1)
     for pin, vcpus in wide.items():
         nodes = sorted({case.node_of[cpu] for cpu in pin if cpu in case.node_of})
         subject = f"vCPUs {ranges(vcpus)}"
@@ -96,9 +93,7 @@ def check_across(case: Comparison) -> Iterator[Finding]:
 
 def check_shared(case: Comparison) -> Iterator[Finding]:
     """vCPUs that have fewer CPUs than they are."""
-    by_cpu: dict[int, list[int]] = {}
-    for vcpu, cpu in _exact(case).items():
-        by_cpu.setdefault(cpu, []).append(vcpu)
+    by_cpu = grouped((cpu, vcpu) for vcpu, cpu in _exact(case).items())
     why = "one waits while another runs, which shows as steal and stalled locks in the guest"
     for cpu, vcpus in by_cpu.items():
         if len(vcpus) > 1:
@@ -129,11 +124,8 @@ def check_threads(case: Comparison) -> Iterator[Finding]:
     topology = case.domain.topology
     threads = topology.threads if topology else 1
     why = "the guest's scheduler mistakes which vCPUs share a core"
-    guests: dict[int, list[int]] = {}
-    hosts: dict[Cpus, list[int]] = {}
-    for vcpu, cpu in exact.items():
-        guests.setdefault(vcpu // threads, []).append(vcpu)
-        hosts.setdefault(siblings.get(cpu, (cpu,)), []).append(vcpu)
+    guests = grouped((vcpu // threads, vcpu) for vcpu in exact)
+    hosts = grouped((siblings.get(cpu, (cpu,)), vcpu) for vcpu, cpu in exact.items())
     together = {vcpu: core for core, vcpus in hosts.items() for vcpu in vcpus}
     split = [v for v in guests.values() if len({together[vcpu] for vcpu in v}) > 1]
     if split:
