@@ -55,7 +55,7 @@ class Blame(msgspec.Struct, frozen=True):
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
     ) -> Finding:  # fmt: skip
-        """What was found of the part in these cells, or of others, as the words end with."""
+        """What was `found` of the part in these cells; at the end, that others explain as well."""
         others = ", ".join(map(str, self.others))
         doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
         cells = named(cases)
@@ -75,11 +75,11 @@ def suspects(
 
 
 _LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host bridge")
-"""The kinds of parts that are named after devices and switches, in this order …"""
 
 
 def _rank(part: Part) -> tuple[bool, int, str]:
-    """… a link in both directions at once behind all of these."""
+    """Devices and switches before other kinds, in their order; a link in both directions at once
+    behind all of these."""
     place = _LAST.index(part.kind) if part.kind in _LAST else -1
     return part.both_ways, place, part.name
 

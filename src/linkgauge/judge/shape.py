@@ -155,10 +155,11 @@ def curves(evidence: Evidence) -> Iterator[Curve]:
     )
     for (benchmark, _, row, column, _), cases in by_size.items():
         cases.sort(key=lambda case: case.result.size)
-        sizes = [float(case.result.size) for case in cases]
-        figures = [_figure(case.cell) or 0.0 for case in cases]
-        places = [f"{case.name} at {format_size(case.result.size)}" for case in cases]
-        points = list(zip(sizes, figures, places, strict=True))
+        points = [
+            (float(size), _figure(case.cell) or 0.0, f"{case.name} at {format_size(size)}")
+            for case in cases
+            for size in [case.result.size]
+        ]
         yield from _curve(f"{benchmark} ({row}, {column})", cases[0].result, points)
     for result in evidence.results:
         if result.sweep and result.better == "higher":

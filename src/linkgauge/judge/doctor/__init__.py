@@ -46,8 +46,8 @@ def diagnose(evidence: Evidence, checks: Sequence[Check[Evidence]] = CHECKS) -> 
     know. What a known failure explains is a warning: it may be no fault of its own."""
     found = [finding for check in checks for finding in check(evidence)]
     known = sorted((f for f in found if f.check in KNOWN), key=lambda f: KNOWN.index(f.check))
-    joints = evidence.machine.wiring.joints() if any(f.check == "switch" for f in known) else {}
-    meeting = {(joint, link) for joint, links in joints.items() for link in links}
+    joints = evidence.machine.wiring.joints().items()
+    meeting = {(joint, link) for joint, links in joints for link in links}
     touched = {case.name: case.touched for case in timed_cases_of(evidence)}
     asking = [f for f in found if (f.check, f.severity) == ("target-speed", "fail")]
     causes = [
