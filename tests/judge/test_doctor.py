@@ -26,7 +26,7 @@ from doctor_kit import (
     told,
 )  # fmt: skip
 from linkgauge.judge.doctor import CHECKS, diagnose, failed
-from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.findings import Evidence, Finding, Part
 from linkgauge.model.inventory import Inventory, PciFunction, PciLink
 from linkgauge.model.notation import parse_transfers
 
@@ -210,7 +210,7 @@ def test_cells_that_were_not_measured(check, status, kind):
 def test_every_finding_has_a_row_in_the_documentation():
     here = Path(__file__).parents[2]
     for folder, page, patterns, own in (
-        ("judge", "doctor", (r'Finding\(\s*"([a-z-]+)"', r'_(?:unmeasured|found)\(\s*"([a-z-]+)"'),
+        ("judge", "doctor", (r'(?:[Ff]inding|_unmeasured|_outcome|_bent)\(\s*"([a-z-]+)"',),
          {"fail", "warn", "note", "unknown"}),
         ("judge/vm", "vm", (r'Finding\(\s*"([a-z-]+)"', r'_sized\(case, "([a-z-]+)"'), set()),
     ):  # fmt: skip
@@ -276,23 +276,23 @@ class TestSwitches:
         assert ("switch" in checks) is blamed
 
 
-def inferred(check, subject):
-    return lambda _: iter((Finding(check, "fail", subject, "found"),))
+def inferred(check, about):
+    return lambda _: iter((Finding(check, "fail", about, "found"),))
 
 
 @pytest.mark.parametrize(
-    ("check", "severity", "subject", "of", "said"),
+    ("check", "severity", "about", "said"),
     [
-        ("link-speed", "fail", "cuda:1 (0000:0a:00.0)", "PCIe link of cuda:1", "warn"),
-        ("link-speed", "warn", "cuda:1 (0000:0a:00.0)", "PCIe link of cuda:1", "fail"),
-        ("link-speed", "fail", "cuda:2 (0000:0b:00.0)", "PCIe link of cuda:1", "fail"),
-        ("switch", "fail", f"PCIe switch {PORT}", "PCIe link of cuda:1", "warn"),
+        ("link-speed", "fail", Part.device("cuda:1", "0000:0a:00.0"), "warn"),
+        ("link-speed", "warn", Part.device("cuda:1", "0000:0a:00.0"), "fail"),
+        ("link-speed", "fail", Part.device("cuda:2", "0000:0b:00.0"), "fail"),
+        ("switch", "fail", Part.pcie_switch(PORT), "warn"),
     ],
 )
-def test_what_a_known_failure_explains_is_a_warning(check, severity, subject, of, said):
-    known = Finding(check, severity, subject, "found")
+def test_what_a_known_failure_explains_is_a_warning(check, severity, about, said):
+    known, of = Finding(check, severity, about, "found"), Part.pcie_link("cuda:1")
     checks = (inferred("slow", of), lambda _: iter((known,)))
     findings = diagnose(Evidence(machine(switched(32.0, 32.0, 32.0))), checks)
     slow = the("slow", [replace(each, remedy=("# so:",)) for each in findings], reasons=False)
     assert slow.severity == said
-    assert (known.name in slow.explained_by) == (subject != "cuda:2 (0000:0b:00.0)")
+    assert (known.name in slow.explained_by) == (str(about) != "cuda:2 (0000:0b:00.0)")

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from linkgauge.model.stats.student import two_sided
 
 _T = TypeVar("_T")
+_U = TypeVar("_U")
 CHANCE = 0.01
 """How often chance alone may set any part of a healthy machine apart: with many parts, each of them
 that many times less often (Bonferroni)."""
@@ -40,6 +41,11 @@ def classes(
         for kind, each in members:
             found[kind][place].append(each)
     return [both for both in found.values() if all(both)]
+
+
+def said_of(of: Classes[_T], said: Callable[[_T], _U]) -> Classes[_U]:
+    """The same with what is said of each."""
+    return [([*map(said, one)], [*map(said, other)]) for one, other in of]
 
 
 def more_scatter(of: Classes[float]) -> Excess | None:

@@ -11,10 +11,11 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.cell_id import cell_id, sheet_id, spoken
+from linkgauge.model.part import Part
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
-from linkgauge.model.wiring import Touched, Wiring, both_name
+from linkgauge.model.wiring import Touched, Wiring
 
 from .crowds import Crowds
 from .expect import START
@@ -30,8 +31,8 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     number: int
     result: Result
     cell: CellResult
-    touched: frozenset[str]
-    timed: frozenset[str]
+    touched: frozenset[Part]
+    timed: frozenset[Part]
     alike: tuple[str, ...] | None
     kind: Hashable = None
 
@@ -97,26 +98,26 @@ class _Way(NamedTuple):
     """What transfers touch: each of them, all together, and what may slow what they report."""
 
     each: tuple[Touched, ...]
-    parts: frozenset[str]
-    timed: frozenset[str]
+    parts: frozenset[Part]
+    timed: frozenset[Part]
 
 
 def _ways(
     wiring: Wiring,
-    groups: Mapping[str, list[str]],
+    groups: Mapping[str, list[Part]],
     transfers: tuple[Transfer, ...],
     is_first: bool,
 ) -> _Way:
     each = tuple(_grouped(one, wiring.touched(one), groups) for one in transfers)
-    crossed = frozenset[str]().union(*(one.parts for one in each))
+    crossed = frozenset[Part]().union(*(one.parts for one in each))
     opposed = frozenset(wiring.opposed(transfers))
     of_figure = each[0].parts if is_first and len(transfers) > 1 else crossed
-    parts = crossed.union(map(both_name, opposed))
-    timed = of_figure.union(map(both_name, opposed & of_figure))
+    parts = crossed.union(part.crossed_both_ways for part in opposed)
+    timed = of_figure.union(part.crossed_both_ways for part in opposed & of_figure)
     return _Way(each, parts, parts if timed == parts else timed)
 
 
-def _groups(evidence: Evidence) -> dict[str, list[str]]:
+def _groups(evidence: Evidence) -> dict[str, list[Part]]:
     """The node and the rail of each device that was measured, unless it is the only one there, or
     there is only one rail."""
     ends = {
@@ -132,15 +133,17 @@ def _groups(evidence: Evidence) -> dict[str, list[str]]:
         return {}
     sizes = Counter(name for device in measured for name in (device.node, device.rail))
     return {
-        device.memory: [n for n in (device.node, device.rail) if n and sizes[n] > 1]
+        device.memory: [
+            Part("group", name) for name in (device.node, device.rail) if name and sizes[name] > 1
+        ]
         for device in measured
     }
 
 
-def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[str]]) -> Touched:
+def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Part]]) -> Touched:
     """What it touches, with the groups of its ends."""
     ends = transfer.memories if groups else ()
-    more = [name for end in ends for name in groups.get(str(end.place), ())]
+    more = [group for end in ends for group in groups.get(str(end.place), ())]
     return replace(touched, parts=touched.parts.union(more)) if more else touched
 
 

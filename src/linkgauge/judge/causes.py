@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from linkgauge.model.errors import PHASES, Phase
+from linkgauge.model.grouped import grouped
+from linkgauge.model.part import Kind, Part
 
-from .cases import Case
+from .cases import Case, named
+from .findings import Finding, Severity
 
 _H = TypeVar("_H", bound=Hashable)
 _T = TypeVar("_T")
@@ -41,46 +43,45 @@ _ALIKE = 1.25
 class Blame(msgspec.Struct, frozen=True):
     """A part, and others that explain as well."""
 
-    part: str
-    others: tuple[str, ...] = ()
+    part: Part
+    others: tuple[Part, ...] = ()
 
     def beside(self, blames: Iterable[Blame]) -> Blame:
         """The same, if these explain as well."""
         others = [part for blame in blames for part in (blame.part, *blame.others)]
         return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
 
-    @property
-    def doubt(self) -> str:
-        others = ", ".join(self.others)
-        return f" (or {others}: the measurements cannot tell which)" if others else ""
+    def finding(
+        self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
+        cases: Iterable[Case],
+    ) -> Finding:  # fmt: skip
+        """What was `found` of the part in these cells; at the end, that others explain as well."""
+        others = ", ".join(map(str, self.others))
+        doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
+        cells = named(cases)
+        return Finding(check, severity, self.part, found + doubt, why, tuple(remedy), cells)
 
 
 def suspects(
-    bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[str] = ()
+    bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
 ) -> list[Blame]:
     """The parts that bad cells touch, those that touch the same cells as one: named after what was
     `seen` to be in trouble, then the device, the link that joins two, the rest."""
-    parts = frozenset[str]().union(*(case.touched for case in bad))
-    numbers: defaultdict[str, list[int]] = defaultdict(list)
-    for case in all_cases:
-        for part in parts & case.touched:
-            numbers[part].append(case.number)
-    groups: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
-    for part in sorted(parts, key=lambda part: (part not in seen, _rank(part), part)):
-        groups[tuple(numbers[part])].append(part)
+    parts = frozenset[Part]().union(*(case.touched for case in bad))
+    numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
+    ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
+    groups = grouped((tuple(numbers[part]), part) for part in ordered)
     return [Blame(part, tuple(others)) for part, *others in groups.values()]
 
 
-def _rank(part: str) -> int:
-    """A device or a switch, a link of a fabric, a host node, a device's PCIe link, one above it, a
-    host bridge; a link in both directions at once behind all of these."""
-    if part.endswith(")"):
-        return 10 + _rank(part.partition(" (")[0])
-    if part.startswith("PCIe link"):
-        return 4 if "." in part else 3
-    if part.startswith("host"):
-        return 5 if part.startswith("host bridge") else 2 - ("-" in part)
-    return int("-" in part)
+_LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host bridge")
+
+
+def _rank(part: Part) -> tuple[bool, int, str]:
+    """Devices and switches before other kinds, in their order; a link in both directions at once
+    behind all of these."""
+    place = _LAST.index(part.kind) if part.kind in _LAST else -1
+    return part.both_ways, place, part.name
 
 
 def fewest(
@@ -143,7 +144,7 @@ class _Candidate(msgspec.Struct, frozen=True):
     bit each: those that it explains, and those that contradict it. `is_mixed`: those that it
     explains ended in several phases."""
 
-    part: str
+    part: Part
     phase: Phase | None
     struck: int
     well: int
@@ -165,7 +166,7 @@ def causes(
     stays: bool = False,
     began: float = BEGAN,
     strengths: Sequence[Strength] = (),
-    seen: Container[str] = (),
+    seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
     """The fewest parts that the bad cells touch and good ones do not, and the bad cells that are
     left. Before the first bad cell that touches a part, good ones cost `began` in all: it was well
@@ -207,7 +208,7 @@ def causes(
     least = loss(chosen)
     parts = {one.part: one.phase for one in chosen}
 
-    def as_good(part: str) -> Iterator[Blame]:
+    def as_good(part: Part) -> Iterator[Blame]:
         rest = tuple(one for one in chosen if one.part != part)
         for other in candidates:
             if other.part not in parts and loss((*rest, other)) <= least:

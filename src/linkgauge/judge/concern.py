@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from linkgauge.model.collective import Collective
 from linkgauge.model.exchanges import pairs_of
+from linkgauge.model.part import Kind, Part
 from linkgauge.model.result import CellResult
-from linkgauge.model.wiring import pcie_name
 
 from .cases import cases_of
 from .findings import Evidence, Finding
@@ -18,17 +18,22 @@ def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
     on such cells: none about the machine as a whole (its governor), or a part left out, is."""
     cases = cases_of(evidence)
     parts = _exchanging(evidence).union(*(case.touched for case in cases))
+    ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}
     names = {case.name for case in cases}
 
     def concerns(finding: Finding) -> bool:
-        part = finding.subject.partition(" (")[0]  # its address follows a device's name
-        called = {part, pcie_name(part), f"link of {part}"}
-        return not parts.isdisjoint(called) or not names.isdisjoint(finding.cells)
+        part = finding.about
+        is_device = isinstance(part, Part) and part.kind in ("device", "function")
+        touched = part in parts or (is_device and not ends.isdisjoint(finding.ends))
+        return touched or not names.isdisjoint(finding.cells)
 
     return concerns
 
 
-def _exchanging(evidence: Evidence) -> frozenset[str]:
+_OF_DEVICES: tuple[Kind, ...] = ("device", "PCIe link", "PCIe link above")
+
+
+def _exchanging(evidence: Evidence) -> frozenset[Part]:
     """The parts on the ways between the ranks of collectives."""
     cells = (cell for cell in evidence.cells() if cell.status != "skip")
     pairs = {pair for cell in cells for pair in exchanging(cell)}

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.model.errors import InputError
+from linkgauge.model.grouped import grouped
 from linkgauge.model.names import hint
 from linkgauge.model.result import Run
 from linkgauge.model.stats.changes import Aim
@@ -115,10 +116,7 @@ def compare(
 
 def _by_label(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """The runs of each label, in the order of their beginning."""
-    labels: dict[str, list[Run]] = {}
-    for run in sorted(runs, key=lambda run: run.started):
-        labels.setdefault(run.label, []).append(run)
-    return labels
+    return grouped((run.label, run) for run in sorted(runs, key=lambda run: run.started))
 
 
 def _baseline(labels: Mapping[str, Sequence[Run]]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.inventory import Accelerator, FabricLink
-from linkgauge.model.wiring import link_name, pcie_name
+from linkgauge.model.part import Part
 
 from .findings import Evidence
 
@@ -32,36 +33,36 @@ def replays(evidence: Evidence) -> dict[str, int]:
     return {memory: more for memory, more in rose.items() if more > 0}
 
 
-def bundles(device: Accelerator) -> dict[str, list[FabricLink]]:
-    """A device's links by the name of what they join; links to one place mostly count as one."""
-    found: dict[str, list[FabricLink]] = {}
-    for link in device.links:
-        name = link_name(device.memory, link.remote) if link.remote else device.memory
-        found.setdefault(name, []).append(link)
-    return found
+def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
+    """A device's links by what they are together: those to one place mostly count as one link, and
+    those that lead nobody knows where as the device."""
+    return grouped(
+        (Part.link(device.memory, link.remote) if link.remote else device.part, link)
+        for link in device.links
+    )
 
 
-def fabric_errors(evidence: Evidence) -> dict[str, int]:
-    """New errors of fabric links, by the link's name."""
-    rose: dict[str, int] = {}
+def fabric_errors(evidence: Evidence) -> dict[Part, int]:
+    """New errors of fabric links."""
+    rose: dict[Part, int] = {}
     for after in evidence.after.accelerators if evidence.after else ():
         before = evidence.machine.accelerators.get(after.memory)
         # Libraries number the links of each kind from 0.
         was = {(link.kind, link.index): link.errors for link in before.links} if before else {}
-        for name, links in bundles(after).items():
+        for part, links in bundles(after).items():
             counted = sum(
                 link.errors - earlier
                 for link in links
                 if link.errors is not None
                 and (earlier := was.get((link.kind, link.index))) is not None
             )
-            rose[name] = max(rose.get(name, 0), counted)  # both ends may count the same
-    return {name: more for name, more in rose.items() if more > 0}
+            rose[part] = max(rose.get(part, 0), counted)  # both ends may count the same
+    return {part: more for part, more in rose.items() if more > 0}
 
 
-def troubled(evidence: Evidence, used: Iterable[str]) -> frozenset[str]:
+def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
     """The parts that counted errors: links, and what joins several if all its `used` links did."""
-    found = {*fabric_errors(evidence), *map(pcie_name, replays(evidence)), *_pcie(evidence)}
+    found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence)}
     joints = evidence.machine.wiring.joints().items()
     meeting = ((joint, links & set(used)) for joint, links in joints)
     return frozenset(
@@ -69,11 +70,11 @@ def troubled(evidence: Evidence, used: Iterable[str]) -> frozenset[str]:
     )
 
 
-def _pcie(evidence: Evidence) -> Iterator[str]:
+def _pcie(evidence: Evidence) -> Iterator[Part]:
     """PCIe links with errors counted at either end."""
     counted = pci_errors(evidence)
     names = evidence.machine.named
     for address, function in evidence.machine.functions.items():
         is_lower_end = function.port != "downstream port"  # above it is only its own switch
         if is_lower_end and not counted.keys().isdisjoint({address, function.parent}):
-            yield pcie_name(names.get(address, address))
+            yield Part.pcie_link(names.get(address, address), address)

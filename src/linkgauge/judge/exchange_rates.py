@@ -167,8 +167,8 @@ class ExchangeRates:
         kinds = dict.fromkeys(wire.kind for pair in pairs for wire in self._wires(pair))
         shown = [_KINDS.get(kind, kind) for kind in kinds if kind not in (known or {"bridge"})]
         named = [f"{one} -> {other}" for one, other in pairs]
-        parts = {wire.name for pair in pairs for wire in self._wires(pair)}
-        joints = sorted(part for part in parts if part.count("host:") > 1)
+        wires = [wire for pair in pairs for wire in self._wires(pair)]
+        joints = sorted({wire.name for wire in wires if wire.kind == "socket"})
         where = f" ({', '.join(joints)})" if joints else ""
         return f"{_listed(named)}, over {_listed(shown)}{where}"
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.machine import Machine
+from linkgauge.model.part import Part
 from linkgauge.model.result import CellResult, Result, Run
 
 from .as_one import as_one
@@ -20,19 +22,29 @@ read here."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a check found, and on which device, link or node (`subject`); why it matters; the lines
-    that fix it; and the cells and the `lines` of the kernel's log that it rests on. `explained_by`
-    names the findings that explain it, as `name` does."""
+    """What a check found, and `about` which part (or, in words, about what else); why it matters;
+    the lines that fix it; and the cells and the `lines` of the kernel's log that it rests on.
+    `explained_by` names the findings that explain it, as `name` does."""
 
     check: str
     severity: Severity
-    subject: str
+    about: Part | str = msgspec.field(name="subject")
     found: str
     why: str = ""
     remedy: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     explained_by: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """What it is about, in words."""
+        return str(self.about)
+
+    @property
+    def ends(self) -> frozenset[str]:
+        """The memories and addresses of the part that it is about."""
+        return frozenset(self.about.ends if isinstance(self.about, Part) else ())
 
     @property
     def name(self) -> str:
@@ -52,6 +64,19 @@ class Evidence(msgspec.Struct, frozen=True, eq=False):
     def cells(self) -> Iterator[CellResult]:
         for result in self.results:
             yield from result.cells
+
+
+_E = TypeVar("_E")
+Check = Callable[[_E], Iterator[Finding]]
+
+
+def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
+    """The checks of these files, the functions `check_…`, in the order in which they are written
+    (or, of others' files, imported)."""
+    return tuple(
+        check for module in modules for name, check in vars(module).items()
+        if name.startswith("check_")
+    )  # fmt: skip
 
 
 def evidence_of(run: Run) -> Evidence:

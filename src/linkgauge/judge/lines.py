@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from linkgauge.model.curves import SizeLine
+from linkgauge.model.grouped import grouped
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.stats.hockney import Timed, fit
 from linkgauge.model.units import BANDWIDTH, STREAM
@@ -17,11 +17,12 @@ _Path = tuple[str, str, str, str | None]
 
 def with_lines(run: Run) -> Run:
     """The run with the line of each path, in the order of the results."""
-    paths: defaultdict[_Path, list[Timed]] = defaultdict(list)
-    for result in run.results:
-        for cell in result.cells:
-            for column, point in _points(result, cell):
-                paths[result.benchmark, result.backend, cell.row, column].append(point)
+    paths = grouped(
+        ((result.benchmark, result.backend, cell.row, column), point)
+        for result in run.results
+        for cell in result.cells
+        for column, point in _points(result, cell)
+    )
     return replace(run, lines=tuple(_lines(paths)))
 
 

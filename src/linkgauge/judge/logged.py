@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkgauge.model.kernel_log import LogLine
-from linkgauge.model.wiring import pcie_name
+from linkgauge.model.part import Part
 
 from .findings import Evidence, Severity
 from .xids import severity_of_xid
@@ -27,11 +27,11 @@ def severity_of(line: LogLine) -> Severity:
             return "warn"
 
 
-def broken(evidence: Evidence) -> frozenset[str]:
-    """The devices, and the PCIe links, that lines call broken, by the names of parts."""
+def broken(evidence: Evidence) -> frozenset[Part]:
+    """The devices, and the PCIe links, that lines call broken."""
     named = evidence.machine.named
     return frozenset(
-        pcie_name(part) if line.kind == "aer" else part
+        Part.pcie_link(name, line.pci) if line.kind == "aer" else Part.device(name)
         for line in (evidence.log.lines if evidence.log else ())
-        if severity_of(line) == "fail" and (part := named.get(line.pci or "")) is not None
+        if severity_of(line) == "fail" and (name := named.get(line.pci or "")) is not None
     )

@@ -15,6 +15,9 @@ from operator import neg
 
 import msgspec
 
+from linkgauge.model.grouped import grouped
+from linkgauge.model.part import Part
+
 from .relative_rates import RelativeRate, median_of
 
 SPARED = 0.004
@@ -37,7 +40,7 @@ class Suspect(msgspec.Struct, frozen=True):
     """A part, and how it may be slow: by a constant fraction `since` the cell of that number, or
     ever slower (`drifts`)."""
 
-    part: str
+    part: Part
     drifts: bool = False
     since: int = 0
 
@@ -62,7 +65,7 @@ class Base(msgspec.Struct, frozen=True):
     may touch suspects of its own: `parts`."""
 
     top: float | None
-    parts: frozenset[str] = frozenset()
+    parts: frozenset[Part] = frozenset()
     begin: int = 0
 
     def slowing(self, by: Iterable[Suspect]) -> Suspects:
@@ -91,10 +94,9 @@ class PeerClass:
         # Of the slow ones nothing, so that sums are of those that are well.
         self._well = [0.0 if m.slow else m.weight for m in self.members]
         self._well_logs = [log * weight for log, weight in zip(self._logs, self._well, strict=True)]
-        self._places: dict[str, list[int]] = {}
-        for place, member in enumerate(self.members):
-            for part in member.case.touched:
-                self._places.setdefault(part, []).append(place)
+        self._places = grouped(
+            (part, place) for place, m in enumerate(self.members) for part in m.case.touched
+        )
         self._struck: dict[Suspect, Set[int]] = {}
 
     def struck(self, suspects: Suspects) -> Struck:

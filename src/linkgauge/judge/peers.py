@@ -10,6 +10,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.result import CellResult, Expected, NotJudged, Result
 
 from .cases import Case, each_case
@@ -30,10 +31,11 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     """The results. A cell that is far from its peers has their median beside it; one that nothing
     else can be expected of is judged by theirs."""
     nodes = {cpu: node.index for node in evidence.machine.host.nodes for cpu in node.cpus}
-    known: dict[Hashable, list[Case]] = {}
-    for case in each_case(evidence):
-        if case.cell.headline and case.cell.status == "pass":
-            known.setdefault(_class(case, nodes), []).append(case)
+    known = grouped(
+        (_class(case, nodes), case)
+        for case in each_case(evidence)
+        if case.cell.headline and case.cell.status == "pass"
+    )
     found = {case.number: cell for alike in known.values() for case, cell in _beside(alike)}
     if not found:
         return evidence.results

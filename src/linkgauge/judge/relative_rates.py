@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import NormalDist
 
 import msgspec
 
+from linkgauge.model.grouped import grouped
+from linkgauge.model.part import Part
 from linkgauge.model.stats.summary import LEAST_SAMPLES, median_deviation, robust_deviation
 
 from .cases import Case, timed_cases_of
@@ -63,18 +64,18 @@ class RelativeRate(msgspec.Struct, frozen=True, eq=False):
 
 
 def relative_rates(evidence: Evidence) -> list[RelativeRate]:
-    classes: dict[tuple[str, ...], list[Case]] = {}
-    for case in timed_cases_of(evidence):
-        cell = case.cell
-        if case.peers and case.result.better == "higher" and cell.summary and cell.summary.median:
-            classes.setdefault(case.peers, []).append(case)
+    classes = grouped(
+        (case.peers, case)
+        for case in timed_cases_of(evidence)
+        if case.peers and case.result.better == "higher" and median_of(case)
+    )
     ordered = [tuple(sorted(peers, key=median_of, reverse=True)) for peers in classes.values()]
     by_part = _scatter_by_part(case for peers in ordered for case in peers)
     return [rate for peers in ordered for rate in _beside_each_other(peers, by_part)]
 
 
 def _beside_each_other(
-    peers: tuple[Case, ...], by_part: Mapping[str, float]
+    peers: tuple[Case, ...], by_part: Mapping[Part, float]
 ) -> Iterator[RelativeRate]:
     """Equal cells, the fastest first; `by_part` is how much most cells of a part scatter. What is
     expected of one is expected of all: where less is expected of some, something is known to be
@@ -146,13 +147,11 @@ def _scatter(case: Case) -> float:
     return stddev / summary.median
 
 
-def _scatter_by_part(cases: Iterable[Case]) -> dict[str, float]:
+def _scatter_by_part(cases: Iterable[Case]) -> dict[Part, float]:
     """What most cells that touch each part scatter by."""
-    found: defaultdict[str, list[float]] = defaultdict(list)
-    for case in cases:
-        scatter = _scatter(case)
-        for part in case.touched:
-            found[part].append(scatter)
+    found = grouped(
+        (part, scatter) for case in cases for scatter in [_scatter(case)] for part in case.touched
+    )
     return {part: statistics.median(some) for part, some in found.items()}
 
 

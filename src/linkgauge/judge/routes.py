@@ -8,6 +8,7 @@ from functools import cache
 from linkgauge.model.machine import Machine
 from linkgauge.model.map import Crossing
 from linkgauge.model.memory import Memory
+from linkgauge.model.part import is_node
 from linkgauge.model.transfer import NIC_ENGINES, Access, Transfer
 from linkgauge.model.wiring import Wire
 
@@ -108,6 +109,6 @@ class Paths:
         placed = all(function and function.numa_node is not None for function in own)
         if nodes and placed and any(wire.kind == "socket" for wire, _ in crossed):
             yield "the link between the device's node and this one is unknown"
-        if not nodes and any(crossing.end.startswith("host:") for _, crossing in crossed):
+        if not nodes and any(is_node(crossing.end) for _, crossing in crossed):
             hidden = "the virtual machine hides what lies between them"
             yield hidden if self.machine.is_virtual else "their route crosses the host bridge"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from linkgauge.model.grouped import grouped
 from linkgauge.model.memory import Memory
+from linkgauge.model.part import Kind
 
 from .alike import CHANCE, Excess, classes, more_scatter
 from .cases import Case, named
@@ -101,12 +102,10 @@ def _attributed(
         """Minus the logarithm of the likelihood: variances of what shakes a cell add up. How quiet
         the quiet ones are (links of one kind more than of another) says nothing: each counts as if
         it had the noise that any machine may have as well."""
-        groups: defaultdict[tuple[bool, ...], list[Steadiness]] = defaultdict(list)
-        for cell, *by in zip(cells, *(struck[each] for each in shaken), strict=True):
-            groups[True, *by].append(cell)
-        found = {
+        by = zip(cells, *(struck[each] for each in shaken), strict=True)
+        found: dict[tuple[bool, ...], tuple[float, int]] = {
             parts: (pooled(group) ** 2 + NOISE**2, sum(cell.degrees for cell in group))
-            for parts, group in groups.items()
+            for parts, group in grouped(((True, *of), cell) for cell, *of in by).items()
         }
         return sum(_SCATTERING + bool(each.since) for each in shaken) + sum(
             degrees * (math.log(expected) + variance / expected - 1) / 2
@@ -155,13 +154,12 @@ def _scatter(
     peers = [cell for cell in others if cell.case.kind in alike]
     name = inside[0].case.spoken if len(inside) == 1 else f"{len(inside)} cells through it"
     vary, peers_of = ("varies", "its") if len(inside) == 1 else ("vary", "their")
-    spread = f"{pooled(inside):.1%}, {peers_of} peers by {pooled(peers):.1%}"
-    found = f"{name} {vary} by {spread}{one.blame.doubt}"
+    found = f"{name} {vary} by {pooled(inside):.1%}, {peers_of} peers by {pooled(peers):.1%}"
     why = "something else uses or disturbs the part, so its figures are less certain"
     clocks = [f"{tool}  # look for changing clocks" for tool in tools(evidence, "state")]
     remedy = (*tools(evidence, "users"), BUSIEST, *clocks)
-    shaken = named(cell.case for cell in inside)
-    return Finding("scatter", "warn", one.blame.part, found, why, remedy, shaken)
+    shaken = [cell.case for cell in inside]
+    return one.blame.finding("scatter", "warn", found, why, remedy, shaken)
 
 
 def _everywhere(
@@ -169,10 +167,7 @@ def _everywhere(
 ) -> Iterator[Finding]:
     """What varies alike wherever it is measured, or has nothing like it to compare with: a note for
     each kind of figure."""
-    kinds: defaultdict[str, list[Steadiness]] = defaultdict(list)
-    for cell in left:
-        kinds[_kind(cell.case)].append(cell)
-    for kind, varying in kinds.items():
+    for kind, varying in grouped((_kind(cell.case), cell) for cell in left).items():
         if len(varying) < 2:
             continue
         all_parts = frozenset[str]().union(*(_ends(c.case) for c in cells if _kind(c.case) == kind))
@@ -188,6 +183,9 @@ def _everywhere(
         yield Finding("scatter", "note", kind, found, why, (BUSIEST,), cells_of)
 
 
+_OVER_PCIE: tuple[Kind, ...] = ("PCIe link", "PCIe link above")
+
+
 def _kind(case: Case) -> str:
     """What is measured, in words."""
     what = "copies" if case.result.better == "higher" else "latencies"
@@ -195,7 +193,7 @@ def _kind(case: Case) -> str:
     if not devices:
         return f"{what} within the host"
     if len(devices) < len(_memories(case)):
-        over_pcie = any(part.startswith(("PCIe ", "link of ")) for part in case.touched)
+        over_pcie = any(part.kind in _OVER_PCIE for part in case.touched)
         return f"{what} over PCIe" if over_pcie else f"{what} between host and devices"
     return f"{what} between devices" if len(devices) > 1 else f"{what} within devices"
 

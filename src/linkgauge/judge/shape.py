@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from linkgauge.model.cell_id import cell_id
+from linkgauge.model.grouped import grouped
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
 
-from .cases import Case, cases_of
+from .cases import cases_of
 from .findings import Evidence, Finding
 
 ASYMMETRIC = 0.9
@@ -146,19 +147,19 @@ class Curve(msgspec.Struct, frozen=True):
 
 def curves(evidence: Evidence) -> Iterator[Curve]:
     """Of cells that were measured at three sizes or more, and of the rows of a sweep."""
-    by_size: dict[tuple[str, ...], list[Case]] = {}
-    for case in cases_of(evidence):
-        cell, result = case.cell, case.result
-        if _figure(cell) is not None and result.better == "higher" and not result.sweep:
-            place = (result.benchmark, result.backend, cell.row, cell.column)
-            key = (*place, cell.definition or "")
-            by_size.setdefault(key, []).append(case)
+    by_size = grouped(
+        ((result.benchmark, result.backend, cell.row, cell.column, cell.definition or ""), case)
+        for case in cases_of(evidence)
+        for cell, result in [(case.cell, case.result)]
+        if _figure(cell) is not None and result.better == "higher" and not result.sweep
+    )
     for (benchmark, _, row, column, _), cases in by_size.items():
         cases.sort(key=lambda case: case.result.size)
-        sizes = [float(case.result.size) for case in cases]
-        figures = [_figure(case.cell) or 0.0 for case in cases]
-        places = [f"{case.name} at {format_size(case.result.size)}" for case in cases]
-        points = list(zip(sizes, figures, places, strict=True))
+        points = [
+            (float(size), _figure(case.cell) or 0.0, f"{case.name} at {format_size(size)}")
+            for case in cases
+            for size in [case.result.size]
+        ]
         yield from _curve(f"{benchmark} ({row}, {column})", cases[0].result, points)
     for result in evidence.results:
         if result.sweep and result.better == "higher":
@@ -174,12 +175,11 @@ def _curve(name: str, result: Result, found: Sequence[tuple[float, float, str]])
 
 def _swept(result: Result) -> Iterator[Curve]:
     """Rows of a sweep whose columns are numbers; of threads, the number that they have."""
-    rows: dict[str, list[tuple[float, float, str]]] = {}
-    for cell in result.cells:
-        figure, setting = _figure(cell), _setting(cell)
-        if figure is not None and setting is not None:
-            name = str(cell_id(result, cell))
-            rows.setdefault(cell.row, []).append((setting, figure, name))
+    rows = grouped(
+        (cell.row, (setting, figure, str(cell_id(result, cell))))
+        for cell in result.cells
+        if (figure := _figure(cell)) is not None and (setting := _setting(cell)) is not None
+    )
     for row, found in rows.items():
         yield from _curve(f"{result.benchmark} (row {row})", result, sorted(found))
 
@@ -214,7 +214,7 @@ def check_plateau(evidence: Evidence) -> Iterator[Finding]:
         share = f"{most:.0%}" if f"{least:.0%}" == f"{most:.0%}" else f"{least:.0%} to {most:.0%}"
         who = "the figures" if len(alike) == 1 else f"{len(alike)} curves"
         found = f"{who} settle at {_range(alike)}, {share} of their peak at {alike[0].at}"
-        yield Finding("plateau", "note", _subject(alike), found, why, cells=_rest_on(alike))
+        yield _bent("plateau", alike, found, why)
 
 
 def _plateau(curve: Curve) -> _Bend | None:
@@ -233,7 +233,7 @@ def check_knee(evidence: Evidence) -> Iterator[Finding]:
     for alike in _alike(map(_knee, curves(evidence))):
         who = "the figures" if len(alike) == 1 else f"the figures of {len(alike)} curves"
         found = f"{who} grow up to {alike[0].at} and hardly beyond: {_range(alike)}"
-        yield Finding("knee", "note", _subject(alike), found, why, cells=_rest_on(alike))
+        yield _bent("knee", alike, found, why)
 
 
 def _knee(curve: Curve) -> _Bend | None:
@@ -244,19 +244,20 @@ def _knee(curve: Curve) -> _Bend | None:
     return _Bend(curve, _point(x, curve), y, 1.0, (curve.places[place],))
 
 
-def _alike(bends: Iterable[_Bend | None]) -> Iterator[list[_Bend]]:
+def _alike(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
     """Those of one benchmark on one backend that bend at the same setting, in their order."""
-    groups: dict[tuple[str, str, str], list[_Bend]] = {}
-    for bend in bends:
-        if bend is not None:
-            result = bend.curve.result
-            groups.setdefault((result.benchmark, result.backend, bend.at), []).append(bend)
-    yield from groups.values()
+    return grouped(
+        ((bend.curve.result.benchmark, bend.curve.result.backend, bend.at), bend)
+        for bend in bends
+        if bend is not None
+    ).values()
 
 
-def _subject(alike: Sequence[_Bend]) -> str:
+def _bent(check: str, alike: Sequence[_Bend], found: str, why: str) -> Finding:
     first = alike[0].curve
-    return first.name if len(alike) == 1 else first.result.benchmark
+    name = first.name if len(alike) == 1 else first.result.benchmark
+    cells = tuple(cell for bend in alike for cell in bend.cells)
+    return Finding(check, "note", name, found, why, cells=cells)
 
 
 def _range(alike: Sequence[_Bend]) -> str:
@@ -264,10 +265,6 @@ def _range(alike: Sequence[_Bend]) -> str:
     result, figures = alike[0].curve.result, [bend.figure for bend in alike]
     least, most = _shown(min(figures), result), _shown(max(figures), result)
     return most if least == most else f"{least} to {most}"
-
-
-def _rest_on(alike: Sequence[_Bend]) -> tuple[str, ...]:
-    return tuple(cell for bend in alike for cell in bend.cells)
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
@@ -303,6 +300,3 @@ def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
 
 def _point(at: float, curve: Curve) -> str:
     return f"{at:g}" if curve.result.sweep else format_size(int(at))
-
-
-CHECKS = (check_directions, check_classes, check_plateau, check_knee)

@@ -15,6 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from linkgauge.model.grouped import grouped
+from linkgauge.model.part import Part
+
 from .peer_class import SPARED, SPLIT, Base, PeerClass, Suspect, Suspects
 from .relative_rates import RelativeRate
 
@@ -48,13 +51,11 @@ class Fit(msgspec.Struct, frozen=True):
 class Model:
     """What suspects leave unexplained of all cells."""
 
-    def __init__(self, rates: Sequence[RelativeRate], seen: frozenset[str]) -> None:
+    def __init__(self, rates: Sequence[RelativeRate], seen: frozenset[Part]) -> None:
         self._seen = seen
-        by_peers: dict[tuple[str, ...] | None, list[RelativeRate]] = {}
-        for rate in rates:
-            by_peers.setdefault(rate.case.peers, []).append(rate)
+        by_peers = grouped((rate.case.peers, rate) for rate in rates)
         self._classes = [PeerClass(members) for members in by_peers.values()]
-        self._cells: dict[str, set[int]] = {}
+        self._cells: dict[Part, set[int]] = {}
         for rate in rates:
             for part in rate.case.touched:
                 self._cells.setdefault(part, set()).add(rate.case.number)

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from linkgauge.model.grouped import grouped
+from linkgauge.model.part import Part
 from linkgauge.model.units import count_of
 
 from .cases import named
@@ -45,10 +47,8 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     found = suspects([each.case for each in slow], [each.case for each in rates], seen)
     blames = {blame.part: blame for blame in found}
     fit = remembered(Model(rates, seen).fit)
-    touching: dict[str, list[RelativeRate]] = {part: [] for part in blames}
-    for each in rates:
-        for part in touching.keys() & each.case.touched:
-            touching[part].append(each)
+    by_part = grouped((part, each) for each in rates for part in blames.keys() & each.case.touched)
+    touching = {part: by_part[part] for part in blames}
     by_gain = sorted(touching, key=lambda part: _explained(touching[part]), reverse=True)
     likely = set(by_gain[:_MOST_TRIED])
     candidates = [s for part, some in touching.items() if part in likely
@@ -97,7 +97,7 @@ def _struck_most(
     return [each for each in touched if worse.isdisjoint(each.case.touched)] or touched
 
 
-def _ways_to_be_slow(part: str, touching: Sequence[RelativeRate]) -> Iterator[Suspect]:
+def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[Suspect]:
     """From the beginning; since some cell, if cells like those that are slow were well before it;
     ever slower. Of the cells that touch it."""
     slow = sorted((each for each in touching if each.slow), key=_number)
@@ -110,10 +110,7 @@ def _ways_to_be_slow(part: str, touching: Sequence[RelativeRate]) -> Iterator[Su
         if first is not None:
             yield Suspect(part, since=_number(first))
     below = sorted((each for each in touching if each.slow or each.low), key=_number)
-    equal: dict[tuple[str, ...] | None, list[RelativeRate]] = {kind: [] for kind in kinds}
-    for each in below:
-        if (kind := each.case.peers) in equal:
-            equal[kind].append(each)
+    equal = grouped((each.case.peers, each) for each in below if each.case.peers in kinds)
     if any(map(_falls, equal.values())) or (len(slow) == len(equal) and _falls(slow)):
         yield Suspect(part, drifts=True)
 
@@ -142,13 +139,12 @@ def _slow(
     blame: Blame, slow: Sequence[RelativeRate], evidence: Evidence, *, began: bool
 ) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
-    severity = _severity(share, slow)
     first = min(slow, key=_number).case
     onset = f"; it was fine before {first.spoken}" if began else ""
-    found = f"{_reach('through it', share, slow)}{onset}{blame.doubt}"
+    found = f"{_reach('through it', share, slow)}{onset}"
     why = "all the slow cells share this part, and the others do not"
-    cells = named(each.case for each in slow)
-    return Finding("slow", severity, blame.part, found, why, _remedy(evidence), cells)
+    cases = [each.case for each in slow]
+    return blame.finding("slow", _severity(share, slow), found, why, _remedy(evidence), cases)
 
 
 def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
@@ -164,12 +160,11 @@ def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
 
 def _drift(blame: Blame, level: float, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
-    last = f"{lowest.case.spoken} is down to {math.exp(lowest.log):.0%}{blame.doubt}"
+    last = f"{lowest.case.spoken} is down to {math.exp(lowest.log):.0%}"
     found = f"each cell through it is {-math.expm1(level):.2%} slower than the one before: {last}"
     why = "a part that slows down as it works may be heating up, or filling up"
     remedy = (*tools(evidence, "state"), "# Measure again after a pause.")
-    cells = named(each.case for each in slow)
-    return Finding("drift", "fail", blame.part, found, why, remedy, cells)
+    return blame.finding("drift", "fail", found, why, remedy, [each.case for each in slow])
 
 
 def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
@@ -179,10 +174,8 @@ def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     if len(slow) > 1:
         found += f" or more, {lowest.case.spoken} the least"
     why = "no device is slow by itself: look at the links that only these cells cross"
-    cells = named(each.case for each in slow)
-    return Finding(
-        "slow", _severity(share, slow), str(lowest.case.cell), found, why, _remedy(evidence), cells
-    )
+    severity, cells = _severity(share, slow), named(each.case for each in slow)
+    return Finding("slow", severity, str(lowest.case.cell), found, why, _remedy(evidence), cells)
 
 
 def _severity(share: float, slow: Sequence[RelativeRate]) -> Severity:
@@ -201,6 +194,3 @@ def _remedy(evidence: Evidence) -> tuple[str, ...]:
         *(("sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",) if evidence.machine.functions else ()),
         *tools(evidence, "links"),
     )
-
-
-CHECKS = (check_slow,)

@@ -6,10 +6,11 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
+from linkgauge.model.part import Part
 from linkgauge.model.stats.summary import deviation
 from linkgauge.model.units import count_of
 
-from .alike import CHANCE, Classes, classes, more_events, more_often
+from .alike import CHANCE, Classes, classes, more_events, more_often, said_of
 from .cases import named
 from .causes import Cause, Strength, causes, suspects
 from .findings import Evidence, Finding
@@ -80,7 +81,7 @@ def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
 
 
 def _beside(
-    part: str, bad: Sequence[Steadiness], quiet: Sequence[Steadiness]
+    part: Part, bad: Sequence[Steadiness], quiet: Sequence[Steadiness]
 ) -> Classes[Steadiness]:
     """The cells that touch the part, and their peers: if it was steady at first, since then."""
     first = min(cell.case.number for cell in bad if part in cell.case.touched)
@@ -96,15 +97,8 @@ def _chance(beside: Classes[Steadiness]) -> float:
     """How likely chance alone makes samples stand out in so many cells, or so often."""
     if not beside:
         return math.inf
-    often = more_often([
-        ([bool(cell.spikes) for cell in touching], [bool(cell.spikes) for cell in others])
-        for touching, others in beside
-    ])  # fmt: skip
-    many = more_events([
-        ([(cell.episodes, len(cell.times)) for cell in touching],
-         [(cell.episodes, len(cell.times)) for cell in others])
-        for touching, others in beside
-    ])  # fmt: skip
+    often = more_often(said_of(beside, lambda cell: bool(cell.spikes)))
+    many = more_events(said_of(beside, lambda cell: (cell.episodes, len(cell.times))))
     return min(often, many)
 
 
@@ -113,14 +107,13 @@ def _worst(bad: Sequence[Steadiness]) -> Steadiness:
 
 
 def _stall(cause: Cause, struck: Sequence[Steadiness]) -> Finding:
-    found = f"{_longest_of(struck)}{cause.blame.doubt}"
     remedy = (
         "# Look for monitoring that polls the device, interrupts, CPU steal, or a retraining link:",
         kernel_log("aer", "pciehp", "xid"),
         BUSIEST,
     )
-    cells = named(cell.case for cell in struck)
-    return Finding("stall", "warn", cause.blame.part, found, _WHY, remedy, cells)
+    cases = [cell.case for cell in struck]
+    return cause.blame.finding("stall", "warn", _longest_of(struck), _WHY, remedy, cases)
 
 
 def _anywhere(struck: Sequence[Steadiness], count: int) -> Finding:

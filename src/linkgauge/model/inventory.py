@@ -13,6 +13,7 @@ import msgspec
 from .gaps import Gap
 from .host_details import HostDetails
 from .map import Routing
+from .part import Part
 
 PortType = Literal[
     "endpoint", "root port", "upstream port", "downstream port", "bridge", "integrated endpoint"
@@ -219,6 +220,10 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     processes: tuple[int, ...] | None = None
     utilization: float | None = None
     unknown: tuple[Gap, ...] = ()
+
+    @property
+    def part(self) -> Part:
+        return Part.device(self.memory)
 
 
 class Adapter(msgspec.Struct, frozen=True, kw_only=True):

@@ -87,10 +87,6 @@ class Map:
         found = self._whole.length(source, target)
         return None if found is None else found[0]
 
-    def at(self, place: str) -> list[Link]:
-        """The links that end there."""
-        return [crossing.link for crossing in self._whole.adjacent[place]]
-
     def _route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
         """All crossings, the closest to `source` first; None if there is no path, or a place is
         unknown. The route from a place to itself is empty."""

@@ -28,6 +28,7 @@ from typing import get_args
 from .errors import NotationError
 from .gaps import Gap, read_gap
 from .memory import HOST_KINDS, NIC, NULL, Memory
+from .part import Part
 from .transfer import (
     DEVICE_ENGINES,
     FULL_LOAD,
@@ -77,11 +78,14 @@ def parse_memory(text: str) -> Memory:
 
 
 def encode_hook(value: object) -> str:
-    """For msgspec's encoders: a transfer is written in the notation, a gap as its text."""
+    """For msgspec's encoders: a transfer is written in the notation, a gap as its text, a part
+    under its name."""
     if isinstance(value, Transfer):
         return value.text
     if isinstance(value, Gap):
         return str(value)
+    if isinstance(value, Part):
+        return value.name
     raise NotImplementedError(f"cannot write {type(value).__name__}")
 
 

@@ -1,17 +1,13 @@
-"""A machine's wiring, as its inventory reports it, in one map; and what each transfer touches.
-
-A part's name is the memory's notation, `sim:0-sim:1` for a fabric link, `PCIe link of sim:0`, `PCIe
-switch 0000:04:00.0` (its upstream port), `host bridge 0000:00`, `node3` and `rail1` of the
-interfaces that belong to them, or `nic:1@0 -> nic:1@2`, the way
-from one network interface to another.
-"""
+"""A machine's wiring, as its inventory reports it, in one map; and the parts that each transfer
+touches."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,18 +15,20 @@ from .inventory import PciFunction, PciLink
 from .link_bundles import LinkBundle, bundles
 from .map import Crossing, Link, Map, Passing
 from .nics import nic_ends
+from .part import Part, is_memory, is_node
 from .transfer import Transfer
 
 if TYPE_CHECKING:
     from .machine import Machine
 
 
-class Wire(Link, frozen=True):
-    """A link as found. Links of the same `grade` should be equally fast. For a PCIe link, `lower`
-    and `upper` are its ends if visible; for the link of a `device`, `reported` is what its library
-    says of it. For a fabric, `bundle` holds the parallel links, and `nominal` is their signalling
-    rate in bytes/s (None: unknown)."""
+class Wire(Link, frozen=True, kw_only=True):
+    """A link as found, and the `part` that it is. Links of the same `grade` should be equally fast.
+    For a PCIe link, `lower` and `upper` are its ends if visible; for the link of a `device`,
+    `reported` is what its library says of it. For a fabric, `bundle` holds the parallel links, and
+    `nominal` is their signalling rate in bytes/s (None: unknown)."""
 
+    part: Part
     grade: str = ""
     lower: PciFunction | None = None
     upper: PciFunction | None = None
@@ -44,16 +42,16 @@ class Touched(msgspec.Struct, frozen=True):
     """The parts that transfers touch. Transfers of the same `kinds` cross the same kinds of links:
     they should be equally fast."""
 
-    parts: frozenset[str]
+    parts: frozenset[Part]
     kinds: tuple[str, ...]
 
 
-def _nics(transfer: Transfer) -> tuple[str, ...]:
+def _nics(transfer: Transfer) -> tuple[Part, ...]:
     """The network interfaces of a transfer, and the way from the one to the other."""
     if not transfer.engine.owner.is_nic:
         return ()
     one, other = (str(end.place) for end in nic_ends(transfer))
-    return one, other, f"{one} -> {other}"
+    return Part.device(one), Part.device(other), Part.way(one, other)
 
 
 class Wiring:
@@ -103,7 +101,7 @@ class Wiring:
         known to forward anything."""
         if place in self._near:
             return "fabric"
-        ours = place.startswith("host:") or place in self._machine.functions
+        ours = is_node(place) or place in self._machine.functions
         return "all" if ours or not is_memory(place) else "none"
 
     def _wires(self) -> Iterator[Wire]:
@@ -114,15 +112,13 @@ class Wiring:
             if not any(wire.kind == "internal" for wire in links):
                 yield from self._pcie(memory, host)
         yield from self._between_switches()
-        nodes = list(self._nodes)
-        for place, one in enumerate(nodes):
-            for other in nodes[place + 1 :]:
-                grade = f"socket {self._far(one, other)}"
-                yield Wire(f"{one}-{other}", one, other, "socket", grade=grade)
+        for here, there in combinations((node.index for node in self._machine.host.nodes), 2):
+            one, other = f"host:{here}", f"host:{there}"
+            grade = f"socket {self._far(here, there)}"
+            yield _wire(Part.link(one, other), one, other, "socket", grade=grade)
 
-    def _far(self, one: str, other: str) -> int | None:
+    def _far(self, here: int, there: int) -> int | None:
         """The kernel's NUMA distance between two nodes."""
-        here, there = (int(name.rpartition(":")[2]) for name in (one, other))
         distances = self._machine.known.host.distances
         # A row has a column for each online node, whatever the nodes' numbers.
         row = dict(zip(sorted(distances), distances.get(here, ()), strict=False))
@@ -143,10 +139,10 @@ class Wiring:
                 self._unsure.add(there)
             if not is_memory(there):
                 self.switches.add(there)
-            kind = "internal" if there.startswith("host:") else "fabric"
+            kind = "internal" if is_node(there) else "fabric"
             grade = f"{bundle.kind} {bundle.nominal:.3g}"
-            yield Wire(
-                link_name(here, there), here, there, kind, grade=grade, bundle=bundle,
+            yield _wire(
+                Part.link(here, there), here, there, kind, grade=grade, bundle=bundle,
                 nominal=bundle.nominal or None,
             )  # fmt: skip
 
@@ -154,9 +150,8 @@ class Wiring:
         for link in self._machine.known.switch_links:
             self.switches |= {link.a, link.b}
             grade = f"{link.kind} {link.count} x {(link.rate or 0) / link.count:.3g}"
-            yield Wire(
-                link_name(link.a, link.b), link.a, link.b, "fabric", grade=grade, nominal=link.rate
-            )
+            part = Part.link(link.a, link.b)
+            yield _wire(part, link.a, link.b, "fabric", grade=grade, nominal=link.rate)
 
     def _remote(self, here: str, remote: str | None) -> str | None:
         """Where a link leads; null if that may be a switch. A GPU that no backend reaches is none:
@@ -172,20 +167,22 @@ class Wiring:
         accelerator = self._machine.accelerators.get(memory)
         reported = accelerator.link if accelerator else None
         if function is None:
-            name = f"link of {memory}"
-            yield Wire(name, memory, host, "pcie", grade="link", device=memory, reported=reported)
+            yield _wire(
+                Part.unseen_link(memory), memory, host, "pcie", grade="link", device=memory,
+                reported=reported,
+            )  # fmt: skip
             return
         line = self._machine.pci_line(function.address)
         here = memory
         for lower, upper in zip(line, (*line[1:], None), strict=True):
             there = upper.address if upper else host
             if upper is not None and lower.port == "downstream port":
-                yield Wire(switch_name(there), here, there, "bridge")
+                yield _wire(Part.pcie_switch(there), here, there, "bridge")
             elif upper is None and here != memory and lower.port != "upstream port":
-                yield Wire(bridge_name(here), here, there, "bridge", grade="host bridge")
+                yield _wire(Part.host_bridge(here), here, there, "bridge", grade="host bridge")
             else:
-                yield Wire(
-                    pcie_name(here),
+                yield _wire(
+                    Part.pcie_link(here, lower.address),
                     here,
                     there,
                     "pcie",
@@ -211,7 +208,7 @@ class Wiring:
         Empty if the route leads through a memory, which is not known to forward traffic."""
         crossed = self.route(begin, end) or ()
         passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
-        if not (begin + end).count("host:") and passed:
+        if passed and not any(map(is_node, (begin, end))):
             return {}
         found: dict[tuple[str, str], list[LinkBundle]] = {}
         for wire, crossing in crossed:
@@ -231,7 +228,8 @@ class Wiring:
     def _touched(self, transfer: Transfer) -> Touched:
         ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
         owner = str(transfer.engine.owner)
-        parts = {*ends, owner, *_nics(transfer)}
+        parts = {Part.of(transfer.engine.owner), *_nics(transfer)}
+        parts.update(map(Part.of, transfer.memories))
         kinds: list[str] = [transfer.engine.kind]
         pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
         for one, other in sorted(pairs):
@@ -241,77 +239,55 @@ class Wiring:
         kinds += [self._models[end] for end in ends if end in self._models]
         kinds += [self._nodes[end] for end in sorted({*ends, owner}) if end in self._nodes]
         remote = any(self._near.get(one, other) != other for one in ends for other in ends
-                     if other.startswith("host:"))  # fmt: skip
+                     if is_node(other))  # fmt: skip
         return Touched(frozenset(parts), (*kinds, "remote" if remote else "near"))
 
-    def between(self, one: str, other: str) -> set[str]:
+    def between(self, one: str, other: str) -> set[Part]:
         """The parts on the ways from one memory to another."""
         return self._between(one, other)[0]
 
-    def _find_between(self, one: str, other: str) -> tuple[set[str], list[str]]:
+    def _find_between(self, one: str, other: str) -> tuple[set[Part], list[str]]:
         """The parts on all shortest routes, and the grades of the wires, one for each."""
         crossed = self.route(one, other)
         if not crossed:
             return set(), ["unknown" if crossed is None else "local"]
         passed = {crossing.end for _, crossing in crossed} - {one, other}
-        parts = {wire.name for wire, _ in crossed} | passed - self._machine.functions.keys()
+        parts = {wire.part for wire, _ in crossed}
+        parts.update(map(self._at, passed - self._machine.functions.keys()))
         return parts, sorted(wire.grade for wire, _ in crossed if wire.grade)
 
-    def opposed(self, transfers: Sequence[Transfer]) -> Iterator[str]:
-        """The names of the wires that these transfers cross in both directions at once."""
-        crossed: dict[str, set[bool]] = {}
+    def _at(self, place: str) -> Part:
+        """What routes pass: a switch, or a memory that forwards what is not its own."""
+        if place in self.switches:
+            return Part.fabric_switch(place)
+        return Part("node" if place in self._nodes else "device", place, (place,))
+
+    def opposed(self, transfers: Sequence[Transfer]) -> Iterator[Part]:
+        """The wires that these transfers cross in both directions at once."""
+        crossed: dict[Part, set[bool]] = {}
         legs = (leg for transfer in transfers for leg in transfer.legs())
         for begin, end, *_ in legs:
             for wire, crossing in self.route(str(begin), str(end)) or ():
                 if wire.kind != "bridge":
-                    crossed.setdefault(wire.name, set()).add(crossing.forward)
-        for name, directions in crossed.items():
+                    crossed.setdefault(wire.part, set()).add(crossing.forward)
+        for part, directions in crossed.items():
             if len(directions) == 2:
-                yield name
+                yield part
 
-    def joints(self) -> dict[str, set[str]]:
+    def joints(self) -> dict[Part, set[Part]]:
         """The switches and host bridges, each with the links that meet there."""
-        found = {place: {link.name for link in self.map.at(place)} for place in self.switches}
+        meeting: dict[str, set[Part]] = {}
+        for wire in self.wires:
+            for place in (wire.a, wire.b):
+                meeting.setdefault(place, set()).add(wire.part)
+        found = {Part.fabric_switch(place): meeting[place] for place in self.switches}
         for wire in self.wires:
             if wire.kind == "bridge":
                 ports = [place for place in (wire.a, wire.b) if place not in self._nodes]
-                links = {link.name for port in ports for link in self.map.at(port)}
-                found.setdefault(wire.name, set()).update(links - {wire.name})
+                links = set[Part]().union(*(meeting[port] for port in ports))
+                found.setdefault(wire.part, set()).update(links - {wire.part})
         return found
 
 
-def is_memory(name: str) -> bool:
-    """Whether the name is that of a memory, or stands for one that is not ours."""
-    return ":" in name.partition(" ")[0] or name.startswith(("gpu", "cpu", "device"))
-
-
-def pcie_name(lower: str) -> str:
-    """Name of a PCIe link, from the device at its lower end or the upstream port's address."""
-    return f"PCIe link of {lower}"
-
-
-def both_name(link: str) -> str:
-    """A link's name while it is crossed in both directions at once, a part of its own: it may carry
-    less than twice what it carries in one."""
-    return f"{link} (both directions at once)"
-
-
-def switch_name(upstream: str) -> str:
-    """Name of a PCIe switch, from the address of its upstream port."""
-    return f"PCIe switch {upstream}"
-
-
-def bridge_name(root_port: str) -> str:
-    """Name of a host bridge, from its domain and bus: those of a root port's address."""
-    return f"host bridge {root_port.rpartition(':')[0]}"
-
-
-def link_name(one: str, other: str) -> str:
-    """Name of a link, the same from both ends: devices first, then by index."""
-    return "-".join(sorted((one, other), key=_place))
-
-
-def _place(name: str) -> tuple[bool, str, int]:
-    space, _, index = name.rpartition(":")
-    is_place = bool(space) and index.isdecimal()
-    return (not is_place or space == "host", space or name, int(index) if is_place else 0)
+def _wire(part: Part, a: str, b: str, kind: str, **known: Any) -> Wire:
+    return Wire(part.name, a, b, kind, part=part, **known)

@@ -1,38 +1,27 @@
 """The doctor: a list of checks, each a small function of the evidence.
 
-To add a check, write one function in a file of this package (or in one that reads results) and list
-it in that file's CHECKS. docs/doctor.md has a row for each check.
+To add a check, write one function `check_…` in a file of this package, or in one that reads
+results. docs/doctor.md has a row for each check.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from linkgauge.judge import shape, slow_parts, steadiness
+from linkgauge.judge import scatter, shape, slow_parts, stalls
 from linkgauge.judge.cases import timed_cases_of
 from linkgauge.judge.concern import concerns_measured
-from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
+from linkgauge.model.part import Part
 
 from . import accelerator_state, busy, cells, fabric, host_setup, kernel_log, links, two_modes
 
-Check = Callable[[Evidence], Iterator[Finding]]
-
-CHECKS: tuple[Check, ...] = (
-    *busy.CHECKS,
-    *cells.CHECKS,
-    *links.CHECKS,
-    *fabric.CHECKS,
-    *kernel_log.CHECKS,
-    *slow_parts.CHECKS,
-    *accelerator_state.CHECKS,
-    *host_setup.CHECKS,
-    *steadiness.CHECKS,
-    *shape.CHECKS,
-    *two_modes.CHECKS,
-)
+CHECKS = checks_in(
+    busy, cells, links, fabric, kernel_log, slow_parts, accelerator_state, host_setup, stalls,
+    scatter, shape, two_modes,
+)  # fmt: skip
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 OF_MACHINE = ("busy", "steal")
 """Checks of what a run knows of the machine as a whole while it measured: as warnings they come
@@ -51,19 +40,24 @@ UNSTEADY = ("scatter", "stall")
 INFERRED = ("slow", "drift", *UNSTEADY)
 
 
-def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
+def diagnose(evidence: Evidence, checks: Sequence[Check[Evidence]] = CHECKS) -> tuple[Finding, ...]:
     """What the checks find: known causes of what is inferred from figures first, then failures,
     each kind in the order of the checks, which goes from what costs cells to what is good to
     know. What a known failure explains is a warning: it may be no fault of its own."""
     found = [finding for check in checks for finding in check(evidence)]
     known = sorted((f for f in found if f.check in KNOWN), key=lambda f: KNOWN.index(f.check))
-    joints = evidence.machine.wiring.joints() if any(f.check == "switch" for f in known) else {}
+    joints = evidence.machine.wiring.joints().items()
+    meeting = {(joint, link) for joint, links in joints for link in links}
     touched = {case.name: case.touched for case in timed_cases_of(evidence)}
-    causes = [_causes(finding, known, joints, touched) for finding in found]
+    asking = [f for f in found if (f.check, f.severity) == ("target-speed", "fail")]
+    causes = [
+        _held_down(finding, asking) or _causes(finding, known, meeting, touched)
+        for finding in found
+    ]
     first = {cause: place for place, cause in enumerate(known) if any(
         cause in of for of in causes
     )}  # fmt: skip
-    said = _held_down(map(_referring, _confirming(evidence, found), causes))
+    said = list(map(_referring, _confirming(evidence, found), causes))
     places = {f.name: place for f, place in first.items()}
     places |= {f.name: -1 for f in known if f.check in OF_MACHINE and f.severity == "warn"}
     for finding in said:
@@ -77,61 +71,54 @@ def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Find
 def _causes(
     finding: Finding,
     known: Sequence[Finding],
-    joints: Mapping[str, Container[str]],
-    touched: Mapping[str, frozenset[str]],
+    meeting: Container[tuple[Part, Part]],
+    touched: Mapping[str, frozenset[Part]],
 ) -> tuple[Finding, ...]:
     """What is known of the part that an inferred finding is about, of the switch that it meets in,
     or of what used the machine or the devices of its cells meanwhile."""
     if finding.check not in INFERRED:
         return ()
-    part = _places(finding.subject)
-    meanwhile = _meanwhile(finding, known, touched)
+    used = _meanwhile(finding, known, touched)
     return tuple(
         each
         for each in known
-        if part & _places(each.subject)
-        or (each.check == "switch" and finding.subject in joints.get(each.subject, ()))
-        or each in meanwhile
+        if not finding.ends.isdisjoint(each.ends)
+        or (each.check == "switch" and (each.about, finding.about) in meeting)
+        or each in used
     )
 
 
 def _meanwhile(
-    finding: Finding, known: Sequence[Finding], touched: Mapping[str, frozenset[str]]
+    finding: Finding, known: Sequence[Finding], touched: Mapping[str, frozenset[Part]]
 ) -> list[Finding]:
     """Others that used a device that all its cells touch; of unsteady cells, also others that used
     one or another device of each, or the CPUs."""
     parts = [touched[cell] for cell in finding.cells if cell in touched]
     in_use = [each for each in known if each.check == "processes"]
-    found = [each for each in in_use if parts and all(each.subject in of for of in parts)]
+    found = [each for each in in_use if parts and all(each.about in of for of in parts)]
     if finding.check not in UNSTEADY:
         return found
-    devices = {each.subject for each in in_use}
+    devices = {each.about for each in in_use}
     if parts and not any(devices.isdisjoint(of) for of in parts):
-        found = [each for each in in_use if any(each.subject in of for of in parts)]
+        found = [each for each in in_use if any(each.about in of for of in parts)]
     return found + [
         each for each in known
         if each.check in OF_MACHINE and each.severity == "warn" and {*each.cells} & {*finding.cells}
     ]  # fmt: skip
 
 
-def _held_down(found: Iterable[Finding]) -> list[Finding]:
+def _held_down(finding: Finding, asking: Sequence[Finding]) -> tuple[Finding, ...]:
     """A link that runs at no more than its port asks for is slow because of that."""
-    all_found = list(found)
-    asks = {
-        f.subject: f.name for f in all_found if (f.check, f.severity) == ("target-speed", "fail")
-    }
-    return [
-        replace(f, explained_by=(asks[f.subject],))
-        if f.check == "link-speed" and f.severity in ("fail", "warn") and f.subject in asks
-        else f
-        for f in all_found
-    ]
+    is_slow = finding.check == "link-speed" and finding.severity in ("fail", "warn")
+    return tuple(each for each in asking if is_slow and each.about == finding.about)
 
 
 def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
     if not causes:
         return finding
     names = tuple(cause.name for cause in causes)
+    if finding.check not in INFERRED:
+        return replace(finding, explained_by=names)
     severity: Severity = "warn" if failed(causes) else finding.severity
     why = f"explained by {' and '.join(names[:2])}, above"
     return replace(finding, severity=severity, why=why, explained_by=names)
@@ -144,25 +131,20 @@ def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Findin
     for finding in found:
         of: list[Finding] = []
         if finding.check == "kernel-log" and finding.severity in ("fail", "warn"):
-            around = _around(evidence, finding.subject)
-            of = [other for other in others if not around.isdisjoint(_places(other.subject))]
+            around = _around(evidence, finding)
+            of = [other for other in others if not around.isdisjoint(other.ends)]
         named = " and ".join(other.name for other in of[:2])
         yield replace(finding, why=f"{finding.why}; it confirms {named}") if of else finding
 
 
-def _around(evidence: Evidence, subject: str) -> set[str]:
-    """A device's name and address, with the addresses of the bridges above it."""
-    places = _places(subject.partition(" (")[0])
+def _around(evidence: Evidence, finding: Finding) -> frozenset[str]:
+    """The ends of the part that it is about, with the addresses of the bridges above them."""
+    places = finding.ends
     for name, address in evidence.machine.addresses.items():
         if not places.isdisjoint((name, address)):
             above = (function.address for function in evidence.machine.pci_line(address))
             places |= {name, address, *above}
     return places
-
-
-def _places(subject: str) -> set[str]:
-    """The devices, nodes, switches and functions that a part's name holds."""
-    return {name for name in re.split(r"[ -]", subject) if ":" in name or name == subject}
 
 
 def failed(findings: Sequence[Finding]) -> bool:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import nvidia, tools
+from linkgauge.model.grouped import grouped
 from linkgauge.model.inventory import Accelerator, Reading
 from linkgauge.model.matmul import PRODUCTS
+from linkgauge.model.part import Part
 
 from .pcie_chains import latest_accelerators
 
@@ -24,7 +26,7 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
         if device.persistence is False:
             remedy = nvidia(evidence, device.memory, "sudo nvidia-smi -pm 1")
             found = "persistence mode is off"
-            yield Finding("persistence", "note", device.memory, found, why, remedy)
+            yield Finding("persistence", "note", device.part, found, why, remedy)
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
@@ -41,23 +43,23 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
             found = f"clocks are held down: {', '.join(shown)}"
             found += f" (at {hottest:.0f} °C)" if hottest is not None else ""
             remedy = (*tools(evidence, "state"), "# Check the device's power supply and cooling.")
-            yield Finding("clocks", "warn", device.memory, found, why, remedy)
+            yield Finding("clocks", "warn", device.part, found, why, remedy)
         locked, most = device.locked_clock, device.max_clock
         if locked and most and locked < most:
             found = f"clocks are locked at {locked / 1e6:.0f} MHz of {most / 1e6:.0f}"
             remedy = _set(evidence, device, "-rgc")
-            yield Finding("locked-clock", "warn", device.memory, found, why, remedy)
+            yield Finding("locked-clock", "warn", device.part, found, why, remedy)
 
 
 def _throttled(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
     """By device, the reasons for low clocks that cells saw, each with its reading."""
-    found: dict[str, list[tuple[str, Reading]]] = {}
-    for cell in evidence.cells():
-        for reading in cell.readings:
-            for reason in reading.throttled:
-                if not (cell.operation in PRODUCTS and reason == POWER_CAP):
-                    found.setdefault(reading.memory, []).append((reason, reading))
-    return found
+    return grouped(
+        (reading.memory, (reason, reading))
+        for cell in evidence.cells()
+        for reading in cell.readings
+        for reason in reading.throttled
+        if not (cell.operation in PRODUCTS and reason == POWER_CAP)
+    )
 
 
 def _set(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:
@@ -74,18 +76,18 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
             found = "rows of its memory are waiting to be remapped"
             why = "the broken rows stay in use until the device is reset"
             remedy = _set(evidence, device, "--gpu-reset  # stop the programs that use it first")
-            yield Finding("row-remap", "fail", device.memory, found, why, remedy)
+            yield Finding("row-remap", "fail", device.part, found, why, remedy)
         before, rose = device.ecc_errors or 0, (now.ecc_errors or 0) - (device.ecc_errors or 0)
         shown = nvidia(evidence, device.memory, "nvidia-smi -q -d ECC,ROW_REMAPPER")
         if rose > 0:
             found = f"ECC could not correct {rose} memory errors during the run"
             why = "its memory returns wrong bytes"
             remedy = (*shown, "# If the errors recur, replace the card.")
-            yield Finding("ecc", "fail", device.memory, found, why, remedy)
+            yield Finding("ecc", "fail", device.part, found, why, remedy)
         elif before:
             found = f"ECC could not correct {before} memory errors before the run"
             why = "its memory may return wrong bytes"
-            yield Finding("ecc", "warn", device.memory, found, why, shown)
+            yield Finding("ecc", "warn", device.part, found, why, shown)
 
 
 def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
@@ -96,7 +98,7 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
             severity: Severity = "fail" if "prohibited" in mode else "warn"
             found = f"its compute mode is {device.compute_mode}"
             remedy = _set(evidence, device, "-c DEFAULT")
-            yield Finding("compute-mode", severity, device.memory, found, why, remedy)
+            yield Finding("compute-mode", severity, device.part, found, why, remedy)
 
 
 def check_processes(evidence: Evidence) -> Iterator[Finding]:
@@ -106,7 +108,7 @@ def check_processes(evidence: Evidence) -> Iterator[Finding]:
             listed = [str(process) for process in device.processes[:8]]
             found = f"other processes use it: {' '.join(listed)}"
             remedy = (f"ps -fp {','.join(listed)}",)
-            yield Finding("processes", "warn", device.memory, found, why, remedy)
+            yield Finding("processes", "warn", device.part, found, why, remedy)
 
 
 def check_mig(evidence: Evidence) -> Iterator[Finding]:
@@ -114,7 +116,7 @@ def check_mig(evidence: Evidence) -> Iterator[Finding]:
     for device in evidence.machine.accelerators.values():
         if device.mig:
             remedy = _set(evidence, device, "-mig 0  # stop the programs that use it first")
-            yield Finding("mig", "note", device.memory, "it is partitioned (MIG)", why, remedy)
+            yield Finding("mig", "note", device.part, "it is partitioned (MIG)", why, remedy)
 
 
 _DRIVER = re.compile(r"\b(\d{3})\.(\d+)(?:\.\d+)*\b")
@@ -131,16 +133,16 @@ def check_driver(evidence: Evidence) -> Iterator[Finding]:
         library = _DRIVER.search(device.library or "")
         if driver and library and driver.groups() != library.groups():
             found = f"the kernel driver is version {device.driver}, the library {device.library}"
-            yield _mismatch(device.memory, found)
+            yield _mismatch(device.part, found)
 
 
-def _mismatch(subject: str, found: str) -> Finding:
+def _mismatch(about: Part | str, found: str) -> Finding:
     why = "calls fail, or behave as neither version does"
     remedy = (
         "# After a driver update, reboot, or unload the kernel module and load it again.",
         "# In a container, use the host's libraries.",
     )
-    return Finding("driver", "fail", subject, found, why, remedy)
+    return Finding("driver", "fail", about, found, why, remedy)
 
 
 _OLDEST_ROCM = {"gfx950": (7, 0)}
@@ -165,16 +167,4 @@ def check_runtime(evidence: Evidence) -> Iterator[Finding]:
             found = f"torch has kernels for {', '.join(device.built_for)}, not for {isa}"
         if found is not None:
             remedy = (f"# Install a torch for {isa}, {wanted}, from the index that AMD names.",)
-            yield Finding("runtime", "fail", device.memory, found, why, remedy)
-
-
-CHECKS = (
-    check_persistence,
-    check_clocks,
-    check_ecc,
-    check_compute_mode,
-    check_processes,
-    check_mig,
-    check_driver,
-    check_runtime,
-)
+            yield Finding("runtime", "fail", device.part, found, why, remedy)

@@ -12,6 +12,7 @@ from linkgauge.judge.remedies import BUSIEST
 from linkgauge.model.host_details import HostDetails
 from linkgauge.model.load import Load
 from linkgauge.model.notes import Imprecise
+from linkgauge.model.part import MACHINE
 from linkgauge.model.units import count_of
 
 BUSY = 0.1
@@ -44,7 +45,7 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
     why = "they take CPUs, memory bandwidth and cache from what is measured"
     pids = ",".join(str(pid) for _, pid in programs)
     remedy = ("# Stop them and run again:", f"ps -fp {pids}" if pids else BUSIEST)
-    yield Finding("busy", "warn", "host", found, why, remedy, named(busy))
+    yield Finding("busy", "warn", MACHINE, found, why, remedy, named(busy))
 
 
 def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
@@ -77,7 +78,7 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
         why = "threads stand still during that time, which shows in latencies and slow_p99"
         remedy = "# On the host, pin each virtual CPU (<vcpupin>) to a CPU of its own."
         cells = named(_cases_taken(evidence, lambda load: load.stolen))
-        yield Finding("steal", severity, "host", found, why, (remedy,), cells)
+        yield Finding("steal", severity, MACHINE, found, why, (remedy,), cells)
 
 
 def stolen(before: HostDetails, after: HostDetails) -> float | None:
@@ -88,6 +89,3 @@ def stolen(before: HostDetails, after: HostDetails) -> float | None:
         return None
     stolen = after.steal * after.cpu_ticks - before.steal * before.cpu_ticks
     return stolen / (after.cpu_ticks - before.cpu_ticks)
-
-
-CHECKS = (check_busy, check_steal)

@@ -7,18 +7,20 @@ from collections import Counter
 from collections.abc import Iterator
 
 from linkgauge.judge.counters import bundles, fabric_errors
-from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.findings import Check, Evidence, Finding, Severity
 from linkgauge.judge.remedies import FABRIC_MANAGER
-from linkgauge.judge.vendor import nvidia, tools
+from linkgauge.judge.vendor import Matter, nvidia, tools
 from linkgauge.model.errors import OutcomeKind
+from linkgauge.model.grouped import grouped
 from linkgauge.model.inventory import Accelerator
-from linkgauge.model.wiring import is_memory
+from linkgauge.model.part import Part, is_memory
 
 from .pcie_chains import latest_accelerators
 
 _HALVED = re.compile(r"\b[AH]800\b")
 """Boards that use some of their links to switches."""
 _RESEAT = "# Reseat the baseboard or the bridge."
+_PEERS = "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too"
 _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 """Models whose links, where they lead to switches, join several hosts: GB200, GB300 and later."""
 
@@ -39,7 +41,7 @@ def check_switch(evidence: Evidence) -> Iterator[Finding]:
             why = "a fault in the shared part is likelier than one in each device"
             restart = "# Power the machine off and on. Check the switch board and its power supply."
             remedy = (*_manager(evidence, devices[0]), restart)
-            yield Finding("switch", "fail", name, found, why, remedy)
+            yield Finding("switch", "fail", Part.fabric_switch(name), found, why, remedy)
 
 
 def _lost(evidence: Evidence, device: Accelerator) -> int:
@@ -55,24 +57,24 @@ def _manager(evidence: Evidence, device: Accelerator) -> tuple[str, ...]:
 
 
 def check_inactive(evidence: Evidence) -> Iterator[Finding]:
-    reported: set[str] = set()
+    reported: set[Part | str] = set()
     for device in latest_accelerators(evidence).values():
-        for name, links in bundles(device).items():
+        for part, links in bundles(device).items():
             down = [link for link in links if link.active is False]
-            if not down or name in reported:
+            if not down or part in reported:
                 continue
             # A link that is down may not report its remote end: then all of its kind count.
             alike = [link for link in device.links if link.kind == down[0].kind]
             all_links = alike if down[0].remote is None else links
             up = [link for link in all_links if link.active]
             count = f"{len(down)} of {len(all_links)} {down[0].kind} links"
-            if name == device.memory and _is_as_built(evidence, device):
+            if part == device.part and _is_as_built(evidence, device):
                 if device.model not in reported:
                     why = f"each {device.model} here has as many inactive links: it was built so"
-                    yield Finding("fabric-links", "note", name, f"{count} are not active", why)
+                    yield Finding("fabric-links", "note", part, f"{count} are not active", why)
                 reported.add(device.model)
                 continue
-            reported.add(name)
+            reported.add(part)
             numbers = ", ".join(str(link.index) for link in down[:18])
             found = f"{count} of {device.memory} are not active: {numbers}"
             why = "copies between devices go over PCIe"
@@ -80,7 +82,7 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
                 why = f"copies over them reach {len(up) / len(all_links):.0%} of the rate"
             look = "linkgauge devices  # where each link leads"
             remedy = (*tools(evidence, "links"), *_manager(evidence, device), look, _RESEAT)
-            yield Finding("fabric-links", "fail", name, found, why, remedy)
+            yield Finding("fabric-links", "fail", part, found, why, remedy)
 
 
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
@@ -113,9 +115,9 @@ def _unused(device: Accelerator) -> Counter[str]:
 def check_errors(evidence: Evidence) -> Iterator[Finding]:
     why = "broken packets are sent again, which lowers the rate"
     remedy = (*tools(evidence, "errors"), _RESEAT)
-    for name, count in fabric_errors(evidence).items():
+    for part, count in fabric_errors(evidence).items():
         found = f"its links counted {count} errors during the run"
-        yield Finding("fabric-errors", "warn", name, found, why, remedy)
+        yield Finding("fabric-errors", "warn", part, found, why, remedy)
 
 
 def check_state(evidence: Evidence) -> Iterator[Finding]:
@@ -129,7 +131,7 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
         if not any(word in state for word in ("completed", "success")):
             found = f"the fabric manager has not set it up: {device.fabric_state}"
             why = "copies between devices over NVSwitch are refused"
-            yield Finding("fabric-state", "fail", device.memory, found, why, restart)
+            yield Finding("fabric-state", "fail", device.part, found, why, restart)
         elif _SPANS_HOSTS.search(device.model) and device.fabric_cluster is not None:
             joined = bool(device.fabric_cluster.strip("0-"))
             if joined and device.fabric_clique != 0:
@@ -140,37 +142,31 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
             partition = "# Check that the NVLink switches list it in a partition (NMX-C)."
             look = nvidia(evidence, device.memory, "nvidia-smi -q | grep -A6 Fabric", partition)
             severity: Severity = "warn" if joined else "fail"
-            yield Finding("fabric-state", severity, device.memory, found, why, (*look, *restart))
+            yield Finding("fabric-state", severity, device.part, found, why, (*look, *restart))
 
 
 def _unmeasured(
-    check: str, evidence: Evidence, kind: OutcomeKind, why: str, *remedy: str
-) -> Iterator[Finding]:
-    """One finding for each reason, with the cells that have this kind of outcome."""
-    found: dict[str, list[str]] = {}
-    for cell in evidence.cells():
-        if cell.kind == kind:
-            found.setdefault(cell.reason or "", []).append(str(cell))
-    for reason, cells in found.items():
-        yield Finding(check, "fail", cells[0], reason, why, remedy, tuple(cells))
+    check: str, kind: OutcomeKind, why: str, *remedy: str, first: Matter | None = None
+) -> Check[Evidence]:
+    """A check of cells with this kind of outcome: one finding for each reason. The remedy begins
+    with a vendor's tools for a matter."""
+
+    def by_reason(evidence: Evidence) -> Iterator[Finding]:
+        found = ((cell.reason or "", str(cell)) for cell in evidence.cells() if cell.kind == kind)
+        steps = (*(tools(evidence, first) if first else ()), *remedy)
+        for reason, cells in grouped(found).items():
+            yield Finding(check, "fail", cells[0], reason, why, steps, tuple(cells))
+
+    return by_reason
 
 
-def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    yield from _unmeasured(
-        "peer-access", evidence, "peer",
-        "copies between the devices go through host memory, or not at all",
-        *tools(evidence, "peers"),
-        "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too",
-    )  # fmt: skip
-
-
-def check_imex(evidence: Evidence) -> Iterator[Finding]:
-    yield from _unmeasured(
-        "imex", evidence, "imex",
-        "fabric handles reach the memory of other nodes and need an IMEX channel",
-        "systemctl status nvidia-imex; ls /dev/nvidia-caps-imex-channels",
-        "# Load the module nvidia with NVreg_CreateImexChannel0=1.",
-    )  # fmt: skip
-
-
-CHECKS = (check_switch, check_inactive, check_errors, check_state, check_peers, check_imex)
+check_peers = _unmeasured(
+    "peer-access", "peer", "copies between the devices go through host memory, or not at all",
+    "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too",
+    first="peers",
+)  # fmt: skip
+check_imex = _unmeasured(
+    "imex", "imex", "fabric handles reach the memory of other nodes and need an IMEX channel",
+    "systemctl status nvidia-imex; ls /dev/nvidia-caps-imex-channels",
+    "# Load the module nvidia with NVreg_CreateImexChannel0=1.",
+)  # fmt: skip

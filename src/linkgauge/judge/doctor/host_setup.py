@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.remedies import HUGE_PAGES, IOMMU_PT, NEAR_NODE, kernel_log
 from linkgauge.model.host_details import HostDetails
+from linkgauge.model.part import MACHINE
 
 from .pcie_chains import shown
 
@@ -41,12 +42,12 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
                 "# The kernel's command line already has iommu=pt. To see which groups translate:",
                 "grep -r --include=type . /sys/kernel/iommu_groups",
             )
-        yield Finding("iommu", "warn", "host", found, why, remedy)
+        yield Finding("iommu", "warn", MACHINE, found, why, remedy)
     elif host.iommu is None:
         found = f"cannot read whether the IOMMU translates{_why_unknown(evidence, 'IOMMU')}"
         why = "if it does, each transfer looks up its addresses"
         remedy = ("cat /proc/cmdline", kernel_log("iommu", "dmar"))
-        yield Finding("iommu", "unknown", "host", found, why, remedy)
+        yield Finding("iommu", "unknown", MACHINE, found, why, remedy)
 
 
 def check_governor(evidence: Evidence) -> Iterator[Finding]:
@@ -56,12 +57,12 @@ def check_governor(evidence: Evidence) -> Iterator[Finding]:
         found = f"cannot read the CPU frequency governor{reason}"
         why = "if threads start at a low frequency, latencies and small copies vary"
         remedy = "cpupower frequency-info  # on the host, if this is a virtual machine"
-        yield Finding("governor", "unknown", "host", found, why, (remedy,))
+        yield Finding("governor", "unknown", MACHINE, found, why, (remedy,))
     elif not _slow_governors(evidence.machine.known.host).isdisjoint(governor.split(", ")):
         found = f"the CPU frequency governor is {governor}"
         why = "threads start at a low frequency, so latencies and small copies vary"
         remedy = "sudo cpupower frequency-set -g performance"
-        yield Finding("governor", "warn", "host", found, why, (remedy,))
+        yield Finding("governor", "warn", MACHINE, found, why, (remedy,))
 
 
 def _slow_governors(host: HostDetails) -> set[str]:
@@ -77,7 +78,7 @@ def check_transparent_huge_pages(evidence: Evidence) -> Iterator[Finding]:
     if chosen == "never":
         found = "transparent huge pages are off"
         why = "copies by host threads miss the TLB and lose several percent of bandwidth"
-        yield Finding("transparent-huge-pages", "warn", "host", found, why, (HUGE_PAGES,))
+        yield Finding("transparent-huge-pages", "warn", MACHINE, found, why, (HUGE_PAGES,))
 
 
 def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
@@ -87,7 +88,7 @@ def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
         pool = f"/sys/kernel/mm/hugepages/hugepages-{HUGE >> 10}kB/nr_hugepages"
         found = "no huge pages of 2 MiB are reserved"
         why = "host:N/huge then needs transparent ones, and the kernel may find too few"
-        yield Finding("huge-pages", "note", "host", found, why, (f"echo 1024 | sudo tee {pool}",))
+        yield Finding("huge-pages", "note", MACHINE, found, why, (f"echo 1024 | sudo tee {pool}",))
 
 
 def check_memlock(evidence: Evidence) -> Iterator[Finding]:
@@ -100,7 +101,7 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
     found += f": the buffers of {unlocked} cells were not locked" if unlocked else ""
     why = "the kernel may move unlocked memory while it is measured"
     remedy = "ulimit -l unlimited  # or set memlock in /etc/security/limits.conf"
-    yield Finding("memlock", "warn" if unlocked else "note", "host", found, why, (remedy,))
+    yield Finding("memlock", "warn" if unlocked else "note", MACHINE, found, why, (remedy,))
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
@@ -143,14 +144,3 @@ def check_allowed(evidence: Evidence) -> Iterator[Finding]:
                 "# In a container, widen its cpuset: docker run --cpuset-cpus --cpuset-mems.",
             )
             yield Finding("allowed", "fail", device, found, why, remedy)
-
-
-CHECKS = (
-    check_iommu,
-    check_governor,
-    check_transparent_huge_pages,
-    check_huge_pages,
-    check_memlock,
-    check_near_node,
-    check_allowed,
-)

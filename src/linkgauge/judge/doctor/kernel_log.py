@@ -18,9 +18,11 @@ from linkgauge.judge.remedies import (
     link_state,
 )
 from linkgauge.judge.xids import CATALOG, meaning_of_xid
+from linkgauge.model.grouped import grouped
 from linkgauge.model.kernel_log import LogKind, LogLine
+from linkgauge.model.part import MACHINE, Part
 
-from .pcie_chains import hops, subject
+from .pcie_chains import hops
 
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note")
 _OF_LINKS = ("aer", "hotplug")
@@ -89,44 +91,41 @@ def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
     look = (kernel_log("xid", "aer", "edac", "mce", "oom"),)
     for gap in log.unknown:
         found = f"cannot read what the kernel logged during the run: {gap.why}"
-        yield Finding("kernel-log", "unknown", "host", found, remedy=look)
-    names = _names(evidence)
-    by_subject: dict[str, list[LogLine]] = {}
-    for line in log.lines:
-        by_subject.setdefault(_subject(line, names), []).append(line)
-    for name, lines in by_subject.items():
-        yield _finding(name, lines)
+        yield Finding("kernel-log", "unknown", MACHINE, found, remedy=look)
+    named = _named(evidence)
+    for part, lines in grouped((_part(line, named), line) for line in log.lines).items():
+        yield _finding(part, lines)
     if log.more or log.lost:
         texts = [f"{log.more} more lines of the same kinds"] if log.more else []
         texts += ["lines that the kernel overwrote before they were read"] if log.lost else []
         found = f"the kernel logged more lines than are kept: {', '.join(texts)}"
         why = "a flood of messages is itself a sign of trouble"
-        yield Finding("kernel-log", "note", "host", found, why, look)
+        yield Finding("kernel-log", "note", MACHINE, found, why, look)
 
 
-_Names = dict[tuple[bool, str], str]
-"""Subjects by whether a link is meant, and by address."""
+_Named = dict[tuple[bool, str], Part]
+"""Parts by whether a link is meant, and by address."""
 
 
-def _names(evidence: Evidence) -> _Names:
+def _named(evidence: Evidence) -> _Named:
     """A port's messages about its link are about the device below it."""
-    of_devices = {at: subject(name, at) for name, at in evidence.machine.addresses.items()}
-    names = {(is_link, at): name for at, name in of_devices.items() for is_link in (True, False)}
+    of_devices = {at: Part.device(name, at) for name, at in evidence.machine.addresses.items()}
+    named = {(is_link, at): part for at, part in of_devices.items() for is_link in (True, False)}
     for hop in hops(evidence):
         if hop.port is not None:
-            names.setdefault((True, hop.port.address), hop.subject)
+            named.setdefault((True, hop.port.address), hop.part)
         for is_link in (True, False):
-            names.setdefault((is_link, hop.function.address), hop.subject)
-    return names
+            named.setdefault((is_link, hop.function.address), hop.part)
+    return named
 
 
-def _subject(line: LogLine, names: _Names) -> str:
+def _part(line: LogLine, named: _Named) -> Part:
     if line.pci is None:
-        return "host"
-    return names.get((line.kind in _OF_LINKS, line.pci), line.pci)
+        return MACHINE
+    return named.get((line.kind in _OF_LINKS, line.pci)) or Part.function(line.pci)
 
 
-def _finding(name: str, lines: Sequence[LogLine]) -> Finding:
+def _finding(part: Part, lines: Sequence[LogLine]) -> Finding:
     # The gravest come first, since the first are shown.
     lines = sorted(lines, key=lambda line: (_ORDER.index(severity_of(line)), line.seconds))
     first, severity = lines[0], severity_of(lines[0])
@@ -138,7 +137,7 @@ def _finding(name: str, lines: Sequence[LogLine]) -> Finding:
     if severity == "fail" and first.kind in ("xid", "sxid"):
         remedy += (RESET,)
     texts = tuple(f"{line.seconds:.3f} s: {line.text}" for line in lines)
-    return Finding("kernel-log", severity, name, found, about.why, remedy, lines=texts)
+    return Finding("kernel-log", severity, part, found, about.why, remedy, lines=texts)
 
 
 def _called(line: LogLine) -> str:
@@ -146,6 +145,3 @@ def _called(line: LogLine) -> str:
         return meaning_of_xid(line.code)
     name = _ABOUT[line.kind].name
     return f"{name}, {line.gravity}" if line.gravity and line.kind in _GRADED else name
-
-
-CHECKS = (check_kernel_log,)

@@ -8,12 +8,13 @@ from itertools import combinations
 from linkgauge.judge.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import DEVICE_LOST, POWER_CYCLE, RESEAT, kernel_log, link_state
+from linkgauge.model.grouped import grouped
 from linkgauge.model.inventory import PciLink
+from linkgauge.model.part import Part
 from linkgauge.model.pcie import link_rate
-from linkgauge.model.wiring import bridge_name, switch_name
 
 from . import retrain
-from .pcie_chains import PcieChain, hops, shown, subject
+from .pcie_chains import PcieChain, hops, shown
 
 LEAST_READ_REQUEST = 512
 """Bytes. Smaller requests need so many packets that reads stay below the link's rate."""
@@ -21,15 +22,26 @@ LEAST_WORN = 3
 """Links that must have counted errors for what joins them to be at fault: two may be two faults."""
 
 
+def check_silent(evidence: Evidence) -> Iterator[Finding]:
+    """A device gone from the bus reads as ones; the kernel wakes a sleeping one to read it."""
+    named = evidence.machine.named
+    found = "it does not answer: every register reads as ones"
+    why = "it fell off the bus, lost power or was removed, so nothing reaches it"
+    for at, function in evidence.machine.functions.items():
+        if function.silent:
+            remedy = (
+                f"cat /sys/bus/pci/devices/{at}/power_state  # D3cold means asleep, not lost",
+                *DEVICE_LOST,
+            )
+            yield Finding("silent", "fail", Part.device(named.get(at, at), at), found, why, remedy)
+
+
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
     """If every link of a switch or host bridge is slow or counted errors, the fault is in what they
     share."""
-    joined: dict[str, list[PcieChain]] = {}
-    for hop in hops(evidence):
-        for name in _joins(hop):
-            joined.setdefault(name, []).append(hop)
+    joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), replays(evidence)
-    for name, beside in joined.items():
+    for joint, beside in joined.items():
         slow = [hop for hop in beside if hop.is_slow]
         worn = [h for h in beside if h.is_slow or _rose(h, counted) or h.name in again]
         if len(slow) > 1 and not any(hop.is_slow is False for hop in beside):
@@ -38,7 +50,7 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
             what, of = "is slow or counted errors", worn
         else:
             continue
-        links = ", ".join(hop.subject for hop in of[:6])
+        links = ", ".join(hop.part.name for hop in of[:6])
         found = f"every link {what} ({len(of)}): {links}"
         why = "a fault in the shared part is likelier than one in each link"
         remedy = (
@@ -46,7 +58,7 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
             "# In the firmware's setup, look for a limit on the speed or width of its links.",
             f"# Update its firmware. {POWER_CYCLE.removeprefix('# ')}",
         )
-        yield Finding("switch", "fail", name, found, why, remedy)
+        yield Finding("switch", "fail", joint, found, why, remedy)
 
 
 _Counted = dict[str, dict[str, int]]
@@ -59,116 +71,14 @@ def _rose(hop: PcieChain, counted: _Counted) -> _Counted:
     return {e: counted[f.address] for e, f in ends.items() if f and f.address in counted}
 
 
-def _joins(hop: PcieChain) -> Iterator[str]:
-    """The names of the switches and host bridges at the ends of a link."""
+def _joins(hop: PcieChain) -> Iterator[Part]:
+    """The switches and host bridges at the ends of a link."""
     if hop.function.port == "upstream port":
-        yield switch_name(hop.function.address)
+        yield Part.pcie_switch(hop.function.address)
     if hop.port is not None and hop.port.port == "downstream port" and hop.port.parent:
-        yield switch_name(hop.port.parent)
+        yield Part.pcie_switch(hop.port.parent)
     if hop.port is not None and hop.port.port == "root port":
-        yield bridge_name(hop.port.address)
-
-
-def check_silent(evidence: Evidence) -> Iterator[Finding]:
-    """A device gone from the bus reads as ones; the kernel wakes a sleeping one to read it."""
-    named = evidence.machine.named
-    found = "it does not answer: every register reads as ones"
-    why = "it fell off the bus, lost power or was removed, so nothing reaches it"
-    for function in evidence.machine.functions.values():
-        if function.silent:
-            at = function.address
-            remedy = (
-                f"cat /sys/bus/pci/devices/{at}/power_state  # D3cold means asleep, not lost",
-                *DEVICE_LOST,
-            )
-            yield Finding("silent", "fail", subject(named.get(at, at), at), found, why, remedy)
-
-
-def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Speed under load against the maximum of both ends; idle links may run slower."""
-    for hop in hops(evidence):
-        idle, best = hop.link.speed, hop.speed
-        at = hop.loaded_speed or idle
-        if best is None or at is None:
-            yield _unread(hop, "speed")
-        elif at < best:
-            yield _slow(hop, at, best, evidence)
-        elif idle is not None and idle < best:
-            found = f"{idle:g} GT/s while idle, {at:g} GT/s under load"
-            why = "the link saves power while idle, which does not affect the figures"
-            yield Finding("link-speed", "note", hop.subject, found, why)
-
-
-def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding:
-    loaded = hop.loaded_speed is not None
-    when = "under load" if loaded else "while idle"
-    if hop.fastest and hop.fastest > at:
-        when = f"under load, after {hop.fastest:g} earlier"
-    sure = loaded or hop.name not in evidence.machine.addresses
-    doubt = "" if sure else "; it may only be saving power, which a run under load would show"
-    severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
-    found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}{doubt}"
-    why = f"it reaches {link_rate(at, 1) / link_rate(best, 1):.0%} of its possible rate"
-    remedy = retrain.lines(hop.port, hop.function, best, virtual=evidence.machine.is_virtual)
-    return Finding("link-speed", severity, hop.subject, found, why, remedy)
-
-
-def _able(both: bool, most: str) -> str:
-    """The maximum of a link, as far as its ends report it."""
-    if both:
-        return f"both ends support {most}"
-    return f"its lower end supports {most}, the upper end is unknown"
-
-
-def check_link_width(evidence: Evidence) -> Iterator[Finding]:
-    remedy = (
-        f"{RESEAT} Clean the contacts, or try another slot.",
-        "# In the firmware's setup, check that the slot is not bifurcated.",
-    )
-    for hop in hops(evidence):
-        at, best = hop.loaded_width or hop.link.width, hop.width
-        if at is None or best is None:
-            yield _unread(hop, "width")
-        elif at < best:
-            severity: Severity = "fail" if hop.both_widths else "warn"
-            found = f"the link runs at x{at}; {_able(hop.both_widths, f'x{best:g}')}"
-            why = f"it reaches {at / best:.0%} of its possible rate"
-            yield Finding("link-width", severity, hop.subject, found, why, remedy)
-
-
-def _unread(hop: PcieChain, what: str) -> Finding:
-    fields = {f"link.{what}", f"link.max_{what}"}
-    known = [gap.why for gap in hop.function.unknown if not fields.isdisjoint(gap.fields)]
-    reasons = "; ".join(known or hop.function.unknown)
-    found = f"cannot read the link's {what} or its maximum"
-    found += f": {reasons}" if reasons else ""
-    remedy = (link_state(hop.function.address),)
-    return Finding(f"link-{what}", "unknown", hop.subject, found, remedy=remedy)
-
-
-def check_bridge(evidence: Evidence) -> Iterator[Finding]:
-    """Each bridge above a device should be as fast as the device."""
-    why = "the device cannot be faster than the bridge above it"
-    remedy = ("# Move the card to a slot of its own generation and width.",)
-    for device, function in shown(evidence):
-        own = _capacity(function.link)
-        for bridge in evidence.machine.pci_line(function.address)[1:]:
-            most = _capacity(bridge.link)
-            if own is not None and most is not None and most < own:
-                able, link = bridge.link, function.link
-                found = (
-                    f"{bridge.address} above it supports {able.max_speed:g} GT/s "
-                    f"x{able.max_width}, the device {link.max_speed:g} GT/s x{link.max_width}"
-                )
-                yield Finding("bridge", "warn", device, found, why, remedy)
-                break
-
-
-def _capacity(link: PciLink) -> float | None:
-    """The maximum in GT/s, summed over all lanes."""
-    if link.max_speed is None or link.max_width is None:
-        return None
-    return link.max_speed * link.max_width
+        yield Part.host_bridge(hop.port.address)
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
@@ -199,7 +109,94 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
                 )
             remedy = retrain.lines(port, hop.function, hop.speed, virtual=virtual)
             severity: Severity = "fail" if held else "note"
-            yield Finding("target-speed", severity, hop.subject, found, why, remedy)
+            yield Finding("target-speed", severity, hop.part, found, why, remedy)
+
+
+def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
+    """Speed under load against the maximum of both ends; idle links may run slower."""
+    for hop in hops(evidence):
+        idle, best = hop.link.speed, hop.speed
+        at = hop.loaded_speed or idle
+        if best is None or at is None:
+            yield _unread(hop, "speed")
+        elif at < best:
+            yield _slow(hop, at, best, evidence)
+        elif idle is not None and idle < best:
+            found = f"{idle:g} GT/s while idle, {at:g} GT/s under load"
+            why = "the link saves power while idle, which does not affect the figures"
+            yield Finding("link-speed", "note", hop.part, found, why)
+
+
+def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding:
+    loaded = hop.loaded_speed is not None
+    when = "under load" if loaded else "while idle"
+    if hop.fastest and hop.fastest > at:
+        when = f"under load, after {hop.fastest:g} earlier"
+    sure = loaded or hop.name not in evidence.machine.addresses
+    doubt = "" if sure else "; it may only be saving power, which a run under load would show"
+    severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
+    found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}{doubt}"
+    why = f"it reaches {link_rate(at, 1) / link_rate(best, 1):.0%} of its possible rate"
+    remedy = retrain.lines(hop.port, hop.function, best, virtual=evidence.machine.is_virtual)
+    return Finding("link-speed", severity, hop.part, found, why, remedy)
+
+
+def _able(both: bool, most: str) -> str:
+    """The maximum of a link, as far as its ends report it."""
+    if both:
+        return f"both ends support {most}"
+    return f"its lower end supports {most}, the upper end is unknown"
+
+
+def check_link_width(evidence: Evidence) -> Iterator[Finding]:
+    remedy = (
+        f"{RESEAT} Clean the contacts, or try another slot.",
+        "# In the firmware's setup, check that the slot is not bifurcated.",
+    )
+    for hop in hops(evidence):
+        at, best = hop.loaded_width or hop.link.width, hop.width
+        if at is None or best is None:
+            yield _unread(hop, "width")
+        elif at < best:
+            severity: Severity = "fail" if hop.both_widths else "warn"
+            found = f"the link runs at x{at}; {_able(hop.both_widths, f'x{best:g}')}"
+            why = f"it reaches {at / best:.0%} of its possible rate"
+            yield Finding("link-width", severity, hop.part, found, why, remedy)
+
+
+def _unread(hop: PcieChain, what: str) -> Finding:
+    fields = {f"link.{what}", f"link.max_{what}"}
+    known = [gap.why for gap in hop.function.unknown if not fields.isdisjoint(gap.fields)]
+    reasons = "; ".join(known or hop.function.unknown)
+    found = f"cannot read the link's {what} or its maximum"
+    found += f": {reasons}" if reasons else ""
+    remedy = (link_state(hop.function.address),)
+    return Finding(f"link-{what}", "unknown", hop.part, found, remedy=remedy)
+
+
+def check_bridge(evidence: Evidence) -> Iterator[Finding]:
+    """Each bridge above a device should be as fast as the device."""
+    why = "the device cannot be faster than the bridge above it"
+    remedy = ("# Move the card to a slot of its own generation and width.",)
+    for part, function in shown(evidence):
+        own = _capacity(function.link)
+        for bridge in evidence.machine.pci_line(function.address)[1:]:
+            most = _capacity(bridge.link)
+            if own is not None and most is not None and most < own:
+                able, link = bridge.link, function.link
+                found = (
+                    f"{bridge.address} above it supports {able.max_speed:g} GT/s "
+                    f"x{able.max_width}, the device {link.max_speed:g} GT/s x{link.max_width}"
+                )
+                yield Finding("bridge", "warn", part, found, why, remedy)
+                break
+
+
+def _capacity(link: PciLink) -> float | None:
+    """The maximum in GT/s, summed over all lanes."""
+    if link.max_speed is None or link.max_width is None:
+        return None
+    return link.max_speed * link.max_width
 
 
 def check_payload(evidence: Evidence) -> Iterator[Finding]:
@@ -212,13 +209,13 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
             above = "is emulated, and says nothing of the host's" if virtual else "is not visible"
             found += f": the port above it {above}" if port is None else ""
             look = link_state(hop.function.address, "MaxPayload")
-            yield Finding("payload", "unknown", hop.subject, found, remedy=(look,))
+            yield Finding("payload", "unknown", hop.part, found, remedy=(look,))
         elif own != port.max_payload:
             severity: Severity = "fail" if own > port.max_payload else "warn"
             found = f"MaxPayload is {own} bytes here and {port.max_payload} at {port.address}"
             why = "the other end rejects longer packets, so transfers fail or crawl"
             remedy = ("# Boot with pci=pcie_bus_safe on the kernel's command line.",)
-            yield Finding("payload", severity, hop.subject, found, why, remedy)
+            yield Finding("payload", severity, hop.part, found, why, remedy)
 
 
 def check_read_request(evidence: Evidence) -> Iterator[Finding]:
@@ -231,7 +228,7 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
             why = "small read requests keep reads below the link's rate"
             remedy = f"sudo setpci -s {hop.function.address} CAP_EXP+8.w=5000:7000"
             remedy += "  # 4096 bytes, until the next boot"
-            yield Finding("read-request", "warn", hop.subject, found, why, (remedy,))
+            yield Finding("read-request", "warn", hop.part, found, why, (remedy,))
 
 
 def check_acs(evidence: Evidence) -> Iterator[Finding]:
@@ -255,7 +252,7 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
         why = "copies between devices below one switch go up to the root complex and back"
         remedy = f"sudo setpci -s {port} ECAP_ACS+6.w=0:1c"
         remedy += "  # not if devices are passed to VMs: it isolates them"
-        yield Finding("acs", "warn", port, found, why, (remedy,))
+        yield Finding("acs", "warn", Part.function(port), found, why, (remedy,))
 
 
 def check_counters(evidence: Evidence) -> Iterator[Finding]:
@@ -275,18 +272,8 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
         if texts:
             severity: Severity = "fail" if grave else "warn"
             found = f"counters rose during the run: {'; '.join(texts)}"
-            yield Finding("link-errors", severity, hop.subject, found, why, remedy)
+            yield Finding("link-errors", severity, hop.part, found, why, remedy)
 
 
-CHECKS = (
-    check_silent,
-    check_switches,
-    check_target_speed,
-    check_link_speed,
-    check_link_width,
-    check_bridge,
-    check_payload,
-    check_read_request,
-    check_acs,
-    check_counters,
-)
+OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
+"""What a virtual machine's host and guest check of devices that are passed through."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from msgspec.structs import replace
 
 from linkgauge.judge.cases import cases_of
 from linkgauge.judge.findings import Evidence
+from linkgauge.model.grouped import grouped
 from linkgauge.model.inventory import Accelerator, PciFunction, PciLink, Reading
-from linkgauge.model.wiring import pcie_name
+from linkgauge.model.part import Part
 
 _LATEST = 3
 """Number of latest cells whose readings give a link's state: a single one may catch it waking
@@ -59,20 +60,16 @@ class PcieChain:
         return speed < self.speed if is_awake or speed >= self.speed else None
 
     @property
-    def subject(self) -> str:
-        return subject(self.name, self.function.address)
+    def part(self) -> Part:
+        """What is at its lower end."""
+        return Part.device(self.name, self.function.address)
 
 
-def subject(name: str, address: str) -> str:
-    """A device's name and address; the address alone if it has no other name."""
-    return address if name == address else f"{name} ({address})"
-
-
-def shown(evidence: Evidence) -> Iterator[tuple[str, PciFunction]]:
-    """The devices that PCI shows: their subjects and functions."""
+def shown(evidence: Evidence) -> Iterator[tuple[Part, PciFunction]]:
+    """The devices that PCI shows, and their functions."""
     for name, address in evidence.machine.addresses.items():
         if function := evidence.machine.functions.get(address):
-            yield subject(name, address), function
+            yield Part.device(name, address), function
 
 
 def _least(*values: float | None) -> float | None:
@@ -119,14 +116,13 @@ def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
 
 def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
     """Readings of each device in cells that cross its PCIe link: in others it may rest."""
-    found: dict[str, list[Reading]] = {}
-    for case in cases_of(evidence):
-        for reading in case.cell.readings:
-            if not case.touched.isdisjoint(
-                {pcie_name(reading.memory), f"link of {reading.memory}"}
-            ):
-                found.setdefault(reading.memory, []).append(reading)
-    return found
+    own = cache(lambda memory: (Part.pcie_link(memory), Part.unseen_link(memory)))
+    return grouped(
+        (reading.memory, reading)
+        for case in cases_of(evidence)
+        for reading in case.cell.readings
+        if not case.touched.isdisjoint(own(reading.memory))
+    )
 
 
 def _hidden(evidence: Evidence, address: str) -> PciFunction:

@@ -24,6 +24,3 @@ def _found(case: Case) -> str:
     values = [f"{mode.median / unit.scale:.4g}" for mode in (larger, smaller)]
     share = round(100 * larger.gates / (larger.gates + smaller.gates))
     return f"either {values[0]} or {values[1]} {unit.shown}, {share} : {100 - share}"
-
-
-CHECKS = (check_modes,)

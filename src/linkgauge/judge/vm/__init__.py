@@ -1,17 +1,17 @@
 """Virtual machines: what of a libvirt domain did not take effect, and what would suit its devices.
 
-To add a check, write a function from a Comparison to findings in a file of this package and list it
-in that file's CHECKS. docs/vm.md has a row for each check.
+To add a check, write a function `check_…` from a Comparison to findings in a file of this package.
+docs/vm.md has a row for each check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
 from linkgauge.judge.doctor.busy import check_steal
-from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
 from linkgauge.model.domain import Role
 
 from . import alone, described, guest, guest_devices, host_devices, host_memory, host_pins
@@ -27,14 +27,9 @@ def _steal(case: Comparison) -> Iterator[Finding]:
     yield from check_steal(case.evidence)
 
 
-CHECKS: dict[Role, tuple[Callable[[Comparison], Iterator[Finding]], ...]] = {
-    "guest": (*described.CHECKS, *guest.CHECKS, *guest_devices.CHECKS, _steal),
-    "host": (
-        *described.CHECKS,
-        *host_devices.CHECKS,
-        *host_pins.CHECKS,
-        *host_memory.CHECKS,
-    ),
+CHECKS: dict[Role, tuple[Check[Comparison], ...]] = {
+    "guest": (*checks_in(described, guest, guest_devices), _steal),
+    "host": checks_in(described, host_devices, host_pins, host_memory),
 }
 
 

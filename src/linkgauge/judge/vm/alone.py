@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from linkgauge.judge.doctor import links
 from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.doctor.host_setup import (
     check_huge_pages,
     check_near_node,
     check_transparent_huge_pages,
 )
-from linkgauge.judge.doctor.links import CHECKS as LINKS
 from linkgauge.judge.doctor.pcie_chains import shown
-from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.findings import Evidence, Finding, checks_in
 from linkgauge.judge.remedies import COMPARE_ON_HOST
 from linkgauge.model.units import format_size
 
@@ -44,7 +44,7 @@ def check_one_node(evidence: Evidence) -> Iterator[Finding]:
 
 def check_links(evidence: Evidence) -> Iterator[Finding]:
     """The doctor's checks of PCI Express, as far as a guest can see."""
-    for check in LINKS:
+    for check in checks_in(links):
         yield from (one for one in check(evidence) if one.severity in ("fail", "warn"))
 
 

@@ -133,14 +133,3 @@ def check_mediated(case: Comparison) -> Iterator[Finding]:
         found = f"{several(count, 'mediated device')} passed through (vGPU): not compared"
         look = "ls -l /sys/bus/mdev/devices  # on the host: the parent of each, and its numa_node"
         yield Finding("mediated", "unknown", "devices", found, remedy=(look,))
-
-
-CHECKS = (
-    check_pins_of_none,
-    check_topology_product,
-    check_topology_none,
-    check_cells,
-    check_cells_of_none,
-    check_memory_sum,
-    check_mediated,
-)

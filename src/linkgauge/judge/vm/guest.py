@@ -11,6 +11,7 @@ from linkgauge.judge.findings import Finding
 from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES, restarted
 from linkgauge.machine.tree import ranges
 from linkgauge.model.domain import Cell, Cpus
+from linkgauge.model.part import MACHINE
 
 from .comparison import Comparison, is_same_uuid
 from .described import product
@@ -221,16 +222,4 @@ def check_beyond(case: Comparison) -> Iterator[Finding]:
     there = ", ".join(f"<{name}>" for name, value in asked.items() if value)
     if there:
         found = f"a guest cannot see whether {there} took effect"
-        yield Finding("beyond-guest", "unknown", "host", found, remedy=COMPARE_ON_HOST)
-
-
-CHECKS = (
-    check_uuid,
-    check_vcpus,
-    check_topology,
-    check_cells,
-    check_distances,
-    check_memory,
-    check_pages,
-    check_beyond,
-)
+        yield Finding("beyond-guest", "unknown", MACHINE, found, remedy=COMPARE_ON_HOST)

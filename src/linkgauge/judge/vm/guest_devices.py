@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from linkgauge.judge.doctor.links import (
-    check_link_speed,
-    check_link_width,
-    check_silent,
-    check_target_speed,
-)
+from linkgauge.judge.doctor import links
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.remedies import kernel_log
 from linkgauge.model.domain import HostDevice, Route
+from linkgauge.model.part import Part
 from linkgauge.model.virtual import BusFunction
 
 from .comparison import Comparison
@@ -79,12 +75,12 @@ def check_devices(case: Comparison) -> Iterator[Finding]:
         return
     there = matched(case)
     why = "the guest has fewer devices than the domain passes through"
-    look = f"lspci -nn; {kernel_log('pci', 'vfio')}"
+    remedy = (f"lspci -nn; {kernel_log('pci', 'vfio')}", *again(case))
     for device in devices:
         if case.domain.route_to(device) is not None and device.source not in there:
             found = f"it is passed through, but the guest does not show it{_where(device)}"
-            yield Finding("device", "fail", device.source, found, why, (look, *again(case)))
-    yield from _check_count(case, there, (look, *again(case)))
+            yield Finding("device", "fail", Part.function(device.source), found, why, remedy)
+    yield from _check_count(case, there, remedy)
 
 
 def _where(device: HostDevice) -> str:
@@ -112,20 +108,20 @@ def check_device_nodes(case: Comparison) -> Iterator[Finding]:
     for source, function in matched(case).items():
         device = next(one for one in case.domain.devices if one.source == source)
         cell = case.domain.cell_of(device)
-        subject = f"{function.address} (host: {source})"
+        part = Part("function", f"{function.address} (host: {source})", (function.address,))
         node = None if cell is None else node_of_cell(case, cell)
         if node is not None and len(case.cells) > 1 and function.numa_node != node:
             sees = "no node" if function.numa_node is None else f"node {function.numa_node}"
             found = f"the guest sees it at {sees}; its expander belongs to cell {cell}, node {node}"
             why = "drivers and linkgauge place buffers on another node"
-            yield Finding("device-node", "fail", subject, found, why, again(case))
+            yield Finding("device-node", "fail", part, found, why, again(case))
         elif cell is None and len(case.cells) > 1 and function.numa_node is None:
             found = f"the guest does not know which of its {len(case.cells)} nodes is near"
             why = "drivers and linkgauge place buffers on any node"
             remedy = (
                 "# Run linkgauge vm on the host: it prints an expander (pxb-pcie) for each node."
             )
-            yield Finding("device-node", "warn", subject, found, why, (remedy,))
+            yield Finding("device-node", "warn", part, found, why, (remedy,))
 
 
 def check_links(case: Comparison) -> Iterator[Finding]:
@@ -133,10 +129,7 @@ def check_links(case: Comparison) -> Iterator[Finding]:
     the host is as slow in the guest."""
     if not case.domain.devices:
         return
-    for check in (check_silent, check_link_speed, check_link_width, check_target_speed):
+    for check in links.OF_LINKS:
         for finding in check(case.evidence):
             if finding.severity in ("fail", "warn"):
                 yield finding
-
-
-CHECKS = (check_devices, check_device_nodes, check_links)

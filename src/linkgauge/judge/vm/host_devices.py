@@ -5,16 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.judge.doctor.links import (
-    check_bridge,
-    check_link_speed,
-    check_link_width,
-    check_silent,
-    check_target_speed,
-)
+from linkgauge.judge.doctor import links
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.remedies import NEAR_NODE
 from linkgauge.machine.tree import ranges
+from linkgauge.model.part import Part
 from linkgauge.model.virtual import BusFunction
 
 from .comparison import Comparison
@@ -43,7 +38,7 @@ def check_present(case: Comparison) -> Iterator[Finding]:
             found = "the domain passes it through, but the host has no device at this address"
             why = "the domain does not start; addresses change with cards and firmware"
             remedy = "lspci -Dnn  # then correct the <source> of the <hostdev>"
-            yield Finding("device", "fail", device.source, found, why, (remedy,))
+            yield Finding("device", "fail", Part.function(device.source), found, why, (remedy,))
 
 
 def check_iommu(case: Comparison) -> Iterator[Finding]:
@@ -55,7 +50,7 @@ def check_iommu(case: Comparison) -> Iterator[Finding]:
                 "# Enable VT-d or AMD-Vi in the firmware's setup, and boot with intel_iommu=on or "
                 "amd_iommu=on."
             )
-            yield Finding("device-iommu", "fail", address, found, why, (remedy,))
+            yield Finding("device-iommu", "fail", Part.function(address), found, why, (remedy,))
 
 
 def check_driver(case: Comparison) -> Iterator[Finding]:
@@ -72,14 +67,28 @@ def check_driver(case: Comparison) -> Iterator[Finding]:
                 "the guest cannot use it",
             )
             remedy = f"virsh dumpxml {case.name} | grep -A4 '<hostdev'  # as it runs"
-            yield Finding("device-driver", "fail", address, found, why, (remedy,))
+            yield Finding("device-driver", "fail", Part.function(address), found, why, (remedy,))
         else:
             found = f"it has {driver}, and libvirt does not manage it"
             why = "the domain does not start until vfio-pci has the device"
             remedy = (
                 "# Set <hostdev … managed='yes'>, or detach the device with virsh nodedev-detach."
             )
-            yield Finding("device-driver", "warn", address, found, why, (remedy,))
+            yield Finding("device-driver", "warn", Part.function(address), found, why, (remedy,))
+
+
+def check_links(case: Comparison) -> Iterator[Finding]:
+    """The doctor's checks of the links of what is passed through, and of the bridges above: a link
+    that trained too low is slow in the guest, too, and only the host can retrain it."""
+    addresses = [device.source for device in case.domain.devices]
+    above = {
+        step for one in addresses if one in case.functions for step in case.functions[one].route
+    }
+    mine = {*addresses, *above}
+    for check in (*links.OF_LINKS, links.check_bridge):
+        for finding in check(case.evidence):
+            if not mine.isdisjoint(finding.ends) and finding.severity in ("fail", "warn"):
+                yield finding
 
 
 def check_far(case: Comparison) -> Iterator[Finding]:
@@ -97,7 +106,9 @@ def check_far(case: Comparison) -> Iterator[Finding]:
         if node is None:
             if several:
                 found = "the host does not know its NUMA node"
-                yield Finding("device-far", "unknown", address, found, remedy=(NEAR_NODE,))
+                yield Finding(
+                    "device-far", "unknown", Part.function(address), found, remedy=(NEAR_NODE,)
+                )
             continue
         far = []
         if everyone and node not in everyone:
@@ -107,7 +118,7 @@ def check_far(case: Comparison) -> Iterator[Finding]:
         if far:
             found = f"it is on node {node}; {', '.join(far)}"
             why = "every transfer and every interrupt crosses the link between the nodes"
-            yield Finding("device-far", "warn", address, found, why, BELOW)
+            yield Finding("device-far", "warn", Part.function(address), found, why, BELOW)
 
 
 def check_hidden(case: Comparison) -> Iterator[Finding]:
@@ -134,42 +145,14 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
             continue
         if cell is None:
             found = "it is below no expander, so the guest does not know which cell is near"
-            yield Finding("device-node", "warn", device.source, found, why, (_PXB,))
+            yield Finding("device-node", "warn", Part.function(device.source), found, why, (_PXB,))
         elif cell not in home:
             found = (
                 f"its expander belongs to cell {cell}, but its node {node} is cell {ranges(home)}"
             )
-            yield Finding("device-node", "warn", device.source, found, why, (_PXB,))
+            yield Finding("device-node", "warn", Part.function(device.source), found, why, (_PXB,))
 
 
 def _cell_at(case: Comparison, node: int) -> tuple[int, ...]:
     """The cells whose vCPUs are pinned to this node."""
     return tuple(cell.index for cell in case.cells if node in vcpu_nodes(case, cell.vcpus))
-
-
-def check_links(case: Comparison) -> Iterator[Finding]:
-    """The doctor's checks of the links of what is passed through, and of the bridges above: a link
-    that trained too low is slow in the guest, too, and only the host can retrain it."""
-    addresses = [device.source for device in case.domain.devices]
-    above = {
-        step for one in addresses if one in case.functions for step in case.functions[one].route
-    }
-    mine = {*addresses, *above}
-    for check in (
-        check_silent, check_link_speed, check_link_width, check_target_speed, check_bridge,
-    ):  # fmt: skip
-        for finding in check(case.evidence):
-            address = finding.subject.rpartition("(")[2].removesuffix(")")
-            if address in mine and finding.severity in ("fail", "warn"):
-                yield finding
-
-
-CHECKS = (
-    check_present,
-    check_iommu,
-    check_driver,
-    check_links,
-    check_far,
-    check_hidden,
-    check_cells,
-)

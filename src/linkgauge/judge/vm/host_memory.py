@@ -45,6 +45,17 @@ def check_nodes(case: Comparison) -> Iterator[Finding]:
             yield Finding("memory-node", "fail", subject, found, why, BELOW)
 
 
+def check_alive(case: Comparison) -> Iterator[Finding]:
+    policy, alive = case.domain.policy, case.alive
+    if alive is None or alive.nodes is None or policy is None or policy.nodes is None:
+        return
+    if policy.mode in ("strict", "restrictive") and not set(alive.nodes) <= set(policy.nodes):
+        found = f"bound to node {ranges(policy.nodes)}, but may come from {ranges(alive.nodes)}"
+        why = "the running domain has another definition"
+        remedy = (f"virsh numatune {case.name}  # as it runs", *restarted(case.name))
+        yield Finding("live-memory", "fail", "memory", found, why, remedy)
+
+
 def check_bound(case: Comparison) -> Iterator[Finding]:
     if len(case.node_memory) < 2:
         return
@@ -95,17 +106,6 @@ def check_size(case: Comparison) -> Iterator[Finding]:
             found = f"{sized(size)} are bound to node {ranges(nodes)}, which has {sized(known)}"
             why = "the domain does not start, or is killed when the node is full"
             yield Finding("memory-size", "fail", "memory", found, why, BELOW)
-
-
-def check_alive(case: Comparison) -> Iterator[Finding]:
-    policy, alive = case.domain.policy, case.alive
-    if alive is None or alive.nodes is None or policy is None or policy.nodes is None:
-        return
-    if policy.mode in ("strict", "restrictive") and not set(alive.nodes) <= set(policy.nodes):
-        found = f"bound to node {ranges(policy.nodes)}, but may come from {ranges(alive.nodes)}"
-        why = "the running domain has another definition"
-        remedy = (f"virsh numatune {case.name}  # as it runs", *restarted(case.name))
-        yield Finding("live-memory", "fail", "memory", found, why, remedy)
 
 
 def _page_size(case: Comparison, index: int) -> int | None:
@@ -178,14 +178,3 @@ def check_no_pages(case: Comparison) -> Iterator[Finding]:
     pages = plural(-(-(case.domain.bytes or 0) // (2 * _MIB)), "page")
     remedy = f"# Set <memoryBacking><hugepages/></memoryBacking>, and reserve {pages} of 2 MiB."
     yield Finding("huge-pages-none", severity, "huge pages", found, why, (remedy,))
-
-
-CHECKS = (
-    check_nodes,
-    check_alive,
-    check_bound,
-    check_remote,
-    check_size,
-    check_pools,
-    check_no_pages,
-)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
-from linkgauge.model.domain import Cpus
+from linkgauge.model.grouped import grouped
 
 from .comparison import Comparison
 from .words import plural, several
@@ -40,6 +40,26 @@ def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
             yield Finding("pinned-cpus", "fail", subject, found, why, BELOW)
 
 
+def check_alive(case: Comparison) -> Iterator[Finding]:
+    """Where the running domain's threads may run, as the host has it, beside its definition."""
+    domain, alive = case.domain, case.alive
+    if alive is None:
+        return
+    pins = {f"vCPU {n}": (domain.pin_of(n), alive.vcpus.get(n)) for n in range(domain.vcpus)}
+    pins["emulator"] = (domain.emulator_pin, alive.emulator)
+    for thread in domain.iothreads:
+        pins[f"IO thread {thread}"] = domain.iothread_pins.get(thread), alive.iothreads.get(thread)
+    why = "the running domain has another definition, or its pins were changed"
+    remedy = (
+        f"virsh vcpupin {case.name}; virsh emulatorpin {case.name}  # as it runs",
+        *restarted(case.name),
+    )
+    for subject, (asked, runs) in pins.items():
+        if asked is not None and runs is not None and set(asked) != set(runs):
+            found = f"pinned to CPU {ranges(asked)}, but runs on {ranges(runs)}"
+            yield Finding("live-pins", "fail", subject, found, why, remedy)
+
+
 def check_unpinned(case: Comparison) -> Iterator[Finding]:
     domain = case.domain
     free = tuple(vcpu for vcpu in range(domain.vcpus) if vcpu not in case.pins)
@@ -56,10 +76,7 @@ def check_unpinned(case: Comparison) -> Iterator[Finding]:
 
 def check_across(case: Comparison) -> Iterator[Finding]:
     """Pins to CPUs of several nodes, and pins to several CPUs of one."""
-    wide: dict[Cpus, list[int]] = {}
-    for vcpu, pin in case.pins.items():
-        if len(pin) > 1:
-            wide.setdefault(pin, []).append(vcpu)
+    wide = grouped((pin, vcpu) for vcpu, pin in case.pins.items() if len(pin) > 1)
     for pin, vcpus in wide.items():
         nodes = sorted({case.node_of[cpu] for cpu in pin if cpu in case.node_of})
         subject = f"vCPUs {ranges(vcpus)}"
@@ -76,9 +93,7 @@ def check_across(case: Comparison) -> Iterator[Finding]:
 
 def check_shared(case: Comparison) -> Iterator[Finding]:
     """vCPUs that have fewer CPUs than they are."""
-    by_cpu: dict[int, list[int]] = {}
-    for vcpu, cpu in _exact(case).items():
-        by_cpu.setdefault(cpu, []).append(vcpu)
+    by_cpu = grouped((cpu, vcpu) for vcpu, cpu in _exact(case).items())
     why = "one waits while another runs, which shows as steal and stalled locks in the guest"
     for cpu, vcpus in by_cpu.items():
         if len(vcpus) > 1:
@@ -103,6 +118,29 @@ def check_taken(case: Comparison) -> Iterator[Finding]:
             yield Finding("pins-taken", "warn", "vCPUs", found, why, BELOW)
 
 
+def check_threads(case: Comparison) -> Iterator[Finding]:
+    """What the guest takes for threads of a core should be that on the host, and nothing else."""
+    exact, siblings = _exact(case), case.virtual.siblings
+    topology = case.domain.topology
+    threads = topology.threads if topology else 1
+    why = "the guest's scheduler mistakes which vCPUs share a core"
+    guests = grouped((vcpu // threads, vcpu) for vcpu in exact)
+    hosts = grouped((siblings.get(cpu, (cpu,)), vcpu) for vcpu, cpu in exact.items())
+    together = {vcpu: core for core, vcpus in hosts.items() for vcpu in vcpus}
+    split = [v for v in guests.values() if len({together[vcpu] for vcpu in v}) > 1]
+    if split:
+        pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in split[:3])
+        cores = plural(len(split), "core")
+        found = f"{cores} of the guest spread over several of the host: vCPUs {pairs}"
+        yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
+    joined = [v for v in hosts.values() if len({vcpu // threads for vcpu in v}) > 1]
+    if joined and not split:
+        pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in joined[:3])
+        cores = plural(len(joined), "core")
+        found = f"the guest sees the threads of {cores} as cores of their own: vCPUs {pairs}"
+        yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
+
+
 def check_emulator(case: Comparison) -> Iterator[Finding]:
     """The emulator's and IO threads beside vCPUs that have CPUs of their own."""
     exact = set(_exact(case).values())
@@ -125,63 +163,5 @@ def check_emulator(case: Comparison) -> Iterator[Finding]:
         yield Finding("emulator", severity, subject, found, why, BELOW)
 
 
-def check_threads(case: Comparison) -> Iterator[Finding]:
-    """What the guest takes for threads of a core should be that on the host, and nothing else."""
-    exact, siblings = _exact(case), case.virtual.siblings
-    topology = case.domain.topology
-    threads = topology.threads if topology else 1
-    why = "the guest's scheduler mistakes which vCPUs share a core"
-    guests: dict[int, list[int]] = {}
-    hosts: dict[Cpus, list[int]] = {}
-    for vcpu, cpu in exact.items():
-        guests.setdefault(vcpu // threads, []).append(vcpu)
-        hosts.setdefault(siblings.get(cpu, (cpu,)), []).append(vcpu)
-    together = {vcpu: core for core, vcpus in hosts.items() for vcpu in vcpus}
-    split = [v for v in guests.values() if len({together[vcpu] for vcpu in v}) > 1]
-    if split:
-        pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in split[:3])
-        cores = plural(len(split), "core")
-        found = f"{cores} of the guest spread over several of the host: vCPUs {pairs}"
-        yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
-    joined = [v for v in hosts.values() if len({vcpu // threads for vcpu in v}) > 1]
-    if joined and not split:
-        pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in joined[:3])
-        cores = plural(len(joined), "core")
-        found = f"the guest sees the threads of {cores} as cores of their own: vCPUs {pairs}"
-        yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
-
-
 def _cpus(exact: dict[int, int], vcpus: list[int]) -> str:
     return ranges(tuple(exact[vcpu] for vcpu in vcpus))
-
-
-def check_alive(case: Comparison) -> Iterator[Finding]:
-    """Where the running domain's threads may run, as the host has it, beside its definition."""
-    domain, alive = case.domain, case.alive
-    if alive is None:
-        return
-    pins = {f"vCPU {n}": (domain.pin_of(n), alive.vcpus.get(n)) for n in range(domain.vcpus)}
-    pins["emulator"] = (domain.emulator_pin, alive.emulator)
-    for thread in domain.iothreads:
-        pins[f"IO thread {thread}"] = domain.iothread_pins.get(thread), alive.iothreads.get(thread)
-    why = "the running domain has another definition, or its pins were changed"
-    remedy = (
-        f"virsh vcpupin {case.name}; virsh emulatorpin {case.name}  # as it runs",
-        *restarted(case.name),
-    )
-    for subject, (asked, runs) in pins.items():
-        if asked is not None and runs is not None and set(asked) != set(runs):
-            found = f"pinned to CPU {ranges(asked)}, but runs on {ranges(runs)}"
-            yield Finding("live-pins", "fail", subject, found, why, remedy)
-
-
-CHECKS = (
-    check_pinned_cpus,
-    check_alive,
-    check_unpinned,
-    check_across,
-    check_shared,
-    check_taken,
-    check_threads,
-    check_emulator,
-)

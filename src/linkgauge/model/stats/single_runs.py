@@ -19,6 +19,8 @@ from statistics import fmean, median
 
 import msgspec
 
+from linkgauge.model.grouped import grouped
+
 from .spread import Spread
 from .summary import robust_deviation
 
@@ -45,10 +47,7 @@ class Single(msgspec.Struct, frozen=True):
 def doubted(cells: Sequence[Single | None]) -> list[Spread | None]:
     """Of one run: the variances, with those of noisier alike cells and the part of all cells that
     may be such cells unseen."""
-    kinds: dict[Hashable, list[Spread]] = {}
-    for cell in cells:
-        if cell is not None:
-            kinds.setdefault(cell.kind, []).append(cell.spread)
+    kinds = grouped((cell.kind, cell.spread) for cell in cells if cell is not None)
     return [None if cell is None else _doubted(cell.spread, kinds[cell.kind]) for cell in cells]
 
 
@@ -75,9 +74,7 @@ def stretches(cells: Sequence[Moved]) -> list[float]:
     many, all moved less: medians of samples that stall now and then agree much better than visits
     do."""
     wide = _excess(cells)
-    squares: dict[Hashable, list[float]] = {}
-    for cell in cells:
-        squares.setdefault(cell.family, []).append((cell.errors / wide) ** 2)
+    squares = grouped((cell.family, (cell.errors / wide) ** 2) for cell in cells)
     return [
         wide * min(1.0, _by_others(squares[cell.family], (cell.errors / wide) ** 2))
         for cell in cells
@@ -97,9 +94,7 @@ def _excess(cells: Sequence[Moved]) -> float:
     """How many times as far as their intervals let expect cells moved apart, at least 1: by the
     median distance, in standard errors, from the middle of the cells of a kind. What slows a few
     cells, or all of a kind alike, moves it little."""
-    kinds: dict[Hashable, list[float]] = {}
-    for cell in cells:
-        kinds.setdefault(cell.kind, []).append(cell.errors)
+    kinds = grouped((cell.kind, cell.errors) for cell in cells)
     apart = [
         abs(one - middle) * math.sqrt(len(own) / (len(own) - 1))
         for own in kinds.values()

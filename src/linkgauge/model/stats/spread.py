@@ -30,6 +30,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from linkgauge.model.grouped import grouped
+
 from .cross_runs import Gram, Kind, Together, added, gram, square, square_of, unlikeness
 from .student import digamma, trigamma, trigamma_inverse
 
@@ -264,18 +266,13 @@ class _Prior:
 
 
 def _by_kind(cells: Sequence[Varied]) -> dict[Hashable, list[Varied]]:
-    kinds: dict[Hashable, list[Varied]] = {}
-    for cell in cells:
-        kinds.setdefault(cell.kind, []).append(cell)
-    return kinds
+    return grouped((cell.kind, cell) for cell in cells)
 
 
 def _unlikeness(known: Sequence[_Known], cells: Sequence[Varied]) -> tuple[float, float | None]:
     """Among cells of a kind, and among kinds: by different runs, or where there are too few by the
     variances themselves."""
-    patterns: dict[tuple[tuple[int, ...], ...], list[Varied]] = {}
-    for cell in cells:
-        patterns.setdefault(cell.runs, []).append(cell)
+    patterns = grouped((cell.runs, cell) for cell in cells)
     by_runs = unlikeness([one for own in patterns.values() if (one := _together(own))])
     by_logs = _by_logs(known)
     within = by_logs[0] if by_runs.within is None else by_runs.within
@@ -298,9 +295,7 @@ def _together(cells: Sequence[Varied]) -> Together | None:
 
 def _by_logs(known: Sequence[_Known]) -> tuple[float, float | None]:
     """By how much more the logarithms of cells' variances differ than by chance (Smyth's)."""
-    kinds: dict[Hashable, list[float]] = {}
-    for one in known:
-        kinds.setdefault(one.kind, []).append(one.log)
+    kinds = grouped((one.kind, one.log) for one in known)
     means = [fmean(logs) for logs in kinds.values()]
     error = fmean(one.error for one in known)
     degrees, within = len(known) - len(kinds), 0.0
