@@ -171,7 +171,7 @@ def subjects(finding: Finding) -> Iterator[Finding]:
     yield finding
     doubt = re.search(r"\(or (.*): the measurements cannot tell which\)", finding.found)
     for part in doubt[1].split(", ") if doubt else ():
-        yield msgspec.structs.replace(finding, subject=part)
+        yield msgspec.structs.replace(finding, about=part)
 
 
 def _as_told(kind: str, others: Evidence, together: Evidence) -> str:

@@ -127,7 +127,7 @@ def hostile(text):
     host = replace(run.machine.host, hostname=text, cpu_model=text, kernel=text)
     stated = replace(run.machine.inventory, stated={text: text})
     findings = tuple(
-        replace(f, subject=text, found=text, why=text, remedy=(text, f"# {text}", *f.remedy),
+        replace(f, about=text, found=text, why=text, remedy=(text, f"# {text}", *f.remedy),
                 cells=(text,), lines=(text,))
         for f in FOUND
     )  # fmt: skip

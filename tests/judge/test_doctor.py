@@ -276,10 +276,6 @@ class TestSwitches:
         assert ("switch" in checks) is blamed
 
 
-def inferred(check, about):
-    return lambda _: iter((Finding(check, "fail", about, "found"),))
-
-
 @pytest.mark.parametrize(
     ("check", "severity", "about", "said"),
     [
@@ -290,8 +286,9 @@ def inferred(check, about):
     ],
 )
 def test_what_a_known_failure_explains_is_a_warning(check, severity, about, said):
-    known, of = Finding(check, severity, about, "found"), Part.pcie_link("cuda:1")
-    checks = (inferred("slow", of), lambda _: iter((known,)))
+    known = Finding(check, severity, about, "found")
+    inferred = Finding("slow", "fail", Part.pcie_link("cuda:1"), "found")
+    checks = (lambda _: iter((inferred,)), lambda _: iter((known,)))
     findings = diagnose(Evidence(machine(switched(32.0, 32.0, 32.0))), checks)
     slow = the("slow", [replace(each, remedy=("# so:",)) for each in findings], reasons=False)
     assert slow.severity == said
