@@ -1,17 +1,26 @@
 """Reports in a real browser without a screen: what one clicks, points at and reads."""
 
+from gzip import decompress
+from itertools import product
+from pathlib import Path
+
 import pytest
 
+from command_kit import called
 from linkgauge.engine.runs import run_of as read_back
 from linkgauge.report.contents import page_of_run
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.html import html_of
 from page_kit import HOSTILE, chromium, hostile, whole  # noqa: F401  # a fixture
+from recorded_kit import FOLDER as RECORDED
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no wheels for this machine")
 axe_api = pytest.importorskip("axe_playwright_python.sync_playwright")
 
 FIRST = "#benchmarks table.sortable"
+COPY, READ = "host_to_device_memcpy_ce", "device_to_device_memcpy_read_ce"
+READABLE = (Path(__file__).parent / "readable.js").read_text()
+VARIED = Path(__file__).parents[1] / "data" / "varied" / "rounds.json"
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +140,64 @@ def test_without_script_everything_can_be_read(visit):
     assert one.page.locator("button.download").first.is_hidden()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(visit, scheme):
-    one = visit(color_scheme=scheme, bypass_csp=True)
-    found = axe_api.Axe().run(one.page)
-    grave = [v for v in found.response["violations"] if v["impact"] in ("serious", "critical")]
-    assert [(v["id"], v["nodes"][0]["html"]) for v in grave] == []
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory, reports):
+    """A page of every kind that commands write: of one run, of several, and of what is no run."""
+    folder = tmp_path_factory.mktemp("kinds")
+    quick, at = ("--samples", "3", "--size", "1M"), {"cwd": folder, "LINKGAUGE_NO_REPORT": ""}
+    slow = ("--fault", "slow host:0-sim:0 rate=25%")
+    for label, fault in (("before", ()), ("after", slow)):
+        called("run", COPY, *quick, "--machine", "vm-degraded", "--label", label, *fault, **at)
+    called("run", COPY, "--machine", "ring-8", "--for", "5s", "--out", "soak", **at)
+    called("run", READ, *quick, "--machine", "rbln-32", "--out", "large", **at)
+    called("latency", "--iterations", "50", "--machine", "riscv-2gpu", "--out", "latency", **at)
+    called("scale", "all_reduce", "--machine", "ring-8", "--size", "8,64M", "--out", "scale", **at)
+    recorded = decompress((RECORDED / "busy-card-1.json.gz").read_bytes())
+    (folder / "recorded.json").write_bytes(recorded)
+    kept = {"several": "results", "scaling": next(folder.glob("scale/**/scale.json")),
+            "varied": VARIED, "recorded": "recorded.json"}  # fmt: skip
+    for name, of in kept.items():
+        called("report", of, "-o", f"{name}.html", **at)
+    return [*folder.rglob("*.html"), *reports.glob("whole.html")]
+
+
+def complaints(page, scheme, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    found = axe_api.Axe().run(page).response["violations"]
+    yield from ((one["id"], one["nodes"][0]["html"]) for one in found)
+    yield from page.evaluate(READABLE)
+
+
+SCREENS = list(product(("light", "dark"), (1400, 390)))
+
+
+def test_every_kind_of_page_can_be_read_by_all(browser, kinds):
+    """axe finds nothing of any impact; no text is cut, no word broken, and what scrolls says so."""
+    assert len(kinds) == 11
+    with browser.new_context(bypass_csp=True) as context:
+        page = context.new_page()
+        for path in kinds:
+            page.goto(path.as_uri())
+            for screen in SCREENS:
+                assert (path.name, *screen, *complaints(page, *screen)) == (path.name, *screen)
+
+
+@pytest.mark.parametrize(
+    ("harm", "complaint"),
+    [
+        ("p { color: #aaa !important }", "color-contrast"),
+        ("h2, h3 { width: 3rem !important }", "broken word"),
+        (".scroll { overflow: hidden !important }", "cut: "),
+        (".scroll { box-shadow: none !important }", "goes on without a hint"),
+        (".rows th { position: static !important }", "name scrolls away"),
+        ("nav ol { flex-wrap: nowrap !important }", "beyond the page"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_complained_of(visit, harm, complaint):
+    one = visit(bypass_csp=True)
+    one.page.add_style_tag(content=harm)
+    assert complaint in str([*complaints(one.page, "light", 390)])
 
 
 def test_hostile_text_does_nothing(visit):
