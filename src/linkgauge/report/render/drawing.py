@@ -92,6 +92,7 @@ def spec_of(figure: Figure) -> dict[str, Any]:
 
     chart = figure.draw(alt.NamedData(name=_ROWS))
     spec = chart.to_dict(validate=False)
-    spec["config"] = {**charts.LOOK, "legend": charts.LOOK["legend"] | {"columns": _columns(figure)}}
+    legend = {**charts.LOOK["legend"], "columns": _columns(figure)}
+    spec["config"] = {**charts.LOOK, "legend": legend}
     spec.setdefault("datasets", {})[_ROWS] = [dict(row) for row in figure.rows]
     return spec
