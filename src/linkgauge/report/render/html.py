@@ -27,7 +27,8 @@ def html_of(page: Page, drawer: Drawer) -> str:
         id(figure): None if svg is None else Markup(svg)  # noqa: S704  # cleaned in svg.py
         for figure, svg in zip(figures, drawer.draw(figures), strict=True)
     }
-    style, script = _bare(_file("page.css")), _bare(_file("page.js"))
+    style = _bare(_file("page.css")).replace("; ", ";").replace(", ", ",").replace(": ", ":")
+    script = _bare(_file("page.js"))
     return _environment().get_template("page.html").render(
         page=page,
         pictures=pictures,
