@@ -71,6 +71,12 @@ def with_processes(monkeypatch) -> None:
     monkeypatch.setattr(f"{__name__}._workers", lambda words: nullcontext())
 
 
+def folder_of(out):
+    """The folder of the only run below this one."""
+    (journal,) = out.rglob("journal.jsonl")
+    return journal.parent
+
+
 def _workers(words: list[str]) -> AbstractContextManager[None]:
     """Those of a simulated machine need no process, but where a fault ends it."""
     ends = "--dry-run" not in words and any(map(_ENDS_PROCESSES.search, words))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing, contextmanager
+
 from linkgauge.engine.journal import Opened
+from linkgauge.engine.session import Session
+from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings, Simulation
@@ -60,3 +64,10 @@ class Silent:
     def started(self, sheet, cell): ...
     def finished(self, cell): ...
     def completed(self, result): ...
+
+
+@contextmanager
+def in_process(request, _first=None):
+    """A session whose worker is a part of this process."""
+    with closing(LocalWorker(request.settings)) as worker:
+        yield Session(request, worker)

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from cli.test_cli import COPY, ENDLESS, FAST, wait_for_its_plan
-from command_kit import called, linkgauge
+from command_kit import called, folder_of, linkgauge
 from linkgauge.engine.runs import read_run
 from profiler_kit import NVTX, REFUSES, install
 
@@ -31,11 +31,6 @@ def here(tmp_path):
         "NVTX_SEEN": str(tmp_path / "seen"),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
-
-
-def folder_of(out):
-    (journal,) = out.rglob("journal.jsonl")
-    return journal.parent
 
 
 @pytest.mark.parametrize(("name", "suffix"), [("nsys", "nsys-rep"), ("ncu", "ncu-rep")])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cli.test_cli import COPY, ENDLESS, wait_for_its_plan
-from command_kit import called, linkgauge
+from command_kit import called, folder_of, linkgauge
 from linkgauge.engine.journal import (
     Closed,
     Logged,
@@ -35,11 +35,6 @@ FAST = ("--prefix", "host_to_host", "--backend", "host", "--size", "64K", "--sam
 def places(run):
     """How often each cell of the run was measured."""
     return Counter((r.benchmark, c.row, c.column) for r in run.results for c in r.cells)
-
-
-def folder_of(out):
-    (journal,) = out.rglob("journal.jsonl")
-    return journal.parent
 
 
 @pytest.fixture(scope="module")

@@ -3,26 +3,18 @@
 import json
 import re
 import shlex
-from contextlib import closing, contextmanager
 from itertools import pairwise
 
 import pytest
 
 from command_kit import called
 from linkgauge.cli.main import application
-from linkgauge.engine.session import Session
-from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import LinkgaugeError
+from sim_kit import in_process
 
 COPY = "host_to_host_memcpy_copy_cpu"
 HALF = ("--machine", "riscv-2gpu", "--cpus", "0-15", "--cpus", "0-7", "--size", "1M")
 FEW = ("--rounds", "4", "--significance", "0.2")
-
-
-@contextmanager
-def in_process(request):
-    with closing(LocalWorker(request.settings)) as worker:
-        yield Session(request, worker)
 
 
 def vary(*arguments):

@@ -12,15 +12,7 @@ from linkgauge.model.errors import AllocationError
 from linkgauge.model.notes import Beside
 from linkgauge.model.result import exit_code
 from linkgauge.model.settings import Settings
-
-
-class Silent:
-    def planned(self, visits):
-        pass
-
-    def started(self, sheet, cell): ...
-    def finished(self, cell): ...
-    def completed(self, result): ...
+from sim_kit import Silent
 
 
 def run_of_four(*names, faulty=None, full=None):

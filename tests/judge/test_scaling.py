@@ -1,23 +1,14 @@
 """Where collectives stop to scale, on simulated machines whose answers are known beforehand."""
 
 import json
-from contextlib import closing, contextmanager
 
 import pytest
 
 from command_kit import called
-from linkgauge.engine.request import RunRequest
-from linkgauge.engine.session import Session
-from linkgauge.engine.worker import LocalWorker
+from sim_kit import in_process
 
 SLOW = "slow sim:2-sim:3 rate=50%"
 SIZES = "8,64K,512M"
-
-
-@contextmanager
-def in_process(request: RunRequest, _first=None):
-    with closing(LocalWorker(request.settings)) as worker:
-        yield Session(request, worker)
 
 
 @pytest.fixture

@@ -115,37 +115,29 @@ def test_a_pack_holds_the_runs_own_files_as_they_are(folder):
     packed(folder)
     assert archive.read_bytes() == first, "the same run makes the same archive"
     assert read_run(archive) == read_run(folder)
-
-
-def test_an_id_that_is_a_path_stays_inside(folder):
+    # An id that is a path stays inside.
     write_run(folder, replace(planted(), id="../../etc/x"))
     assert {name.partition("/")[0] for name in packed(folder)[0]} == {"etc-x"}
 
 
 class TestAnonymised:
-    @pytest.fixture
-    def files(self, folder):
-        return texts(packed(folder, "--anonymize")[0])
-
-    def test_no_secret_is_left_in_any_file(self, files, folder):
+    def test_no_secret_is_left_and_a_value_has_one_pseudonym_in_all_files(self, folder):
+        members, said = packed(folder, "--anonymize")
+        files = texts(members)
+        assert set(files) == {"run.json", "samples.csv", "numa_topology.txt"}
+        assert "report.html" in said, "what nothing anonymises is left out and named"
         before = "".join(path.read_text(errors="replace") for path in folder.glob("*.[tj]*"))
         assert [one for one in SECRETS if one not in before] == ["project-zeus"]
         after = "".join(files.values()).lower()
         assert [one for one in SECRETS if one.lower() in after] == []
-
-    def test_what_nothing_anonymises_is_left_out_and_named(self, folder):
-        members, said = packed(folder, "--anonymize")
-        assert set(texts(members)) == {"run.json", "samples.csv", "numa_topology.txt"}
-        assert "report.html" in said
-
-    def test_a_value_has_one_pseudonym_in_all_files(self, files):
         for pseudonym in ("user-1", "host-1", "label-1"):
             assert pseudonym in files["run.json"]
             assert pseudonym in files["numa_topology.txt"]
         assert '"hostname": "host-1"' in files["run.json"]
         assert '"host": "host-2"' in files["run.json"]
 
-    def test_figures_and_names_of_links_stay(self, folder, tmp_path, files):
+    def test_figures_and_names_of_links_stay(self, folder, tmp_path):
+        files = texts(packed(folder, "--anonymize")[0])
         (tmp_path / "run.json").write_text(files["run.json"])
         run, before = read_run(tmp_path / "run.json"), read_run(folder)
         assert run.command[:5] == ("linkgauge", "run", "host_to_device_memcpy_ce", "--size", "64M")

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from vm_kit import GIB, domain, told, tree
 
 HOST = tree(guest=False, cores=8, threads=2, memory=64 * GIB, vendor="AuthenticAMD")
-FEW = settings(max_examples=15)
 
 
 def printed(folder, body="", **more):
@@ -46,7 +45,7 @@ def test_a_domain_without_a_cpu_gets_the_hosts_and_numad_no_longer_chooses(tmp_p
     assert not more or found["vcpu"].attrib == {"placement": "static"}
 
 
-@FEW
+@settings(max_examples=15)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20))
 def test_no_text_breaks_out_of_its_place(tmp_path_factory, text):
     shown = "".join(c for c in text if c in "\t\n\r" or (c >= " " and c not in "\ufffe\uffff"))

@@ -3,7 +3,6 @@
 import gzip
 import re
 from pathlib import Path
-from typing import NamedTuple
 from xml.etree.ElementTree import fromstring
 
 import pytest
@@ -13,17 +12,10 @@ from command_kit import called
 DATA = Path(__file__).parents[1] / "data"
 
 
-class Rule(NamedTuple):
+def rule(must="", may="", inside=""):
     """What the schema says of an element: the attributes that it must and may have, and which
     elements may be in it, in any order and number."""
-
-    must: frozenset
-    may: frozenset
-    inside: frozenset = frozenset()
-
-
-def rule(must="", may="", inside=""):
-    return Rule(*(frozenset(names.split()) for names in (must, may, inside)))
+    return tuple(frozenset(names.split()) for names in (must, may, inside))
 
 
 RULES = {
@@ -60,11 +52,11 @@ def tree(request, tmp_path):
 def test_it_is_valid_for_jenkins_and_has_times(tree):
     assert tree.tag == "testsuites"
     for element in tree.iter():
-        own = RULES[element.tag]
-        assert own.must <= set(element.attrib) <= own.must | own.may, element.tag
-        assert {child.tag for child in element} <= own.inside
+        must, may, inside = RULES[element.tag]
+        assert must <= set(element.attrib) <= must | may, element.tag
+        assert {child.tag for child in element} <= inside
         assert SECONDS.fullmatch(element.get("time", "")), element.tag
-        if own.inside:
+        if inside:
             assert not (element.text or "").strip()
     for element in (tree, *tree):
         cases = [float(case.get("time")) for case in element.iter("testcase")]

@@ -1,7 +1,11 @@
 """Reports in a real browser without a screen: what one clicks, points at and reads."""
 
+from itertools import product
+from pathlib import Path
+
 import pytest
 
+from command_kit import called
 from linkgauge.engine.runs import run_of as read_back
 from linkgauge.report.reading import page_of_run
 from linkgauge.report.render.drawing import Drawer
@@ -12,6 +16,11 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="no wheels for this
 axe_api = pytest.importorskip("axe_playwright_python.sync_playwright")
 
 FIRST = "#benchmarks table.sortable"
+COPY = "host_to_device_memcpy_ce"
+READABLE = (Path(__file__).parent / "readable.js").read_text()
+DATA = Path(__file__).parents[1] / "data"
+KEPT = ("collectives", "failures", "host", "latencies", "sizes", "workloads")
+WIDE, NARROW = 1400, 390
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +140,59 @@ def test_without_script_everything_can_be_read(visit):
     assert one.page.locator("button.download").first.is_hidden()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(visit, scheme):
-    one = visit(color_scheme=scheme, bypass_csp=True)
-    found = axe_api.Axe().run(one.page)
-    grave = [v for v in found.response["violations"] if v["impact"] in ("serious", "critical")]
-    assert [(v["id"], v["nodes"][0]["html"]) for v in grave] == []
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory, reports):
+    """A page of every kind: of a run, healthy, faulty and large, for hours, of collectives, AI and
+    so on; of several runs; of a scaling and of settings compared."""
+    folder = tmp_path_factory.mktemp("kinds")
+    at = {"cwd": folder, "LINKGAUGE_NO_REPORT": ""}
+    few = ("--size", "1M", "--samples", "2", "--machine")
+    called("run", COPY, *few, "vm-degraded", "--label", "before", **at)
+    called("run", COPY, *few, "vm-degraded", "--fault", "slow host:0-sim:0 rate=25%", **at)
+    called("run", COPY, "--machine", "ring-8", "--for", "5s", "--out", "soak", **at)
+    called("run", COPY, *few, "rbln-32", "--out", "large", **at)
+    called("scale", "all_reduce", *few, "riscv-2gpu", "--out", "scale", **at)
+    kept = ["results", DATA / "varied/rounds.json", *folder.glob("scale/**/scale.json")]
+    kept += [DATA / f"made/{name}.json" for name in KEPT]
+    for number, each in enumerate(kept):
+        called("report", each, "-o", f"{number}.html", **at)
+    return [*folder.rglob("*.html"), reports / "whole.html"]
+
+
+def complaints(page, scheme, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    # Colours are the same at every width, and cost axe the most.
+    rules = {"color-contrast": {"enabled": width == WIDE}}
+    options = {"resultTypes": ["violations"], "rules": rules}
+    found = axe_api.Axe().run(page, options=options).response["violations"]
+    return [(one["id"], one["nodes"][0]["html"]) for one in found] + page.evaluate(READABLE)
+
+
+def test_every_kind_of_page_can_be_read_by_all(browser, kinds):
+    """axe finds nothing of any impact; no text is cut, no word broken, and what scrolls says so."""
+    assert len(kinds) == 9 + len(KEPT)
+    with browser.new_context(bypass_csp=True) as context:
+        page = context.new_page()
+        for path, scheme in product(kinds, ("light", "dark")):
+            page.goto(path.as_uri())
+            for width in (WIDE, NARROW):
+                assert complaints(page, scheme, width) == [], (path, scheme, width)
+
+
+def test_what_cannot_be_read_is_complained_of(visit):
+    page = visit(bypass_csp=True).page
+    for style, complaint, width in (
+        ("p { color: #aaa }", "color-contrast", WIDE),
+        ("h2, h3 { width: 3rem }", "broken word", NARROW),
+        (".scroll { overflow: hidden }", "cut: ", NARROW),
+        (".scroll { box-shadow: none }", "goes on without a hint", NARROW),
+        (".rows tbody th { position: static }", "name scrolls away", NARROW),
+        ("nav ol { flex-wrap: nowrap }", "beyond the page", NARROW),
+    ):
+        harm = page.add_style_tag(content=style.replace(" }", " !important }"))
+        assert complaint in str(complaints(page, "light", width))
+        harm.evaluate("style => style.remove()")
 
 
 def test_hostile_text_does_nothing(visit):

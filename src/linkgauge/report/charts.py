@@ -43,7 +43,7 @@ def _look(font: str, text: str) -> dict[str, Any]:
             "labelFontSize": 12, "titleFontSize": 12, "gridColor": _GREY, "gridOpacity": 0.22,
             "domainColor": _GREY, "tickColor": _GREY,
         },
-        "legend": {"labelColor": text, "labelFontSize": 12, "titleColor": text},
+        "legend": {"labelColor": text, "labelFontSize": 12, "titleColor": text, "columns": 4},
         "line": {"strokeWidth": 2},
         "text": {"color": text},
     }  # fmt: skip
@@ -149,7 +149,8 @@ def bars(rows: Rows, x: str) -> alt.LayerChart:
     from the first by `noise` alone, pale where no interval tells."""
     alt = _altair()
     y = alt.Y("series:N", sort=None, title=None, axis=alt.Axis(labelLimit=220))
-    colour = alt.Color("kind:N", legend=alt.Legend(title=None, orient="bottom"), scale=alt.Scale(
+    legend = alt.Legend(title=None, orient="bottom", columns=5)
+    colour = alt.Color("kind:N", legend=legend, scale=alt.Scale(
         domain=["baseline", "better", "worse", "noise", "not proven"],
         range=[COLOURS[0], COLOURS[2], COLOURS[4], "#8a8f98", "#c9b98a"]))  # fmt: skip
     base = _chart(rows).properties(height=alt.Step(26)).encode(y=y)
@@ -187,8 +188,8 @@ def _curves(rows: Rows, x: Any, y: Any, **line: object) -> alt.LayerChart:
 
 def _colour() -> Any:
     alt = _altair()
-    legend = alt.Legend(title=None, orient="bottom", columns=4, columnPadding=28, rowPadding=4,
-                        labelLimit=240, symbolOpacity=1, symbolType="circle")  # fmt: skip
+    legend = alt.Legend(title=None, orient="bottom", columnPadding=28, rowPadding=4,
+                        labelLimit=WIDTH // 2, symbolOpacity=1, symbolType="circle")  # fmt: skip
     return alt.Color("series:N", sort=None, legend=legend, scale=alt.Scale(range=list(COLOURS)))
 
 

@@ -21,6 +21,8 @@ PACKAGES = ("altair", "vl_convert")
 PATIENCE = 60.0
 """Seconds that pictures of a report may take together."""
 _ROWS = "rows"
+_LETTER, _GAP = 6.4, 44
+"""Pixels of a letter in a legend, and of what stands between two names."""
 
 
 class Drawer:
@@ -78,12 +80,19 @@ class Drawer:
         return [cleaned(one["svg"], figure.says) if "svg" in one else None for figure, one in found]
 
 
+def _columns(figure: Figure) -> int:
+    """As many names of series as the chart is wide for stand side by side below it."""
+    widest = max((len(str(row.get("series", ""))) for row in figure.rows), default=0)
+    return max(1, min(4, int(charts.WIDTH / (_LETTER * widest + _GAP))))
+
+
 def spec_of(figure: Figure) -> dict[str, Any]:
     """The chart in Vega-Lite. Its rows are added last: altair would look at each of them."""
     import altair as alt
 
     chart = figure.draw(alt.NamedData(name=_ROWS))
     spec = chart.to_dict(validate=False)
-    spec["config"] = charts.LOOK
+    legend = {**charts.LOOK["legend"], "columns": _columns(figure)}
+    spec["config"] = {**charts.LOOK, "legend": legend}
     spec.setdefault("datasets", {})[_ROWS] = [dict(row) for row in figure.rows]
     return spec

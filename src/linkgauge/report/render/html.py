@@ -27,7 +27,8 @@ def html_of(page: Page, drawer: Drawer) -> str:
         id(figure): None if svg is None else Markup(svg)  # noqa: S704  # cleaned in svg.py
         for figure, svg in zip(figures, drawer.draw(figures), strict=True)
     }
-    style, script = _file("page.css"), _file("page.js")
+    style = _bare(_file("page.css")).replace("; ", ";").replace(", ", ",").replace(": ", ":")
+    script = _bare(_file("page.js"))
     return _environment().get_template("page.html").render(
         page=page,
         pictures=pictures,
@@ -40,6 +41,12 @@ def html_of(page: Page, drawer: Drawer) -> str:
 
 def _file(name: str) -> str:
     return files(__package__).joinpath("files", name).read_text("utf-8")
+
+
+def _bare(text: str) -> str:
+    """Without indentation and lines of comments, which only those who write it read."""
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def _hash(text: str) -> str:

@@ -28,8 +28,22 @@ function sort(table, column) {
 }
 document.querySelectorAll("table.sortable").forEach((table) => {
   [...table.tHead.rows[0].cells].forEach((head, column) => {
-    head.querySelector("button").addEventListener("click", () => sort(table, column));
+    head.querySelector("button")?.addEventListener("click", () => sort(table, column));
   });
+});
+
+// A shadow shows on which sides a table goes on; only what can be scrolled takes the keys.
+function edges(box) {
+  const right = box.scrollWidth - box.clientWidth - box.scrollLeft > 1;
+  const down = box.scrollHeight - box.clientHeight - box.scrollTop > 1;
+  box.style.setProperty("--right", right ? "-0.9rem" : "0");
+  box.style.setProperty("--down", down ? "-0.9rem" : "0");
+  box.tabIndex = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight ? 0 : -1;
+}
+const sizes = new ResizeObserver((found) => found.forEach((one) => edges(one.target)));
+document.querySelectorAll(".scroll").forEach((box) => {
+  sizes.observe(box);
+  box.addEventListener("scroll", () => edges(box), { passive: true });
 });
 
 // What a point of a chart or a place of a matrix is.
