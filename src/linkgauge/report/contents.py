@@ -32,7 +32,7 @@ def page_of_run(one: OneRun) -> Page:
 
 def page_of_runs(several: SeveralRuns) -> Page:
     made = ((each, each.of_runs(several)) for each in sections() if each.of_runs is not None)
-    labels = sum(len(one.configurations) for one in several.comparisons)
+    labels = sum(len(one.found.sides) for one in several.comparisons)
     configurations = count_of(labels, "configuration")
     count = f"{count_of(len(several.runs), 'run')} of {configurations}"
     accelerators = ", ".join(one.accelerator for one in several.comparisons)

@@ -80,7 +80,7 @@ def _comparison(accelerator: str, runs: Sequence[OneRun], against: str | None) -
     all labels have."""
     measured = [one.run for one in runs]
     found = compare(accelerator, measured, against)
-    return found if found.compared else compare(accelerator, measured, against, _common(measured))
+    return found if found.aspects else compare(accelerator, measured, against, _common(measured))
 
 
 def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:

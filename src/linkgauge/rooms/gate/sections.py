@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from linkgauge.judge.baseline import Baseline
-from linkgauge.judge.gate import FAILURES, Gate, Verdict
+from linkgauge.judge.gate import FAILURES, GateDocument, Verdict
 from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison, SideFigure
 from linkgauge.model.stats.changes import Direction, RunChange
-from linkgauge.model.units import count_of, format_size, unit_of
+from linkgauge.model.units import count_of, format_size, percent, unit_of
 from linkgauge.report.blocks import (
     Block,
     Column,
@@ -27,11 +27,11 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.fact_lines import fact_table
-from linkgauge.report.figures import percent, signed, with_reach
+from linkgauge.report.figures import signed, with_reach
 from linkgauge.report.results import SIMULATED_TILE, mark
 from linkgauge.report.what_changed import said_of
 
-from .words import a_loss, lacking, more_runs, p_value, unseen, why
+from .words import a_loss, lacking, more_runs, p_value, why
 
 FEW = 16
 """Cells that are shown without being asked for."""
@@ -210,7 +210,7 @@ def _said(one: CellChange, sides: _Sides) -> str:
     return f"{one.direction} (p {p_value(one.change.holm)})" if one.proven else ""
 
 
-def gate(one: Gate) -> Iterator[Block]:
+def gate(one: GateDocument) -> Iterator[Block]:
     """The verdict, what failed first, then what is not known."""
     word, tone = _CODES[one.code]
     verdicts: tuple[Verdict, ...] = (*FAILURES, *_UNKNOWN, "ok")
@@ -233,7 +233,7 @@ def gate(one: Gate) -> Iterator[Block]:
     yield Prose([*_power(one.comparison, 1), *_basis(one.comparison)])
 
 
-def _behind(one: Gate) -> Iterator[tuple[str, Line]]:
+def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
     """What stands behind the verdict, each with a name."""
     found, aim = one.comparison, one.comparison.aim
     yield "runs", line(_sides(found, 1), mark(found.simulated))
@@ -244,8 +244,8 @@ def _behind(one: Gate) -> Iterator[tuple[str, Line]]:
         yield "again", plain(f"{count_of(cells)} in doubt measured {count_of(times, 'time')} more")
     if len(found.changed) < len(one.of("regression")):
         yield from (("changed", each) for each in _changed(found, 1))
-    if (sentence := unseen(one)) is not None:
-        yield "unseen", plain(sentence, "warn")
+    if one.unseen is not None:
+        yield "unseen", plain(one.unseen, "warn")
 
 
 def baseline(one: Baseline) -> Iterator[Block]:
