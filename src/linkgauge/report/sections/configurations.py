@@ -22,14 +22,15 @@ from linkgauge.report.blocks import (
 from linkgauge.report.figures import signed, with_reach
 from linkgauge.report.results import label, mark
 from linkgauge.report.verdicts import judged_of
+from linkgauge.report.what_changed import TONES
 
 from . import OneRun, Section, SeveralRuns
 from .facts import fact_tables
 
 _KINDS: dict[str, tuple[str, Tone]] = {
     "baseline": ("", ""),
-    "better": (" {}", "good"),
-    "worse": (" {}", "bad"),
+    "better": (" {}", TONES["better"]),
+    "worse": (" {}", TONES["worse"]),
     "noise": (" ≈ {}", "dim"),
     "not proven": (" ({})", "dim"),
 }

@@ -23,13 +23,13 @@ from linkgauge.report.blocks import (
     Table,
     Tile,
     Tiles,
-    Tone,
     line,
     plain,
 )
 from linkgauge.report.figures import course, signed
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import label, pivot, without_empty
+from linkgauge.report.what_changed import TONES
 
 from . import OneRun, Section
 
@@ -40,7 +40,6 @@ MOST_CURVES = 8
 MOST_BARS = 24
 REST = "run.json has the others"
 X = "minutes"
-_TONES: dict[str, Tone] = {"worse": "bad", "better": "good"}
 
 
 def blocks(one: OneRun) -> Iterator[Block]:
@@ -155,7 +154,7 @@ def _cells(soak: Soak, found: Sequence[Drift]) -> Table:
             _figure(cell.median, cell.unit), Entry(unit_of(cell.unit).shown),
             *(_figure(figure, cell.unit) for figure in slow),
             Entry("") if drift is None else Entry(
-                signed(drift.ratio), drift.ratio, _TONES[drift.direction]
+                signed(drift.ratio), drift.ratio, TONES[drift.direction]
             ),
             Entry(bars),
             Entry(f"{cell.visits:,}", cell.visits),
@@ -187,7 +186,7 @@ def _drift_lines(found: Sequence[Drift]) -> Iterator[Line]:
             ratios = sorted(drift.ratio for drift in same)
             ends = dict.fromkeys(signed(ratio) for ratio in (ratios[0], ratios[-1]))
             yield line(
-                Span("drift", _TONES[direction]),
+                Span("drift", TONES[direction]),
                 f"  {direction} by {' to '.join(ends)} in {count_of(len(same))}, "
                 f"the first from {clock(first.at)} on: {first.cell.cell}",
             )

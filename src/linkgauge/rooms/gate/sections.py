@@ -29,7 +29,7 @@ from linkgauge.report.blocks import (
 from linkgauge.report.fact_lines import fact_table
 from linkgauge.report.figures import signed, with_reach
 from linkgauge.report.results import SIMULATED_TILE, mark
-from linkgauge.report.what_changed import said_of
+from linkgauge.report.what_changed import SAME, TONES, said_of
 
 from .words import a_loss, lacking, more_runs, p_value, why
 
@@ -39,12 +39,7 @@ MOST_JUDGED, MOST_LACKING, MOST_OUTLIERS = 20, 3, 10
 """Cells of each verdict that a terminal shows, and of those that lack runs; cells of an outlier."""
 SHORT = 12
 """Characters of a side's name where there is little room."""
-_WAYS: dict[Direction, tuple[str, Tone]] = {
-    "worse": ("worse", "bad"),
-    "better": ("better", "good"),
-    "same": ("~", "dim"),
-    "unknown": ("not known", "warn"),
-}
+_WAYS: dict[Direction, str] = {"same": SAME, "unknown": "not known"}
 _CODES: dict[int, tuple[str, Tone]] = {
     0: ("pass", "good"),
     1: ("fail", "bad"),
@@ -85,8 +80,10 @@ def _outcome(one: RunComparison, number: int) -> Tiles:
     """`after (3 runs) against before (4 runs): 1 worse, 0 better, 1 ~, 0 not known`."""
     changes = [cell.changes[number - 1] for cell in one.cells]
     counts = Counter(change.direction for change in changes if change.change is not None)
-    of = [(counts[way], *words) for way, words in _WAYS.items()]
-    tiles = [Tile(str(count), word, tone if count else "") for count, word, tone in of]
+    tiles = [
+        Tile(str(counts[way]), _WAYS.get(way, way), tone if counts[way] else "")
+        for way, tone in TONES.items()
+    ]
     if left := len(changes) - counts.total():
         tiles.append(Tile(count_of(left), "without a figure on both sides"))
     if not counts:
@@ -105,7 +102,7 @@ def _changed(one: RunComparison, number: int) -> Iterator[Line]:
     """A line for each group of cells that changed alike, and the number of those left over."""
     own = [group for group in one.changed if group.side == one.sides[number].name]
     for group in own:
-        yield line(Span(group.direction, _WAYS[group.direction][1]), f": {said_of(group)}")
+        yield line(Span(group.direction, TONES[group.direction]), f": {said_of(group)}")
     changed = sum(cell.changes[number - 1].proven is not None for cell in one.cells)
     if left := changed - sum(group.cells for group in own):
         yield plain(f"and {count_of(left)} more", "dim")
@@ -163,7 +160,7 @@ def _head(name: str) -> Column:
 
 def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
     change, sides = cell.changes[number - 1], (cell.sides[0], cell.sides[number])
-    known, tone = change.change, _WAYS[change.direction][1]
+    known, tone = change.change, TONES[change.direction]
     moved = [
         _moved(sides, name, found, one.aim.significance)
         for name, found in (
@@ -193,7 +190,7 @@ def _moved(sides: _Sides, name: str, found: RunChange | None, significance: floa
     """`~` where the difference may be noise; in parentheses where nothing tells how much it
     varies."""
     if found is not None:
-        return signed(found.ratio) if found.holm < significance else "~"
+        return signed(found.ratio) if found.holm < significance else SAME
     first, other = (getattr(side, name, None) for side in sides)
     return f"({signed(other / first)})" if first and other else ""
 
