@@ -108,7 +108,7 @@ def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
         near = hint(against or "", sorted(labels))
         raise InputError(f"no run in {folder} is labelled {against!r}{near}")
     form.write(COMPARISONS, comparisons)
-    if not any(one.compared for one in comparisons):
+    if not any(one.aspects for one in comparisons):
         print(
             "nothing to compare: linkgauge run --profile vm --label NAME measures what "
             "configurations are compared by",

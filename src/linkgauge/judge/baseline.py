@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 from msgspec.structs import asdict
@@ -21,6 +21,7 @@ from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.units import Better
 
 from .run_figures import CellFigure, RunFigures
+from .side_tests import Logs, Sides, logs_of, table_of
 
 SCHEMA: Literal["linkgauge.baseline/1"] = "linkgauge.baseline/1"
 FAR = 3.5
@@ -57,34 +58,25 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[RunFigures, ...]
 
 
-class _Logs(NamedTuple):
-    """A cell in one of its runs, and its logarithms by run's number."""
-
-    cell: CellFigure
-    by_run: dict[int, float]
-
-
 def baseline_of(runs: Sequence[RunFigures], made: str) -> Baseline:
     """Raises InputError if no cell has a figure."""
-    table: dict[tuple[CellId, str], _Logs] = {}
-    for number, run in enumerate(runs):
-        for cell in run.cells:
-            if cell.figure is not None:
-                own = table.setdefault((cell.id, cell.unit), _Logs(cell, {}))
-                own.by_run[number] = math.log(cell.figure)
-    if not table:
+    table = table_of(Sides(("",), (runs,))).values()
+    known = [(found.any, logs) for found in table if (logs := logs_of(found.sides[0]))]
+    if not known:
         raise InputError("none of these runs has a figure")
-    every = [varied(one.cell.sheet, [one.by_run]) for one in table.values()]
+    every = [varied(cell.sheet, [logs]) for cell, logs in known]
     cells = tuple(
-        _cell(one, runs, None if spread is None else spread.deviation)
-        for one, spread in zip(table.values(), spreads(every), strict=True)
+        _cell(cell, logs, runs, None if spread is None else spread.deviation)
+        for (cell, logs), spread in zip(known, spreads(every), strict=True)
     )
     counts = Counter(name for cell in cells for name in cell.outliers)
     return Baseline(made=made, cells=cells, outliers=dict(counts), runs=tuple(runs))
 
 
-def _cell(one: _Logs, runs: Sequence[RunFigures], deviation: float | None) -> BaselineCell:
-    cell, logs = one.cell, list(one.by_run.values())
+def _cell(
+    cell: CellFigure, by_run: Logs, runs: Sequence[RunFigures], deviation: float | None
+) -> BaselineCell:
+    logs = by_run.values()
     return BaselineCell(
         **asdict(cell.id),
         unit=cell.unit,
@@ -94,11 +86,11 @@ def _cell(one: _Logs, runs: Sequence[RunFigures], deviation: float | None) -> Ba
         low=math.exp(min(logs)),
         high=math.exp(max(logs)),
         deviation=deviation,
-        outliers=tuple(runs[number].name for number in _outliers(one.by_run)),
+        outliers=tuple(runs[number].name for number in _outliers(by_run)),
     )
 
 
-def _outliers(logs: dict[int, float]) -> Iterator[int]:
+def _outliers(logs: Logs) -> Iterator[int]:
     if len(logs) < _LEAST_RUNS:
         return
     middle = median(logs.values())

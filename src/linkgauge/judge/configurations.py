@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
@@ -18,10 +18,9 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.names import hint
 from linkgauge.model.result import Run
 from linkgauge.model.stats.changes import Aim
-from linkgauge.model.units import Better
 
 from .machine_facts import ABSENT, Fact, differing_facts, hypervisor_of
-from .run_comparison import RunCell, compare_runs
+from .run_comparison import RunCell, RunComparison, compare_runs
 from .run_figures import CellFigure, RunFigures, figures_of
 from .side_tests import Sides
 
@@ -29,61 +28,15 @@ SIGNIFICANCE = 0.05
 """Of all differences of a comparison together."""
 
 
-class Difference(msgspec.Struct, frozen=True):
-    """A figure ÷ the baseline's, with its interval and the p of a difference as clear among all
-    that are compared: null where nothing tells how much runs vary."""
-
-    ratio: float
-    low: float | None = None
-    high: float | None = None
-    p: float | None = None
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether the figures differ."""
-        return self.p is not None and self.p < SIGNIFICANCE
-
-
-class Figure(msgspec.Struct, frozen=True):
-    """What one configuration reaches, in the aspect's unit, from so many `runs`: the geometric mean
-    of their medians; `low` and `high` bound its true value, null where too little was measured to
-    tell. `against` is null of the baseline itself, and without it."""
-
-    median: float
-    low: float | None
-    high: float | None
-    runs: int
-    against: Difference | None = None
-
-
-class Compared(msgspec.Struct, frozen=True):
-    """One aspect: its `unit` and which figures are `better`, and a figure for each configuration,
-    null where it was not measured."""
-
-    name: str
-    of: str
-    benchmark: str
-    unit: str
-    better: Better
-    figures: tuple[Figure | None, ...]
-
-
-class Configuration(msgspec.Struct, frozen=True):
-    """A label, with the ids of its runs, the last one last."""
-
-    label: str
-    runs: tuple[str, ...]
-
-
-class Comparison(msgspec.Struct, frozen=True):
-    """Configurations on one accelerator, the baseline first; what was measured of them, and the
-    facts in which their machines differ, as the last run of each had them."""
+class Comparison(NamedTuple):
+    """Configurations on one accelerator, as sides of a comparison, the baseline first; the cell
+    that stands for each aspect; and the facts in which machines differ, as the last run of each
+    had them."""
 
     accelerator: str
-    configurations: tuple[Configuration, ...]
-    compared: tuple[Compared, ...]
+    found: RunComparison
+    aspects: Mapping[Aspect, RunCell]
     facts: tuple[Fact, ...]
-    simulated: bool = False
 
 
 def compare(
@@ -107,10 +60,9 @@ def compare(
     cells = {cell.row: cell for cell in found.cells}
     return Comparison(
         accelerator,
-        tuple(Configuration(label, tuple(run.id for run in labels[label])) for label in ordered),
-        tuple(_compared(one, cells[one.name]) for one in aspects if one.name in cells),
+        found,
+        {one: cells[one.name] for one in aspects if one.name in cells},
         differing_facts([group[-1] for group in groups]),
-        any(run.simulated for group in groups for run in group),
     )
 
 
@@ -158,21 +110,3 @@ def _chosen(aspect: Aspect, found: Sequence[CellFigure]) -> CellFigure | None:
     scaled = {name: getattr(one, name) for name in ("figure", "low", "high")}
     shares = {name: value and value / by for name, value in scaled.items()}
     return replace(one, backend="", size=0, row=aspect.name, column="", repeat=0, **shares)
-
-
-def _compared(aspect: Aspect, cell: RunCell) -> Compared:
-    figures = list[Figure | None]()
-    base = cell.sides[0].figure if cell.sides[0] is not None else None
-    for number, side in enumerate(cell.sides):
-        if side is None or side.figure is None:
-            figures.append(None)
-            continue
-        change = cell.changes[number - 1].change if number else None
-        against = None
-        if change is not None:
-            against = Difference(change.ratio, change.low, change.high, change.holm)
-        elif number and base:
-            against = Difference(side.figure / base)
-        figures.append(Figure(side.figure, side.low, side.high, side.runs, against))
-    unit, better = cell.unit, cell.better
-    return Compared(aspect.name, aspect.of, cell.benchmark, unit, better, tuple(figures))

@@ -52,13 +52,14 @@ class Disturbance(msgspec.Struct, frozen=True):
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A cell in one run, on a machine of so many CPUs, with the devices of it that others used. Of
-    the load it sees what the figure depends on."""
+    """A cell in one run, on a machine of so many CPUs that were so far `apart`, with the devices of
+    it that others used. Of the load it sees what the figure depends on."""
 
     cell: CellFigure
     machine_cpus: int
     shared: tuple[str, ...]
     pid: int | None
+    apart: tuple[float, ...]
 
     @property
     def cpus(self) -> float | None:
@@ -70,18 +71,6 @@ class _Seen(msgspec.Struct, frozen=True):
         """How many CPUs more or fewer make no difference."""
         memory = MEMORY * self.machine_cpus if self.cell.host == "memory" else 0.0
         return max(DIFFERENT, memory)
-
-    @property
-    def apart(self) -> tuple[float, ...]:
-        load = self.cell.load
-        return () if load is None or self.cell.host != "cpus" else load.apart
-
-
-class _Usual(msgspec.Struct, frozen=True):
-    """What a cell mostly met with: the run in the middle by load, and how far CPUs were apart."""
-
-    seen: _Seen
-    apart: tuple[float, ...]
 
 
 def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object, Disturbance]]:
@@ -108,22 +97,24 @@ def _seen(runs: Runs) -> dict[object, list[tuple[int, _Seen]]]:
         for cell in run.cells:
             shared = tuple(device for device in cell.devices if device in run.busy)
             pids = [pid for device in shared for pid in run.busy[device]]
-            seen = _Seen(cell, run.machine.host.cpus, shared, next(iter(pids), None))
+            apart = cell.load.apart if cell.load is not None and cell.host == "cpus" else ()
+            seen = _Seen(cell, run.machine.host.cpus, shared, next(iter(pids), None), apart)
             found.setdefault(key_of(cell), []).append((id(run), seen))
     return found
 
 
-def _usual(cells: Sequence[_Seen]) -> _Usual:
+def _usual(cells: Sequence[_Seen]) -> _Seen:
+    """What a cell mostly met with: the run in the middle by load, and how far CPUs were apart."""
     known = [one for one in cells if one.cpus is not None] or list(cells)
     middle = median_low([one.cpus or 0.0 for one in known])
     seen = next(one for one in known if (one.cpus or 0.0) == middle)
     distances = [one.apart for one in cells if one.apart]
-    return _Usual(seen, tuple(map(median_low, zip(*distances, strict=False))))
+    return replace(seen, apart=tuple(map(median_low, zip(*distances, strict=False))))
 
 
-def _is_like(one: _Seen, usual: _Usual) -> bool:
+def _is_like(one: _Seen, usual: _Seen) -> bool:
     """Whether the load was the same, and CPUs as far apart, as far as it is known."""
-    return _is_loaded_like(one, usual.seen) and _moved(one, usual) is None
+    return _is_loaded_like(one, usual) and _moved(one, usual) is None
 
 
 def _is_loaded_like(one: _Seen, usual: _Seen) -> bool:
@@ -134,7 +125,7 @@ def _is_loaded_like(one: _Seen, usual: _Seen) -> bool:
     return abs(one.cpus - usual.cpus) <= one.tolerated
 
 
-def _moved(one: _Seen, usual: _Usual) -> tuple[float, float] | None:
+def _moved(one: _Seen, usual: _Seen) -> tuple[float, float] | None:
     """How far the CPUs of the pair that differs most were apart, usually and in this run; None if
     that is alike."""
     pairs = list(zip(usual.apart, one.apart, strict=False))
@@ -142,11 +133,10 @@ def _moved(one: _Seen, usual: _Usual) -> tuple[float, float] | None:
     return (before, after) if max(before, after) > MOVED * min(before, after) else None
 
 
-def _disturbance(typical: _Usual, others: Sequence[_Seen]) -> Disturbance:
-    usual = typical.seen
+def _disturbance(usual: _Seen, others: Sequence[_Seen]) -> Disturbance:
     other = max(others, key=lambda one: abs((one.cpus or 0.0) - (usual.cpus or 0.0)))
     if all(_is_loaded_like(one, usual) for one in others):
-        return Disturbance(usual.cpus or 0.0, other.cpus or 0.0, apart=_moved(others[0], typical))
+        return Disturbance(usual.cpus or 0.0, other.cpus or 0.0, apart=_moved(others[0], usual))
     before, after = usual.cpus or 0.0, other.cpus or 0.0
     device = next(iter({*usual.shared} ^ {*other.shared}), None)
     if device is not None:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import msgspec
 
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.stats.changes import Aim, largest_loss, loss
+from linkgauge.model.units import count_of, percent
 
 from .disturbance import Disturbance, undisturbed
 from .likeness import Runs
-from .run_comparison import RANK, CellChange, RunCell, RunComparison, SideFigure, compare_runs
+from .run_comparison import (
+    RANK,
+    CellChange,
+    RunCell,
+    RunComparison,
+    SideFigure,
+    compare_runs,
+)
 from .side_tests import Sides
 
+SCHEMA: Literal["linkgauge.gate/1"] = "linkgauge.gate/1"
 Verdict = Literal[
     "regression", "missing", "worse status", "inconclusive", "blind", "not enough", "ok"
 ]
@@ -53,30 +62,30 @@ class GateCell(msgspec.Struct, frozen=True):
         return self.cell.sides[1]
 
 
-class Gate(msgspec.Struct, frozen=True):
-    """The cells of the baseline, judged. `again` is how many cells were measured how often again;
-    `forced`: although the machines, their settings or their load differ; `allows_blind`: it passes
-    although large losses may have happened unseen."""
+class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether runs may pass.
 
+    schema: The kind of document, and its version.
+    code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
+    unseen: Which large losses may have happened unseen, and what to do; null if none.
+    comparison: The baseline and the current runs, compared.
+    cells: The cells of the baseline, judged.
+    forced: Whether they are judged although the machines, their settings or their load differ.
+    again: How many cells were measured again, and how often.
+    allows_blind: Whether it passes although large losses may have happened unseen.
+    """
+
+    schema: Literal["linkgauge.gate/1"] = SCHEMA
+    code: int
+    unseen: str | None
     comparison: RunComparison
     cells: tuple[GateCell, ...]
-    forced: bool = False
-    again: tuple[int, int] = (0, 0)
-    allows_blind: bool = False
+    forced: bool
+    again: tuple[int, int]
+    allows_blind: bool
 
     def of(self, *verdicts: Verdict) -> tuple[GateCell, ...]:
         return tuple(cell for cell in self.cells if cell.verdict in verdicts)
-
-    @property
-    def code(self) -> int:
-        """1 for a proven regression, else 4 if nothing could be compared, else 3 for a cell that is
-        inconclusive, or in which a large loss may have happened unseen."""
-        if self.of(*FAILURES):
-            return 1
-        if all(cell.loss is None for cell in self.cells):
-            return 4
-        unseen = self.of("blind") if not self.allows_blind else ()
-        return 3 if unseen or self.of("inconclusive") else 0
 
 
 def hold(
@@ -88,7 +97,7 @@ def hold(
     force: bool = False,
     allow_blind: bool = False,
     again: tuple[int, int] = (0, 0),
-) -> Gate:
+) -> GateDocument:
     """Holds the current runs against the baseline. With `force`, cells are judged whatever else the
     machine did; with `allow_blind`, a large loss that may be unseen does not hinder."""
     disturbed: dict[object, Disturbance] = {}
@@ -101,7 +110,41 @@ def hold(
         for cell in comparison.cells
         if cell.sides[0] is not None
     )
-    return Gate(comparison, cells, force, again, allow_blind)
+    return GateDocument(
+        code=_code(cells, allow_blind=allow_blind),
+        unseen=_unseen(cells, aim, allow_blind=allow_blind),
+        comparison=comparison,
+        cells=cells,
+        forced=force,
+        again=again,
+        allows_blind=allow_blind,
+    )
+
+
+def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
+    """1 for a proven regression, else 4 if nothing could be compared, else 3 for a cell that is
+    inconclusive, or in which a large loss may have happened unseen."""
+    found = {cell.verdict for cell in cells}
+    if not found.isdisjoint(FAILURES):
+        return 1
+    if all(cell.loss is None for cell in cells):
+        return 4
+    return 3 if "inconclusive" in found or ("blind" in found and not allow_blind) else 0
+
+
+def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | None:
+    """In one sentence."""
+    number = sum(cell.verdict == "blind" for cell in cells)
+    if not number:
+        return None
+    size = percent(aim.exclude)
+    found = f"a loss of {size} may be unseen in {number} of {count_of(len(cells))}"
+    if allow_blind:
+        return f"{found}, which --allow-blind accepts"
+    return (
+        f"{found}: measure each side several times (--rerun 2), measure while the machine is "
+        "quieter, or accept it with --allow-blind"
+    )
 
 
 def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim) -> GateCell:
@@ -131,7 +174,7 @@ def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
     return "not enough" if one.direction == "unknown" else "ok"
 
 
-def suspects(gate: Gate) -> Collection[CellId]:
+def suspects(gate: GateDocument) -> Collection[CellId]:
     """The cells to measure again: those that may have lost, and those of which little is known. A
     cell is only judged a regression if it is among them, so that measuring them alone again makes
     no false one more likely."""

@@ -82,34 +82,18 @@ def _hostname(machine: Machine) -> str | None:
     return machine.host.hostname or None
 
 
-def _cpus(machine: Machine) -> str:
-    return f"{machine.host.cpus}"
-
-
-def _nodes(machine: Machine) -> str:
-    return f"{len(machine.host.nodes)}"
-
-
 def _accelerators(machine: Machine) -> str:
     counts = Counter(device.model for device in machine.all_devices)
     return ", ".join(f"{count} × {model}" for model, count in counts.items()) or ABSENT
 
 
-def _hypervisor(machine: Machine) -> str | None:
-    return machine.known.host.hypervisor or ABSENT
-
-
-def _description(machine: Machine) -> str | None:
-    return machine.simulated
-
-
 _MACHINE: dict[str, Callable[[Machine], str | None]] = {
-    "simulated machine": _description,
+    "simulated machine": lambda machine: machine.simulated,
     "CPU": lambda machine: machine.host.cpu_model,
-    "CPUs": _cpus,
-    "NUMA nodes": _nodes,
+    "CPUs": lambda machine: f"{machine.host.cpus}",
+    "NUMA nodes": lambda machine: f"{len(machine.host.nodes)}",
     "accelerators": _accelerators,
-    "hypervisor": _hypervisor,
+    "hypervisor": lambda machine: machine.known.host.hypervisor or ABSENT,
 }
 
 

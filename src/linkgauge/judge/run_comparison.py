@@ -115,6 +115,14 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     def key(self) -> Key:
         return self.id, self.unit, self.definition
 
+    def ratio(self, number: int) -> float | None:
+        """The figure of a side by that of the first; null of the first itself, or without both."""
+        change = self.changes[number - 1].change if number else None
+        if change is not None:
+            return change.ratio
+        first, other = (side and side.figure for side in (self.sides[0], self.sides[number]))
+        return other / first if number and first and other else None
+
 
 class SideName(msgspec.Struct, frozen=True):
     """A side of a comparison.
@@ -163,7 +171,7 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
             _change(found, number, at, known, aim, better) for number in range(1, len(given.runs))
         ]
         figures = tuple(
-            _side(list(side.values()), known["figure"].spreads[at], known["figure"].sides[at][n])
+            _side(list(side.values()), known["figure"].spreads[at], known["figure"].sides[n][at])
             for n, side in enumerate(found.sides)
         )
         cells.append(
@@ -216,7 +224,7 @@ def _change(
     change, test = of.changes[number - 1][at], of.tests[number - 1][at]
     if change is None or test is None:
         return CellChange("unknown")
-    first, other = of.sides[at][0], of.sides[at][number]
+    first, other = of.sides[0][at], of.sides[number][at]
     assert first is not None  # noqa: S101  # both were tested
     assert other is not None  # noqa: S101
     counts = len(first.logs), len(other.logs)

@@ -4,7 +4,7 @@ much a cell varies."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -38,6 +38,8 @@ class Sides(NamedTuple):
     history: Runs = ()
 
 
+Logs = Mapping[int, float]
+"""Logarithms of figures, by the number of the run."""
 Key = tuple[CellId, str, Definition | None]
 """What tells a cell from others: figures of two units or definitions are those of two cells."""
 
@@ -66,25 +68,20 @@ class Found(msgspec.Struct):
 
 def table_of(given: Sides) -> dict[Key, Found]:
     """The cells in the order of the first side that has them."""
-    table: dict[Key, Found] = {}
-    sets = _sets(given.history)
-    number = 0
-    for side, runs in enumerate(given.runs):
-        for run in runs:
-            for cell in run.cells:
-                found = table.setdefault(key_of(cell), Found([{} for _ in given.runs], []))
-                found.sides[side][number] = cell
-            number += 1
-    for runs in sets:
-        own: dict[Key, dict[int, CellFigure]] = {}
-        for run in runs:
-            for cell in run.cells:
-                own.setdefault(key_of(cell), {})[number] = cell
-            number += 1
-        for key, cells in own.items():
-            if key in table:
-                table[key].history.append(cells)
-    return table
+    every = [*given.runs, *_sets(given.history)]
+    table: dict[Key, list[dict[int, CellFigure]]] = {}
+    numbered = enumerate((at, run) for at, runs in enumerate(every) for run in runs)
+    for number, (at, run) in numbered:
+        for cell in run.cells:
+            if at < len(given.runs):
+                table.setdefault(key_of(cell), [{} for _ in every])[at][number] = cell
+            elif (found := table.get(key_of(cell))) is not None:
+                found[at][number] = cell
+    sides = len(given.runs)
+    return {
+        key: Found(found[:sides], [own for own in found[sides:] if own])
+        for key, found in table.items()
+    }
 
 
 def _sets(history: Runs) -> list[list[RunFigures]]:
@@ -100,8 +97,8 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 
 class Tests(NamedTuple):
-    """Of one statistic, by cell: how much runs vary, the sides, and (by other side) what was
-    tested, with p adjusted for all cells, and how many were."""
+    """Of one statistic: how much runs of each cell vary, and (by side) the cells' runs; by other
+    side what was tested of each cell, with p adjusted for all of them, and how many were."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
@@ -114,7 +111,7 @@ def tested(table: dict[Key, Found], given: Sides, name: Statistic) -> Tests:
     again = _again(given)
     joins = _joins(given)
     logs = [
-        ([_logs(side, name) for side in one.sides], [_logs(own, name) for own in one.history])
+        ([logs_of(own, name) for own in one.sides], [logs_of(own, name) for own in one.history])
         for one in table.values()
     ]
     whole, chosen = (
@@ -127,14 +124,16 @@ def tested(table: dict[Key, Found], given: Sides, name: Statistic) -> Tests:
     if not any(cell.degrees for cell in chosen):
         chosen = whole
     known = spreads(chosen, whole)
-    sides = _as_sides(table, [own for own, _ in logs], name)
+    first, *others = (
+        _on_side(table, [own[number] for own, _ in logs], number, name)
+        for number in range(len(given.runs))
+    )
     degrees = [cell.degrees for cell in whole]
     tests = [
-        _tests(table, [(one[0], one[number]) for one in sides], known, degrees)
-        for number in range(1, len(given.runs))
+        _tests(table, list(zip(first, other, strict=True)), known, degrees) for other in others
     ]
     counts = [sum(one is not None for one in own) for own in tests]
-    return Tests(known, sides, tests, [changes(own) for own in tests], counts)
+    return Tests(known, [first, *others], tests, [changes(own) for own in tests], counts)
 
 
 def _joins(given: Sides) -> bool:
@@ -143,17 +142,15 @@ def _joins(given: Sides) -> bool:
 
 
 def _whole_sets(
-    sides: Sequence[dict[int, float]],
-    history: Sequence[dict[int, float]],
-    again: set[int],
-    *,
-    joined: bool,
-) -> list[dict[int, float]]:
+    sides: Sequence[Logs], history: Sequence[Logs], again: set[int], *, joined: bool
+) -> list[Logs]:
     """Sets of runs with a mean of their own, without those that measured only some cells."""
-    sets = [*(_without(side, again) for side in sides), *history]
+    first, *others = (
+        {number: log for number, log in side.items() if number not in again} for side in sides
+    )
     if joined and history:
-        return [{**sets[0], **history[0]}, *sets[1 : len(sides)], *history[1:]]
-    return sets
+        first, history = {**first, **history[0]}, history[1:]
+    return [first, *others, *history]
 
 
 def _again(given: Sides) -> set[int]:
@@ -163,30 +160,22 @@ def _again(given: Sides) -> set[int]:
     return {number for number, run in enumerate(every) if run.again}
 
 
-def _without(logs: dict[int, float], runs: set[int]) -> dict[int, float]:
-    return {number: log for number, log in logs.items() if number not in runs}
-
-
-def _logs(cells: dict[int, CellFigure], name: Statistic) -> dict[int, float]:
+def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:
+    """Of the runs that have a figure."""
     values = {number: getattr(cell, name) for number, cell in cells.items() if cell.figure}
     return {number: math.log(value) for number, value in values.items() if value and value > 0}
 
 
-def _as_sides(
-    table: dict[Key, Found], logs: Sequence[Sequence[dict[int, float]]], name: Statistic
-) -> list[list[Side | None]]:
-    """By cell, and then by side."""
-    by_side = list[list[Side | None]]()
-    for number in range(len(logs[0]) if logs else 0):
-        own = [one[number] for one in logs]
-        found = [cell.sides[number] for cell in table.values()]
-        alone = [_single(key, cells) for key, cells in zip(table, found, strict=True)]
-        within = doubted(alone if name == "figure" else [None] * len(alone))
-        by_side.append([
-            Side(tuple(of.values()), spread) if of else None
-            for of, spread in zip(own, within, strict=True)
-        ])  # fmt: skip
-    return [list(one) for one in zip(*by_side, strict=True)]
+def _on_side(
+    table: dict[Key, Found], logs: Sequence[Logs], number: int, name: Statistic
+) -> list[Side | None]:
+    """Each cell's runs on a side."""
+    alone = [_single(key, found.sides[number]) for key, found in table.items()]
+    within = doubted(alone if name == "figure" else [None] * len(alone))
+    return [
+        Side(tuple(own.values()), spread) if own else None
+        for own, spread in zip(logs, within, strict=True)
+    ]
 
 
 def _single(key: Key, cells: dict[int, CellFigure]) -> Single | None:

@@ -195,3 +195,10 @@ def parse_fraction(text: str, what: str = "precision") -> float:
 def count_of(count: int | None, one: str = "cell", several: str = "") -> str:
     """`1 cell`, `2 cells`; `several` is the plural of a word that takes more than an s."""
     return f"{count} {one if count == 1 else several or f'{one}s'}"
+
+
+def percent(share: float) -> str:
+    """0.02%, 0.1%, 1.2%, 12%."""
+    hundredths = share * 100
+    decimals = 2 if hundredths < 0.095 else 1 if hundredths < 9.95 else 0
+    return f"{hundredths:.{decimals}f}%"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from linkgauge.judge.configurations import Comparison
+from linkgauge.judge.run_comparison import RunCell
 
 from .csv_text import csv_text
 from .files import json_document
@@ -19,8 +18,38 @@ COLUMNS = (
 
 def configurations_json(comparisons: Sequence[Comparison]) -> str:
     """One document of all accelerators."""
-    named = [msgspec.to_builtins(one) for one in comparisons]
+    named = list(map(_named, comparisons))
     return json_document({"schema": "linkgauge.comparison/1", "comparisons": named})
+
+
+def _named(one: Comparison) -> dict[str, object]:
+    """The baseline itself is `against` nothing."""
+    return {
+        "accelerator": one.accelerator,
+        "configurations": [{"label": side.name, "runs": side.runs} for side in one.found.sides],
+        "compared": [
+            {
+                "name": aspect.name, "of": aspect.of, "benchmark": cell.benchmark,
+                "unit": cell.unit, "better": cell.better,
+                "figures": [_figure(cell, at) for at in range(len(cell.sides))],
+            }
+            for aspect, cell in one.aspects.items()
+        ],
+        "facts": one.facts,
+        "simulated": one.found.simulated,
+    }  # fmt: skip
+
+
+def _figure(cell: RunCell, at: int) -> dict[str, object] | None:
+    side, ratio = cell.sides[at], cell.ratio(at)
+    if side is None or side.figure is None:
+        return None
+    by = cell.changes[at - 1].change if at else None
+    against = {"ratio": ratio, "low": by and by.low, "high": by and by.high, "p": by and by.holm}
+    return {
+        "median": side.figure, "low": side.low, "high": side.high, "runs": side.runs,
+        "against": against if ratio is not None else None,
+    }  # fmt: skip
 
 
 def configurations_csv(comparisons: Sequence[Comparison]) -> str:
@@ -29,12 +58,12 @@ def configurations_csv(comparisons: Sequence[Comparison]) -> str:
 
 
 def _rows(one: Comparison) -> Iterator[tuple[object, ...]]:
-    for compared in one.compared:
-        for configuration, figure in zip(one.configurations, compared.figures, strict=True):
-            if figure is not None:
-                by = figure.against
+    for aspect, cell in one.aspects.items():
+        for at, (name, side) in enumerate(zip(one.found.sides, cell.sides, strict=True)):
+            if side is not None and side.figure is not None:
+                by = cell.changes[at - 1].change if at else None
                 yield (
-                    one.accelerator, configuration.label, compared.name, compared.benchmark,
-                    figure.median, figure.low, figure.high, compared.unit, figure.runs,
-                    *((by.ratio, by.low, by.high) if by else (None,) * 3), one.simulated,
+                    one.accelerator, name.name, aspect.name, cell.benchmark,
+                    side.figure, side.low, side.high, cell.unit, side.runs,
+                    cell.ratio(at), by and by.low, by and by.high, one.found.simulated,
                 )  # fmt: skip

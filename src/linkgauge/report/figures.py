@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from linkgauge.model.units import unit_of
+from linkgauge.model.units import percent, unit_of
 
 _FLAT = 1.002
 """A course whose largest bar is no more than so many times the least has no valley."""
@@ -19,13 +19,6 @@ def digits(value: float) -> str:
     if value >= 1000:
         return f"{value:.0f}"
     return f"{value:#.4g}" if value else "0"
-
-
-def percent(share: float) -> str:
-    """0.02%, 0.1%, 1.2%, 12%."""
-    hundredths = share * 100
-    decimals = 2 if hundredths < 0.095 else 1 if hundredths < 9.95 else 0
-    return f"{hundredths:.{decimals}f}%"
 
 
 def signed(ratio: float) -> str:

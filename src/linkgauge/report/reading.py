@@ -80,7 +80,7 @@ def _comparison(accelerator: str, runs: Sequence[OneRun], against: str | None) -
     all labels have."""
     measured = [one.run for one in runs]
     found = compare(accelerator, measured, against)
-    return found if found.compared else compare(accelerator, measured, against, _common(measured))
+    return found if found.aspects else compare(accelerator, measured, against, _common(measured))
 
 
 def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
@@ -112,8 +112,9 @@ def page_of_run(one: OneRun) -> Page:
 
 
 def page_of_runs(several: SeveralRuns) -> Page:
-    made = ((each, each.of_runs(several)) for each in sections() if each.of_runs is not None)
-    labels = sum(len(one.configurations) for one in several.comparisons)
+    known = sections(several=True)
+    made = ((each, each.of_runs(several)) for each in known if each.of_runs is not None)
+    labels = sum(len(one.found.sides) for one in several.comparisons)
     configurations = count_of(labels, "configuration")
     count = f"{count_of(len(several.runs), 'run')} of {configurations}"
     accelerators = ", ".join(one.accelerator for one in several.comparisons)

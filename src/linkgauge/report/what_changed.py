@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from linkgauge.judge.earlier import Since
 from linkgauge.judge.what_changed import Changed
+from linkgauge.model.stats.changes import Direction
 from linkgauge.model.units import count_of, format_size
 
+from .blocks import Tone
 from .fact_lines import moved
 from .figures import signed
 
 MOST_FACTS = 3
+TONES: dict[Direction, Tone] = {
+    "worse": "bad", "better": "good", "same": "dim", "unknown": "warn",
+}  # fmt: skip
+"""Of what a comparison finds, wherever it is shown."""
+SAME = "~"
 
 
 def said_of(group: Changed) -> str:

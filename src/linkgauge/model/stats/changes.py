@@ -13,6 +13,7 @@ depend on each other.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
@@ -305,8 +306,4 @@ def _first(suffices: Callable[[int], bool]) -> int | None:
     """The least number up to `MOST_RUNS` that suffices; more always do if it does."""
     if not suffices(MOST_RUNS):
         return None
-    low, high = 0, MOST_RUNS
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle + 1, high)
-    return high
+    return bisect_left(range(MOST_RUNS), True, key=suffices)

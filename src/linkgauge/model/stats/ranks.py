@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import accumulate, combinations_with_replacement, pairwise
 
 import msgspec
+from msgspec.structs import replace
+
+from .changes import holm
 
 MOST_ROUNDS = 200
 """The exact distribution takes long for more."""
@@ -68,6 +71,15 @@ def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change 
         p=min(1.0, 2 * _share(len(logs), least)),
         rounds=len(logs),
     )
+
+
+def changes(
+    every: Iterable[Sequence[tuple[float, float]]], significance: float
+) -> list[Change | None]:
+    """That of each figure of one comparison by itself, with Holm's p among all of them."""
+    found = [change(pairs, significance) for pairs in every]
+    adjusted = iter(holm([one.p for one in found if one is not None]))
+    return [None if one is None else replace(one, holm=next(adjusted)) for one in found]
 
 
 def least_rounds(significance: float) -> int:

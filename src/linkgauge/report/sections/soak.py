@@ -20,7 +20,6 @@ from linkgauge.report.blocks import (
     Table,
     Tile,
     Tiles,
-    Tone,
     line,
     plain,
 )
@@ -28,6 +27,7 @@ from linkgauge.report.curves import over_time
 from linkgauge.report.figures import course, signed
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import figure, label, without_empty
+from linkgauge.report.what_changed import TONES
 
 from . import OneRun, Section
 
@@ -41,7 +41,6 @@ MOST_CURVES = 8
 MOST_BARS = 24
 REST = "run.json has the others"
 X = "minutes"
-_TONES: dict[str, Tone] = {"worse": "bad", "better": "good"}
 
 
 def blocks(one: OneRun) -> Iterator[Block]:
@@ -152,7 +151,7 @@ def _cells(soak: Soak, found: Sequence[Drift]) -> Table:
             figure(cell.median, cell.unit), Entry(unit_of(cell.unit).shown),
             *(figure(one, cell.unit) for one in slow),
             Entry("") if drift is None else Entry(
-                signed(drift.ratio), drift.ratio, _TONES[drift.direction]
+                signed(drift.ratio), drift.ratio, TONES[drift.direction]
             ),
             Entry(bars),
             Entry(f"{cell.visits:,}", cell.visits),
@@ -180,7 +179,7 @@ def _drift_lines(found: Sequence[Drift]) -> Iterator[Line]:
             ratios = sorted(drift.ratio for drift in same)
             ends = dict.fromkeys(signed(ratio) for ratio in (ratios[0], ratios[-1]))
             yield line(
-                Span("drift", _TONES[direction]),
+                Span("drift", TONES[direction]),
                 f"  {direction} by {' to '.join(ends)} in {count_of(len(same))}, "
                 f"the first from {clock(first.at)} on: {first.cell.cell}",
             )

@@ -317,14 +317,14 @@ def _of_runs(several: SeveralRuns) -> Iterator[Block]:
     """What is wrong with the last run of each configuration, and what to do first."""
     rows = []
     for comparison in several.comparisons:
-        for configuration in comparison.configurations:
-            one = several.last[comparison.accelerator, configuration.label]
+        for side in comparison.found.sides:
+            one = several.last[comparison.accelerator, side.name]
             wrong = worst_of(one.run, one.outcome)
             if wrong is not None:
                 taken = () if wrong.group is None else steps_of(wrong.group.first)
                 command = next((step.line for step in taken if isinstance(step, Command)), "")
                 rows.append((
-                    Entry(label(configuration.label), tone="strong"),
+                    Entry(label(side.name), tone="strong"),
                     Entry(label(comparison.accelerator)),
                     Entry(title_of(text_of(wrong.what)), tone="bad"),
                     Entry(title_of(command)),

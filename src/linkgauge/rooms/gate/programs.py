@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Literal
 from xml.etree.ElementTree import Element, SubElement
 
 import msgspec
-from msgspec.structs import asdict
 
 from linkgauge.judge.baseline import Baseline, BaselineCell
-from linkgauge.judge.gate import FAILURES, Gate, GateCell, Verdict
+from linkgauge.judge.gate import FAILURES, GateCell, GateDocument, Verdict
 from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison
 from linkgauge.model.printable import escaped, printable
 from linkgauge.model.stats.changes import log_of_loss
@@ -22,9 +20,8 @@ from linkgauge.report.figures import digits
 from linkgauge.report.files import json_document
 from linkgauge.report.junit_text import case_of, document_of, fail, suite_of
 
-from .words import unseen, why
+from .words import why
 
-SCHEMA: Literal["linkgauge.gate/1"] = "linkgauge.gate/1"
 _COMPARED = (
     "benchmark", "backend", "size", "row", "column", "side", "unit", "better", "status", "runs",
     "figure", "low", "high", "slow_p95", "slow_p99", "ratio", "ratio_low", "ratio_high", "p",
@@ -70,35 +67,12 @@ def _fields(one: CellChange | None) -> Sequence[object]:
     )  # fmt: skip
 
 
-class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether runs may pass.
-
-    schema: The kind of document, and its version.
-    code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
-    unseen: Which large losses may have happened unseen, and what to do; null if none.
-    comparison: The baseline and the current runs, compared.
-    cells: The cells of the baseline, judged.
-    forced: Whether they are judged although the machines, their settings or their load differ.
-    again: How many cells were measured again, and how often.
-    allows_blind: Whether it passes although large losses may have happened unseen.
-    """
-
-    schema: Literal["linkgauge.gate/1"] = SCHEMA
-    code: int
-    unseen: str | None
-    comparison: RunComparison
-    cells: tuple[GateCell, ...]
-    forced: bool
-    again: tuple[int, int]
-    allows_blind: bool
-
-
-def gate_json(gate: Gate) -> str:
+def gate_json(gate: GateDocument) -> str:
     """The document, in the unit of data."""
-    return json_document(GateDocument(code=gate.code, unseen=unseen(gate), **asdict(gate)))
+    return json_document(gate)
 
 
-def gate_csv(gate: Gate) -> str:
+def gate_csv(gate: GateDocument) -> str:
     """A line for each cell of the baseline."""
     return csv_text((_GATE, *map(_judged, gate.cells)))
 
@@ -113,7 +87,7 @@ def _judged(one: GateCell) -> Sequence[object]:
     )  # fmt: skip
 
 
-def gate_junit(gate: Gate) -> str:
+def gate_junit(gate: GateDocument) -> str:
     """A suite for each benchmark, a case for each cell. What failed is a failure, what is
     inconclusive, blind or not enough is skipped."""
     suites = Element("testsuites", name="linkgauge gate")
@@ -130,15 +104,15 @@ def gate_junit(gate: Gate) -> str:
     return document_of(suites)
 
 
-def gate_annotations(gate: Gate) -> Iterator[str]:
+def gate_annotations(gate: GateDocument) -> Iterator[str]:
     """GitHub's workflow commands: an error for each failure, a warning for each inconclusive cell,
     and one for all that are blind. (docs.github.com: Workflow commands for GitHub Actions, setting
     an error message.)"""
     for one in gate.of(*FAILURES, "inconclusive"):
         level = "warning" if one.verdict == "inconclusive" else "error"
         yield _annotation(level, one.verdict, f"{one.cell.name}: {why(one)}")
-    if (sentence := unseen(gate)) is not None:
-        yield _annotation("warning", "blind", sentence)
+    if gate.unseen is not None:
+        yield _annotation("warning", "blind", gate.unseen)
 
 
 def _annotation(level: str, title: str, message: str) -> str:

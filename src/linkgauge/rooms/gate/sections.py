@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from linkgauge.judge.baseline import Baseline
-from linkgauge.judge.gate import FAILURES, Gate, Verdict
+from linkgauge.judge.gate import FAILURES, GateDocument, Verdict
 from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison, SideFigure
 from linkgauge.model.stats.changes import Direction, RunChange
-from linkgauge.model.units import count_of, format_size, unit_of
+from linkgauge.model.units import count_of, format_size, percent, unit_of
 from linkgauge.report.blocks import (
     Block,
     Column,
@@ -27,11 +27,11 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.fact_lines import fact_table
-from linkgauge.report.figures import percent, signed, with_reach
+from linkgauge.report.figures import signed, with_reach
 from linkgauge.report.results import SIMULATED_TILE, mark
-from linkgauge.report.what_changed import said_of
+from linkgauge.report.what_changed import SAME, TONES, said_of
 
-from .words import a_loss, lacking, more_runs, p_value, unseen, why
+from .words import a_loss, lacking, more_runs, p_value, why
 
 FEW = 16
 """Cells that are shown without being asked for."""
@@ -39,12 +39,7 @@ MOST_JUDGED, MOST_LACKING, MOST_OUTLIERS = 20, 3, 10
 """Cells of each verdict that a terminal shows, and of those that lack runs; cells of an outlier."""
 SHORT = 12
 """Characters of a side's name where there is little room."""
-_WAYS: dict[Direction, tuple[str, Tone]] = {
-    "worse": ("worse", "bad"),
-    "better": ("better", "good"),
-    "same": ("~", "dim"),
-    "unknown": ("not known", "warn"),
-}
+_WAYS: dict[Direction, str] = {"same": SAME, "unknown": "not known"}
 _CODES: dict[int, tuple[str, Tone]] = {
     0: ("pass", "good"),
     1: ("fail", "bad"),
@@ -85,8 +80,10 @@ def _outcome(one: RunComparison, number: int) -> Tiles:
     """`after (3 runs) against before (4 runs): 1 worse, 0 better, 1 ~, 0 not known`."""
     changes = [cell.changes[number - 1] for cell in one.cells]
     counts = Counter(change.direction for change in changes if change.change is not None)
-    of = [(counts[way], *words) for way, words in _WAYS.items()]
-    tiles = [Tile(str(count), word, tone if count else "") for count, word, tone in of]
+    tiles = [
+        Tile(str(counts[way]), _WAYS.get(way, way), tone if counts[way] else "")
+        for way, tone in TONES.items()
+    ]
     if left := len(changes) - counts.total():
         tiles.append(Tile(count_of(left), "without a figure on both sides"))
     if not counts:
@@ -105,7 +102,7 @@ def _changed(one: RunComparison, number: int) -> Iterator[Line]:
     """A line for each group of cells that changed alike, and the number of those left over."""
     own = [group for group in one.changed if group.side == one.sides[number].name]
     for group in own:
-        yield line(Span(group.direction, _WAYS[group.direction][1]), f": {said_of(group)}")
+        yield line(Span(group.direction, TONES[group.direction]), f": {said_of(group)}")
     changed = sum(cell.changes[number - 1].proven is not None for cell in one.cells)
     if left := changed - sum(group.cells for group in own):
         yield plain(f"and {count_of(left)} more", "dim")
@@ -163,7 +160,7 @@ def _head(name: str) -> Column:
 
 def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
     change, sides = cell.changes[number - 1], (cell.sides[0], cell.sides[number])
-    known, tone = change.change, _WAYS[change.direction][1]
+    known, tone = change.change, TONES[change.direction]
     moved = [
         _moved(sides, name, found, one.aim.significance)
         for name, found in (
@@ -193,7 +190,7 @@ def _moved(sides: _Sides, name: str, found: RunChange | None, significance: floa
     """`~` where the difference may be noise; in parentheses where nothing tells how much it
     varies."""
     if found is not None:
-        return signed(found.ratio) if found.holm < significance else "~"
+        return signed(found.ratio) if found.holm < significance else SAME
     first, other = (getattr(side, name, None) for side in sides)
     return f"({signed(other / first)})" if first and other else ""
 
@@ -210,7 +207,7 @@ def _said(one: CellChange, sides: _Sides) -> str:
     return f"{one.direction} (p {p_value(one.change.holm)})" if one.proven else ""
 
 
-def gate(one: Gate) -> Iterator[Block]:
+def gate(one: GateDocument) -> Iterator[Block]:
     """The verdict, what failed first, then what is not known."""
     word, tone = _CODES[one.code]
     verdicts: tuple[Verdict, ...] = (*FAILURES, *_UNKNOWN, "ok")
@@ -233,7 +230,7 @@ def gate(one: Gate) -> Iterator[Block]:
     yield Prose([*_power(one.comparison, 1), *_basis(one.comparison)])
 
 
-def _behind(one: Gate) -> Iterator[tuple[str, Line]]:
+def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
     """What stands behind the verdict, each with a name."""
     found, aim = one.comparison, one.comparison.aim
     yield "runs", line(_sides(found, 1), mark(found.simulated))
@@ -244,8 +241,8 @@ def _behind(one: Gate) -> Iterator[tuple[str, Line]]:
         yield "again", plain(f"{count_of(cells)} in doubt measured {count_of(times, 'time')} more")
     if len(found.changed) < len(one.of("regression")):
         yield from (("changed", each) for each in _changed(found, 1))
-    if (sentence := unseen(one)) is not None:
-        yield "unseen", plain(sentence, "warn")
+    if one.unseen is not None:
+        yield "unseen", plain(one.unseen, "warn")
 
 
 def baseline(one: Baseline) -> Iterator[Block]:

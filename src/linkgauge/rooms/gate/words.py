@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from linkgauge.judge.disturbance import Disturbance
-from linkgauge.judge.gate import Gate, GateCell
+from linkgauge.judge.gate import GateCell
 from linkgauge.judge.run_comparison import CellChange
-from linkgauge.model.units import count_of, unit_of
-from linkgauge.report.figures import digits, percent
+from linkgauge.model.units import percent, unit_of
+from linkgauge.report.figures import digits
 
 _LEAST_P = 1e-99
 
@@ -59,21 +59,6 @@ def _disturbed(one: Disturbance) -> str:
         return f"another process{number} used {one.device} in one of them"
     who = f"{one.process}{number}" if one.process else "a process that this one cannot see"
     return f"{who} and others kept {one.current:.1f} CPUs busy, {one.baseline:.1f} in the baseline"
-
-
-def unseen(gate: Gate) -> str | None:
-    """Which large losses may have happened unseen, and what to do, in one sentence."""
-    number = len(gate.of("blind"))
-    if not number:
-        return None
-    size = percent(gate.comparison.aim.exclude)
-    found = f"a loss of {size} may be unseen in {number} of {count_of(len(gate.cells))}"
-    if gate.allows_blind:
-        return f"{found}, which --allow-blind accepts"
-    return (
-        f"{found}: measure each side several times (--rerun 2), measure while the machine is "
-        "quieter, or accept it with --allow-blind"
-    )
 
 
 def lacking(one: CellChange) -> str:

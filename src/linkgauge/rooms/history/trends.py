@@ -27,6 +27,7 @@ from linkgauge.report.csv_text import csv_text
 from linkgauge.report.fact_lines import moved
 from linkgauge.report.figures import course, digits, signed
 from linkgauge.report.results import mark
+from linkgauge.report.what_changed import TONES
 
 MOST_BARS = 40
 MOST_CELLS = 16
@@ -129,7 +130,7 @@ def _change(change: Change, trend: Trend) -> Problem:
     unknown = ("cause", plain("nothing that is known of the machine changed then", "dim"))
     return Problem(
         change.direction,
-        "bad" if change.direction == "worse" else "good",
+        TONES[change.direction],
         "",
         plain(f" {signed(change.ratio)}{where}"),
         [("since", plain(moment)), *(facts or [unknown])],

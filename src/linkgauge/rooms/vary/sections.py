@@ -25,6 +25,7 @@ from linkgauge.report.blocks import (
 from linkgauge.report.csv_text import csv_text
 from linkgauge.report.results import figure, mark, without_empty
 from linkgauge.report.sentences import first_of
+from linkgauge.report.what_changed import SAME, TONES
 
 FINE = 0.002
 """Of an interval that is narrower than this, another digit is shown."""
@@ -35,12 +36,7 @@ COLUMNS = (
     "rounds", "median", "ratio", "ratio_low", "ratio_high", "p", "p_holm", "direction", "reason",
     "simulated",
 )  # fmt: skip
-_SAID: dict[Direction, Span] = {
-    "better": Span("better", "good"),
-    "worse": Span("worse", "bad"),
-    "same": Span("~", "dim"),
-    "unknown": Span("not compared", "warn"),
-}
+_SAID: dict[Direction, str] = {"same": SAME, "unknown": "not compared"}
 
 
 def blocks(variation: Variation) -> Iterator[Block]:
@@ -114,7 +110,7 @@ def _against(
 ) -> tuple[Entry, Entry, Entry]:
     """The change, its interval, and what is found, with why figures are missing."""
     other = second[1]
-    change, tone = other.change, _SAID[other.direction].tone
+    change, tone = other.change, TONES[other.direction]
     missing = [f"{name}: {one.reason}" for name, one in (first, second) if one.reason]
     if change is None:
         return Entry(""), Entry(""), Entry("; ".join(missing) or "no round has both", tone=tone)
@@ -123,7 +119,7 @@ def _against(
     rounds = [f"{change.rounds} rounds"] if change.rounds < len(other.figures) else []
     found = "" if is_same else other.direction if change.is_known else "too few rounds"
     return (
-        Entry("~" if is_same else _percent(change), change.ratio, tone),
+        Entry(SAME if is_same else _percent(change), change.ratio, tone),
         Entry(interval if change.is_known else ""),
         Entry("; ".join(filter(None, (found, *rounds, *missing))), tone=tone),
     )
@@ -145,7 +141,8 @@ def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterat
         for place, own in groupby(cells, lambda one: one.place):
             spans = groupby(own, lambda one: one.settings[number].direction)  # noqa: B023
             said = (
-                f"{_SAID[how].text} at {_ends([one.size for one in each])}" for how, each in spans
+                f"{_SAID.get(how, how)} at {_ends([one.size for one in each])}"
+                for how, each in spans
             )
             alike[", ".join(said)].append(str(place))
         for found, paths in alike.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from string import ascii_uppercase
 from typing import NamedTuple, get_args
@@ -19,12 +19,11 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Host
 from linkgauge.model.memory import HOST_KINDS, STAGING
 from linkgauge.model.names import hint
-from linkgauge.model.settings import EngineSettings, Simulation, Streams, Surroundings
+from linkgauge.model.settings import EngineSettings, Simulation, Streams
 from linkgauge.model.variation import Setting
 
 from .rounds import Variant
 
-Change = Callable[[RunRequest], RunRequest]
 Given = Mapping[str, Sequence[object] | None]
 """The values of the varied options, by option."""
 
@@ -35,12 +34,39 @@ _CPUS = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", re.A
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
+_REQUEST, _ENGINES, _SURROUNDINGS = "request", "engines", "surroundings"
+_FIELDS = {
+    "--cpus": (_SURROUNDINGS, "cpus"),
+    "--numa-node": (_ENGINES, "numa_node"),
+    "--memory": (_REQUEST, "memory"),
+    "--streams": (_ENGINES, "streams"),
+    "--affinity": (_ENGINES, "affinity"),
+    "--host-kernel": (_ENGINES, "host_kernel"),
+    "--engine": (_REQUEST, "engine"),
+    "--graph": (_REQUEST, "graphs"),
+}
+"""What each option sets: a field of the request itself, or of a part of its settings."""
+
+
 class Choice(NamedTuple):
-    """One value of an option, as it was typed, and what it makes of a run."""
+    """One value of an option or of a variable: as it was typed, and as a run takes it."""
 
     option: str
-    value: str
-    change: Change
+    typed: str
+    value: object
+
+    def of(self, request: RunRequest) -> RunRequest:
+        """The request with this value."""
+        where, field = _FIELDS.get(self.option, (_SURROUNDINGS, "environment"))
+        if where == _REQUEST:
+            return replace(request, **{field: self.value})
+        settings = request.settings
+        part, value = getattr(settings, where), self.value
+        if field == "environment":
+            value = {**part.environment, self.option: value}
+        return replace(
+            request, settings=replace(settings, **{where: replace(part, **{field: value})})
+        )
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
@@ -63,40 +89,68 @@ def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
 
 
 def _variant(name: str, choices: Sequence[Choice], base: RunRequest, labels: set[str]) -> Variant:
-    setting = Setting(name, {choice.option: choice.value for choice in choices}, "")
+    setting = Setting(name, {choice.option: choice.typed for choice in choices}, "")
     label = f"{base.label} {setting}"
     if slug(label, "") in labels:  # the same value twice, or one that a folder's name cannot tell
         label = f"{base.label} {name} {setting}"
     labels.add(slug(label, ""))
     request = replace(base, label=label)
     for choice in choices:
-        request = choice.change(request)
+        request = choice.of(request)
     return Variant(replace(setting, label=label), request)
 
 
 def _axes(given: Given, simulation: Simulation | None) -> Iterator[list[Choice]]:
     """The values of each option that has any."""
-    usable = _usable_cpus(simulation) if given["--cpus"] else frozenset()
-    readers: Mapping[str, Callable[[str], Change]] = {
-        "--cpus": lambda text: _on_cpus(text, usable),
-        "--numa-node": _on_node,
-        "--memory": _in_memory,
-        "--streams": _over_streams,
-        "--affinity": _with_affinity,
-        "--host-kernel": lambda text: _by_kernel(text, simulation),
-        "--engine": _by_engine,
-        "--graph": _as_graph,
-    }
-    for option, read in readers.items():
+    for option in _FIELDS:
         if texts := given[option]:
-            yield [Choice(option, text, read(text)) for text in map(str, texts)]
+            yield [
+                Choice(option, text, _read(option, text, simulation)) for text in map(str, texts)
+            ]
     variables: dict[str, list[Choice]] = {}
     for text in map(str, given["--env"] or ()):
         name, values = read_variable(text)
-        variables.setdefault(name, []).extend(
-            Choice(name, value, _with_variable(name, value)) for value in values
-        )
+        variables.setdefault(name, []).extend(Choice(name, one, one or None) for one in values)
     yield from variables.values()
+
+
+def _read(option: str, text: str, simulation: Simulation | None) -> object:
+    """The value that is typed so. Raises InputError for one that cannot be."""
+    match option:
+        case "--cpus":
+            return () if text == "all" else _cpus(text, _usable_cpus(simulation))
+        case "--numa-node" if text != "near" and not re.fullmatch(r"[0-9]{1,6}", text, re.ASCII):
+            raise InputError(f"--numa-node {text}: give the number of a node, or near")
+        case "--numa-node":
+            return None if text == "near" else int(text)
+        case "--memory" if text not in MEMORIES:
+            raise InputError(f"--memory {text}{hint(text, MEMORIES)}")
+        case "--memory":
+            return "" if text == PINNED else text
+        case "--streams":
+            return within(option, int(text), Streams)
+        case "--host-kernel":
+            return _kernel(text, simulation)
+        case "--engine":
+            return _one_of(option, text, {one: one for one in ENGINES})
+    return _one_of(option, text, {"on": True, "off": False})
+
+
+def _one_of(option: str, text: str, known: Mapping[str, object]) -> object:
+    if text not in known:
+        raise InputError(f"{option} {text}: give {' or '.join(known)}")
+    return known[text]
+
+
+def _kernel(text: str, simulation: Simulation | None) -> str | None:
+    if simulation is not None:
+        raise InputError("--host-kernel needs real threads: a simulated machine has none")
+    if text == "fastest":
+        return None
+    from linkgauge.backends.host_kernels import check_kernel
+
+    check_kernel(text)
+    return text
 
 
 def _usable_cpus(simulation: Simulation | None) -> Collection[int]:
@@ -116,8 +170,9 @@ def host_of(simulation: Simulation | None) -> Host:
     return simulate(simulation, EngineSettings()).host()
 
 
-def read_cpus(text: str) -> tuple[int, ...]:
-    """CPUs of a list such as `0-3,8`, ascending. Raises InputError for anything else."""
+def _cpus(text: str, usable: Collection[int]) -> tuple[int, ...]:
+    """CPUs of a list such as `0-3,8`, ascending. Raises InputError for anything else, and for CPUs
+    that are not usable."""
     if not _CPUS.fullmatch(text):
         raise InputError(f"--cpus {text}: give CPUs such as 0-3,8, or all")
     cpus: set[int] = set()
@@ -126,6 +181,10 @@ def read_cpus(text: str) -> tuple[int, ...]:
         if int(last or first) < int(first):
             raise InputError(f"--cpus {text}: {piece} ends before it starts")
         cpus.update(range(int(first), int(last or first) + 1))
+    if missing := sorted(cpus - set(usable)):
+        raise InputError(
+            f"--cpus {text}: CPU {missing[0]} is absent, or this process may not use it"
+        )
     return tuple(sorted(cpus))
 
 
@@ -138,85 +197,3 @@ def read_variable(text: str) -> tuple[str, tuple[str, ...]]:
     if "\0" in values:
         raise InputError(f"--env {name}: a value cannot contain the character 0")
     return name, tuple(one.replace("\\,", ",") for one in re.split(r"(?<!\\),", values))
-
-
-def _on_cpus(text: str, usable: Collection[int]) -> Change:
-    cpus = () if text == "all" else read_cpus(text)
-    if missing := sorted(set(cpus) - set(usable)):
-        raise InputError(
-            f"--cpus {text}: CPU {missing[0]} is absent, or this process may not use it"
-        )
-    return lambda request: _surrounded(request, cpus=cpus)
-
-
-def _with_variable(name: str, value: str) -> Change:
-    def change(request: RunRequest) -> RunRequest:
-        environment = {**request.settings.surroundings.environment, name: value or None}
-        return _surrounded(request, environment=environment)
-
-    return change
-
-
-def _surrounded(request: RunRequest, **changes: object) -> RunRequest:
-    settings = request.settings
-    surroundings: Surroundings = replace(settings.surroundings, **changes)
-    return replace(request, settings=replace(settings, surroundings=surroundings))
-
-
-def _on_node(text: str) -> Change:
-    if text == "near":
-        return lambda request: request
-    if not re.fullmatch(r"[0-9]{1,6}", text, re.ASCII):
-        raise InputError(f"--numa-node {text}: give the number of a node, or near")
-    return lambda request: _working(request, numa_node=int(text))
-
-
-def _in_memory(text: str) -> Change:
-    if text not in MEMORIES:
-        raise InputError(f"--memory {text}{hint(text, MEMORIES)}")
-    return lambda request: replace(request, memory="" if text == PINNED else text)
-
-
-def _over_streams(text: str) -> Change:
-    streams = within("--streams", int(text), Streams)
-    return lambda request: _working(request, streams=streams)
-
-
-def _with_affinity(text: str) -> Change:
-    is_on = _is_on("--affinity", text)
-    return lambda request: _working(request, affinity=is_on)
-
-
-def _by_kernel(text: str, simulation: Simulation | None) -> Change:
-    if simulation is not None:
-        raise InputError("--host-kernel needs real threads: a simulated machine has none")
-    if text == "fastest":
-        return lambda request: request
-    from linkgauge.backends.host_kernels import check_kernel
-
-    check_kernel(text)
-    return lambda request: _working(request, host_kernel=text)
-
-
-def _by_engine(text: str) -> Change:
-    kind = next((kind for kind in ENGINES if kind == text), None)
-    if kind is None:
-        raise InputError(f"--engine {text}: give {' or '.join(ENGINES)}")
-    return lambda request: replace(request, engine=kind)
-
-
-def _as_graph(text: str) -> Change:
-    is_on = _is_on("--graph", text)
-    return lambda request: replace(request, graphs=is_on)
-
-
-def _is_on(option: str, text: str) -> bool:
-    if text not in ("on", "off"):
-        raise InputError(f"{option} {text}: give on or off")
-    return text == "on"
-
-
-def _working(request: RunRequest, **changes: object) -> RunRequest:
-    settings = request.settings
-    engines: EngineSettings = replace(settings.engines, **changes)
-    return replace(request, settings=replace(settings, engines=engines))

@@ -8,9 +8,8 @@ import msgspec
 
 from linkgauge.model.durations import format_duration
 from linkgauge.model.printable import escaped
-from linkgauge.model.units import count_of, format_size, unit_of
+from linkgauge.model.units import count_of, format_size, percent, unit_of
 from linkgauge.report.blocks import Line, Span, line
-from linkgauge.report.figures import percent
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import mark
 from linkgauge.report.sentences import first_of

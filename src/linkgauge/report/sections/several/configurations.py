@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from linkgauge.judge.configurations import Compared, Comparison
-from linkgauge.model.stats.changes import changed_to
+from linkgauge.judge.configurations import Comparison
+from linkgauge.judge.run_comparison import RunCell
 from linkgauge.model.units import count_of, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -23,13 +23,14 @@ from linkgauge.report.figures import signed, with_reach
 from linkgauge.report.results import label, mark
 from linkgauge.report.sections import OneRun, Section, SeveralRuns
 from linkgauge.report.verdicts import judged_of
+from linkgauge.report.what_changed import TONES
 
 from .facts import fact_tables
 
 _KINDS: dict[str, tuple[str, Tone]] = {
     "baseline": ("", ""),
-    "better": (" {}", "good"),
-    "worse": (" {}", "bad"),
+    "better": (" {}", TONES["better"]),
+    "worse": (" {}", TONES["worse"]),
     "noise": (" ≈ {}", "dim"),
     "not proven": (" ({})", "dim"),
 }
@@ -57,10 +58,11 @@ def blocks(comparisons: Sequence[Comparison]) -> Iterator[Block]:
 
 def _head(one: Comparison) -> Line:
     """`nvidia-h200: 3 configurations against host`."""
-    count = count_of(len(one.configurations), "configuration")
-    against = f" against {one.configurations[0].label}" if len(one.configurations) > 1 else ""
+    sides = one.found.sides
+    count = count_of(len(sides), "configuration")
+    against = f" against {sides[0].name}" if len(sides) > 1 else ""
     said = f": {count}{against}"
-    return line(Span(one.accelerator, "strong"), said, mark(one.simulated))
+    return line(Span(one.accelerator, "strong"), said, mark(one.found.simulated))
 
 
 def _of_runs(several: SeveralRuns) -> Iterator[Block]:
@@ -70,21 +72,21 @@ def _of_runs(several: SeveralRuns) -> Iterator[Block]:
 
 def _table(comparisons: Sequence[Comparison], last: Mapping[tuple[str, str], OneRun] = {}) -> Table:
     heads = {
-        of.name: Column(f"{label(of.name)} ({unit_of(of.unit).shown})", True)
+        aspect.name: Column(f"{label(aspect.name)} ({unit_of(cell.unit).shown})", True)
         for one in comparisons
-        for of in one.compared
+        for aspect, cell in one.aspects.items()
     }
     rows = []
     for one in comparisons:
-        compared = {of.name: of for of in one.compared}
+        cells = {aspect.name: cell for aspect, cell in one.aspects.items()}
         of = f"{one.accelerator}/" if len(comparisons) > 1 else ""
-        for at, (name, runs) in enumerate((own.label, own.runs) for own in one.configurations):
-            figures = [entry_of(compared.get(head), at) for head in heads]
-            verdict = _verdict(last.get((one.accelerator, name)))
-            first = Entry(label(f"{of}{name}"), tone="strong")
-            rows.append((first, Entry(str(len(runs)), len(runs)), verdict, *figures))
+        for at, side in enumerate(one.found.sides):
+            figures = [entry_of(cells.get(head), at) for head in heads]
+            verdict = _verdict(last.get((one.accelerator, side.name)))
+            first, runs = Entry(label(f"{of}{side.name}"), tone="strong"), len(side.runs)
+            rows.append((first, Entry(str(runs), runs), verdict, *figures))
     columns = (Column("configuration"), Column("runs", True, 1), Column("verdict of the last"))
-    is_compared = any(len(one.configurations) > 1 for one in comparisons)
+    is_compared = any(len(one.found.sides) > 1 for one in comparisons)
     below = [_REACH, *([_DIFFERENCES] if is_compared else [])] if heads else []
     return Table((), (*columns, *heads.values()), rows, sortable=True, lines=below)
 
@@ -99,26 +101,25 @@ def _verdict(one: OneRun | None) -> Entry:
     return Entry(word, code, tone)
 
 
-def entry_of(compared: Compared | None, at: int) -> Entry:
+def entry_of(cell: RunCell | None, at: int) -> Entry:
     """A figure with its interval, and how it differs from that of the first configuration."""
-    figure = compared.figures[at] if compared is not None else None
-    if compared is None or figure is None:
+    side = cell.sides[at] if cell is not None else None
+    if cell is None or side is None or side.figure is None:
         return Entry("-")
-    form, tone = _KINDS[kind_of(compared, at)]
-    text = with_reach(figure.median, figure.low, figure.high, compared.unit)
-    by = form.format(signed(figure.against.ratio)) if figure.against is not None else ""
-    return Entry(f"{text}{by}", figure.median, tone if by else "")
+    form, tone = _KINDS[kind_of(cell, at)]
+    text, ratio = with_reach(side.figure, side.low, side.high, cell.unit), cell.ratio(at)
+    by = form.format(signed(ratio)) if ratio is not None else ""
+    return Entry(f"{text}{by}", side.figure, tone if by else "")
 
 
-def kind_of(compared: Compared, at: int) -> str:
+def kind_of(cell: RunCell, at: int) -> str:
     """How the figure of a configuration differs from that of the first one."""
-    figure = compared.figures[at]
-    against = figure.against if figure is not None else None
     if at == 0:
         return "baseline"
-    if against is None or against.low is None:
+    one = cell.changes[at - 1]
+    if one.change is None:
         return "not proven"
-    return changed_to(against.ratio, compared.better) if against.is_proven else "noise"
+    return one.direction if one.proven else "noise"
 
 
 SECTION = Section("configurations", "Configurations", 5, of_runs=_of_runs)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from linkgauge.judge.configurations import Compared, Comparison
+from linkgauge.benchmarks.vm import Aspect
+from linkgauge.judge.configurations import Comparison
+from linkgauge.judge.run_comparison import RunCell
 from linkgauge.model.units import unit_of
 from linkgauge.report import charts
 from linkgauge.report.blocks import Block, Column, Entry, Figure, Table, plain
@@ -16,26 +18,26 @@ from .configurations import entry_of, kind_of
 
 
 def _bars(several: SeveralRuns) -> Iterator[Block]:
-    yield from (_chart(one, of) for one in several.comparisons for of in one.compared)
+    yield from (_chart(one, *of) for one in several.comparisons for of in one.aspects.items())
 
 
-def _chart(one: Comparison, compared: Compared) -> Figure:
-    unit, name = unit_of(compared.unit), label(compared.name)
-    labels = [label(configuration.label) for configuration in one.configurations]
+def _chart(one: Comparison, aspect: Aspect, cell: RunCell) -> Figure:
+    unit, name = unit_of(cell.unit), label(aspect.name)
+    labels = [label(side.name) for side in one.found.sides]
     rows: list[dict[str, object]] = []
     lines = []
-    for at, (own, figure) in enumerate(zip(labels, compared.figures, strict=True)):
-        if figure is None:
+    for at, (own, side) in enumerate(zip(labels, cell.sides, strict=True)):
+        if side is None or side.figure is None:
             continue
-        entry, kind, middle = entry_of(compared, at), kind_of(compared, at), figure.median
-        ends = (figure.low or middle, middle, figure.high or middle)
+        entry, kind, middle = entry_of(cell, at), kind_of(cell, at), side.figure
+        ends = (side.low or middle, middle, side.high or middle)
         low, x, high = (float(f"{end / unit.scale:.6g}") for end in ends)
         says = f"{own}: {entry.text} ({unit.shown}, {kind})"
         rows.append({"series": own, "x": x, "low": low, "high": high, "kind": kind, "says": says})
         lines.append((Entry(own), entry, Entry(kind)))
-    title = f"{name} on {label(one.accelerator)}, {compared.better} is better"
+    title = f"{name} on {label(one.accelerator)}, {cell.better} is better"
     heads = (Column("configuration"), Column(unit.shown, True), Column(f"against {labels[0]}"))
-    table = Table(plain(label(compared.benchmark)), heads, lines)
+    table = Table(plain(label(cell.benchmark)), heads, lines)
     return Figure(title, title, partial(charts.bars, x=f"{name} ({unit.shown})"), rows, table)
 
 

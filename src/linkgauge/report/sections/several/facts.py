@@ -14,7 +14,7 @@ from linkgauge.report.sections import Section, SeveralRuns
 def fact_tables(comparisons: Sequence[Comparison]) -> Iterator[Block]:
     """For each accelerator that has several configurations."""
     for one in comparisons:
-        labels = [label(configuration.label) for configuration in one.configurations]
+        labels = [label(side.name) for side in one.found.sides]
         where = label(one.accelerator) if len(comparisons) > 1 else ""
         if len(labels) > 1:
             yield fact_table(one.facts, labels, where)
