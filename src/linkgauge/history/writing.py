@@ -24,7 +24,6 @@ from .records import (
 )
 from .store import Store, in_parts
 from .tables import (
-    STATUSES,
     cells,
     facts,
     figures,
@@ -93,7 +92,7 @@ def _add_results(connection: Connection, run_id: int, of: Any, rows: Any) -> Non
                     "run_id": run_id,
                     "number": number,
                     "sheet_id": sheet_ids[sheet["digest"]],
-                    "status": STATUSES.index(result.status),
+                    "status": result.status,
                     "reason": result.reason,
                 }
                 for number, ((result, _), sheet) in enumerate(zip(of, sheet_rows, strict=True))
@@ -116,7 +115,7 @@ def _add_results(connection: Connection, run_id: int, of: Any, rows: Any) -> Non
         )
 
 
-def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[bytes, int]:
+def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[str, int]:
     """The number of each row by its digest; those that are new are added. In the order of digests:
     two writers would else wait for each other."""
     wanted = {row["digest"]: row for row in rows}
@@ -128,11 +127,11 @@ def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[
     return known
 
 
-def _known(connection: Connection, table: Table, digests: Sequence[bytes]) -> dict[bytes, int]:
-    found: dict[bytes, int] = {}
+def _known(connection: Connection, table: Table, digests: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
     for some in in_parts(digests):
         asked = select(table.c.digest, table.c.id).where(table.c.digest.in_(some))
-        found |= {bytes(key): number for key, number in connection.execute(asked)}
+        found |= {row.digest: row.id for row in connection.execute(asked)}
     return found
 
 

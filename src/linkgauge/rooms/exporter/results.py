@@ -21,7 +21,7 @@ from linkgauge.history.records import (
     run_row,
 )
 from linkgauge.history.store import Store, opened
-from linkgauge.history.tables import STATUSES, runs
+from linkgauge.history.tables import runs
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
 from linkgauge.model.figure import Figure, figures_by_result
@@ -271,5 +271,5 @@ def _of_file(run: Run) -> ShownRun:
         accelerators=machine["accelerators"], profile=of["profile"],
         started=of["started"] * SECOND,
         finished=None if of["finished"] is None else of["finished"] * SECOND,
-        status=STATUSES[of["status"]], cells=of["cells"], passed=of["passed"], low=of["low"],
+        status=of["status"], cells=of["cells"], passed=of["passed"], low=of["low"],
     )  # fmt: skip
