@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkgauge.model.link_bundles import LinkBundle, coding
 
-from .path import ExpectedPath, Segment, Unknown, Use, figure
+from .path import ExpectedPath, Unknown, Use, figure
 
 PACKET = 16 / 18
 """Payload share of an NVLink: a packet of 256 bytes is 16 flits of 16 bytes after a header and an
@@ -18,11 +18,11 @@ def fabric_path(ends: tuple[str, str], bundle: LinkBundle, part: float) -> Expec
         raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
     if not bundle.rate:
         raise Unknown(f"the rate of {bundle.kind} is unknown")
-    segment = Segment(">".join(ends), bundle.rate, _shown(bundle))
+    segment = ">".join(ends), bundle.rate, _shown(bundle)
     if bundle.is_nvlink:
-        return ExpectedPath((Use(segment, part, part / PACKET, "packets of 16 in 18 flits"),))
+        return ExpectedPath((Use(*segment, part, part / PACKET, "packets of 16 in 18 flits"),))
     why = f"the overhead of {bundle.kind} packets is unknown"
-    return ExpectedPath((Use(segment, part, part, why),), loose=(why,))
+    return ExpectedPath((Use(*segment, part, part, why),), loose=(why,))
 
 
 def _shown(bundle: LinkBundle) -> str:

@@ -17,7 +17,7 @@ from linkgauge.model.pcie import encoding, link_rate, packet_overhead
 from linkgauge.model.transfer import Access
 from linkgauge.model.wiring import Wire
 
-from .path import ExpectedPath, Segment, Unknown, Use
+from .path import ExpectedPath, Unknown, Use
 
 COMPLETION = 128
 """Payload bytes of a read completion."""
@@ -63,14 +63,14 @@ class _Lanes(NamedTuple):
     def rate(self) -> float:
         return link_rate(self.speed, self.width)
 
-    def segment(self, direction: str) -> Segment:
+    @property
+    def shown(self) -> str:
         best = self.best
         most = f"{best.max_speed or self.speed:g} GT/s x{best.max_width or self.width}"
         shown = f"{self.speed:g} GT/s x{self.width}"
         if most != shown:
             shown += f" (of {most})"
-        shown = f"PCIe {shown} × {encoding(self.speed).name}"
-        return Segment(self.name, self.rate, shown, direction)
+        return f"PCIe {shown} × {encoding(self.speed).name}"
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
@@ -108,14 +108,15 @@ class _Packets(NamedTuple):
     assumed: str
 
     def uses(self, link: _Lanes, direction: str, part: float) -> Iterator[Use]:
+        of = link.name, link.rate, link.shown
         added = packet_overhead(self.kind, link.speed)
         why = f"TLP {self.size} B{self.assumed} + {added} B of a {self.kind}"
-        yield Use(link.segment(direction), part, part * (1 + added / self.size), why)
+        yield Use(*of, part, part * (1 + added / self.size), why, direction)
         if self.request:
             asking = part * packet_overhead("request", link.speed) / self.request
             why = f"with requests of {self.request} B the other way"
-            back = link.segment("up" if direction == "down" else "down")
-            yield Use(back, 0.0, asking, why, payload=False)
+            back = "up" if direction == "down" else "down"
+            yield Use(*of, 0.0, asking, why, back, payload=False)
 
 
 def _trained(link: PciLink | None) -> tuple[float, int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Literal
 
 from linkgauge.model.machine import Machine
 from linkgauge.model.map import Crossing
@@ -13,7 +14,7 @@ from linkgauge.model.wiring import Wire
 
 from .dram import Ceilings, HostMemory
 from .fabric_rates import fabric_path
-from .path import ExpectedPath, Meeting, Segment, Unknown, Use
+from .path import ExpectedPath, Unknown, Use
 from .pcie_rates import Trained, pcie_path
 
 MEMORY_SHARE = 0.9
@@ -62,9 +63,9 @@ class Paths:
         own = self.machine.accelerators.get(place)
         if own is None or not own.memory_rate:
             return ExpectedPath()
-        segment = Segment(place, own.memory_rate, "memory")
         why = f"{MEMORY_SHARE:.0%} of memory bandwidth is reachable"
-        return ExpectedPath((Use(segment, 1.0, 1.0 / MEMORY_SHARE, why),))
+        use = Use(place, own.memory_rate, "memory", 1.0, 1.0 / MEMORY_SHARE, why)
+        return ExpectedPath((use,))
 
     def _leg(
         self, leg: tuple[Memory, Memory, Access, float], kernel: bool, trained: Trained
@@ -95,10 +96,13 @@ class Paths:
             links.reverse()
         path += pcie_path(links, access, part, kernel, trained)
         nodes = [place.index or 0 for place in (begin, end) if place.is_host]
-        meets = tuple(Meeting(node, "fabric" if bundles else "PCIe") for node in nodes)
+        by: Literal["PCIe", "fabric"] = "fabric" if bundles else "PCIe"
         sure = not wiring.is_unsure(here, there)
         doubts = () if sure else ("where their links lead is unknown",)
-        return path + ExpectedPath(doubts=(*doubts, *self._doubts(crossed, nodes)), meets=meets)
+        return path + ExpectedPath(
+            doubts=(*doubts, *self._doubts(crossed, nodes)),
+            meets=tuple((node, by) for node in nodes),
+        )
 
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]
