@@ -15,10 +15,9 @@ from linkgauge.judge.remedies import kernel_log
 from linkgauge.model.domain import HostDevice, Route
 from linkgauge.model.virtual import BusFunction
 
-from .comparison import Comparison
-from .guest import again, node_of_cell
-from .words import several
+from .comparison import Comparison, faults, several
 
+LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
 _BRIDGE = 0x06
 MADE_UP = (0x1AF4, 0x1B36, 0x1234, 0x15AD)
 """Vendors of functions that are a hypervisor's own: virtio, QEMU's (Red Hat), its VGA, VMware."""
@@ -83,8 +82,8 @@ def check_devices(case: Comparison) -> Iterator[Finding]:
     for device in devices:
         if case.domain.route_to(device) is not None and device.source not in there:
             found = f"it is passed through, but the guest does not show it{_where(device)}"
-            yield Finding("device", "fail", device.source, found, why, (look, *again(case)))
-    yield from _check_count(case, there, (look, *again(case)))
+            yield Finding("device", "fail", device.source, found, why, (look, *case.again))
+    yield from _check_count(case, there, (look, *case.again))
 
 
 def _where(device: HostDevice) -> str:
@@ -113,12 +112,12 @@ def check_device_nodes(case: Comparison) -> Iterator[Finding]:
         device = next(one for one in case.domain.devices if one.source == source)
         cell = case.domain.cell_of(device)
         subject = f"{function.address} (host: {source})"
-        node = None if cell is None else node_of_cell(case, cell)
+        node = None if cell is None else case.node_of_cell.get(cell)
         if node is not None and len(case.cells) > 1 and function.numa_node != node:
             sees = "no node" if function.numa_node is None else f"node {function.numa_node}"
             found = f"the guest sees it at {sees}; its expander belongs to cell {cell}, node {node}"
             why = "drivers and linkgauge place buffers on another node"
-            yield Finding("device-node", "fail", subject, found, why, again(case))
+            yield Finding("device-node", "fail", subject, found, why, case.again)
         elif cell is None and len(case.cells) > 1 and function.numa_node is None:
             found = f"the guest does not know which of its {len(case.cells)} nodes is near"
             why = "drivers and linkgauge place buffers on any node"
@@ -131,12 +130,8 @@ def check_device_nodes(case: Comparison) -> Iterator[Finding]:
 def check_links(case: Comparison) -> Iterator[Finding]:
     """The doctor's checks of the links of what is passed through: a link that trained too low on
     the host is as slow in the guest."""
-    if not case.domain.devices:
-        return
-    for check in (check_silent, check_link_speed, check_link_width, check_target_speed):
-        for finding in check(case.evidence):
-            if finding.severity in ("fail", "warn"):
-                yield finding
+    if case.domain.devices:
+        yield from faults(case.evidence, LINKS)
 
 
 CHECKS = (check_devices, check_device_nodes, check_links)

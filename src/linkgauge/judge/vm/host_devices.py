@@ -5,20 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.judge.doctor.links import (
-    check_bridge,
-    check_link_speed,
-    check_link_width,
-    check_silent,
-    check_target_speed,
-)
+from linkgauge.judge.doctor.links import check_bridge
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.remedies import NEAR_NODE
 from linkgauge.machine.tree import ranges
 from linkgauge.model.virtual import BusFunction
 
-from .comparison import Comparison
-from .host_memory import vcpu_nodes
+from .comparison import Comparison, faults
+from .guest_devices import LINKS
 
 BELOW = ("# Use the <cputune> and the <numatune> below.",)
 _PXB = "# Use the expanders (pxb-pcie) and the devices' addresses below."
@@ -84,11 +78,11 @@ def check_driver(case: Comparison) -> Iterator[Finding]:
 
 def check_far(case: Comparison) -> Iterator[Finding]:
     """vCPUs and memory at other nodes than a device. A domain without pins has its own finding."""
-    everyone = vcpu_nodes(case, tuple(range(case.domain.vcpus)))
+    everyone = case.sure_nodes_of(range(case.domain.vcpus))
     memory = {
         node
-        for cell in [cell.index for cell in case.cells] or [0]
-        if (policy := case.domain.policy_of(cell)) is not None
+        for cell in case.memories
+        if (policy := case.domain.policy_of(cell.index)) is not None
         for node in policy.nodes or ()
     }
     several = len(case.node_memory) > 1
@@ -113,7 +107,7 @@ def check_far(case: Comparison) -> Iterator[Finding]:
 def check_hidden(case: Comparison) -> Iterator[Finding]:
     """A domain on several nodes whose guest sees one."""
     vcpus = tuple(range(case.domain.vcpus))
-    at = vcpu_nodes(case, vcpus)
+    at = case.sure_nodes_of(vcpus)
     is_fixed = all(len(case.nodes_of((vcpu,))) == 1 for vcpu in vcpus)
     if len(case.cells) < 2 and len(at) > 1 and is_fixed:
         found = f"its vCPUs run on nodes {ranges(at)}, but the guest sees only one"
@@ -144,7 +138,7 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
 
 def _cell_at(case: Comparison, node: int) -> tuple[int, ...]:
     """The cells whose vCPUs are pinned to this node."""
-    return tuple(cell.index for cell in case.cells if node in vcpu_nodes(case, cell.vcpus))
+    return tuple(cell.index for cell in case.cells if node in case.sure_nodes_of(cell.vcpus))
 
 
 def check_links(case: Comparison) -> Iterator[Finding]:
@@ -155,13 +149,9 @@ def check_links(case: Comparison) -> Iterator[Finding]:
         step for one in addresses if one in case.functions for step in case.functions[one].route
     }
     mine = {*addresses, *above}
-    for check in (
-        check_silent, check_link_speed, check_link_width, check_target_speed, check_bridge,
-    ):  # fmt: skip
-        for finding in check(case.evidence):
-            address = finding.subject.rpartition("(")[2].removesuffix(")")
-            if address in mine and finding.severity in ("fail", "warn"):
-                yield finding
+    for finding in faults(case.evidence, (*LINKS, check_bridge)):
+        if finding.subject.rpartition("(")[2].removesuffix(")") in mine:
+            yield finding
 
 
 CHECKS = (

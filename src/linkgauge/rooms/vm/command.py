@@ -84,8 +84,7 @@ def _report(
     from linkgauge.cli.devices import open_root, read, survey
     from linkgauge.judge.findings import Evidence
     from linkgauge.judge.vm import judge, judge_alone
-    from linkgauge.judge.vm.comparison import Comparison, alive_of
-    from linkgauge.judge.vm.role import decide, stated
+    from linkgauge.judge.vm.comparison import Comparison, alive_of, decide, stated
     from linkgauge.machine.tree import ROOT
     from linkgauge.machine.virtual import (
         definitions,

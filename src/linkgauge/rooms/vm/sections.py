@@ -11,7 +11,7 @@ from rich.console import RenderableType
 
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.vm import Judged
-from linkgauge.judge.vm.role import Decision
+from linkgauge.judge.vm.comparison import Decision
 from linkgauge.model.domain import Domain
 from linkgauge.report.blocks import Block, Code, Line, Problem, Prose, Span, cut, line, plain
 from linkgauge.report.files import json_document
