@@ -141,13 +141,13 @@ def figure_row(figure: Figure) -> Row:
     return {"figure": figure.value, **{name: getattr(figure, name) for name in _OF_FIGURES}}
 
 
-def run_row(run: Run, path: str | None, figures: Iterable[Row]) -> Row:
+def run_row(run: Run, path: str | None, figures: Iterable[Figure]) -> Row:
     """Without the numbers of its machine, state and setup. Two runs are the same if they have the
     same id and label, and began on the same host at the same time; `content` shows whether one
     was resumed since."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname
-    content = [[STATUSES.index(row["status"]), row["n"], row["median"]] for row in figures]
+    content = [[STATUSES.index(one.status), one.n, one.median] for one in figures]
     return {
         "digest": digest(run.id, run.label, host, run.started),
         "content": digest(run.finished, run.resumed, content),

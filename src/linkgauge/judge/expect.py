@@ -174,7 +174,7 @@ class Expectations:
         if len(by_pcie) > 1:
             return ["how much the host carries for several devices at once is unknown"]
         shared = [node for node, met in nodes.items() if len(met) > 1]
-        if not all(map(self._paths.knows_host, shared)):
+        if not all(map(self._paths.host.knows, shared)):
             return ["the rate of the host's memory, which they share, is unknown"]
         return []
 

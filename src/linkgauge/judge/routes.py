@@ -28,19 +28,15 @@ class Paths:
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self.machine = machine
-        self._host = HostMemory(machine, ceilings)
+        self.host = HostMemory(machine, ceilings)
         self._shares_host = {d.memory for d in machine.all_devices if d.shares_host_memory}
         self._memory = cache(self._find_memory)
-
-    def knows_host(self, node: int) -> bool:
-        """Whether the rate of this node's memory is known or was measured by this run."""
-        return self._host.knows(node)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
         """The path of a transfer in a cell of `size` bytes, `alone` if only one engine owner takes
         part. Raises Unknown."""
         if transfer.engine.kind == "cpu":
-            return self._host.by_threads(transfer, size)
+            return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:
             raise Unknown(f"what {transfer.engine.kind} can carry between two ranks is unknown")
         path = ExpectedPath()
@@ -59,7 +55,7 @@ class Paths:
         if memory.is_host:
             if memory.kind in ("pageable", "managed"):
                 raise Unknown(f"how the driver moves {memory.kind} memory is unknown")
-            return self._host.reached(memory.place, alone=alone)
+            return self.host.reached(memory.place, alone=alone)
         own = self.machine.accelerators.get(place)
         if own is None or not own.memory_rate:
             return ExpectedPath()

@@ -41,7 +41,7 @@ class Judged(msgspec.Struct, frozen=True):
     """What was found, failures first; and a placement, if one would suit better than the domain's.
     `too_much`: one is wanted, but the host has too few CPUs or too little memory for it."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] = ()
     suited: Suited | None = None
     too_much: bool = False
 
@@ -55,9 +55,9 @@ def judge(case: Comparison, role: Role) -> Judged:
     return Judged(findings, placement, placement is None)
 
 
-def judge_alone(evidence: Evidence) -> tuple[Finding, ...]:
+def judge_alone(evidence: Evidence) -> Judged:
     """What a guest shows without its domain."""
-    return _sorted(finding for check in guest.ALONE for finding in check(evidence))
+    return Judged(_sorted(finding for check in guest.ALONE for finding in check(evidence)))
 
 
 def _sorted(found: Iterable[Finding]) -> tuple[Finding, ...]:

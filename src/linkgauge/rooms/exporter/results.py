@@ -14,12 +14,7 @@ from sqlalchemy.engine import URL
 
 from linkgauge.engine.runs import latest_run, read_run, run_file, run_folders
 from linkgauge.history.reading import Filter, figures_of, latest_runs
-from linkgauge.history.records import (
-    figure_row,
-    machine_row,
-    microseconds,
-    run_row,
-)
+from linkgauge.history.records import machine_row, microseconds, run_row
 from linkgauge.history.store import Store, opened
 from linkgauge.history.tables import runs
 from linkgauge.model.cell_id import CellId
@@ -264,8 +259,7 @@ def _figures_of(run: Run) -> Iterator[Figure]:
 
 
 def _of_file(run: Run) -> ShownRun:
-    rows = map(figure_row, _figures_of(run))
-    of, machine = run_row(run, None, rows), machine_row(run.machine)
+    of, machine = run_row(run, None, _figures_of(run)), machine_row(run.machine)
     return ShownRun(
         id=run.id, label=run.label, host=machine["host"], simulated=machine["simulated"],
         accelerators=machine["accelerators"], profile=of["profile"],

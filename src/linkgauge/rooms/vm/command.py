@@ -70,9 +70,9 @@ def vm(
         raise InputError("give one of --root and --machine")
     described = None if domain is None else read_domain(domain)
     report = _report(described, asked[role], root, machine)
-    write_fixes(fix_script, report.found, f"the {report.decision.role}")
+    write_fixes(fix_script, report.judged.findings, f"the {report.decision.role}")
     form.write(DOMAIN, report)
-    return 1 if any(finding.severity == "fail" for finding in report.found) else 0
+    return 1 if any(finding.severity == "fail" for finding in report.judged.findings) else 0
 
 
 def _report(
@@ -128,6 +128,6 @@ def _report(
         )
         return replace(report, judged=judge(case, decision.role))
     if decision.role == "guest":
-        return replace(report, findings=judge_alone(Evidence(found)))
+        return replace(report, judged=judge_alone(Evidence(found)))
     names = tuple(one.name for one in running)
     return replace(report, running=names, defined=definitions(place) if has_files else ())
