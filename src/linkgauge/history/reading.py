@@ -18,7 +18,7 @@ from linkgauge.model.transfer import Place
 from linkgauge.model.units import Better
 
 from .records import Measured, began, machine_row, setup_row
-from .store import Store, in_parts
+from .store import Store, rows_in
 from .tables import cells, facts, figures, machines, results, runs, setups, sheets
 
 _Kind = TypeVar("_Kind")
@@ -98,16 +98,13 @@ def _points(
     known = set(found)
     points: dict[int, dict[int, Point]] = {}
     own = figures.c.run_id.label("run"), figures.c.figure, figures.c.low, figures.c.high
-    for some in in_parts(wanted):
-        asked = select(figures.c.cell_id, *own).where(
-            figures.c.cell_id.in_(some),
-            figures.c.status == "pass",
-            figures.c.figure.is_not(None),
-        )
-        rows = connection.execute(asked).all()
-        for row, point in zip(rows, _of(Point, rows), strict=True):
-            if point.run in known:
-                points.setdefault(row.cell_id, {})[point.run] = point
+    asked = select(figures.c.cell_id, *own).where(
+        figures.c.status == "pass", figures.c.figure.is_not(None)
+    )
+    rows = list(rows_in(connection, asked, figures.c.cell_id, wanted))
+    for row, point in zip(rows, _of(Point, rows), strict=True):
+        if point.run in known:
+            points.setdefault(row.cell_id, {})[point.run] = point
     return points
 
 
@@ -145,10 +142,9 @@ def _in_order(cell: SeriesId) -> tuple[object, ...]:
 
 def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[str, str]]:
     found: dict[int, dict[str, str]] = {number: {} for number in numbers}
-    for some in in_parts(list(found)):
-        asked = select(facts).where(facts.c.state_id.in_(some))
-        for state, name, value in _tuples(tuple[int, str, str], connection.execute(asked)):
-            found[state][name] = value
+    rows = rows_in(connection, select(facts), facts.c.state_id, found)
+    for state, name, value in _tuples(tuple[int, str, str], rows):
+        found[state][name] = value
     return found
 
 
@@ -179,25 +175,18 @@ def earlier_runs(
 
 
 def _settings(connection: Connection, numbers: Sequence[int]) -> dict[int, Settings]:
-    found: dict[int, Settings] = {}
-    for some in in_parts(numbers):
-        asked = select(runs.c.id, runs.c.settings).where(runs.c.id.in_(some))
-        found |= dict(_tuples(tuple[int, Settings], connection.execute(asked)))
-    return found
+    rows = rows_in(connection, select(runs.c.id, runs.c.settings), runs.c.id, numbers)
+    return dict(_tuples(tuple[int, Settings], rows))
 
 
 def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Figure]]:
     by_run: dict[int, list[Figure]] = {}
-    names: dict[int, _Cell] = {}
-    for some in in_parts(numbers):
-        asked: Select[Any] = select(*_FIGURES).where(figures.c.run_id.in_(some))
-        rows = connection.execute(asked).all()
-        missing = list({row.cell_id for row in rows} - names.keys())
-        for few in in_parts(missing):
-            found = _of(_Cell, connection.execute(_select_cells().where(cells.c.id.in_(few))))
-            names |= {cell.number: cell for cell in found}
-        for row in rows:
-            by_run.setdefault(row.run_id, []).append(_figure_of(names[row.cell_id], row))
+    rows = list(rows_in(connection, select(*_FIGURES), figures.c.run_id, numbers))
+    wanted = {row.cell_id for row in rows}
+    found = _of(_Cell, rows_in(connection, _select_cells(), cells.c.id, wanted))
+    names = {cell.number: cell for cell in found}
+    for row in rows:
+        by_run.setdefault(row.run_id, []).append(_figure_of(names[row.cell_id], row))
     return by_run
 
 
@@ -279,14 +268,14 @@ def _runs(
 
 def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, tuple[str, ...]]:
     by_run = {run.number: dict[str, None]() for run in found}
-    for some in in_parts([*by_run]):
-        asked = (
-            select(results.c.run_id, sheets.c.benchmark)
-            .join(sheets, sheets.c.id == results.c.sheet_id)
-            .where(results.c.run_id.in_(some)).order_by(results.c.run_id, results.c.number)
-        )  # fmt: skip
-        for number, name in _tuples(tuple[int, str], connection.execute(asked)):
-            by_run[number][name] = None
+    asked = (
+        select(results.c.run_id, sheets.c.benchmark)
+        .join(sheets, sheets.c.id == results.c.sheet_id)
+        .order_by(results.c.run_id, results.c.number)
+    )
+    rows = rows_in(connection, asked, results.c.run_id, by_run)
+    for number, name in _tuples(tuple[int, str], rows):
+        by_run[number][name] = None
     return {number: tuple(names) for number, names in by_run.items()}
 
 
@@ -317,13 +306,8 @@ def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
 def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Figure]]:
     """The figures of these runs, each behind its run's number. Raises StoreError."""
     with store.reading() as connection:
-        for some in in_parts(numbers):
-            asked = (
-                _select_cells()
-                .add_columns(*_FIGURES)
-                .join(figures, cells.c.id == figures.c.cell_id)
-                .where(figures.c.run_id.in_(some))
-            )
-            for row in connection.execute(asked):
-                (cell,) = _of(_Cell, [row])
-                yield row.run_id, _figure_of(cell, row)
+        both = _select_cells().add_columns(*_FIGURES)
+        asked = both.join(figures, cells.c.id == figures.c.cell_id)
+        for row in rows_in(connection, asked, figures.c.run_id, numbers):
+            (cell,) = _of(_Cell, [row])
+            yield row.run_id, _figure_of(cell, row)

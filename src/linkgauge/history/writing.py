@@ -22,7 +22,7 @@ from .records import (
     sheet_row,
     state_rows,
 )
-from .store import Store, in_parts
+from .store import Store, in_parts, rows_in
 from .tables import (
     cells,
     facts,
@@ -129,11 +129,9 @@ def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[
 
 
 def _known(connection: Connection, table: Table, digests: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for some in in_parts(digests):
-        asked = select(table.c.digest, table.c.id).where(table.c.digest.in_(some))
-        found |= {row.digest: row.id for row in connection.execute(asked)}
-    return found
+    asked = select(table.c.digest, table.c.id)
+    rows = rows_in(connection, asked, table.c.digest, digests)
+    return {row.digest: row.id for row in rows}
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:

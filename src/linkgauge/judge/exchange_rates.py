@@ -15,9 +15,8 @@ from linkgauge.model.scaling import Bound
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.wiring import Wire
 
-from .fabric_rates import fabric_path
+from .link_rates import fabric_path, pcie_path
 from .path import ExpectedPath, Unknown, capacity, figure
-from .pcie_rates import pcie_path
 from .routes import Paths
 
 SIZE = 1 << 30

@@ -36,8 +36,8 @@ from linkgauge.model.units import BANDWIDTH
 from .crowds import Crowds
 from .dram import Ceilings
 from .exchange_rates import ExchangeRates
+from .link_rates import Trained
 from .path import ExpectedPath, Unknown, Use, capacity, figure
-from .pcie_rates import Trained
 from .routes import Paths
 
 START = 100e-6
