@@ -29,16 +29,16 @@ def test_a_line_is_found_exactly(sizes, latency, bandwidth, counted):
     assert found.error < 1e-6
     assert found.latency is None or found.latency == pytest.approx(latency, rel=1e-4)
     assert found.bandwidth is None or found.bandwidth == pytest.approx(bandwidth, rel=1e-4)
-    if found.half is not None:
-        assert found.half == pytest.approx(latency * bandwidth / counted, rel=1e-3)
+    if found.half_size is not None:
+        assert found.half_size == pytest.approx(latency * bandwidth / counted, rel=1e-3)
 
 
 @given(latencies, bandwidths)
 def test_at_the_half_size_half_of_the_bandwidth_is_reached(latency, bandwidth):
     assume(4 * KI < latency * bandwidth < 100 * MI)
     found = fit(on_line(POWERS, latency, bandwidth))
-    time = found.latency + found.half / found.bandwidth
-    assert found.half / time == pytest.approx(found.bandwidth / 2)
+    time = found.latency + found.half_size / found.bandwidth
+    assert found.half_size / time == pytest.approx(found.bandwidth / 2)
 
 
 @given(st.lists(st.builds(Timed, st.integers(1, 1 << 40), st.integers(1, 1 << 40),
@@ -47,10 +47,10 @@ def test_any_times_have_a_line_that_is_nowhere_negative_or_none(points):
     found = fit(points)
     if found is None:
         return
-    for value in (found.latency, found.bandwidth, found.half):
+    for value in (found.latency, found.bandwidth, found.half_size):
         assert value is None or value > 0
     if found.error > OFF:
-        assert (found.latency, found.bandwidth, found.half) == (None, None, None)
+        assert (found.latency, found.bandwidth, found.half_size) == (None, None, None)
 
 
 @pytest.mark.parametrize("sizes", [(), (KI,), (KI, MI), (KI, MI, KI), (KI, 2 * KI, 3 * KI)])
@@ -64,7 +64,7 @@ def test_times_that_change_their_course_have_no_line_but_the_place_that_is_off_m
     found = fit(points)
     assert found.error > OFF
     assert found.worst in POWERS
-    assert found.latency is found.bandwidth is found.half is None
+    assert found.latency is found.bandwidth is found.half_size is None
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.03])

@@ -103,7 +103,10 @@ class Collectives(Sweep, frozen=True, kw_only=True):
         for number, reduction, root, in_place in product(
             choice.types, reductions, roots, (False, True)
         ):
-            work = choice.how(self.collective, number, reduction, root, in_place=in_place)
+            work = Collective(
+                self.collective, number, reduction, root, in_place, choice.split,
+                choice.aggregated, choice.blocking, choice.graphed, choice.registered,
+            )  # fmt: skip
             if work.is_checked:
                 yield work
 

@@ -66,7 +66,7 @@ def check(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
     ) as folder:  # fmt: skip
         from linkgauge.engine.bounded import Task, measure_within
-        from linkgauge.judge.health import Against, health_of
+        from linkgauge.judge.health import health_of
         from linkgauge.judge.limit_checks import refuse_unmatched
         from linkgauge.judge.limits import read_limits
         from linkgauge.report.condition import Checked, condition_line
@@ -74,18 +74,16 @@ def check(
         from linkgauge.report.render.terminal import styled
         from linkgauge.rooms.gate.sides import side_of
 
-        against = Against(
-            read_limits(limits) if limits else (),
-            tuple(side_of(baseline)) if baseline else (),
-            devices=wanted,
-        )
+        asked = read_limits(limits) if limits else ()
+        before = side_of(baseline) if baseline else ()
         request = _request(context, simulated, under, tuple(backend or ()), label,
                            Path(folder) / "runs" if out is None else out)  # fmt: skip
         task = Task(request, began + under - _reserve(under))
         bounded = measure_within(task, Path(folder))
         if bounded.run is not None and not bounded.missing:
-            refuse_unmatched(bounded.run.results, bounded.run.machine, against.limits)
-        health = health_of(bounded, against, request.settings.timeout or under)
+            refuse_unmatched(bounded.run.results, bounded.run.machine, asked)
+        longest = request.settings.timeout or under
+        health = health_of(bounded, asked, before, wanted, longest)
         checked = Checked(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
         if form.is_document:
             form.write(CONDITION, checked)

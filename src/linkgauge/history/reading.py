@@ -4,46 +4,43 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import asdict
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from msgspec.structs import astuple
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
 
 from linkgauge.engine.folder import slug
-from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.figure import Figure, SeriesId
 from linkgauge.model.history import EarlierRun, History, PastRun, Point, Series
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
+from linkgauge.model.units import Better
 
-from .records import Measured, began, machine_row, moment_of, setup_row
-from .store import Store, in_parts
-from .tables import (
-    STATUSES,
-    VERDICTS,
-    cells,
-    facts,
-    figures,
-    machines,
-    results,
-    runs,
-    setups,
-    sheets,
-)
-from .typed import (
-    BenchmarkRow,
-    CellRow,
-    FactRow,
-    FigureRow,
-    PointRow,
-    RunRow,
-    SettingsRow,
-    SetupRow,
-    typed,
-)
+from .records import Measured, began, machine_row, setup_row
+from .store import Store, rows_in
+from .tables import cells, facts, figures, machines, results, runs, setups, sheets
 
-PASS = STATUSES.index("pass")
+_Kind = TypeVar("_Kind")
+
+
+class _Cell(SeriesId, frozen=True, gc=False, kw_only=True):
+    """A cell of the history, which has a `number` for it."""
+
+    number: int
+    unit: str
+    better: Better
+
+
+def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
+    """The rows, whose columns have the names of the kind's fields. Raises ValidationError where a
+    value is of another type: a damaged file of SQLite may hold anything anywhere."""
+    return msgspec.convert(list(rows), list[kind], from_attributes=True)  # type: ignore[valid-type]
+
+
+def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
+    """The same of tuples, whatever the names."""
+    return msgspec.convert(list(map(tuple, rows)), list[kind])  # type: ignore[valid-type]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,9 +74,9 @@ def histories_of(
     with store.reading() as connection:
         wanted = [sheets.c.benchmark == benchmark]
         named = {
-            row.id: row
-            for row in typed(CellRow, connection.execute(_select_cells().where(*wanted)))
-            if not places or Place(row.row, row.column) in places
+            cell.number: cell
+            for cell in _of(_Cell, connection.execute(_select_cells().where(*wanted)))
+            if not places or cell.place in places
         }
         which = msgspec.structs.replace(which, benchmarks=(benchmark,))
         where = [
@@ -100,42 +97,37 @@ def _points(
     """By cell and run."""
     known = set(found)
     points: dict[int, dict[int, Point]] = {}
-    columns = (figures.c.cell_id, figures.c.run_id, figures.c.figure, figures.c.low, figures.c.high)
-    for some in in_parts(wanted):
-        asked = select(*columns).where(
-            figures.c.cell_id.in_(some),
-            figures.c.status == PASS,
-            figures.c.figure.is_not(None),
-        )
-        for row in typed(PointRow, connection.execute(asked)):
-            if row.run_id in known:
-                point = Point(row.run_id, row.figure, row.low, row.high)
-                points.setdefault(row.cell_id, {})[row.run_id] = point
+    own = figures.c.run_id.label("run"), figures.c.figure, figures.c.low, figures.c.high
+    asked = select(figures.c.cell_id, *own).where(
+        figures.c.status == "pass", figures.c.figure.is_not(None)
+    )
+    rows = list(rows_in(connection, asked, figures.c.cell_id, wanted))
+    for row, point in zip(rows, _of(Point, rows), strict=True):
+        if point.run in known:
+            points.setdefault(row.cell_id, {})[point.run] = point
     return points
 
 
 def _history(
     connection: Connection,
     group: Sequence[PastRun],
-    named: dict[int, CellRow],
+    named: dict[int, _Cell],
     points: dict[int, dict[int, Point]],
 ) -> History:
     series = []
-    for number, row in named.items():
+    for number, cell in named.items():
         by_run = points.get(number, {})
         own = tuple(by_run[run.number] for run in group if run.number in by_run)
         if own:
-            series.append(
-                Series(**asdict(_cell_of(row)), unit=row.unit, better=row.better, points=own)
-            )
+            name = astuple(cell.cell)
+            series.append(Series(*name, unit=cell.unit, better=cell.better, points=own))
     first = group[0]
-    asked = select(setups.c.document).where(setups.c.digest == bytes.fromhex(first.setup))
-    (setup,) = typed(SetupRow, [connection.execute(asked).one()])
+    asked = select(setups.c.document).where(setups.c.digest == first.setup)
     return History(
         host=first.host,
         accelerators=first.accelerators,
         simulated=first.simulated,
-        settings=msgspec.json.decode(setup.document, type=dict[str, str]),
+        settings=connection.execute(asked).scalar_one(),
         runs=tuple(group),
         states=_states(connection, {run.state for run in group}),
         series=tuple(sorted(series, key=lambda one: _in_order(one.cell))),
@@ -150,10 +142,9 @@ def _in_order(cell: SeriesId) -> tuple[object, ...]:
 
 def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[str, str]]:
     found: dict[int, dict[str, str]] = {number: {} for number in numbers}
-    for some in in_parts(list(found)):
-        asked = select(facts).where(facts.c.state_id.in_(some))
-        for fact in typed(FactRow, connection.execute(asked)):
-            found[fact.state_id][fact.name] = fact.value
+    rows = rows_in(connection, select(facts), facts.c.state_id, found)
+    for state, name, value in _tuples(tuple[int, str, str], rows):
+        found[state][name] = value
     return found
 
 
@@ -184,45 +175,44 @@ def earlier_runs(
 
 
 def _settings(connection: Connection, numbers: Sequence[int]) -> dict[int, Settings]:
-    found: dict[int, Settings] = {}
-    for some in in_parts(numbers):
-        asked = select(runs.c.id, runs.c.settings).where(runs.c.id.in_(some))
-        for row in typed(SettingsRow, connection.execute(asked)):
-            found[row.id] = msgspec.json.decode(row.settings, type=Settings)
-    return found
+    rows = rows_in(connection, select(runs.c.id, runs.c.settings), runs.c.id, numbers)
+    return dict(_tuples(tuple[int, Settings], rows))
 
 
 def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Figure]]:
     by_run: dict[int, list[Figure]] = {}
-    names: dict[int, CellRow] = {}
-    for some in in_parts(numbers):
-        asked = select(figures).where(figures.c.run_id.in_(some))
-        rows = typed(FigureRow, connection.execute(asked))
-        missing = list({row.cell_id for row in rows} - names.keys())
-        for few in in_parts(missing):
-            found = typed(CellRow, connection.execute(_select_cells().where(cells.c.id.in_(few))))
-            names |= {cell.id: cell for cell in found}
-        for row in rows:
-            by_run.setdefault(row.run_id, []).append(_figure_of(names[row.cell_id], row))
+    rows = list(rows_in(connection, select(*_FIGURES), figures.c.run_id, numbers))
+    wanted = {row.cell_id for row in rows}
+    found = _of(_Cell, rows_in(connection, _select_cells(), cells.c.id, wanted))
+    names = {cell.number: cell for cell in found}
+    for row in rows:
+        by_run.setdefault(row.run_id, []).append(_figure_of(names[row.cell_id], row))
     return by_run
 
 
-def _figure_of(cell: CellRow, row: FigureRow) -> Figure:
-    return Figure(
-        _cell_of(cell), cell.unit, cell.better, STATUSES[row.status], VERDICTS[row.verdict],
-        row.figure, row.median, row.low, row.high, row.slow_p95, row.slow_p99, row.n,
-    )  # fmt: skip
+def _figure_of(cell: _Cell, row: Row[Any]) -> Figure:
+    """Of a row that ends with the columns of figures."""
+    own = dict(zip(_NAMES, row[-len(_NAMES) :], strict=True))
+    return msgspec.convert(
+        {**own, "id": cell.cell, "unit": cell.unit, "better": cell.better}, Figure
+    )
 
 
-def _cell_of(row: CellRow) -> SeriesId:
-    return SeriesId(
-        *sheet_id(row), row.row, row.column, row.repeat, row.transfers, row.definition,
-    )  # fmt: skip
+_FIGURES = (
+    figures.c.cell_id, figures.c.run_id, figures.c.status, figures.c.verdict,
+    figures.c.figure.label("value"), figures.c.median, figures.c.low, figures.c.high,
+    figures.c.slow_p95, figures.c.slow_p99, figures.c.n,
+)  # fmt: skip
+_NAMES = tuple(str(column.name) for column in _FIGURES)
 
 
 def _select_cells() -> Select[Any]:
-    of_sheet = sheets.c.benchmark, sheets.c.backend, sheets.c.size, sheets.c.unit, sheets.c.better
-    return select(cells, *of_sheet).join(sheets, sheets.c.id == cells.c.sheet_id)
+    of = (
+        cells.c.id.label("number"), sheets.c.benchmark, sheets.c.backend, sheets.c.size,
+        sheets.c.unit, sheets.c.better, cells.c.row, cells.c.column, cells.c.transfers,
+        cells.c.definition, cells.c.repeat,
+    )  # fmt: skip
+    return select(*of).join(sheets, sheets.c.id == cells.c.sheet_id)
 
 
 def _where(connection: Connection, which: Filter) -> list[ColumnElement[bool]]:
@@ -253,65 +243,40 @@ def _is_of(machine: Any, which: Filter) -> bool:
     return asked in slug(machine.accelerators, "")
 
 
-_COLUMNS = (
-    runs.c.id, runs.c.uid, runs.c.label, runs.c.started, runs.c.finished, runs.c.profile,
-    runs.c.profiled, runs.c.status, runs.c.cells, runs.c.passed, runs.c.low, runs.c.path,
-    runs.c.state_id, runs.c.machine_id, machines.c.host, machines.c.accelerators,
-    machines.c.simulated, setups.c.digest,
+_RUNS = (
+    runs.c.id.label("number"), runs.c.uid.label("id"), runs.c.label, runs.c.started,
+    runs.c.finished, runs.c.profile, runs.c.profiled, runs.c.status, runs.c.cells, runs.c.passed,
+    runs.c.low, runs.c.path, runs.c.state_id.label("state"), runs.c.machine_id.label("machine"),
+    machines.c.host, machines.c.accelerators, machines.c.simulated, setups.c.digest.label("setup"),
 )  # fmt: skip
-
-
-def _select() -> Select[Any]:
-    return (
-        select(*_COLUMNS)
-        .join(machines, machines.c.id == runs.c.machine_id)
-        .join(setups, setups.c.id == runs.c.setup_id)
-    )
 
 
 def _runs(
     connection: Connection, where: Sequence[ColumnElement[bool]], last: int | None
 ) -> list[PastRun]:
     """The latest first."""
-    order = runs.c.started.desc(), runs.c.id.desc()
-    asked = _select().where(*where).order_by(*order).limit(last)
-    return [_run_of(row) for row in typed(RunRow, connection.execute(asked))]
-
-
-def _run_of(row: RunRow) -> PastRun:
-    return PastRun(
-        number=row.id,
-        id=row.uid,
-        label=row.label,
-        host=row.host,
-        accelerators=row.accelerators,
-        started=moment_of(row.started),
-        finished=None if row.finished is None else moment_of(row.finished),
-        simulated=row.simulated,
-        profiled=row.profiled,
-        profile=row.profile,
-        status=STATUSES[row.status],
-        cells=row.cells,
-        passed=row.passed,
-        low=row.low,
-        path=row.path,
-        setup=row.digest.hex(),
-        state=row.state_id,
-        machine=row.machine_id,
+    asked = (
+        select(*_RUNS)
+        .join(machines, machines.c.id == runs.c.machine_id)
+        .join(setups, setups.c.id == runs.c.setup_id)
+        .where(*where)
+        .order_by(runs.c.started.desc(), runs.c.id.desc())
+        .limit(last)
     )
+    return _of(PastRun, connection.execute(asked))
 
 
 def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, tuple[str, ...]]:
-    by_run = defaultdict[int, dict[str, None]](dict)
-    for some in in_parts([run.number for run in found]):
-        asked = (
-            select(results.c.run_id, sheets.c.benchmark)
-            .join(sheets, sheets.c.id == results.c.sheet_id)
-            .where(results.c.run_id.in_(some)).order_by(results.c.run_id, results.c.number)
-        )  # fmt: skip
-        for row in typed(BenchmarkRow, connection.execute(asked)):
-            by_run[row.run_id][row.benchmark] = None
-    return {run.number: tuple(by_run[run.number]) for run in found}
+    by_run = {run.number: dict[str, None]() for run in found}
+    asked = (
+        select(results.c.run_id, sheets.c.benchmark)
+        .join(sheets, sheets.c.id == results.c.sheet_id)
+        .order_by(results.c.run_id, results.c.number)
+    )
+    rows = rows_in(connection, asked, results.c.run_id, by_run)
+    for number, name in _tuples(tuple[int, str], rows):
+        by_run[number][name] = None
+    return {number: tuple(names) for number, names in by_run.items()}
 
 
 def benchmarks_of(store: Store) -> tuple[str, ...]:
@@ -341,13 +306,8 @@ def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
 def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Figure]]:
     """The figures of these runs, each behind its run's number. Raises StoreError."""
     with store.reading() as connection:
-        for some in in_parts(numbers):
-            asked = (
-                _select_cells()
-                .add_columns(figures)
-                .join(figures, cells.c.id == figures.c.cell_id)
-                .where(figures.c.run_id.in_(some))
-            )
-            for row in connection.execute(asked):
-                (cell,), (figure,) = typed(CellRow, [row]), typed(FigureRow, [row])
-                yield figure.run_id, _figure_of(cell, figure)
+        both = _select_cells().add_columns(*_FIGURES)
+        asked = both.join(figures, cells.c.id == figures.c.cell_id)
+        for row in rows_in(connection, asked, figures.c.run_id, numbers):
+            (cell,) = _of(_Cell, [row])
+            yield row.run_id, _figure_of(cell, row)

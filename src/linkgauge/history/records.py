@@ -17,15 +17,14 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import Result, Run, worst
 from linkgauge.model.settings import EngineSettings, Settings, Surroundings
 
-from .tables import DIGEST, STATUSES, VERDICTS
+from .tables import DIGEST, EPOCH, STATUSES
 
 Row = dict[str, Any]
 NO_ACCELERATOR = "cpu"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def digest(*parts: object) -> bytes:
-    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=DIGEST).digest()
+def digest(*parts: object) -> str:
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=DIGEST).hexdigest()
 
 
 def microseconds(moment: str | None) -> int | None:
@@ -34,7 +33,7 @@ def microseconds(moment: str | None) -> int | None:
         return None
     found = datetime.fromisoformat(moment)
     found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
-    return (found - _EPOCH) // timedelta(microseconds=1)
+    return (found - EPOCH) // timedelta(microseconds=1)
 
 
 class Measured(Protocol):
@@ -65,11 +64,6 @@ def _ended(run: Run) -> int | None:
         return began(run)
 
 
-def moment_of(microseconds: int) -> str:
-    moment = _EPOCH + timedelta(microseconds=microseconds)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def machine_row(machine: Machine) -> Row:
     """What tells machines apart: the host's name, the models of its accelerators, and how many
     ranks measure. How many accelerators there are is of its state: one may be lost."""
@@ -95,7 +89,7 @@ def setup_of(settings: Settings) -> dict[str, str]:
         **_other(settings.surroundings, Surroundings()),
     }
     if (simulation := settings.simulation) is not None:
-        found[DESCRIPTION] = digest(simulation.description).hex()[:8]
+        found[DESCRIPTION] = digest(simulation.description)[:8]
     return {
         name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
         for name, value in found.items()
@@ -113,7 +107,7 @@ def _other(value: msgspec.Struct, default: msgspec.Struct, *without: str) -> dic
 
 def setup_row(settings: Settings) -> Row:
     document = setup_of(settings)
-    return {"digest": digest(document), "document": msgspec.json.encode(document).decode()}
+    return {"digest": digest(document), "document": document}
 
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
@@ -135,32 +129,25 @@ def sheet_row(result: Result) -> Row:
 def cell_row(sheet: Row, of: SeriesId) -> Row:
     """Without its sheet's number."""
     kept = {name: getattr(of, name) for name in _OF_CELLS}
-    return {"digest": digest(sheet["digest"], *kept.values()), **kept}
+    return {"digest": digest(bytes.fromhex(sheet["digest"]), *kept.values()), **kept}
 
 
 _OF_CELLS = ("row", "column", "transfers", "definition", "repeat")
-
-
-_OF_FIGURES = ("n", "median", "low", "high", "slow_p95", "slow_p99")
+_OF_FIGURES = ("status", "verdict", "n", "median", "low", "high", "slow_p95", "slow_p99")
 
 
 def figure_row(figure: Figure) -> Row:
     """Without the numbers of its run and its cell."""
-    return {
-        "status": STATUSES.index(figure.status),
-        "verdict": VERDICTS.index(figure.verdict),
-        "figure": figure.value,
-        **{name: getattr(figure, name) for name in _OF_FIGURES},
-    }
+    return {"figure": figure.value, **{name: getattr(figure, name) for name in _OF_FIGURES}}
 
 
-def run_row(run: Run, path: str | None, figures: Iterable[Row]) -> Row:
+def run_row(run: Run, path: str | None, figures: Iterable[Figure]) -> Row:
     """Without the numbers of its machine, state and setup. Two runs are the same if they have the
     same id and label, and began on the same host at the same time; `content` shows whether one
     was resumed since."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname
-    content = [[row[name] for name in ("status", "n", "median")] for row in figures]
+    content = [[STATUSES.index(one.status), one.n, one.median] for one in figures]
     return {
         "digest": digest(run.id, run.label, host, run.started),
         "content": digest(run.finished, run.resumed, content),
@@ -170,11 +157,11 @@ def run_row(run: Run, path: str | None, figures: Iterable[Row]) -> Row:
         "finished": _ended(run),
         "profile": run.settings.profile,
         "profiled": run.is_profiled,
-        "status": STATUSES.index(worst(result.status for result in run.results)),
+        "status": worst(result.status for result in run.results),
         "cells": len(cells),
         "passed": sum(cell.status == "pass" for cell in cells),
         "low": sum(cell.verdict == "low" for cell in cells),
         "path": path,
-        "command": msgspec.json.encode(run.command).decode(),
-        "settings": msgspec.json.encode(run.settings).decode(),
+        "command": run.command,
+        "settings": run.settings,
     }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy import URL, ColumnElement, Connection, Engine, Select, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from linkgauge.machine.private import new_private, private_folder
@@ -175,3 +175,11 @@ def _line(url: URL, said: str) -> str:
 def in_parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
     for begin in range(0, len(values), _AT_ONCE):
         yield values[begin : begin + _AT_ONCE]
+
+
+def rows_in(
+    connection: Connection, asked: Select[Any], column: ColumnElement[Any], values: Iterable[object]
+) -> Iterator[Any]:
+    """What is asked for, of any number of values in this column."""
+    for some in in_parts(list(values)):
+        yield from connection.execute(asked.where(column.in_(some)))

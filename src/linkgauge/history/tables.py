@@ -3,10 +3,18 @@
 A run's figures refer to their run and their cell by number; what many runs share (machines, their
 states, settings, sheets, cells) is kept once, and found by the digest of its content. The key of
 figures begins with the cell, since a trend reads those of a cell together.
+
+Rows hold plain values on both sides: a column says how one is kept. What a damaged file of SQLite
+holds instead raises ValidationError when it is read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -21,15 +29,64 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
 )
+from sqlalchemy.types import TypeEngine
 
 from linkgauge.model.result import Status, Verdict
+from linkgauge.model.settings import Settings
 
 STATUSES: tuple[Status, ...] = ("pass", "fail", "skip", "error", "timeout")
 VERDICTS: tuple[Verdict, ...] = ("unknown", "ok", "low", "high")
 """Kept as their number: never change the order, only add."""
 DIGEST = 16
 """Bytes."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Kept(TypeDecorator[Any]):
+    """A value that is `stored` in another form: `keep` makes that, and `read` the value again."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(
+        self, stored: TypeEngine[Any], keep: Callable[[Any], Any], read: Callable[[Any], Any]
+    ) -> None:
+        super().__init__()
+        self.impl = self.stored = stored  # type: ignore[assignment]
+        self.keep, self.read = keep, read
+
+    def process_bind_param(self, value: Any, dialect: object) -> Any:
+        return None if value is None else self.keep(value)
+
+    def process_result_value(self, value: Any, dialect: object) -> Any:
+        try:
+            return None if value is None else self.read(value)
+        except (TypeError, LookupError, OverflowError) as error:
+            raise msgspec.ValidationError(f"{error} of {value!r:.40}") from error
+
+
+def _word(name: str, words: Sequence[str]) -> Column[str]:
+    """One of these words, kept as its number."""
+    kind = _Kept(SmallInteger(), words.index, dict(enumerate(words)).__getitem__)
+    return Column(name, kind, nullable=False)
+
+
+def _json(name: str, kind: Any) -> Column[Any]:
+    read = msgspec.json.Decoder(kind).decode
+    kept = _Kept(Text(), lambda value: msgspec.json.encode(value).decode(), read)
+    return Column(name, kept, nullable=False)
+
+
+def _moment_of(microseconds: int) -> str:
+    moment = EPOCH + timedelta(microseconds=microseconds)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_MOMENT = _Kept(BigInteger(), int, _moment_of)
+"""Microseconds since 1970, by which it is compared; read as an ISO 8601 text in UTC."""
+_HEX = _Kept(LargeBinary(DIGEST), bytes.fromhex, bytes.hex)
 
 metadata = MetaData(
     naming_convention={
@@ -45,8 +102,8 @@ def _number() -> Column[int]:
     return Column("id", Integer, primary_key=True)
 
 
-def _digest() -> Column[bytes]:
-    return Column("digest", LargeBinary(DIGEST), nullable=False, unique=True)
+def _digest() -> Column[str]:
+    return Column("digest", _HEX, nullable=False, unique=True)
 
 
 versions = Table("linkgauge_version", metadata, Column("version_num", String(32), primary_key=True))
@@ -73,30 +130,30 @@ setups = Table(
     metadata,
     _number(),
     _digest(),
-    Column("document", Text, nullable=False, comment="JSON: what differs from the defaults"),
+    _json("document", dict[str, str]),
 )
 runs = Table(
     "runs",
     metadata,
     _number(),
     _digest(),
-    Column("content", LargeBinary(DIGEST), nullable=False),
+    Column("content", _HEX, nullable=False),
     Column("uid", Text, nullable=False),
     Column("label", Text, nullable=False),
-    Column("started", BigInteger, nullable=False, comment="microseconds since 1970"),
-    Column("finished", BigInteger, comment="null: interrupted"),
+    Column("started", _MOMENT, nullable=False),
+    Column("finished", _MOMENT, comment="null: interrupted"),
     Column("machine_id", ForeignKey(machines.c.id), nullable=False),
     Column("state_id", ForeignKey(states.c.id), nullable=False),
     Column("setup_id", ForeignKey(setups.c.id), nullable=False),
     Column("profile", Text, nullable=False),
     Column("profiled", Boolean, nullable=False),
-    Column("status", SmallInteger, nullable=False),
+    _word("status", STATUSES),
     Column("cells", Integer, nullable=False),
     Column("passed", Integer, nullable=False),
     Column("low", Integer, nullable=False),
     Column("path", Text),
-    Column("command", Text, nullable=False, comment="JSON"),
-    Column("settings", Text, nullable=False, comment="JSON: all of them"),
+    _json("command", tuple[str, ...]),
+    _json("settings", Settings),
     Index(None, "started"),
     Index(None, "machine_id", "setup_id", "started"),
 )
@@ -118,7 +175,7 @@ results = Table(
     Column("run_id", ForeignKey(runs.c.id, ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("sheet_id", ForeignKey(sheets.c.id), nullable=False, index=True),
-    Column("status", SmallInteger, nullable=False),
+    _word("status", STATUSES),
     Column("reason", Text),
 )
 cells = Table(
@@ -138,8 +195,8 @@ figures = Table(
     metadata,
     Column("cell_id", ForeignKey(cells.c.id), primary_key=True),
     Column("run_id", ForeignKey(runs.c.id, ondelete="CASCADE"), primary_key=True, index=True),
-    Column("status", SmallInteger, nullable=False),
-    Column("verdict", SmallInteger, nullable=False),
+    _word("status", STATUSES),
+    _word("verdict", VERDICTS),
     Column("n", Integer, nullable=False),
     Column("figure", Double),
     Column("median", Double),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from sqlalchemy import Connection, Table, delete, insert, select, update
 from sqlalchemy.dialects import sqlite
 
-from linkgauge.model.figure import figures_by_result
-from linkgauge.model.result import Run
+from linkgauge.model.figure import Figure, figures_by_result
+from linkgauge.model.result import Result, Run
 
 from .records import (
     Row,
@@ -22,9 +22,8 @@ from .records import (
     sheet_row,
     state_rows,
 )
-from .store import Store, in_parts
+from .store import Store, in_parts, rows_in
 from .tables import (
-    STATUSES,
     cells,
     facts,
     figures,
@@ -43,9 +42,8 @@ Added = Literal["added", "renewed", "known"]
 def add(store: Store, run: Run, folder: Path | None) -> Added:
     """Adds a judged run with all of its figures, or nothing. Raises StoreError."""
     found = list(figures_by_result(run.results))
-    rows = [[figure_row(figure) for figure in own] for _, own in found]
     path = None if folder is None else str(folder.absolute())
-    own = run_row(run, path, (row for some in rows for row in some))
+    own = run_row(run, path, (figure for _, figures in found for figure in figures))
     with store.writing() as connection:
         there = connection.execute(
             select(runs.c.id, runs.c.content).where(runs.c.digest == own["digest"])
@@ -62,7 +60,7 @@ def add(store: Store, run: Run, folder: Path | None) -> Added:
             connection.execute(update(runs).where(runs.c.id == run_id).values(**own, **numbered))
             for table in (figures, results):
                 connection.execute(delete(table).where(table.c.run_id == run_id))
-        _add_results(connection, run_id, found, rows)
+        _add_results(connection, run_id, found)
     return "added" if there is None else "renewed"
 
 
@@ -82,7 +80,9 @@ def _number(connection: Connection, run: Run) -> Row:
     }
 
 
-def _add_results(connection: Connection, run_id: int, of: Any, rows: Any) -> None:
+def _add_results(
+    connection: Connection, run_id: int, of: Sequence[tuple[Result, Sequence[Figure]]]
+) -> None:
     sheet_rows = [sheet_row(result) for result, _ in of]
     sheet_ids = _numbers(connection, sheets, sheet_rows)
     if sheet_rows:
@@ -93,17 +93,17 @@ def _add_results(connection: Connection, run_id: int, of: Any, rows: Any) -> Non
                     "run_id": run_id,
                     "number": number,
                     "sheet_id": sheet_ids[sheet["digest"]],
-                    "status": STATUSES.index(result.status),
+                    "status": result.status,
                     "reason": result.reason,
                 }
                 for number, ((result, _), sheet) in enumerate(zip(of, sheet_rows, strict=True))
             ],
         )
     found = {
-        row["digest"]: ({**row, "sheet_id": sheet_ids[sheet["digest"]]}, figure)
-        for (_, own), sheet, figure_rows in zip(of, sheet_rows, rows, strict=True)
-        for one, figure in zip(own, figure_rows, strict=True)
-        for row in (cell_row(sheet, one.id),)
+        row["digest"]: ({**row, "sheet_id": sheet_ids[sheet["digest"]]}, figure_row(figure))
+        for (_, own), sheet in zip(of, sheet_rows, strict=True)
+        for figure in own
+        for row in (cell_row(sheet, figure.id),)
     }
     cell_ids = _numbers(connection, cells, [row for row, _ in found.values()])
     if found:
@@ -116,7 +116,7 @@ def _add_results(connection: Connection, run_id: int, of: Any, rows: Any) -> Non
         )
 
 
-def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[bytes, int]:
+def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[str, int]:
     """The number of each row by its digest; those that are new are added. In the order of digests:
     two writers would else wait for each other."""
     wanted = {row["digest"]: row for row in rows}
@@ -128,12 +128,10 @@ def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[
     return known
 
 
-def _known(connection: Connection, table: Table, digests: Sequence[bytes]) -> dict[bytes, int]:
-    found: dict[bytes, int] = {}
-    for some in in_parts(digests):
-        asked = select(table.c.digest, table.c.id).where(table.c.digest.in_(some))
-        found |= {bytes(key): number for key, number in connection.execute(asked)}
-    return found
+def _known(connection: Connection, table: Table, digests: Sequence[str]) -> dict[str, int]:
+    asked = select(table.c.digest, table.c.id)
+    rows = rows_in(connection, asked, table.c.digest, digests)
+    return {row.digest: row.id for row in rows}
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:

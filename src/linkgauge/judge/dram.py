@@ -13,7 +13,7 @@ from linkgauge.model.memory import SPREAD, Memory
 from linkgauge.model.result import Result
 from linkgauge.model.transfer import Transfer
 
-from .path import ExpectedPath, Segment, Unknown, Use
+from .path import ExpectedPath, Unknown, Use
 
 DRAM_SHARE = 0.85
 """Share of the DIMMs' rate that threads reach: refresh and read-write turnarounds take the rest.
@@ -141,12 +141,12 @@ class HostMemory:
     def _use(self, node: str, rate: float, weight: float) -> Use:
         nodes = len(self._machine.host.nodes)
         shown = "DRAM" if nodes == 1 else f"DRAM, one of {nodes} nodes"
-        return Use(Segment(node, rate, shown), weight, weight / DRAM_SHARE, "reached by threads")
+        return Use(node, rate, shown, weight, weight / DRAM_SHARE, "reached by threads")
 
 
 def _measured(name: str, rate: float) -> Use:
-    segment = Segment(name, rate, "host memory's best, measured here", measured=True)
-    return Use(segment, 0.0, 1.0, segment.shown)
+    shown = "host memory's best, measured here"
+    return Use(name, rate, shown, 0.0, 1.0, shown, measured=True)
 
 
 def _operation(transfer: Transfer) -> str:

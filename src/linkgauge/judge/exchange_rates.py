@@ -3,22 +3,20 @@ readers found, which share them max-min fairly."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from linkgauge.model.collective import Collective, no_hypercube
 from linkgauge.model.exchanges import Phase, pairs_of, phases
-from linkgauge.model.map import Flow, share
+from linkgauge.model.map import share
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.scaling import Bound
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.wiring import Wire
 
-from .fabric_rates import fabric_path
-from .path import ExpectedPath, Unknown, figure
-from .pcie_rates import pcie_path
+from .link_rates import fabric_path, pcie_path
+from .path import ExpectedPath, Unknown, capacity, figure
 from .routes import Paths
 
 SIZE = 1 << 30
@@ -85,13 +83,13 @@ class ExchangeRates:
             return Bound(because="unknown: no rate on their way is known")
         pair = achievable.pairs[0]
         path = self._path(pair)
-        narrow = max(path.uses, key=lambda use: use.cost / use.segment.rate)
+        narrow = max(path.uses, key=lambda use: use.cost / use.rate)
         all_pairs = self.pairs(devices)
         doubts: dict[str, str] = {}  # of each, the first pair that has it
         for one in all_pairs:
             for doubt in self._path(one).doubts:
                 doubts.setdefault(doubt, f"{' -> '.join(one)}: {doubt}")
-        because = f"{' -> '.join(pair)}: {narrow.segment.shown} = {figure(narrow.segment.rate)}"
+        because = f"{' -> '.join(pair)}: {narrow.shown} = {figure(narrow.rate)}"
         because += (
             f"; achievable unknown: {'; '.join(doubts.values())}" if doubts else f"; {narrow.why}"
         )
@@ -100,7 +98,7 @@ class ExchangeRates:
             None if doubts else achievable.bus,
             because,
             tuple(" -> ".join(one) for one in achievable.pairs),
-            str(narrow.segment.link),
+            narrow.link,
         )
 
     def _slowest(self, devices: Sequence[str], *, cost: bool) -> _Slowest | None:
@@ -109,8 +107,7 @@ class ExchangeRates:
         late: tuple[Pair, ...] = ()
         for phase, pairs in self._phases(devices):
             paths = [self._path(pair) for pair in pairs]
-            capacity = {use.segment.name: use.segment.rate for path in paths for use in path.uses}
-            rates = share([_flow(path, cost=cost) for path in paths], capacity)
+            rates = share([path.flow(cost=cost) for path in paths], capacity(paths))
             times = [one.bytes / rate for one, rate in zip(phase.exchanges, rates, strict=True)]
             longest = max(times)
             taken += longest
@@ -181,11 +178,3 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) > _MOST:
         names = [*names[:_MOST], f"{len(names) - _MOST} more"]
     return " and ".join(names)
-
-
-def _flow(path: ExpectedPath, *, cost: bool) -> Flow:
-    taken: dict[tuple[str, str], float] = {}
-    for use in path.uses:
-        part = use.cost if cost else use.least
-        taken[use.segment.name] = taken.get(use.segment.name, 0.0) + part
-    return Flow(tuple((name, part) for name, part in taken.items() if part), math.inf)

@@ -9,10 +9,11 @@ something on it is, and `because` says what.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.model.arrays import ARRAYS, counted_arrays
 from linkgauge.model.collective import Collective
@@ -34,8 +35,8 @@ from linkgauge.model.units import BANDWIDTH
 
 from .crowds import Crowds
 from .dram import Ceilings
-from .path import ExpectedPath, Unknown, Use, figure
-from .pcie_rates import Trained
+from .link_rates import Trained
+from .path import ExpectedPath, Unknown, Use, capacity, figure
 from .routes import Paths
 
 if TYPE_CHECKING:
@@ -163,14 +164,11 @@ class Expectations:
 
     def _shape(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
         """A path with its kind: all that an estimate depends on except names."""
-        uses = tuple(
-            ((s := u.segment).direction, s.rate, s.shown, u.least, u.cost, u.why, u.payload)
-            for u in path.uses
-        )
+        uses = tuple(replace(use, link="") for use in path.uses)
         how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
         kind = (uses, path.doubts, path.loose, path.meets, how)
         number = self._kinds.setdefault(kind, len(self._kinds))
-        names = (transfer.engine.owner, *(use.segment.link for use in path.uses))
+        names = (transfer.engine.owner, *(use.link for use in path.uses))
         return _PathShape(path, number, names)
 
     def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
@@ -178,14 +176,14 @@ class Expectations:
         by_pcie: set[Memory] = set()
         nodes: dict[int, set[Memory]] = {}
         for transfer, path in zip(transfers, paths, strict=True):
-            for meeting in path.meets:
-                nodes.setdefault(meeting.node, set()).add(transfer.engine.owner)
-                if meeting.by == "PCIe":
+            for node, by in path.meets:
+                nodes.setdefault(node, set()).add(transfer.engine.owner)
+                if by == "PCIe":
                     by_pcie.add(transfer.engine.owner)
         if len(by_pcie) > 1:
             return ["how much the host carries for several devices at once is unknown"]
         shared = [node for node, met in nodes.items() if len(met) > 1]
-        if not all(map(self._paths.knows_host, shared)):
+        if not all(map(self._paths.host.knows, shared)):
             return ["the rate of the host's memory, which they share, is unknown"]
         return []
 
@@ -206,10 +204,9 @@ class _Sharing:
         self._report = report
         self._definition = definition
         self._size = size
-        segments = {use.segment.name: use.segment for path in paths for use in path.uses}
-        self._capacity = {name: segment.rate for name, segment in segments.items()}
-        self._least = [self._flow(path, lambda use: use.least) for path in paths]
-        self._cost = [self._flow(path, lambda use: use.cost) for path in paths]
+        self._capacity = capacity(paths)
+        self._least = [path.flow(cost=False) for path in paths]
+        self._cost = [path.flow(cost=True) for path in paths]
 
     def estimate(self, doubts: list[str]) -> Expectation:
         theoretical = self._figure(self._least, queued=False)
@@ -220,7 +217,7 @@ class _Sharing:
             doubts = [*doubts, "copies this small are dominated by the time they take to start"]
         because = self._because(theoretical, achievable, doubts)
         achievable = None if doubts else achievable
-        measured = achievable is not None and self._costliest().segment.measured
+        measured = achievable is not None and self._costliest().measured
         expected = Expected(theoretical, achievable, because, measured=measured)
         loose = any(path.loose for path in self._paths) or self._meets_itself()
         each = () if doubts else self._each()
@@ -253,12 +250,6 @@ class _Sharing:
         if self._report.is_total:
             return self._bytes() / max(seconds)
         return sum(work.size / time for work, time in zip(works, seconds, strict=True))
-
-    def _flow(self, path: ExpectedPath, weight: Callable[[Use], float]) -> Flow:
-        taken: dict[Resource, float] = {}
-        for use in path.uses:
-            taken[use.segment.name] = taken.get(use.segment.name, 0.0) + weight(use)
-        return Flow(tuple((name, part) for name, part in taken.items() if part))
 
     def _most(self) -> float | None:
         """The bound that no sharing exceeds: for the first transfer, its rate alone; for bytes over
@@ -303,7 +294,7 @@ class _Sharing:
 
     def _meets_itself(self) -> bool:
         """Whether payload goes both ways over one PCIe link, whose arbitration is unknown."""
-        names = {u.segment.name for p in self._paths for u in p.uses if u.payload and u.least}
+        names = {u.segment for p in self._paths for u in p.uses if u.payload and u.least}
         return any((link, "down") in names for link, to in names if to == "up")
 
     def _because(
@@ -313,9 +304,9 @@ class _Sharing:
         uses = self._paths[0].uses
         parts: list[str] = []
         if theoretical is not None:
-            narrow = min((u for u in uses if u.least), key=lambda u: u.segment.rate / u.least)
-            parts.append(f"{narrow.segment.shown} = {figure(narrow.segment.rate)}")
-            if not math.isclose(narrow.segment.rate, theoretical, rel_tol=1e-3):
+            narrow = min((u for u in uses if u.least), key=lambda u: u.rate / u.least)
+            parts.append(f"{narrow.shown} = {figure(narrow.rate)}")
+            if not math.isclose(narrow.rate, theoretical, rel_tol=1e-3):
                 parts.append(f"{self._manner(narrow)}: {figure(theoretical)}")
         if doubts:
             parts.append(f"achievable unknown: {'; '.join(doubts)}")
@@ -328,14 +319,14 @@ class _Sharing:
     def _costliest(self) -> Use:
         """The use that limits the first transfer with all protocol overhead."""
         uses = (use for use in self._paths[0].uses if use.cost)
-        return min(uses, key=lambda use: use.segment.rate / use.cost)
+        return min(uses, key=lambda use: use.rate / use.cost)
 
     def _manner(self, narrow: Use) -> str:
         """Why the figure is not simply the segment's rate."""
         several = len(self._transfers)
         if several > 1:
             return f"{several} transfers at once"
-        return "read and written" if narrow.segment.shown == "memory" else "of what is reported"
+        return "read and written" if narrow.shown == "memory" else "of what is reported"
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:

@@ -71,11 +71,10 @@ Check = Callable[[_E], Iterator[Finding]]
 
 
 def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
-    """The checks of these files, the functions `check_…`, in the order in which they are written
-    (or, of others' files, imported)."""
+    """The checks of these files: the functions `check_…` that they define, in their order."""
     return tuple(
         check for module in modules for name, check in vars(module).items()
-        if name.startswith("check_")
+        if name.startswith("check_") and check.__module__ == module.__name__
     )  # fmt: skip
 
 

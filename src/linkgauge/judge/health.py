@@ -31,16 +31,6 @@ Reason = Literal[
 """As a node condition words it; all but the first say that the node is not healthy."""
 
 
-class Against(msgspec.Struct, frozen=True):
-    """What a node is held against besides what its hardware should do: limits, the runs of a
-    baseline, and the number of accelerators that it has (null: whatever there are)."""
-
-    limits: tuple[Limit, ...] = ()
-    baseline: tuple[RunFigures, ...] = ()
-    aim: Aim = Aim(0.01, 0.05, 0.1)
-    devices: int | None = None
-
-
 class Health(msgspec.Struct, frozen=True):
     """The verdict on a node: what was measured, judged (`run`, null if nothing was), what has lost
     against the baseline, in what the node is unlike it, and how many accelerators there are of how
@@ -59,42 +49,51 @@ class Health(msgspec.Struct, frozen=True):
         return self.reason == "LinksHealthy"
 
 
-def health_of(bounded: Bounded, against: Against = Against(), timeout: float = 10.0) -> Health:  # noqa: B008
-    """The verdict on what was measured in time; a cell that takes longer than `timeout` seconds
-    hangs. The gravest reason is the node's."""
+_AIM = Aim(0.01, 0.05, 0.1)
+
+
+def health_of(
+    bounded: Bounded,
+    limits: tuple[Limit, ...] = (),
+    baseline: Sequence[RunFigures] = (),
+    devices: int | None = None,
+    timeout: float = 10.0,
+) -> Health:
+    """The verdict on what was measured in time, held against what the hardware should do, limits,
+    the runs of a baseline, and the number of accelerators that the node has (None: whatever there
+    are). A cell that takes longer than `timeout` seconds hangs. The gravest reason counts."""
     if bounded.run is None:
         busy = bounded.error is not None and bounded.error.is_busy
         why: Reason = "Busy" if busy else "CheckFailed" if bounded.error else "Hung"
         return Health(why, bounded)
-    run = apply(judge(bounded.run), against.limits)
-    health = Health("LinksHealthy", bounded, run, outcome_of(run))
-    devices = sum(not device.is_cpu for device in run.machine.all_devices)
-    if against.devices is not None and devices < against.devices:
-        return replace(health, reason="DeviceMissing", devices=(devices, against.devices))
-    if (reason := _by_run(health, timeout)) is not None:
+    run = apply(judge(bounded.run), limits)
+    outcome = outcome_of(run)
+    health = Health("LinksHealthy", bounded, run, outcome)
+    there = sum(not device.is_cpu for device in run.machine.all_devices)
+    if devices is not None and there < devices:
+        return replace(health, reason="DeviceMissing", devices=(there, devices))
+    if (reason := _by_run(bounded, run, outcome, timeout)) is not None:
         return replace(health, reason=reason)
-    if against.baseline:
-        health = _held(health, against)
+    if baseline:
+        health = _held(health, run, baseline)
     if health.is_healthy and bounded.missing:
         return replace(health, reason="NotMeasured")
     return health
 
 
-def _by_run(health: Health, timeout: float) -> Reason | None:
+def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Reason | None:
     """What is wrong by the run itself."""
-    run, outcome = health.run, health.outcome
-    assert run is not None and outcome is not None  # noqa: S101, PT018
     cells = [cell for result in run.results for cell in result.cells]
     has: set[Status] = {cell.status for cell in cells}
-    if "timeout" in has or _is_hanging(health.bounded.doing, timeout):
+    if "timeout" in has or _is_hanging(bounded.doing, timeout):
         return "Hung"
-    if "error" in has or health.bounded.error is not None:
+    if "error" in has or bounded.error is not None:
         return "MeasurementFailed"
     if "fail" in has:
         limit = all(cell.kind == "limit" for cell in cells if cell.status == "fail")
         return "BelowLimit" if limit else "WrongBytes"
     if "pass" not in has:
-        return "NotMeasured" if health.bounded.missing else "NothingMeasured"
+        return "NotMeasured" if bounded.missing else "NothingMeasured"
     if failed(outcome.findings):
         return "FaultFound"
     return "SlowTransfer" if any(cell.verdict == "low" for cell in cells) else None
@@ -105,15 +104,13 @@ def _is_hanging(doing: tuple[Doing, float] | None, timeout: float) -> bool:
     return doing is not None and doing[1] > timeout
 
 
-def _held(health: Health, against: Against) -> Health:
+def _held(health: Health, run: Run, baseline: Runs) -> Health:
     """Holds what was measured against the same cells of the baseline."""
-    assert health.run is not None  # noqa: S101
-    current = figures_of(health.run)
-    if facts := tuple(unlike([against.baseline, [current]])):
+    current = figures_of(run)
+    if facts := tuple(unlike([baseline, [current]])):
         return replace(health, reason="UnlikeBaseline", unlike=facts)
     measured = {cell.id for cell in current.cells}
-    baseline: Runs = [_only(run, measured) for run in against.baseline]
-    lost = hold(baseline, [current], [], against.aim).of(*FAILURES)
+    lost = hold([_only(one, measured) for one in baseline], [current], [], _AIM).of(*FAILURES)
     return replace(health, reason="Regression", lost=lost) if lost else health
 
 

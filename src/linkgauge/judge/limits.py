@@ -22,13 +22,15 @@ The statistic defaults to the median. `p95` and `p99` mean the slow side, `slow_
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
 import yaml
 
 from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
-from linkgauge.model.errors import InputError, NotationError
+from linkgauge.model.errors import InputError
+from linkgauge.model.notation import Cursor
 
 _STATISTICS = ("median", "p50", "p95", "p99", "slow_p95", "slow_p99", "min", "max", "mean")
 _UNITS = {
@@ -41,7 +43,6 @@ _UNITS = {
 _EXPECTED = ("achievable", "theoretical")
 _AT_LEAST, _AT_MOST = ("≥", ">="), ("≤", "<=")
 _FIELDS = ("device", "benchmark", "limit")
-_BLANK = re.compile(r"[ \t\u00a0]*")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
 _WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
 
@@ -128,77 +129,45 @@ def parse_bound(text: str, where: str = "") -> Bound:
     return _LimitParser(text, where).bound()
 
 
-class _LimitParser:
-    """A cursor over the text of a limit."""
+class _LimitParser(Cursor):
+    """Each method reads one rule of the grammar above."""
 
-    def __init__(self, text: str, where: str) -> None:
-        self._text = text
-        self._where = where
-        self._at = 0
+    blanks = frozenset(" \t\u00a0")
+    word = re.compile(".", re.DOTALL)
 
     def bound(self) -> Bound:
-        statistic = self._one_of(_STATISTICS, "median")
-        at_least = self._direction()
-        value = self._number()
-        share = self._take("%")
-        times = any(self._take(sign) for sign in ("×", "*")) or bool(self._one_of(("x", "of"), ""))
-        self._blank()
+        statistic = self.one_of(_WORD, _STATISTICS) or "median"
+        at_least = self.direction()
+        value = self.number()
+        share = self.take("%")
+        times = self.take("×") or self.take("*") or self.one_of(_WORD, ("x", "of")) is not None
         if share and not times:
-            if self._at < len(self._text):
-                raise self._error("expected '×' or 'of'")
+            self.end("expected '×' or 'of'")
             bound = Bound(statistic, at_least, value / 100, "%")
         elif times:
-            of = self._known(_EXPECTED, "an expected figure")
+            of = self.known(_EXPECTED, "an expected figure")
             bound = Bound(statistic, at_least, value / (100 if share else 1), of=of)
         else:
-            unit, scale = _UNITS[self._known(_UNITS, "a unit")]
+            unit, scale = _UNITS[self.known(_UNITS, "a unit")]
             bound = Bound(statistic, at_least, value * scale, unit)
-        self._blank()
-        if self._at < len(self._text):
-            raise self._error("expected the end of the limit")
+        self.end("expected the end of the limit")
         return bound
 
-    def _direction(self) -> bool:
+    def direction(self) -> bool:
         for sign in (*_AT_LEAST, *_AT_MOST):
-            if self._take(sign):
+            if self.take(sign):
                 return sign in _AT_LEAST
-        raise self._error("expected '≥' (>=) or '≤' (<=)")
+        raise self.error("expected '≥' (>=) or '≤' (<=)")
 
-    def _number(self) -> float:
-        self._blank()
-        match = _NUMBER.match(self._text, self._at)
-        if not match or len(match[0]) > 40:
-            raise self._error("expected a number")
-        self._at = match.end()
-        return float(match[0])
+    def number(self) -> float:
+        self.blank()
+        at, found = self.at, self.matched(_NUMBER)
+        if found is None or len(found) > 40:
+            raise self.error("expected a number", at)
+        return float(found)
 
-    def _known(self, names: dict[str, tuple[str, float]] | tuple[str, ...], what: str) -> str:
-        found = self._one_of(tuple(names), "")
-        if not found:
-            raise self._error(f"expected {what} ({', '.join(names)})")
+    def known(self, names: Collection[str], what: str) -> str:
+        found = self.one_of(_WORD, names)
+        if found is None:
+            raise self.error(f"expected {what} ({', '.join(names)})")
         return found
-
-    def _one_of(self, names: tuple[str, ...], default: str) -> str:
-        """The next word if it is one of these, else the default."""
-        self._blank()
-        match = _WORD.match(self._text, self._at)
-        if not match or match[0] not in names:
-            return default
-        self._at = match.end()
-        return match[0]
-
-    def _take(self, sign: str) -> bool:
-        self._blank()
-        if not self._text.startswith(sign, self._at):
-            return False
-        self._at += len(sign)
-        return True
-
-    def _blank(self) -> None:
-        match = _BLANK.match(self._text, self._at)
-        self._at = match.end() if match else self._at
-
-    def _error(self, problem: str) -> NotationError:
-        self._blank()
-        found = repr(self._text[self._at]) if self._at < len(self._text) else "the end"
-        return NotationError(f"{self._where}{problem}, found {found}", self._text, self._at)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from linkgauge.model.curves import SizeLine
 from linkgauge.model.grouped import grouped
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.stats.hockney import Timed, fit
@@ -23,21 +22,8 @@ def with_lines(run: Run) -> Run:
         for cell in result.cells
         for column, point in _points(result, cell)
     )
-    return replace(run, lines=tuple(_lines(paths)))
-
-
-def _lines(paths: dict[_Path, list[Timed]]) -> Iterator[SizeLine]:
-    for path, points in paths.items():
-        if (found := fit(points)) is not None:
-            yield SizeLine(
-                *path,
-                tuple(sorted({point.size for point in points})),
-                found.error,
-                found.worst,
-                latency=found.latency,
-                bandwidth=found.bandwidth,
-                half_size=found.half,
-            )
+    lines = (fit(points, *path) for path, points in paths.items())
+    return replace(run, lines=tuple(line for line in lines if line is not None))
 
 
 def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Timed]]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from linkgauge.model.host_details import HostDetails
-from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 from linkgauge.model.units import approximate_size, format_size
 
@@ -57,22 +56,15 @@ def _details(run: Run) -> HostDetails:
     return run.machine.known.host
 
 
-def _of_machine(read: Callable[[Machine], str | None]) -> Callable[[Run], str | None]:
-    return lambda run: read(run.machine)
-
-
-def _of_details(read: Callable[[HostDetails], str | None]) -> Callable[[Run], str | None]:
-    return lambda run: read(_details(run))
-
-
 def _joined(*parts: str | None, by: str = ", ") -> str | None:
     """The parts that are known; null if none is."""
     return by.join(part for part in parts if part) or None
 
 
-def _cpu(machine: Machine) -> str | None:
-    cache = machine.host.last_level_cache
-    return _joined(machine.host.cpu_model, f"cache {approximate_size(cache)}" if cache else None)
+def _cpu(run: Run) -> str | None:
+    host = run.machine.host
+    cache = host.last_level_cache
+    return _joined(host.cpu_model, f"cache {approximate_size(cache)}" if cache else None)
 
 
 def _cpus(run: Run) -> str:
@@ -92,12 +84,13 @@ def _nodes(run: Run) -> str:
     return f"{len(nodes)} with {counts} CPUs" if len(nodes) > 1 else str(len(nodes))
 
 
-def _memory(machine: Machine) -> str | None:
-    total = machine.host.memory_total
+def _memory(run: Run) -> str | None:
+    total = run.machine.host.memory_total
     return None if total is None else approximate_size(total)
 
 
-def _huge_pages(details: HostDetails) -> str:
+def _huge_pages(run: Run) -> str:
+    details = _details(run)
     pools = details.huge_pages.items()
     pages = (f"{total} of {approximate_size(size)}" for size, (total, _) in pools if total)
     choice = details.transparent_huge_pages
@@ -111,16 +104,16 @@ def hypervisor_of(run: Run) -> str | None:
     return details.hypervisor or (None if unread or not run.machine.inventory else ABSENT)
 
 
-def _accelerators(machine: Machine) -> str:
-    found = [device for devices in machine.devices.values() for device in devices]
+def _accelerators(run: Run) -> str:
+    found = [device for devices in run.machine.devices.values() for device in devices]
     counts = Counter(_joined(one.model, one.driver, by=", driver ") for one in found)
     return "; ".join(f"{count} × {what}" for what, count in counts.items()) or ABSENT
 
 
-def _near(machine: Machine) -> str | None:
+def _near(run: Run) -> str | None:
     """The node of each accelerator's PCI function; a hypervisor may hide it from a guest."""
-    functions = machine.known.pci
-    nodes = {function.address: function.numa_node for function in functions}
+    machine = run.machine
+    nodes = {function.address: function.numa_node for function in machine.known.pci}
     found = [d.pci for devices in machine.devices.values() for d in devices if d.pci in nodes]
     known = ["unknown" if nodes[at] is None else str(nodes[at]) for at in found]
     return ", ".join(known if len(set(known)) > 1 else known[:1]) or None
@@ -157,24 +150,24 @@ def _kernel_options(runs: Sequence[Run]) -> Fact:
 
 
 _FACTS: dict[str, Callable[[Run], str | None]] = {
-    "machine": _of_machine(lambda machine: machine.host.hostname or None),
-    "CPU": _of_machine(_cpu),
+    "machine": lambda run: run.machine.host.hostname or None,
+    "CPU": _cpu,
     "CPUs": _cpus,
     "NUMA nodes": _nodes,
-    "memory": _of_machine(_memory),
+    "memory": _memory,
     "hypervisor": hypervisor_of,
-    "container": _of_details(lambda details: details.container or ABSENT),
-    "kernel": _of_machine(lambda machine: machine.host.kernel or None),
-    "huge pages": _of_details(_huge_pages),
-    "governor": _of_details(lambda details: details.governor),
-    "IOMMU": _of_details(lambda details: details.iommu),
+    "container": lambda run: _details(run).container or ABSENT,
+    "kernel": lambda run: run.machine.host.kernel or None,
+    "huge pages": _huge_pages,
+    "governor": lambda run: _details(run).governor,
+    "IOMMU": lambda run: _details(run).iommu,
     "CPU steal": _steal,
-    "accelerators": _of_machine(_accelerators),
-    "device nodes": _of_machine(_near),
+    "accelerators": _accelerators,
+    "device nodes": _near,
     "PCIe": _links,
     "profile": lambda run: run.settings.profile,
     "faults": _faults,
-    "linkgauge": _of_machine(
-        lambda machine: _joined(machine.linkgauge, (machine.commit or "")[:12], by=" ")
+    "linkgauge": lambda run: _joined(
+        run.machine.linkgauge, (run.machine.commit or "")[:12], by=" "
     ),
 }

@@ -11,7 +11,7 @@ from linkgauge.model.inventory import Accelerator
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 
-from .machine_facts import ABSENT, Fact, facts_of
+from .machine_facts import ABSENT, Fact, facts_of, options_apart
 
 _NOT_OF_THE_STATE = ("machine", "accelerators", "CPU steal", "profile")
 """What tells machines apart, differs in every run, or is asked for."""
@@ -36,13 +36,6 @@ def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, s
     return {name: value for name, value in state.items() if value}
 
 
-def _changed_options(before: str, after: str) -> tuple[str, str]:
-    """The options of two kernels' command lines that only one has."""
-    first, second = before.split(), after.split()
-    own = ([one for one in first if one not in second], [one for one in second if one not in first])
-    return " ".join(own[0]) or ABSENT, " ".join(own[1]) or ABSENT
-
-
 def facts_apart(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
     """In what two states differ; null is what one does not know."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
@@ -52,7 +45,7 @@ def facts_apart(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fa
 def _values(name: str, before: str | None, after: str | None) -> tuple[str | None, ...]:
     """Of a long command line, the options that changed."""
     if name == KERNEL_OPTIONS and before is not None and after is not None:
-        return _changed_options(before, after)
+        return options_apart((before, after)).values
     return before, after
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Literal
 
 from linkgauge.model.machine import Machine
 from linkgauge.model.map import Crossing
@@ -13,9 +14,8 @@ from linkgauge.model.transfer import NIC_ENGINES, Access, Transfer
 from linkgauge.model.wiring import Wire
 
 from .dram import Ceilings, HostMemory
-from .fabric_rates import fabric_path
-from .path import ExpectedPath, Meeting, Segment, Unknown, Use
-from .pcie_rates import Trained, pcie_path
+from .link_rates import Trained, fabric_path, pcie_path
+from .path import ExpectedPath, Unknown, Use
 
 MEMORY_SHARE = 0.9
 """Share of the peak rate of an accelerator's memory (clock × width) that copies reach: refresh and
@@ -28,19 +28,15 @@ class Paths:
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self.machine = machine
-        self._host = HostMemory(machine, ceilings)
+        self.host = HostMemory(machine, ceilings)
         self._shares_host = {d.memory for d in machine.all_devices if d.shares_host_memory}
         self._memory = cache(self._find_memory)
-
-    def knows_host(self, node: int) -> bool:
-        """Whether the rate of this node's memory is known or was measured by this run."""
-        return self._host.knows(node)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
         """The path of a transfer in a cell of `size` bytes, `alone` if only one engine owner takes
         part. Raises Unknown."""
         if transfer.engine.kind == "cpu":
-            return self._host.by_threads(transfer, size)
+            return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:
             raise Unknown(f"what {transfer.engine.kind} can carry between two ranks is unknown")
         path = ExpectedPath()
@@ -59,13 +55,13 @@ class Paths:
         if memory.is_host:
             if memory.kind in ("pageable", "managed"):
                 raise Unknown(f"how the driver moves {memory.kind} memory is unknown")
-            return self._host.reached(memory.place, alone=alone)
+            return self.host.reached(memory.place, alone=alone)
         own = self.machine.accelerators.get(place)
         if own is None or not own.memory_rate:
             return ExpectedPath()
-        segment = Segment(place, own.memory_rate, "memory")
         why = f"{MEMORY_SHARE:.0%} of memory bandwidth is reachable"
-        return ExpectedPath((Use(segment, 1.0, 1.0 / MEMORY_SHARE, why),))
+        use = Use(place, own.memory_rate, "memory", 1.0, 1.0 / MEMORY_SHARE, why)
+        return ExpectedPath((use,))
 
     def _leg(
         self, leg: tuple[Memory, Memory, Access, float], kernel: bool, trained: Trained
@@ -96,10 +92,13 @@ class Paths:
             links.reverse()
         path += pcie_path(links, access, part, kernel, trained)
         nodes = [place.index or 0 for place in (begin, end) if place.is_host]
-        meets = tuple(Meeting(node, "fabric" if bundles else "PCIe") for node in nodes)
+        by: Literal["PCIe", "fabric"] = "fabric" if bundles else "PCIe"
         sure = not wiring.is_unsure(here, there)
         doubts = () if sure else ("where their links lead is unknown",)
-        return path + ExpectedPath(doubts=(*doubts, *self._doubts(crossed, nodes)), meets=meets)
+        return path + ExpectedPath(
+            doubts=(*doubts, *self._doubts(crossed, nodes)),
+            meets=tuple((node, by) for node in nodes),
+        )
 
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]

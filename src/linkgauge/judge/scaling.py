@@ -152,21 +152,7 @@ def _line(result: Result, label: str) -> SizeLine | None:
         for cell in result.cells
         if cell.headline and cell.bytes and cell.status == "pass"
     ]
-    found = fit(timed)
-    if found is None:
-        return None
-    return SizeLine(
-        result.benchmark,
-        result.backend,
-        label,
-        None,
-        tuple(sorted({one.size for one in timed})),
-        found.error,
-        found.worst,
-        latency=found.latency,
-        bandwidth=found.bandwidth,
-        half_size=found.half,
-    )
+    return fit(timed, result.benchmark, result.backend, label)
 
 
 def _below(counts: Sequence[Count]) -> Iterator[int]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import asdict
+
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.pci_tree import PciTree
 from linkgauge.model.virtual import BusFunction, RunningDomain, Virtual
@@ -59,14 +61,8 @@ def virtual_of(inventory: Inventory) -> Virtual:
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
-            address=one.address,
+            **asdict(one),
             route=(*(bridge.address for bridge in tree.above(one.address)[::-1]), one.address),
-            class_code=one.class_code,
-            vendor=one.vendor,
-            device=one.device,
-            numa_node=one.numa_node,
-            driver=one.driver,
-            iommu_group=None if one.iommu_group is None else str(one.iommu_group),
         )
         for one in inventory.pci
     )
@@ -98,7 +94,7 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
         subsystem=hexadecimal(read_text(root, f"{folder}/subsystem_vendor")),
         numa_node=node if node is not None and node >= 0 else None,
         driver=link_name(root, f"{folder}/driver"),
-        iommu_group=link_name(root, f"{folder}/iommu_group"),
+        iommu_group=number(link_name(root, f"{folder}/iommu_group")),
     )
 
 

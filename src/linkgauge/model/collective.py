@@ -219,29 +219,6 @@ class CollectiveChoice(msgspec.Struct, frozen=True):
     registered: Registration | None = None
     largest: int | None = None
 
-    def how(
-        self,
-        name: CollectiveName,
-        number: NumberName,
-        reduction: Reduction | None,
-        root: int | None,
-        *,
-        in_place: bool,
-    ) -> Collective:
-        """One of them."""
-        return Collective(
-            name,
-            number,
-            reduction,
-            root,
-            in_place,
-            self.split,
-            self.aggregated,
-            self.blocking,
-            self.graphed,
-            self.registered,
-        )
-
 
 def bus_factor(name: CollectiveName, ranks: int) -> float:
     """`busbw` by `algbw` (nccl-tests, doc/PERFORMANCE.md)."""

@@ -32,22 +32,15 @@ class Topology(msgspec.Struct, frozen=True):
     def cores_of_socket(self) -> int:
         return self.dies * self.clusters * self.cores
 
-    def of(self, vcpus: Iterable[int]) -> Shape:
-        """What is seen of it where only these vCPUs exist."""
+    def of(self, vcpus: Iterable[int]) -> tuple[int, int, int]:
+        """What a system shows of it where only these vCPUs exist: sockets, cores in all, and the
+        most threads of a core."""
         cores: dict[int, int] = {}
         for vcpu in vcpus:
             core = vcpu // self.threads
             cores[core] = cores.get(core, 0) + 1
         sockets = {core // self.cores_of_socket for core in cores}
-        return Shape(len(sockets), len(cores), max(cores.values(), default=0))
-
-
-class Shape(msgspec.Struct, frozen=True):
-    """What a system shows of its CPUs: sockets, cores in all, the most threads of a core."""
-
-    sockets: int
-    cores: int
-    threads: int
+        return len(sockets), len(cores), max(cores.values(), default=0)
 
 
 class Cell(msgspec.Struct, frozen=True):

@@ -22,6 +22,11 @@ class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
     transfers: str = ""
     definition: str = ""
 
+    @property
+    def cell(self) -> SeriesId:
+        """Without what a kind of series adds."""
+        return SeriesId(*(getattr(self, name) for name in SeriesId.__struct_fields__))
+
 
 class Figure(msgspec.Struct, frozen=True, gc=False):
     """What a run says of a cell, in its `unit`: its headline figure (`value`), the `median` of its

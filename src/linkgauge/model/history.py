@@ -98,10 +98,6 @@ class Series(SeriesId, frozen=True, gc=False, kw_only=True):
     better: Better
     points: tuple[Point, ...]
 
-    @property
-    def cell(self) -> SeriesId:
-        return SeriesId(*(getattr(self, name) for name in SeriesId.__struct_fields__))
-
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
     """The cells of a benchmark on one machine under one setup.

@@ -22,7 +22,7 @@ that points at the first bad character.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import get_args
 
 from .errors import NotationError
@@ -44,7 +44,6 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FACTOR = re.compile(r"[0-9]{1,15}")
 """Of cells with sizes of their own, it is a size in bytes."""
-_BLANKS = frozenset(" \t\r\n")
 _KINDS = get_args(EngineKind)
 _AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
 
@@ -129,24 +128,29 @@ def _computes(engine: Engine) -> bool:
     return engine.owner.is_host or (engine.kind == "sm" and engine.owner.is_device)
 
 
-class _TransferParser:
-    """A cursor over the text; each method reads one rule of the grammar above."""
+class Cursor:
+    """Reads a text from its begin to its end. An error shows the word at which it occurs, else the
+    character, and begins with `where`."""
 
-    def __init__(self, text: str) -> None:
+    blanks = frozenset(" \t\r\n")
+    word = _NAME
+
+    def __init__(self, text: str, where: str = "") -> None:
         self.text = text
+        self.where = where
         self.at = 0
 
     def error(self, problem: str, at: int | None = None) -> NotationError:
         if at is None:
             self.blank()
             at = self.at
-        word = _NAME.match(self.text, at)
+        word = self.word.match(self.text, at)
         shown = word[0] if word else self.text[at : at + 1]
         found = f", found {shown!r}" if shown else ", found the end"
-        return NotationError(problem + found, self.text, at)
+        return NotationError(self.where + problem + found, self.text, at)
 
     def blank(self) -> None:
-        while self.text[self.at : self.at + 1] in _BLANKS:
+        while self.text[self.at : self.at + 1] in self.blanks:
             self.at += 1
 
     def end(self, problem: str) -> None:
@@ -166,36 +170,54 @@ class _TransferParser:
             return True
         return False
 
-    def word(self, what: str) -> str:
-        self.blank()
-        match = _NAME.match(self.text, self.at)
-        if not match:
-            raise self.error(f"expected {what}")
+    def matched(self, pattern: re.Pattern[str]) -> str | None:
+        """Takes what the pattern matches here."""
+        match = pattern.match(self.text, self.at)
+        if match is None:
+            return None
         self.at = match.end()
         return match[0]
 
+    def one_of(self, pattern: re.Pattern[str], names: Collection[str]) -> str | None:
+        """Skips blanks, then takes the next word if it is one of these."""
+        self.blank()
+        before, found = self.at, self.matched(pattern)
+        if found in names:
+            return found
+        self.at = before
+        return None
+
+
+class _TransferParser(Cursor):
+    """Each method reads one rule of the grammar above."""
+
+    def name(self, what: str) -> str:
+        self.blank()
+        found = self.matched(_NAME)
+        if found is None:
+            raise self.error(f"expected {what}")
+        return found
+
     def number(self, what: str, least: int = 0, pattern: re.Pattern[str] = _NUMBER) -> int:
-        match = pattern.match(self.text, self.at)
-        if not match:
-            raise self.error(f"expected {what}", self.at)
-        if int(match[0]) < least:
-            raise self.error(f"{what} must be at least {least}", self.at)
-        self.at = match.end()
+        at, found = self.at, self.matched(pattern)
+        if found is None:
+            raise self.error(f"expected {what}", at)
+        if int(found) < least:
+            raise self.error(f"{what} must be at least {least}", at)
         if self.at < len(self.text) and self.text[self.at] in "0123456789":
             raise self.error(f"{what} has too many digits", self.at)
-        return int(match[0])
+        return int(found)
 
     def place(self) -> Memory:
         """`space:index`, where the space itself may contain colons (`torch:xpu:0`)."""
-        space = self.word("a memory such as host:0 or cuda:1")
+        space = self.name("a memory such as host:0 or cuda:1")
         if space == "null":
             return NULL
         while self.adjoining(":"):
-            match = _NAME.match(self.text, self.at)
-            if not match:
+            more = self.matched(_NAME)
+            if more is None:
                 return Memory(space, self.number(f"the number of a memory after '{space}:'"))
-            space += ":" + match[0]
-            self.at = match.end()
+            space += ":" + more
         raise self.error(f"expected ':' and a number after {space!r}", self.at)
 
     def ranked(self, place: Memory) -> Memory:
@@ -214,7 +236,7 @@ class _TransferParser:
             raise NotationError(problem, self.text, start)
         if self.adjoining("/"):
             at = self.at
-            kind = self.word(f"a kind of memory ({', '.join(HOST_KINDS)})")
+            kind = self.name(f"a kind of memory ({', '.join(HOST_KINDS)})")
             if not place.is_host or kind not in HOST_KINDS:
                 known = ", ".join(f"host:N/{name}" for name in HOST_KINDS)
                 raise NotationError(f"unknown kind of memory: there are {known}", self.text, at)
@@ -225,7 +247,7 @@ class _TransferParser:
         """A network interface without its rank is of this one."""
         self.blank()
         start = self.at
-        name = self.word(_AN_ENGINE)
+        name = self.name(_AN_ENGINE)
         owner = default
         if self.text.startswith(":", self.at):
             self.at = start
@@ -235,7 +257,7 @@ class _TransferParser:
             if not self.adjoining("."):
                 raise self.error(f"expected '.' and an engine after {owner}", self.at)
             start = self.at
-            name = self.word(_AN_ENGINE)
+            name = self.name(_AN_ENGINE)
         if name not in _KINDS:
             problem = f"unknown engine {name!r}: there are {', '.join(_KINDS)}"
             raise NotationError(problem, self.text, start)
@@ -312,9 +334,4 @@ class _TransferParser:
         return load
 
     def keyword(self, name: str) -> bool:
-        self.blank()
-        match = _NAME.match(self.text, self.at)
-        if match and match[0] == name:
-            self.at = match.end()
-            return True
-        return False
+        return self.one_of(_NAME, (name,)) is not None

@@ -6,21 +6,15 @@ from __future__ import annotations
 import msgspec
 
 from .domain import Cpus
+from .inventory import PciFunction
 
 
-class BusFunction(msgspec.Struct, frozen=True, kw_only=True):
+class BusFunction(PciFunction, frozen=True, kw_only=True):
     """Any PCI function. `route` has the addresses from its root bus down to itself (none: unknown),
     `subsystem` is the subsystem's vendor; null is what could not be read."""
 
-    address: str
     route: tuple[str, ...] = ()
-    class_code: int | None = None
-    vendor: int | None = None
-    device: int | None = None
     subsystem: int | None = None
-    numa_node: int | None = None
-    driver: str | None = None
-    iommu_group: str | None = None
 
     @property
     def is_known(self) -> bool:

@@ -6,7 +6,7 @@ docs/vm.md has a row for each check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -14,10 +14,9 @@ from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
 from linkgauge.model.domain import Role
 
-from . import alone, described, guest, guest_devices, host_devices, host_memory, host_pins
+from . import described, guest, guest_devices, host_devices, host_memory, host_pins
 from .comparison import Comparison
-from .planner import Suited
-from .suited import PLACEMENT, suited
+from .planner import PLACEMENT, Suited, suited
 
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
@@ -37,14 +36,13 @@ class Judged(msgspec.Struct, frozen=True):
     """What was found, failures first; and a placement, if one would suit better than the domain's.
     `too_much`: one is wanted, but the host has too few CPUs or too little memory for it."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] = ()
     suited: Suited | None = None
     too_much: bool = False
 
 
 def judge(case: Comparison, role: Role) -> Judged:
-    found = [finding for check in CHECKS[role] for finding in check(case)]
-    findings = tuple(sorted(found, key=lambda one: _ORDER.index(one.severity)))
+    findings = _sorted(finding for check in CHECKS[role] for finding in check(case))
     wrong = {one.check for one in findings if one.severity in ("fail", "warn")}
     if role == "guest" or PLACEMENT.isdisjoint(wrong):
         return Judged(findings)
@@ -52,7 +50,10 @@ def judge(case: Comparison, role: Role) -> Judged:
     return Judged(findings, placement, placement is None)
 
 
-def judge_alone(evidence: Evidence) -> tuple[Finding, ...]:
-    """What a guest tells without its domain."""
-    found = [finding for check in alone.CHECKS for finding in check(evidence)]
+def judge_alone(evidence: Evidence) -> Judged:
+    """What a guest shows without its domain."""
+    return Judged(_sorted(finding for check in guest.ALONE for finding in check(evidence)))
+
+
+def _sorted(found: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda one: _ORDER.index(one.severity)))

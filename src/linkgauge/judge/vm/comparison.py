@@ -1,19 +1,22 @@
-"""What the checks of a virtual machine read: a domain beside a machine, its guest or its host."""
+"""What the checks of a virtual machine read: a domain beside a machine, its guest or its host, and
+which of the two it is by what its files show."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from shlex import quote
 
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.judge.findings import Evidence
-from linkgauge.model.domain import Cell, Cpus, Domain
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.remedies import restarted
+from linkgauge.model.domain import Cell, Cpus, Domain, Role
 from linkgauge.model.host_details import HostDetails
 from linkgauge.model.machine import Machine
+from linkgauge.model.units import approximate_size, count_of
 from linkgauge.model.virtual import BusFunction, RunningDomain, Virtual
 
 _LONGEST = 48
@@ -36,6 +39,12 @@ class Comparison(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True)
         """The domain's name as a shell takes it; NAME where it would be a riddle."""
         name = self.domain.name
         return quote(name) if name.isprintable() and 0 < len(name) <= _LONGEST else "NAME"
+
+    @property
+    def again(self) -> tuple[str, ...]:
+        """How a definition takes effect in the guest."""
+        shown = f"virsh dumpxml {self.name}  # as it runs; with --inactive, as it will start"
+        return ("# On the host:", shown, *restarted(self.name))
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -101,11 +110,21 @@ class Comparison(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True)
             if (pin := narrow.get(vcpu) if vcpu in own else left)
         }
 
+    @cached_property
+    def exact(self) -> dict[int, int]:
+        """The vCPUs that are pinned to a single CPU, with it."""
+        return {vcpu: pin[0] for vcpu, pin in self.pins.items() if len(pin) == 1}
+
     def nodes_of(self, vcpus: Iterable[int]) -> set[int]:
         """The host's nodes that those of these vCPUs may run on that are pinned."""
         pins = {id(pin): pin for vcpu in vcpus if (pin := self.pins.get(vcpu))}
         cpus = set[int]().union(*pins.values())
         return {self.node_of[cpu] for cpu in cpus if cpu in self.node_of}
+
+    def sure_nodes_of(self, vcpus: Iterable[int]) -> set[int]:
+        """The same; none if one of the vCPUs is not pinned."""
+        vcpus = tuple(vcpus)
+        return self.nodes_of(vcpus) if all(vcpu in self.pins for vcpu in vcpus) else set()
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -115,6 +134,50 @@ class Comparison(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True)
         first = self.domain.cells[:1]
         filled = [replace(cell, vcpus=tuple(sorted({*cell.vcpus, *left}))) for cell in first]
         return (*filled, *self.domain.cells[1:])
+
+    @cached_property
+    def memories(self) -> tuple[Cell, ...]:
+        """The domain's cells; of a domain without any, all of it as one."""
+        domain = self.domain
+        whole = Cell(0, tuple(range(domain.vcpus)), domain.bytes or 0)
+        return self.cells or (whole,)
+
+    def name_of(self, cell: Cell) -> str:
+        return f"cell {cell.index}" if self.cells else "memory"
+
+    @cached_property
+    def vcpu_of(self) -> dict[int, int]:
+        """The vCPU of each CPU that the guest has online. Linux numbers CPUs as QEMU's firmware
+        lists them: those there at the start, then those that may be added."""
+        enabled = self.domain.enabled
+        order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
+        return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
+
+    @cached_property
+    def seen_cells(self) -> tuple[Cell, ...]:
+        """The cells that the guest can see, without what has neither CPUs nor memory: cells for a
+        device's own (generic initiators)."""
+        there = set(self.vcpu_of.values())
+        narrowed = (
+            replace(cell, vcpus=tuple(vcpu for vcpu in cell.vcpus if vcpu in there))
+            for cell in self.cells
+        )
+        return tuple(cell for cell in narrowed if cell.vcpus or cell.memory)
+
+    @cached_property
+    def seen_nodes(self) -> dict[int, Cpus]:
+        """The vCPUs of each of the guest's nodes."""
+        return {
+            node: tuple(self.vcpu_of[cpu] for cpu in cpus if cpu in self.vcpu_of)
+            for node, cpus in self.node_cpus.items()
+            if cpus or node in self.node_memory
+        }
+
+    @cached_property
+    def node_of_cell(self) -> dict[int, int]:
+        """The guest's node of each cell; none if there are more or fewer nodes than cells."""
+        alike = len(self.seen_cells) == len(self.seen_nodes)
+        return _nodes_of(self.seen_cells, self.seen_nodes) if alike else {}
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
@@ -138,3 +201,76 @@ def is_same_uuid(one: str, other: str) -> bool:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-zA-Z0-9]", "", name)
+
+
+def _nodes_of(cells: Sequence[Cell], nodes: dict[int, Cpus]) -> dict[int, int]:
+    """The guest's node of each cell; `nodes` are the vCPUs of each node, as many as the cells.
+
+    A node is recognized by the vCPUs that it shares with a cell; without any, by its number: Linux
+    numbers nodes in the order in which the firmware's table names them, which is that of the CPUs,
+    then that of memory.
+    """
+    ranks = sorted(cells, key=lambda cell: (not cell.vcpus, min(cell.vcpus, default=cell.index)))
+    usual = {cell.index: node for cell, node in zip(ranks, sorted(nodes), strict=True)}
+    shared = {
+        (cell.index, node): len({*cell.vcpus}.intersection(cpus))
+        for cell in cells
+        for node, cpus in nodes.items()
+    }
+    found: dict[int, int] = {}
+    for index, node in sorted(shared, key=lambda pair: (-shared[pair], usual[pair[0]] != pair[1])):
+        if index not in found and node not in found.values():
+            found[index] = node
+    return found
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """`role` is null if nothing tells; `reasons` are what it rests on, in words."""
+
+    role: Role | None
+    reasons: tuple[str, ...]
+
+
+def decide(
+    machine: Machine,
+    virtual: Virtual,
+    domain: Domain | None = None,
+    uuid: str | None = None,
+    alive: RunningDomain | None = None,
+) -> Decision:
+    """The surest evidence first: a domain that runs here makes a host also of a virtual machine
+    (nested), and the domain's own UUID in the firmware makes a guest of what hides its
+    hypervisor."""
+    if alive is not None:
+        return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
+    if domain is not None and uuid and domain.uuid and is_same_uuid(uuid, domain.uuid):
+        return Decision("guest", ("the firmware has the domain's UUID",))
+    host = machine.known.host
+    unread = {field for gap in host.unknown for field in gap.fields}
+    if host.hypervisor is None and "hypervisor" in unread:
+        return Decision(None, virtual.signs)
+    if host.hypervisor is not None:
+        return Decision("guest", (f"it runs under {host.hypervisor}", *virtual.signs))
+    return Decision("host", virtual.signs)
+
+
+def stated(role: Role) -> Decision:
+    return Decision(role, ("as --as says",))
+
+
+def faults(
+    evidence: Evidence, checks: Iterable[Callable[[Evidence], Iterable[Finding]]]
+) -> Iterator[Finding]:
+    """What these checks of the doctor find wrong."""
+    for check in checks:
+        yield from (one for one in check(evidence) if one.severity in ("fail", "warn"))
+
+
+def several(count: int, what: str) -> str:
+    """`1 vCPU is`, `2 vCPUs are`."""
+    return f"{count_of(count, what)} {'is' if count == 1 else 'are'}"
+
+
+def sized(size: int) -> str:
+    """A size to one decimal, without one where it is exact: 16 GiB, 15.6 GiB."""
+    return approximate_size(size).replace(".0 ", " ")

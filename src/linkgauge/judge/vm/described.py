@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.machine.tree import ranges
 from linkgauge.model.domain import Topology
+from linkgauge.model.units import count_of
 
-from .comparison import Comparison
-from .words import plural, several, sized
+from .comparison import Comparison, several, sized
 
 FEW_SOCKETS = 4
 """vCPUs; of fewer, a topology of sockets is no loss."""
-_ROUNDING = 64 << 20
+ROUNDING = 64 << 20
 """libvirt aligns sizes of cells and of memory devices."""
 
 
@@ -73,7 +73,7 @@ def product(topology: Topology) -> str:
         "core": topology.cores,
         "thread": topology.threads,
     }
-    return " × ".join(plural(count, name) for name, count in counts.items() if count)
+    return " × ".join(count_of(count, name) for name, count in counts.items() if count)
 
 
 def check_cells(case: Comparison) -> Iterator[Finding]:
@@ -120,7 +120,7 @@ def check_cells_of_none(case: Comparison) -> Iterator[Finding]:
 def check_memory_sum(case: Comparison) -> Iterator[Finding]:
     """<memory> beside the cells: the cells count."""
     asked, summed = case.domain.memory, case.domain.bytes
-    if asked is None or summed is None or abs(asked - summed) < _ROUNDING:
+    if asked is None or summed is None or abs(asked - summed) < ROUNDING:
         return
     found = f"<memory> is {sized(asked)}, but cells and memory devices add up to {sized(summed)}"
     why = "libvirt uses the sum of the cells"

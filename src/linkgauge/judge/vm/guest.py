@@ -1,29 +1,27 @@
-"""Checks inside the guest: its CPUs, NUMA nodes and memory against those of its domain."""
+"""Checks inside the guest: its CPUs, NUMA nodes and memory against those of its domain, and what it
+shows without one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from linkgauge.judge.findings import Finding
-from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES, restarted
+from linkgauge.judge.doctor import links
+from linkgauge.judge.doctor.busy import check_steal
+from linkgauge.judge.doctor.host_setup import (
+    check_huge_pages,
+    check_near_node,
+    check_transparent_huge_pages,
+)
+from linkgauge.judge.doctor.pcie_chains import shown
+from linkgauge.judge.findings import Evidence, Finding, checks_in
+from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES
 from linkgauge.machine.tree import ranges
-from linkgauge.model.domain import Cell, Cpus
 from linkgauge.model.part import MACHINE
+from linkgauge.model.units import count_of, format_size
 
-from .comparison import Comparison, is_same_uuid
-from .described import product
-from .seen import least_visible, nodes_of, vcpus_of
-from .words import plural, sized
-
-
-def again(case: Comparison) -> tuple[str, ...]:
-    """How a definition takes effect."""
-    name = case.name
-    shown = f"virsh dumpxml {name}  # as it runs; with --inactive, as it will start"
-    return ("# On the host:", shown, *restarted(name))
+from .comparison import Comparison, faults, is_same_uuid, sized
+from .described import FEW_SOCKETS, ROUNDING, one_socket, product
+from .guest_devices import MADE_UP
 
 
 def check_uuid(case: Comparison) -> Iterator[Finding]:
@@ -43,7 +41,7 @@ def check_vcpus(case: Comparison) -> Iterator[Finding]:
     asked = len(domain.enabled)
     if online == asked:
         return
-    found = f"the guest has {plural(online, 'CPU')} online, the domain asks for {asked}"
+    found = f"the guest has {count_of(online, 'CPU')} online, the domain asks for {asked}"
     if domain.vcpus > asked:
         found += f" of at most {domain.vcpus}"
     why = "threads and pins are planned for CPUs that the guest does not have"
@@ -51,7 +49,7 @@ def check_vcpus(case: Comparison) -> Iterator[Finding]:
     if online > asked:
         why = "more CPUs than planned share what the domain has"
         offline = f"virsh setvcpus {case.name} COUNT --live  # or --config, for the next start"
-    yield Finding("vcpus", "fail", "vCPUs", found, why, (offline, *again(case)))
+    yield Finding("vcpus", "fail", "vCPUs", found, why, (offline, *case.again))
 
 
 def check_topology(case: Comparison) -> Iterator[Finding]:
@@ -59,20 +57,20 @@ def check_topology(case: Comparison) -> Iterator[Finding]:
     topology, host = case.domain.topology, case.host
     if topology is None or topology.vcpus != case.domain.vcpus:
         return
-    asked = topology.of(vcpus_of(case.domain, case.cpus).values())
+    sockets, cores, threads = topology.of(case.vcpu_of.values())
     given = product(topology)
     if host.sockets is None or host.cores is None or host.threads_per_core is None:
         found = f"the guest's kernel shows only part of its topology; the domain asks for {given}"
         yield Finding("topology", "unknown", "topology", found)
         return
-    if host.sockets != asked.sockets:
-        found = f"the guest sees {plural(host.sockets, 'socket')}; the domain asks for {given}"
+    if host.sockets != sockets:
+        found = f"the guest sees {count_of(host.sockets, 'socket')}; the domain asks for {given}"
         why = "the kernel misjudges which CPUs share a cache, and programs place threads wrongly"
-        yield Finding("sockets", "fail", "topology", found, why, again(case))
-    if host.threads_per_core != asked.threads or host.cores != asked.cores:
+        yield Finding("sockets", "fail", "topology", found, why, case.again)
+    if host.threads_per_core != threads or host.cores != cores:
         found = (
-            f"the guest sees {plural(host.cores, 'core')} of "
-            f"{plural(host.threads_per_core, 'thread')}; the domain asks for {given}"
+            f"the guest sees {count_of(host.cores, 'core')} of "
+            f"{count_of(host.threads_per_core, 'thread')}; the domain asks for {given}"
         )
         why = "the guest's scheduler does not know which CPUs share a core"
         yield Finding(
@@ -87,66 +85,33 @@ def _threads_remedy(case: Comparison, threads: int) -> tuple[str, ...]:
         line = (
             "# In <cpu>, to show threads of AMD's CPUs: <feature policy='require' name='topoext'/>"
         )
-        return (line, *again(case))
-    return again(case)
-
-
-class _Nodes(NamedTuple):
-    """The cells that this guest can see, the vCPUs of each of its nodes, and the node of each cell
-    (none if there are more or fewer nodes than cells)."""
-
-    cells: tuple[Cell, ...]
-    vcpus: dict[int, Cpus]
-    node_of: dict[int, int]
-
-
-def _nodes(case: Comparison) -> _Nodes:
-    """Without what has neither CPUs nor memory: cells for a device's own (generic initiators)."""
-    known = vcpus_of(case.domain, case.cpus)
-    there = set(known.values())
-    narrowed = (
-        replace(cell, vcpus=tuple(vcpu for vcpu in cell.vcpus if vcpu in there))
-        for cell in case.cells
-    )
-    cells = tuple(cell for cell in narrowed if cell.vcpus or cell.memory)
-    vcpus = {
-        node: tuple(known[cpu] for cpu in cpus if cpu in known)
-        for node, cpus in case.node_cpus.items()
-        if cpus or node in case.node_memory
-    }
-    alike = len(cells) == len(vcpus)
-    return _Nodes(cells, vcpus, nodes_of(cells, vcpus) if alike else {})
-
-
-def node_of_cell(case: Comparison, cell: int) -> int | None:
-    """The guest's node that a cell is; None if it cannot be told."""
-    return _nodes(case).node_of.get(cell)
+        return (line, *case.again)
+    return case.again
 
 
 def check_cells(case: Comparison) -> Iterator[Finding]:
     """NUMA nodes and their CPUs, one finding a cell."""
-    nodes = _nodes(case)
-    seen, asked = len(nodes.vcpus), len(nodes.cells) or 1
+    seen, asked = len(case.seen_nodes), len(case.seen_cells) or 1
     if seen != asked and case.cpus:
-        found = f"the guest sees {plural(seen, 'NUMA node')}, the domain defines {asked}"
+        found = f"the guest sees {count_of(seen, 'NUMA node')}, the domain defines {asked}"
         why = "programs cannot place threads and memory by the host's nodes"
         off = "grep -E 'numa=off|acpi=off' /proc/cmdline  # in the guest: both hide the nodes"
-        yield Finding("cells", "fail", "cells", found, why, (off, *again(case)))
-    for cell in nodes.cells:
-        node = nodes.node_of.get(cell.index)
-        if node is not None and set(nodes.vcpus[node]) != set(cell.vcpus):
-            has, wants = ranges(nodes.vcpus[node]) or "none", ranges(cell.vcpus) or "none"
+        yield Finding("cells", "fail", "cells", found, why, (off, *case.again))
+    for cell in case.seen_cells:
+        node = case.node_of_cell.get(cell.index)
+        if node is not None and set(case.seen_nodes[node]) != set(cell.vcpus):
+            has, wants = ranges(case.seen_nodes[node]) or "none", ranges(cell.vcpus) or "none"
             found = f"node {node} of the guest has vCPUs {has}, the domain gives it {wants}"
             why = "threads run on the wrong side of the host's NUMA link"
-            yield Finding("cell-vcpus", "fail", f"cell {cell.index}", found, why, again(case))
+            yield Finding("cell-vcpus", "fail", f"cell {cell.index}", found, why, case.again)
 
 
 def check_distances(case: Comparison) -> Iterator[Finding]:
-    nodes, columns = _nodes(case), [*case.host.distances]
-    for cell in nodes.cells if nodes.node_of else ():
-        row = case.host.distances.get(nodes.node_of[cell.index], ())
+    node_of, columns = case.node_of_cell, [*case.host.distances]
+    for cell in case.seen_cells if node_of else ():
+        row = case.host.distances.get(node_of[cell.index], ())
         seen = dict(zip(columns, row, strict=False))
-        asked = {nodes.node_of.get(other): (other, far) for other, far in cell.distances.items()}
+        asked = {node_of.get(other): (other, far) for other, far in cell.distances.items()}
         wrong = [
             f"{seen[node]} to cell {other}, not {far}"
             for node, (other, far) in asked.items()
@@ -155,7 +120,7 @@ def check_distances(case: Comparison) -> Iterator[Finding]:
         if wrong:
             found = f"the guest sees a distance of {'; '.join(wrong)}"
             why = "the kernel balances and allocates by the distances"
-            yield Finding("cell-distances", "fail", f"cell {cell.index}", found, why, again(case))
+            yield Finding("cell-distances", "fail", f"cell {cell.index}", found, why, case.again)
 
 
 def check_memory(case: Comparison) -> Iterator[Finding]:
@@ -166,14 +131,13 @@ def check_memory(case: Comparison) -> Iterator[Finding]:
     added = sum(one.size for one in domain.added_memory)
     current = most if domain.current_memory is None else min(domain.current_memory, most)
     ballooned = most - current
-    nodes = _nodes(case)
-    if len(nodes.node_of) < 2:
+    if len(case.node_of_cell) < 2:
         total = case.machine.host.memory_total
         yield from _sized(case, "memory", "memory", total, most - added - ballooned, most)
         return
-    for cell in nodes.cells:
+    for cell in case.seen_cells:
         more = sum(one.size for one in domain.added_memory if one.cell == cell.index)
-        total = case.node_memory.get(nodes.node_of[cell.index], 0)
+        total = case.node_memory.get(case.node_of_cell[cell.index], 0)
         least, subject = cell.memory - ballooned, f"cell {cell.index}"
         yield from _sized(case, "cell-memory", subject, total, least, cell.memory + more)
 
@@ -184,19 +148,28 @@ def _sized(
     """Memory that is not between the least that a kernel shows of it and all of it."""
     if total is None:
         return
-    if total < least_visible(least, case.virtual.crash_kernel):
+    if total < _least_visible(least, case.virtual.crash_kernel):
         found = f"the guest has {sized(total)}, the domain gives {sized(least)}"
         why = "less fits than planned, or a balloon took the rest"
         remedy = f"virsh setmem {case.name} SIZE --live  # takes memory back from a balloon"
-        yield Finding(check, "fail", subject, found, why, (remedy, *again(case)))
-    elif total > most + _ROUNDING:
+        yield Finding(check, "fail", subject, found, why, (remedy, *case.again))
+    elif total > most + ROUNDING:
         found = f"the guest has {sized(total)}, the domain gives at most {sized(most)}"
         why = "the guest was started from another definition"
-        yield Finding(check, "fail", subject, found, why, again(case))
+        yield Finding(check, "fail", subject, found, why, case.again)
 
 
-_ROUNDING = 64 << 20
-"""libvirt aligns sizes of cells and of memory devices."""
+def _least_visible(size: int, crash_kernel: int) -> int:
+    """What a kernel shows at least of so many bytes of memory (MemTotal).
+
+    It keeps 64 bytes for each page of 4 KiB (1.6 %), its own code and buffers, what firmware and
+    swiotlb reserve (64 MiB; of encrypted guests 6 %, at most 1 GiB), and the memory set aside for
+    a crash kernel.
+    """
+    return int(size * (1 - _SHARE)) - _FIXED - crash_kernel
+
+
+_SHARE, _FIXED = 0.08, 256 << 20
 
 
 def check_pages(case: Comparison) -> Iterator[Finding]:
@@ -223,3 +196,42 @@ def check_beyond(case: Comparison) -> Iterator[Finding]:
     if there:
         found = f"a guest cannot see whether {there} took effect"
         yield Finding("beyond-guest", "unknown", MACHINE, found, remedy=COMPARE_ON_HOST)
+
+
+def _own_sockets(evidence: Evidence) -> Iterator[Finding]:
+    """QEMU without a topology makes each vCPU a socket of its own."""
+    host = evidence.machine.known.host
+    if host.sockets is None or host.sockets < FEW_SOCKETS or host.sockets != host.cores:
+        return
+    found = f"each of its {host.sockets} vCPUs is a socket of its own"
+    why = "the guest's scheduler assumes that no two vCPUs share a cache or a core"
+    yield Finding("sockets", "warn", "guest", found, why, one_socket(host.sockets))
+
+
+def _own_node(evidence: Evidence) -> Iterator[Finding]:
+    """A guest with several devices, or much of a host, on a single node."""
+    nodes = evidence.machine.host.nodes
+    devices = [one for _, one in shown(evidence) if one.vendor not in MADE_UP]
+    if len(nodes) == 1 and len(devices) > 1:
+        total = nodes[0].memory_total
+        size = "" if total is None else f" with {format_size(total >> 30 << 30)}"
+        found = f"it has one NUMA node{size} and {len(devices)} devices"
+        why = "if they are on several nodes of the host, the guest cannot know which is near"
+        yield Finding("cells", "note", "guest", found, why, COMPARE_ON_HOST)
+
+
+def _own_links(evidence: Evidence) -> Iterator[Finding]:
+    """The doctor's checks of PCI Express, as far as a guest can see."""
+    return faults(evidence, checks_in(links))
+
+
+ALONE = (
+    _own_links,
+    _own_sockets,
+    _own_node,
+    check_near_node,
+    check_steal,
+    check_transparent_huge_pages,
+    check_huge_pages,
+)
+"""The checks of a guest without its domain: what it shows by itself."""

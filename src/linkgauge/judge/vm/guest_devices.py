@@ -11,9 +11,7 @@ from linkgauge.model.domain import HostDevice, Route
 from linkgauge.model.part import Part
 from linkgauge.model.virtual import BusFunction
 
-from .comparison import Comparison
-from .guest import again, node_of_cell
-from .words import several
+from .comparison import Comparison, faults, several
 
 _BRIDGE = 0x06
 MADE_UP = (0x1AF4, 0x1B36, 0x1234, 0x15AD)
@@ -75,7 +73,7 @@ def check_devices(case: Comparison) -> Iterator[Finding]:
         return
     there = matched(case)
     why = "the guest has fewer devices than the domain passes through"
-    remedy = (f"lspci -nn; {kernel_log('pci', 'vfio')}", *again(case))
+    remedy = (f"lspci -nn; {kernel_log('pci', 'vfio')}", *case.again)
     for device in devices:
         if case.domain.route_to(device) is not None and device.source not in there:
             found = f"it is passed through, but the guest does not show it{_where(device)}"
@@ -109,12 +107,12 @@ def check_device_nodes(case: Comparison) -> Iterator[Finding]:
         device = next(one for one in case.domain.devices if one.source == source)
         cell = case.domain.cell_of(device)
         part = Part("function", f"{function.address} (host: {source})", (function.address,))
-        node = None if cell is None else node_of_cell(case, cell)
+        node = None if cell is None else case.node_of_cell.get(cell)
         if node is not None and len(case.cells) > 1 and function.numa_node != node:
             sees = "no node" if function.numa_node is None else f"node {function.numa_node}"
             found = f"the guest sees it at {sees}; its expander belongs to cell {cell}, node {node}"
             why = "drivers and linkgauge place buffers on another node"
-            yield Finding("device-node", "fail", part, found, why, again(case))
+            yield Finding("device-node", "fail", part, found, why, case.again)
         elif cell is None and len(case.cells) > 1 and function.numa_node is None:
             found = f"the guest does not know which of its {len(case.cells)} nodes is near"
             why = "drivers and linkgauge place buffers on any node"
@@ -127,9 +125,5 @@ def check_device_nodes(case: Comparison) -> Iterator[Finding]:
 def check_links(case: Comparison) -> Iterator[Finding]:
     """The doctor's checks of the links of what is passed through: a link that trained too low on
     the host is as slow in the guest."""
-    if not case.domain.devices:
-        return
-    for check in links.OF_LINKS:
-        for finding in check(case.evidence):
-            if finding.severity in ("fail", "warn"):
-                yield finding
+    if case.domain.devices:
+        yield from faults(case.evidence, links.OF_LINKS)

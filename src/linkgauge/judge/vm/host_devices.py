@@ -12,8 +12,7 @@ from linkgauge.machine.tree import ranges
 from linkgauge.model.part import Part
 from linkgauge.model.virtual import BusFunction
 
-from .comparison import Comparison
-from .host_memory import vcpu_nodes
+from .comparison import Comparison, faults
 
 BELOW = ("# Use the <cputune> and the <numatune> below.",)
 _PXB = "# Use the expanders (pxb-pcie) and the devices' addresses below."
@@ -85,19 +84,18 @@ def check_links(case: Comparison) -> Iterator[Finding]:
         step for one in addresses if one in case.functions for step in case.functions[one].route
     }
     mine = {*addresses, *above}
-    for check in (*links.OF_LINKS, links.check_bridge):
-        for finding in check(case.evidence):
-            if not mine.isdisjoint(finding.ends) and finding.severity in ("fail", "warn"):
-                yield finding
+    for finding in faults(case.evidence, (*links.OF_LINKS, links.check_bridge)):
+        if not mine.isdisjoint(finding.ends):
+            yield finding
 
 
 def check_far(case: Comparison) -> Iterator[Finding]:
     """vCPUs and memory at other nodes than a device. A domain without pins has its own finding."""
-    everyone = vcpu_nodes(case, tuple(range(case.domain.vcpus)))
+    everyone = case.sure_nodes_of(range(case.domain.vcpus))
     memory = {
         node
-        for cell in [cell.index for cell in case.cells] or [0]
-        if (policy := case.domain.policy_of(cell)) is not None
+        for cell in case.memories
+        if (policy := case.domain.policy_of(cell.index)) is not None
         for node in policy.nodes or ()
     }
     several = len(case.node_memory) > 1
@@ -124,7 +122,7 @@ def check_far(case: Comparison) -> Iterator[Finding]:
 def check_hidden(case: Comparison) -> Iterator[Finding]:
     """A domain on several nodes whose guest sees one."""
     vcpus = tuple(range(case.domain.vcpus))
-    at = vcpu_nodes(case, vcpus)
+    at = case.sure_nodes_of(vcpus)
     is_fixed = all(len(case.nodes_of((vcpu,))) == 1 for vcpu in vcpus)
     if len(case.cells) < 2 and len(at) > 1 and is_fixed:
         found = f"its vCPUs run on nodes {ranges(at)}, but the guest sees only one"
@@ -155,4 +153,4 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
 
 def _cell_at(case: Comparison, node: int) -> tuple[int, ...]:
     """The cells whose vCPUs are pinned to this node."""
-    return tuple(cell.index for cell in case.cells if node in vcpu_nodes(case, cell.vcpus))
+    return tuple(cell.index for cell in case.cells if node in case.sure_nodes_of(cell.vcpus))

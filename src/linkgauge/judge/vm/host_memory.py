@@ -7,26 +7,13 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
-from linkgauge.model.domain import Cpus
+from linkgauge.model.domain import Cell, Cpus
+from linkgauge.model.units import count_of
 
-from .comparison import Comparison
-from .words import plural, sized
+from .comparison import Comparison, sized
 
 BELOW = ("# Use the <numatune> below.",)
 _KIB, _MIB = 1 << 10, 1 << 20
-
-
-def vcpu_nodes(case: Comparison, vcpus: Cpus) -> set[int]:
-    """The nodes that these vCPUs may run on; none if one of them is not pinned."""
-    return case.nodes_of(vcpus) if all(vcpu in case.pins for vcpu in vcpus) else set()
-
-
-def parts(case: Comparison) -> Iterator[tuple[str, int, Cpus, int]]:
-    """The domain's cells, or the whole of it: name, index, vCPUs, bytes."""
-    for cell in case.cells:
-        yield f"cell {cell.index}", cell.index, cell.vcpus, cell.memory
-    if not case.cells:
-        yield "memory", 0, tuple(range(case.domain.vcpus)), case.domain.bytes or 0
 
 
 def check_nodes(case: Comparison) -> Iterator[Finding]:
@@ -56,11 +43,19 @@ def check_alive(case: Comparison) -> Iterator[Finding]:
         yield Finding("live-memory", "fail", "memory", found, why, remedy)
 
 
+def _page_size(case: Comparison, cell: Cell) -> int | None:
+    """The huge pages that back a cell; 0 is the host's default; null: none do."""
+    pages = case.domain.huge_pages
+    own = [one for one in pages if one.cells is not None and cell.index in one.cells]
+    rest = [one for one in pages if one.cells is None]
+    return next((one.size or 0 for one in (*own, *rest)), None)
+
+
 def check_bound(case: Comparison) -> Iterator[Finding]:
     if len(case.node_memory) < 2:
         return
-    for subject, index, _, _ in parts(case):
-        policy = case.domain.policy_of(index)
+    for cell in case.memories:
+        subject, policy = case.name_of(cell), case.domain.policy_of(cell.index)
         if policy is None or policy.nodes is None:
             how = (
                 "numad chooses its nodes"
@@ -83,22 +78,22 @@ def check_bound(case: Comparison) -> Iterator[Finding]:
 
 def check_remote(case: Comparison) -> Iterator[Finding]:
     """vCPUs on other nodes than their memory."""
-    for subject, index, vcpus, _ in parts(case):
-        policy = case.domain.policy_of(index)
-        at = vcpu_nodes(case, vcpus)
+    for cell in case.memories:
+        policy = case.domain.policy_of(cell.index)
+        at = case.sure_nodes_of(cell.vcpus)
         if policy and policy.nodes and at and at.isdisjoint(policy.nodes):
             found = f"bound to node {ranges(policy.nodes)}, but its vCPUs run on node {ranges(at)}"
             why = "every access crosses the link between the nodes"
-            yield Finding("memory-remote", "warn", subject, found, why, BELOW)
+            yield Finding("memory-remote", "warn", case.name_of(cell), found, why, BELOW)
 
 
 def check_size(case: Comparison) -> Iterator[Finding]:
     """Memory that is bound to nodes that are smaller."""
     needs: dict[Cpus, int] = {}
-    for _, index, _, size in parts(case):
-        policy = case.domain.policy_of(index)
+    for cell in case.memories:
+        policy = case.domain.policy_of(cell.index)
         if policy and policy.nodes and policy.mode in ("strict", "restrictive"):
-            needs[policy.nodes] = needs.get(policy.nodes, 0) + size
+            needs[policy.nodes] = needs.get(policy.nodes, 0) + cell.memory
     for nodes, size in needs.items():
         sizes = [case.node_memory.get(node) for node in nodes]
         known = sum(one or 0 for one in sizes)
@@ -108,27 +103,19 @@ def check_size(case: Comparison) -> Iterator[Finding]:
             yield Finding("memory-size", "fail", "memory", found, why, BELOW)
 
 
-def _page_size(case: Comparison, index: int) -> int | None:
-    """The huge pages that back a cell; 0 is the host's default; null: none do."""
-    pages = case.domain.huge_pages
-    own = [one for one in pages if one.cells is not None and index in one.cells]
-    rest = [one for one in pages if one.cells is None]
-    return next((one.size or 0 for one in (*own, *rest)), None)
-
-
 def check_pools(case: Comparison) -> Iterator[Finding]:
     """The host's huge pages against those that the domain asks for, on each set of nodes."""
     pools = case.host.huge_pages
     needs: dict[tuple[int, Cpus], int] = {}
-    for _, index, _, size in parts(case):
-        page = _page_size(case, index)
+    for cell in case.memories:
+        page = _page_size(case, cell)
         if page is None:
             continue
         # The default is 2 MiB on x86; elsewhere it may be another, which the pools do not say.
         page = page or (2 * _MIB if 2 * _MIB in pools else min(pools, default=0))
-        policy = case.domain.policy_of(index)
+        policy = case.domain.policy_of(cell.index)
         at = policy.nodes if policy and policy.nodes and policy.mode == "strict" else ()
-        needs[page, at] = needs.get((page, at), 0) + size
+        needs[page, at] = needs.get((page, at), 0) + cell.memory
     for (page, nodes), size in needs.items():
         if page not in pools:
             sizes = ", ".join(sized(one) for one in pools) or "none"
@@ -164,7 +151,7 @@ def _pool(case: Comparison, page: int, nodes: Cpus, need: int) -> Iterator[Findi
 
 def check_no_pages(case: Comparison) -> Iterator[Finding]:
     """Without huge pages, transparent ones do much of their work, if the host uses them."""
-    if any(_page_size(case, index) is not None for _, index, _, _ in parts(case)):
+    if any(_page_size(case, cell) is not None for cell in case.memories):
         return
     choice = case.host.transparent_huge_pages
     severity: Severity = "note"
@@ -175,6 +162,6 @@ def check_no_pages(case: Comparison) -> Iterator[Finding]:
             "the domain's memory is in base pages, and transparent huge pages are off",
         )
     why = "the TLB covers less memory, which costs bandwidth and above all latency"
-    pages = plural(-(-(case.domain.bytes or 0) // (2 * _MIB)), "page")
+    pages = count_of(-(-(case.domain.bytes or 0) // (2 * _MIB)), "page")
     remedy = f"# Set <memoryBacking><hugepages/></memoryBacking>, and reserve {pages} of 2 MiB."
     yield Finding("huge-pages-none", severity, "huge pages", found, why, (remedy,))

@@ -8,17 +8,12 @@ from linkgauge.judge.findings import Finding, Severity
 from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
 from linkgauge.model.grouped import grouped
+from linkgauge.model.units import count_of
 
-from .comparison import Comparison
-from .words import plural, several
+from .comparison import Comparison, several
 
 BELOW = ("# Use the <cputune> below.",)
 """The remedy where a placement is printed after the findings."""
-
-
-def _exact(case: Comparison) -> dict[int, int]:
-    """The vCPUs that are pinned to a single CPU, with it."""
-    return {vcpu: pin[0] for vcpu, pin in case.pins.items() if len(pin) == 1}
 
 
 def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
@@ -93,7 +88,7 @@ def check_across(case: Comparison) -> Iterator[Finding]:
 
 def check_shared(case: Comparison) -> Iterator[Finding]:
     """vCPUs that have fewer CPUs than they are."""
-    by_cpu = grouped((cpu, vcpu) for vcpu, cpu in _exact(case).items())
+    by_cpu = grouped((cpu, vcpu) for vcpu, cpu in case.exact.items())
     why = "one waits while another runs, which shows as steal and stalled locks in the guest"
     for cpu, vcpus in by_cpu.items():
         if len(vcpus) > 1:
@@ -101,9 +96,9 @@ def check_shared(case: Comparison) -> Iterator[Finding]:
             yield Finding("pins-shared", "warn", subject, found, why, BELOW)
     pins = case.pins
     union = {cpu for pin in pins.values() for cpu in pin}
-    if len(union) < len(pins) and len(set(by_cpu)) == len(_exact(case)):
+    if len(union) < len(pins) and len(set(by_cpu)) == len(case.exact):
         subject = f"vCPUs {ranges(pins)}"
-        found = f"{len(pins)} of them share {plural(len(union), 'CPU')}, {ranges(union)}"
+        found = f"{len(pins)} of them share {count_of(len(union), 'CPU')}, {ranges(union)}"
         yield Finding("pins-shared", "warn", subject, found, why, BELOW)
 
 
@@ -111,7 +106,7 @@ def check_taken(case: Comparison) -> Iterator[Finding]:
     """CPUs that vCPUs of other running domains are pinned to."""
     for other in case.others:
         theirs = {cpu for pin in other.vcpus.values() if len(pin) == 1 for cpu in pin}
-        shared = theirs.intersection(_exact(case).values())
+        shared = theirs.intersection(case.exact.values())
         if shared:
             found = f"CPU {ranges(shared)} also runs vCPUs of the domain {other.name}"
             why = "one domain's vCPU waits while the other's runs"
@@ -120,7 +115,7 @@ def check_taken(case: Comparison) -> Iterator[Finding]:
 
 def check_threads(case: Comparison) -> Iterator[Finding]:
     """What the guest takes for threads of a core should be that on the host, and nothing else."""
-    exact, siblings = _exact(case), case.virtual.siblings
+    exact, siblings = case.exact, case.virtual.siblings
     topology = case.domain.topology
     threads = topology.threads if topology else 1
     why = "the guest's scheduler mistakes which vCPUs share a core"
@@ -130,20 +125,24 @@ def check_threads(case: Comparison) -> Iterator[Finding]:
     split = [v for v in guests.values() if len({together[vcpu] for vcpu in v}) > 1]
     if split:
         pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in split[:3])
-        cores = plural(len(split), "core")
+        cores = count_of(len(split), "core")
         found = f"{cores} of the guest spread over several of the host: vCPUs {pairs}"
         yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
     joined = [v for v in hosts.values() if len({vcpu // threads for vcpu in v}) > 1]
     if joined and not split:
         pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in joined[:3])
-        cores = plural(len(joined), "core")
+        cores = count_of(len(joined), "core")
         found = f"the guest sees the threads of {cores} as cores of their own: vCPUs {pairs}"
         yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
 
 
+def _cpus(exact: dict[int, int], vcpus: list[int]) -> str:
+    return ranges(tuple(exact[vcpu] for vcpu in vcpus))
+
+
 def check_emulator(case: Comparison) -> Iterator[Finding]:
     """The emulator's and IO threads beside vCPUs that have CPUs of their own."""
-    exact = set(_exact(case).values())
+    exact = set(case.exact.values())
     domain = case.domain
     if not exact:
         return
@@ -161,7 +160,3 @@ def check_emulator(case: Comparison) -> Iterator[Finding]:
         why = "the vCPU on that CPU waits while it runs"
         severity: Severity = "warn" if subject == "emulator" else "note"
         yield Finding("emulator", severity, subject, found, why, BELOW)
-
-
-def _cpus(exact: dict[int, int], vcpus: list[int]) -> str:
-    return ranges(tuple(exact[vcpu] for vcpu in vcpus))

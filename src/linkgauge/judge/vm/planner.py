@@ -1,4 +1,5 @@
-"""Plans a placement: which nodes of the host a domain takes, and which CPUs its vCPUs.
+"""Which placement suits a domain and its devices: which nodes of the host it takes, and which CPUs
+its vCPUs. What the domain has and nothing is wrong with is kept, all else planned anew.
 
 The devices' own nodes come first; only where vCPUs or memory do not fit there, the nearest nodes
 are added. Whole cores are given, and the first core of each node is left to the emulator, the IO
@@ -13,16 +14,26 @@ from itertools import islice
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.model.domain import Cell, Cpus, Topology
 
 from .comparison import Comparison
 
-GIB, MIB = 1 << 30, 1 << 20
+_GIB, _MIB = 1 << 30, 1 << 20
 _USABLE = 0.95
 """The share of a node's memory that a domain may fill: the host's kernel has the rest."""
 _EMULATOR = 2
 """CPUs of a node for the emulator, where no whole core is left."""
+
+
+_PIN_CHECKS = frozenset({
+    "pinned-cpus", "unpinned", "pins-across", "pins-shared", "pins-taken", "pin-threads",
+    "device-far", "cells-hidden", "topology-product", "cell-list",
+})  # fmt: skip
+_MEMORY_CHECKS = frozenset({"memory-node", "memory-unbound", "memory-remote", "memory-size"})
+PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {"emulator", "huge-pages-none", "device-node"}
+"""Checks whose findings a placement fixes."""
 
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,13 +51,64 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
     page_size: int | None = None
 
 
-def plan(case: Comparison) -> Suited | None:
+def suited(case: Comparison, found: Collection[str]) -> Suited | None:
+    """The placement, given the checks that found something wrong. None if the host has too few
+    CPUs or too little memory."""
+    keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
+    chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
+    chosen = chosen or _plan(case)
+    if chosen is None:
+        return None
+    if "huge-pages-none" in found:
+        chosen = replace(chosen, page_size=_page_size(case, chosen))
+    is_free = case.domain.policy is None and not case.domain.cell_policies
+    if keeps_memory or (is_free and len(case.node_memory) < 2):
+        chosen = replace(chosen, nodes={})
+    return chosen
+
+
+def _kept(case: Comparison, keeps_memory: bool) -> Suited | None:
+    """The domain's own pins, with memory at their nodes; None if there are none, or the memory does
+    not fit there."""
+    domain = case.domain
+    pins = {vcpu: pin for vcpu in range(domain.vcpus) if (pin := domain.pin_of(vcpu))}
+    cells = case.memories
+    nodes = {cell.index: tuple(sorted(case.nodes_of(cell.vcpus))) for cell in cells}
+    alone = {at[0]: cell for at, cell in zip(nodes.values(), cells, strict=True) if len(at) == 1}
+    if not pins or not (keeps_memory or (len(alone) == len(cells) and _holds(case, alone))):
+        return None
+    taken = {cpu for pin in pins.values() for cpu in pin}
+    emulator = domain.emulator_pin
+    if emulator is None or not taken.isdisjoint(emulator):
+        homes = sorted({node for at in nodes.values() for node in at})
+        emulator = _beside(case, homes, taken)
+    return Suited(
+        pins=pins, emulator=emulator, topology=domain.topology, cells=case.cells, nodes=nodes,
+        device_cells=_device_cells(case, nodes),
+    )  # fmt: skip
+
+
+def _page_size(case: Comparison, chosen: Suited) -> int | None:
+    """1 GiB where each node has enough such pages, else 2 MiB, if the host has that size."""
+    whole = case.domain.bytes or 0
+    shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
+    for size in sorted(case.host.huge_pages, reverse=True):
+        pools = {
+            cell: sum(case.node_pages(node, size)[0] for node in nodes) * size
+            for cell, nodes in chosen.nodes.items()
+        }
+        if all(share % size == 0 and share <= pools.get(cell, 0) for cell, share in shares.items()):
+            return size
+    return 2 * _MIB if 2 * _MIB in case.host.huge_pages else None
+
+
+def _plan(case: Comparison) -> Suited | None:
     """The placement on the fewest nodes; None if the domain fits on none."""
     planner = _Planner(case)
     for nodes in map(sorted, planner.choices()):
         for grain in planner.grains(nodes):
             cells = planner.cells(nodes, grain)
-            if cells and holds(case, dict(zip(nodes, cells, strict=True))):
+            if cells and _holds(case, dict(zip(nodes, cells, strict=True))):
                 return planner.placed(nodes, cells, grain)
     return None
 
@@ -60,7 +122,7 @@ class _Grain(NamedTuple):
     spared: int
 
 
-def holds(case: Comparison, cells: Mapping[int, Cell]) -> bool:
+def _holds(case: Comparison, cells: Mapping[int, Cell]) -> bool:
     """Whether the memory of each cell fits on its node, as far as sizes are known."""
     sizes = case.node_memory
     return all(
@@ -70,7 +132,7 @@ def holds(case: Comparison, cells: Mapping[int, Cell]) -> bool:
     )
 
 
-def beside(case: Comparison, homes: Sequence[int], taken: Collection[int]) -> Cpus:
+def _beside(case: Comparison, homes: Sequence[int], taken: Collection[int]) -> Cpus:
     """CPUs for the emulator: some that are left on these nodes; else any that are left; else all of
     the nodes."""
     free = [
@@ -85,7 +147,7 @@ def beside(case: Comparison, homes: Sequence[int], taken: Collection[int]) -> Cp
     return tuple(sorted(free or left or everywhere))
 
 
-def device_cells(case: Comparison, nodes: Mapping[int, Cpus]) -> dict[str, int]:
+def _device_cells(case: Comparison, nodes: Mapping[int, Cpus]) -> dict[str, int]:
     """The cell at each device's node, where there are several cells."""
     if len(nodes) < 2:
         return {}
@@ -209,7 +271,7 @@ class _Planner:
         """Cells of so many vCPUs each, with memory in proportion, in whole GiB where it is, and the
         nodes' distances."""
         total, vcpus = self._domain.bytes or 0, self._domain.vcpus
-        unit = GIB if total % GIB == 0 and total // GIB >= len(counts) else 2 * MIB
+        unit = _GIB if total % _GIB == 0 and total // _GIB >= len(counts) else 2 * _MIB
         shares = [total * count // vcpus // unit * unit for count in counts]
         shares[0] = total - sum(shares[1:])
         firsts = [sum(counts[:place]) for place in range(len(counts))]
@@ -239,11 +301,11 @@ class _Planner:
         shown = sorted(cells, key=lambda cell: cell.index)
         return Suited(
             pins=dict(sorted(pins.items())),
-            emulator=tuple(sorted(spare)) or beside(case, nodes, taken),
+            emulator=tuple(sorted(spare)) or _beside(case, nodes, taken),
             topology=self._topology(cells, grain.threads),
             cells=tuple(shown) if len(cells) > 1 or case.cells else (),
             nodes=dict(sorted(at.items())),
-            device_cells=device_cells(case, at),
+            device_cells=_device_cells(case, at),
         )
 
     def _topology(self, cells: Sequence[Cell], threads: int) -> Topology:

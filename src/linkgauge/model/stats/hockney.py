@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import fsum, sqrt
-from typing import NamedTuple
 
 import msgspec
 
+from ..curves import SizeLine
 from .student import critical
 
 LEAST = 3
@@ -41,52 +41,40 @@ class Timed(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Fit(msgspec.Struct, frozen=True):
-    """`latency` is t0 in seconds, `bandwidth` r∞ in bytes/s, `half` n½ in terms of size; null is
-    what the sizes do not show. The line is off by at most `error`, relative to the time, at the
-    size `worst`; if that is more than `OFF`, none fits, and all else is null."""
-
-    error: float
-    worst: int
-    latency: float | None = None
-    bandwidth: float | None = None
-    half: float | None = None
-
-
-def fit(points: Sequence[Timed]) -> Fit | None:
-    """The line through the points, in any order; None if their sizes are too few or too close to
-    each other."""
+def fit(
+    points: Sequence[Timed],
+    benchmark: str = "",
+    backend: str = "",
+    row: str = "",
+    column: str | None = None,
+) -> SizeLine | None:
+    """The line through the points of this path, in any order; None if their sizes are too few or
+    too close to each other. If it is off by more than `OFF`, none fits: then only how far is
+    known."""
     sizes = {point.size for point in points}
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None
     points = sorted(points, key=lambda point: point.bytes)
-    line = _least_squares(points)
-    off = [line.start / p.seconds + line.pace * p.bytes / p.seconds - 1 for p in points]
+    start, pace, start_error, pace_error = _least_squares(points)
+    off = [start / p.seconds + pace * p.bytes / p.seconds - 1 for p in points]
     error, worst = max((abs(one), point.size) for one, point in zip(off, points, strict=True))
+    path = benchmark, backend, row, column, tuple(sorted(sizes)), error, worst
     if error > OFF:
-        return Fit(error, worst)
+        return SizeLine(*path)
     degrees = len(points) - 2
     deviation = sqrt(fsum(one * one for one in off) / degrees)
     unsure = max(critical(0.05, degrees) * deviation, NOISE) / KNOWN
-    latency = line.start if line.start > unsure * line.start_error else None
-    bandwidth = 1 / line.pace if line.pace > unsure * line.pace_error else None
+    latency = start if start > unsure * start_error else None
+    bandwidth = 1 / pace if pace > unsure * pace_error else None
     half = None
     if latency is not None and bandwidth is not None:
         half = latency * bandwidth * points[-1].size / points[-1].bytes
-    return Fit(error, worst, latency, bandwidth, half)
+    return SizeLine(*path, latency, bandwidth, half)
 
 
-class _Line(NamedTuple):
-    """t0 and 1 ÷ r∞, and how far each is off where times are off by all of themselves."""
-
-    start: float
-    pace: float
-    start_error: float
-    pace_error: float
-
-
-def _least_squares(points: Sequence[Timed]) -> _Line:
-    """The least sum of (t0 ÷ t + bytes ÷ r∞ ÷ t - 1)². What would be negative is 0."""
+def _least_squares(points: Sequence[Timed]) -> tuple[float, float, float, float]:
+    """t0 and 1 ÷ r∞ of the least sum of (t0 ÷ t + bytes ÷ r∞ ÷ t - 1)², and how far each is off
+    where times are off by all of themselves. What would be negative is 0."""
     # In units of the largest point: squares of seconds and bytes lie too far apart.
     most = points[-1]
     u = [most.seconds / point.seconds for point in points]
@@ -102,7 +90,7 @@ def _least_squares(points: Sequence[Timed]) -> _Line:
     elif pace < 0:
         start, pace = su / uu, 0.0
     each = most.seconds / most.bytes
-    return _Line(
+    return (
         start * most.seconds,
         pace * each,
         sqrt(vv / determinant) * most.seconds,

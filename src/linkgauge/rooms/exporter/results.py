@@ -14,14 +14,9 @@ from sqlalchemy.engine import URL
 
 from linkgauge.engine.runs import latest_run, read_run, run_file, run_folders
 from linkgauge.history.reading import Filter, figures_of, latest_runs
-from linkgauge.history.records import (
-    figure_row,
-    machine_row,
-    microseconds,
-    run_row,
-)
+from linkgauge.history.records import machine_row, microseconds, run_row
 from linkgauge.history.store import Store, opened
-from linkgauge.history.tables import STATUSES, runs
+from linkgauge.history.tables import runs
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.errors import InputError
 from linkgauge.model.figure import Figure, figures_by_result
@@ -264,12 +259,11 @@ def _figures_of(run: Run) -> Iterator[Figure]:
 
 
 def _of_file(run: Run) -> ShownRun:
-    rows = map(figure_row, _figures_of(run))
-    of, machine = run_row(run, None, rows), machine_row(run.machine)
+    of, machine = run_row(run, None, _figures_of(run)), machine_row(run.machine)
     return ShownRun(
         id=run.id, label=run.label, host=machine["host"], simulated=machine["simulated"],
         accelerators=machine["accelerators"], profile=of["profile"],
         started=of["started"] * SECOND,
         finished=None if of["finished"] is None else of["finished"] * SECOND,
-        status=STATUSES[of["status"]], cells=of["cells"], passed=of["passed"], low=of["low"],
+        status=of["status"], cells=of["cells"], passed=of["passed"], low=of["low"],
     )  # fmt: skip

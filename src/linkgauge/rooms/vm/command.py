@@ -70,9 +70,9 @@ def vm(
         raise InputError("give one of --root and --machine")
     described = None if domain is None else read_domain(domain)
     report = _report(described, asked[role], root, machine)
-    write_fixes(fix_script, report.found, f"the {report.decision.role}")
+    write_fixes(fix_script, report.judged.findings, f"the {report.decision.role}")
     form.write(DOMAIN, report)
-    return 1 if any(finding.severity == "fail" for finding in report.found) else 0
+    return 1 if any(finding.severity == "fail" for finding in report.judged.findings) else 0
 
 
 def _report(
@@ -84,8 +84,7 @@ def _report(
     from linkgauge.cli.devices import open_root, read, survey
     from linkgauge.judge.findings import Evidence
     from linkgauge.judge.vm import judge, judge_alone
-    from linkgauge.judge.vm.comparison import Comparison, alive_of
-    from linkgauge.judge.vm.role import decide, stated
+    from linkgauge.judge.vm.comparison import Comparison, alive_of, decide, stated
     from linkgauge.machine.tree import ROOT
     from linkgauge.machine.virtual import (
         definitions,
@@ -129,6 +128,6 @@ def _report(
         )
         return replace(report, judged=judge(case, decision.role))
     if decision.role == "guest":
-        return replace(report, findings=judge_alone(Evidence(found)))
+        return replace(report, judged=judge_alone(Evidence(found)))
     names = tuple(one.name for one in running)
     return replace(report, running=names, defined=definitions(place) if has_files else ())

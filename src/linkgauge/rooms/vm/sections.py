@@ -9,9 +9,8 @@ from shlex import quote
 import msgspec
 from rich.console import RenderableType
 
-from linkgauge.judge.findings import Finding
 from linkgauge.judge.vm import Judged
-from linkgauge.judge.vm.role import Decision
+from linkgauge.judge.vm.comparison import Decision
 from linkgauge.model.domain import Domain
 from linkgauge.report.blocks import Block, Code, Line, Problem, Prose, Span, cut, line, plain
 from linkgauge.report.files import json_document
@@ -30,25 +29,20 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """`domain` and `judged` are null of a guest by itself, whose `findings` then count; of a host
-    without a domain, `domains` are the names of those that it has. `vendor` is its CPU's."""
+    """`domain` is null of a guest by itself; of a host without a domain, `running` and `defined`
+    are the names of those that it has. `vendor` is its CPU's."""
 
     decision: Decision
     domain: Domain | None = None
-    judged: Judged | None = None
-    findings: Sequence[Finding] = ()
+    judged: Judged = Judged()
     running: Sequence[str] = ()
     defined: Sequence[str] = ()
     vendor: str | None = None
     simulated: str | None = None
 
     @property
-    def found(self) -> Sequence[Finding]:
-        return self.judged.findings if self.judged else self.findings
-
-    @property
     def elements(self) -> tuple[str, ...]:
-        if self.domain is None or self.judged is None or self.judged.suited is None:
+        if self.domain is None or self.judged.suited is None:
             return ()
         return elements_of(self.domain, self.judged.suited, self.vendor)
 
@@ -59,8 +53,8 @@ def domain_blocks(report: DomainReport) -> Iterator[Block | RenderableType]:
     if report.domain is None and report.decision.role == "host":
         yield _how_to_get_one(report)
         return
-    yield from findings.blocks(report.found, "vm")
-    if report.domain is not None and report.judged is not None:
+    yield from findings.blocks(report.judged.findings, "vm")
+    if report.domain is not None:
         yield from _placement(report, report.domain, report.judged)
 
 
@@ -117,8 +111,8 @@ def domain_document(report: DomainReport) -> str:
             "domain": report.domain and {"name": report.domain.name, "uuid": report.domain.uuid},
             "running": report.running,
             "defined": report.defined,
-            "findings": report.found,
-            "counts": Counter(finding.severity for finding in report.found),
+            "findings": report.judged.findings,
+            "counts": Counter(finding.severity for finding in report.judged.findings),
             "xml": report.elements,
         }
     )
