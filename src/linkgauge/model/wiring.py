@@ -117,10 +117,10 @@ class Wiring:
         nodes = list(self._nodes)
         for place, one in enumerate(nodes):
             for other in nodes[place + 1 :]:
-                grade = f"socket {self._far(one, other)}"
+                grade = f"socket {self.distance(one, other)}"
                 yield Wire(f"{one}-{other}", one, other, "socket", grade=grade)
 
-    def _far(self, one: str, other: str) -> int | None:
+    def distance(self, one: str, other: str) -> int | None:
         """The kernel's NUMA distance between two nodes."""
         here, there = (int(name.rpartition(":")[2]) for name in (one, other))
         distances = self._machine.known.host.distances

@@ -16,6 +16,7 @@ from linkgauge.report.blocks import (
     Figure,
     Heat,
     Line,
+    Picture,
     Problem,
     Prose,
     Shade,
@@ -57,7 +58,7 @@ def _lines(block: Block) -> Iterator[str]:
             yield from _table(block)
         case Heat():
             yield from _table(_table_of(block))
-        case Figure():
+        case Figure() | Picture():
             titled = block.table._replace(caption=(Span(block.title, "strong"),), lines=block.lines)
             yield from _table(titled)
         case Code():

@@ -16,6 +16,7 @@ from linkgauge.report.blocks import (
     Heat,
     Line,
     Page,
+    Picture,
     Problem,
     Prose,
     Shade,
@@ -28,12 +29,15 @@ from linkgauge.report.charts import EXTRA
 from linkgauge.report.remedies import Command, Step, WrittenFile
 
 from .drawing import Drawer
+from .picture import alone, svg_of
 
 MOST_TEXT = 1500
 """Characters of one text."""
 MOST_ROWS = 120
 """Of one table: paper has no scroll bars, and the page has the rest."""
 MOST_COLUMNS = 72
+WIDE = 900
+"""Pixels of a picture of a machine: on paper its letters are then large enough."""
 _DATA = "data.json"
 
 
@@ -43,6 +47,8 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
     figures = [one for part in page.parts for one in part.blocks if isinstance(one, Figure)]
     drawn = drawer.draw(figures)
     pictures = {id(one): f"chart{at}.svg" for at, one in enumerate(figures) if drawn[at]}
+    machines = [one for part in page.parts for one in part.blocks if isinstance(one, Picture)]
+    pictures |= {id(one): f"machine{at}.svg" for at, one in enumerate(machines)}
     data = {
         "title": page.title,
         "simulated": page.simulated,
@@ -63,6 +69,8 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
     for figure, svg in zip(figures, drawn, strict=True):
         if svg:
             sources[pictures[id(figure)]] = svg.encode()
+    for machine in machines:
+        sources[pictures[id(machine)]] = alone(svg_of(machine, WIDE)).encode()
     try:
         made: bytes = typst.compile(sources, format="pdf")
     except RuntimeError as error:
@@ -91,7 +99,7 @@ def _block(block: Block, pictures: dict[int, str]) -> dict[str, Any] | None:
             return _table(block)
         case Heat():
             return _heat(block)
-        case Figure():
+        case Figure() | Picture():
             table = None if id(block) in pictures else _table(block.table)
             return {
                 "kind": "figure", "title": _text(block.title), "alt": _text(block.says),
