@@ -54,7 +54,7 @@ def devices(
 
     Examples:
         linkgauge devices
-        linkgauge devices results/nvidia-h200/default/20261121T201500Z
+        linkgauge devices default
         linkgauge devices --machine dgx-h200-8
         linkgauge devices --yaml > hardware.yml
     """
