@@ -11,7 +11,6 @@ from linkgauge.report.files import write_run
 from report.samples import RUN
 
 GOLDEN = Path(__file__).parent / "golden"
-NO_SIZE = ("", " 7", "wide", "0", "-5", "²", "7.5", "9" * 30)
 
 
 @pytest.mark.parametrize("options", [(), ("--matrix", "-v"), ("--csv",)])
@@ -34,7 +33,7 @@ def test_files_of_earlier_versions_still_load_and_show(path):
     assert "GB/s" in called("show", path).stdout
 
 
-@pytest.mark.parametrize("size", NO_SIZE)
+@pytest.mark.parametrize("size", ["", " 7", "wide", "0", "-5", "²", "7.5", "9" * 30])
 def test_what_is_no_size_of_a_terminal_hides_nothing(size):
     words = "devices", "--machine", "ppu-2x2"
     done = called(*words, COLUMNS=size, LINES=size)
