@@ -114,8 +114,14 @@ class _Drawing:
         """Its width, with room for what is beside its links."""
         own = [j for j in self._free if leaf in (j.a, j.b)]
         stubs = sum("switch" in (self._parts[j.a].kind, self._parts[j.b].kind) for j in own)
-        label = LETTER * len(self._parts[leaf].label) + 2 * EDGE
+        label = self._label(leaf)
         return max(self._stub * max(1, stubs), label, 9.0 * (len(own) - stubs) + 2 * INSET) + EDGE
+
+    def _label(self, name: str) -> float:
+        """The width of its name and, with a sign, of what is wrong with it."""
+        part = self._parts[name]
+        word = LETTER * len(part.word) + 3 * EDGE if part.word else 0
+        return LETTER * len(part.label) + 2 * EDGE + word
 
     def _rows(self) -> Iterator[list[str]]:
         """The tops of the trees. What is joined directly stands in one row, and of what has no node
@@ -208,8 +214,7 @@ class _Drawing:
             if not stubs:
                 continue
             left = self._margin if name in self._several else min(box.left for _, _, box in stubs)
-            label = LETTER * len(self._parts[name].label) + 2 * EDGE
-            right = max(left + label, *(box.right for _, _, box in stubs))
+            right = max(left + self._label(name), *(box.right for _, _, box in stubs))
             lane = next((at for at, end in enumerate(lanes) if end < left), len(lanes))
             lanes[lane : lane + 1] = [right]
             drawn.add(name)
@@ -255,7 +260,8 @@ class _Drawing:
         self.shapes.append(
             f'<rect class="{part.kind} {part.tone}" x="{box.left:.0f}" y="{box.top:.0f}" '
             f'width="{box.right - box.left:.0f}" height="{BAR}" rx="4"/>'
-            f'<text x="{box.left + 8:.0f}" y="{box.top + 17:.0f}">{_safe(part.label)}</text>'
+            f'<text x="{box.left + 8:.0f}" y="{box.top + 17:.0f}">{_safe(part.label)}'
+            f'<tspan class="{part.tone}" dx="8">{_safe(part.word)}</tspan></text>'
         )
         if part.word:
             self._sign(part.tone, box.right - 12, box.top + 13)
