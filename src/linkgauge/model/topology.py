@@ -100,8 +100,8 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
     ]
     joined = {wire.name: joint for joint in joints for wire in joint.wires}
     for adapter in _adapters(machine, inside, nodes):
-        places[adapter.name] = adapter
-        joints.append(Joint(adapter.name, adapter.above or ""))
+        if places.setdefault(adapter.name, adapter) is adapter:
+            joints.append(Joint(adapter.name, adapter.above or ""))
     return Topology(places, tuple(joints), joined)
 
 

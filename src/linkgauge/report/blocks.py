@@ -197,8 +197,9 @@ class Figure(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A part of a machine in a picture, by a name of its own: below which other part it hangs, and
-    what is wrong with it, in a word."""
+    """A part of a machine in a picture, by a name of its own: below which other part it hangs, what
+    is wrong with it, in a word, and of a fabric's switches how many steps they are from what they
+    join."""
 
     name: str
     label: str
@@ -206,6 +207,7 @@ class Drawn(NamedTuple):
     above: str | None = None
     tone: Tone = ""
     word: str = ""
+    level: int = 0
 
 
 class Joined(NamedTuple):

@@ -70,7 +70,6 @@ class _Drawing:
         self._free = [j for j in picture.links if self._up.get(j.a) is not j]
         texts = [text for joint in picture.links for text in _texts(joint)]
         self._stub = LETTER * max(map(len, texts), default=0) + 2 * INSET
-        self._levels = [*self._find_levels()]
         self._leaves, self._column = cache(self._find_leaves), cache(self._find_column)
         self._boxes: dict[str, _Box] = {}
         self._stubs: dict[str, int] = {}
@@ -96,15 +95,7 @@ class _Drawing:
     # What stands where.
 
     def _below(self, name: str | None) -> list[Drawn]:
-        return [p for p in self._picture.parts if p.above == name and p.kind != "switch"]
-
-    def _find_levels(self) -> Iterator[list[str]]:
-        """The switches next to other parts, those next to these, and so on."""
-        left = [part.name for part in self._picture.parts if part.kind == "switch"]
-        while left:
-            far = [s for s in left if all({j.a, j.b} <= {*left} for j in self._at(s))]
-            yield [name for name in left if name not in far] or far
-            left = far if len(far) < len(left) else []
+        return [p for p in self._picture.parts if p.above == name and not p.level]
 
     def _find_leaves(self, name: str) -> list[str]:
         below = self._below(name)
@@ -172,7 +163,7 @@ class _Drawing:
         bottom = floor + BAR
         bottom += self._brackets(direct, spans, bottom, up=False)
         here = set(spans)
-        for level in self._levels:
+        for level in sorted({part.level for part in self._picture.parts if part.level}):
             bottom = self._switches(level, here, bottom)
         return bottom
 
@@ -197,12 +188,12 @@ class _Drawing:
         for below in self._below(name):
             self._tree(below.name, top, floor, spans)
 
-    def _switches(self, level: Sequence[str], here: set[str], top: float) -> float:
+    def _switches(self, level: int, here: set[str], top: float) -> float:
         """Those that join what is `here`, and are so then, side by side where there is room; the
         lower end."""
         lanes: list[float] = []
         drawn: set[str] = set()
-        for name in level:
+        for name in (part.name for part in self._picture.parts if part.level == level):
             ends = [(j, j.a if j.b == name else j.b) for j in self._at(name)]
             stubs = []
             for joint, end in ends:  # of a lower level, and drawn in this row

@@ -108,6 +108,7 @@ class _Machine:
         }
         places = topology.places
         self._up = {j.a: j for j in self._links if places[j.a].above == j.b}
+        self._levels = {one: n for n, level in enumerate(topology.switches(), 1) for one in level}
 
     def picture(self) -> Picture:
         name, run = named(self._run.machine), self._run
@@ -151,7 +152,8 @@ class _Machine:
         blame = self._blames.get(place)
         label = spans(names) + (f" ({len(names)})" if len(names) > 1 else "")
         tone, word = (SEVERITIES[blame.severity], blame.check) if blame else ("", "")
-        return Drawn(place.name, label, place.kind, place.above, tone, word)
+        level = self._levels.get(place, 0)
+        return Drawn(place.name, label, place.kind, place.above, tone, word, level)
 
     def _tree(self) -> Iterator[_Row]:
         """What hangs below each node; a fabric's switches; and what is joined directly."""
@@ -160,7 +162,7 @@ class _Machine:
             under = [*self._under(top, 0)]
             if len(under) > 1 or top in self._blames:
                 yield from under
-        for switch in (one for level in self._topology.switches() for one in level):
+        for switch in self._levels:
             joints = [j for j in self._links if switch.name in (j.a, j.b) and j not in shown]
             shown |= {*joints}
             if joints:
