@@ -34,7 +34,7 @@ class Best(msgspec.Struct, frozen=True):
 
 
 class LinkFigures(msgspec.Struct, frozen=True):
-    """The best cells that a link limits, in bytes/s; null where no cell does."""
+    """The best cells that a link limits, one way and both ways at once; null where none is."""
 
     one_way: Best | None = None
     both: Best | None = None
@@ -47,7 +47,6 @@ def link_figures(
     nothing else on their way is known to carry less at its best. `both`: likewise of a transfer
     that goes there and back, or of the sum of two, one each way."""
     found: dict[Joint, LinkFigures] = {}
-    rate = {joint: joint.rate for joint in topology.joints}
 
     @cache
     def crossed(transfer: Transfer) -> dict[Joint, set[bool]]:
@@ -57,7 +56,7 @@ def link_figures(
         for cell in result.cells if result.unit == BANDWIDTH.symbol else ():
             ways = _ways(cell, [crossed(transfer) for transfer in cell.transfers])
             for joint, directions in ways.items():
-                if not _limits(joint, ways, rate):
+                if not all(map(joint.carries_no_more, ways)):
                     continue
                 name = "one_way" if len(directions) == 1 else "both"
                 known = found.get(joint, LinkFigures())
@@ -83,24 +82,21 @@ def _ways(cell: CellResult, each: Sequence[dict[Joint, set[bool]]]) -> dict[Join
     return {j: way | other[j] for j, way in one.items() if len(way ^ other.get(j, way)) == 2}
 
 
-def _limits(joint: Joint, ways: Mapping[Joint, object], rate: Mapping[Joint, float | None]) -> bool:
-    own, others = rate[joint], [rate[other] for other in ways if other != joint]
-    return not others or (own is not None and all(other and own <= other for other in others))
-
-
 def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[Joint, set[bool]]:
-    """The links that all bytes of a transfer cross, and whether from a to b, or back, or both."""
+    """The links that all bytes of a transfer cross, and whether from a to b, or back, or both; none
+    if it crosses others than those of the picture."""
     parts: dict[tuple[Joint, bool], float] = {}
     for begin, end, _, part in transfer.legs():
         for wire, crossing in machine.wiring.route(str(begin), str(end)) or ():
-            joint = topology.joined.get(wire.name)
-            if joint is not None:
-                way = joint, crossing.forward == (wire.a == joint.wires[0].a)
-                parts[way] = parts.get(way, 0.0) + crossing.share * part
+            if (joint := topology.joined.get(wire.name)) is not None:
+                is_a = topology.inside.get(crossing.begin, crossing.begin) == joint.a
+                parts[joint, is_a] = parts.get((joint, is_a), 0.0) + crossing.share * part
+            elif wire.kind != "bridge":
+                return {}
     whole: dict[Joint, set[bool]] = {}
-    for (joint, forward), part in parts.items():
+    for (joint, is_a), part in parts.items():
         if part >= _WHOLE / (1 + transfer.both_ways):
-            whole.setdefault(joint, set()).add(forward)
+            whole.setdefault(joint, set()).add(is_a)
     return whole
 
 

@@ -7,6 +7,7 @@ join the same places. Parallel links, and those to several such switches, are on
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -30,27 +31,36 @@ class Place(msgspec.Struct, frozen=True):
     above: str | None = None
 
 
-class Joint(msgspec.Struct, frozen=True, eq=False):
+class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
     """What joins two places; of a network adapter, whose link no map has, without wires."""
 
     a: str
     b: str
     wires: tuple[Wire, ...] = ()
 
-    @property
+    @cached_property
     def rate(self) -> float | None:
         """What it carries one way at its best, in bytes/s; None if that is unknown."""
-        rates = [_best(wire) for wire in self.wires]
-        known = [rate for rate in rates if rate]
-        return sum(known) if known and len(known) == len(rates) else None
+        rates = [_best(wire) or 0.0 for wire in self.wires]
+        return sum(rates) if rates and all(rates) else None
+
+    def carries_no_more(self, other: Joint) -> bool:
+        """Whether that is known of two links at their best: by their rates, or of links of a fabric
+        because they are alike. One carries as much as itself."""
+        if self.rate and other.rate:
+            return self.rate <= other.rate
+        own, others = ([w.grade for w in one.wires if w.kind == "fabric"] for one in (self, other))
+        return self is other or own == others != []
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """`joined` finds the joint of a wire, by the wire's name."""
+    """`joined` finds the joint of a wire, by the wire's name; `inside` the place of a port, and of
+    one of several switches."""
 
     places: Mapping[str, Place]
     joints: tuple[Joint, ...]
     joined: Mapping[str, Joint]
+    inside: Mapping[str, str]
 
     def below(self, name: str | None) -> list[Place]:
         return [place for place in self.places.values() if place.above == name]
@@ -99,10 +109,10 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
         for some in found.values()
     ]
     joined = {wire.name: joint for joint in joints for wire in joint.wires}
-    for adapter in _adapters(machine, inside, nodes):
-        if places.setdefault(adapter.name, adapter) is adapter:
-            joints.append(Joint(adapter.name, adapter.above or ""))
-    return Topology(places, tuple(joints), joined)
+    adapters = [one for one in _adapters(machine, inside, nodes) if one.name not in places]
+    places |= {one.name: one for one in adapters}
+    joints += [Joint(one.name, one.above or "") for one in adapters]
+    return Topology(places, tuple(joints), joined, inside)
 
 
 def _is_drawn(wire: Wire, apart: set[str], machine: Machine) -> bool:
