@@ -24,6 +24,10 @@ LETTER = 6.7
 """Pixels of a letter, in nearly every font."""
 
 
+_Lanes = list[list[tuple[float, float]]]
+"""What is taken of each, from left to right."""
+
+
 class _Box(NamedTuple):
     left: float
     right: float
@@ -69,6 +73,8 @@ class _Drawing:
         self._up = {j.a: j for j in picture.links if self._parts[j.a].above == j.b}
         self._free = [j for j in picture.links if self._up.get(j.a) is not j]
         texts = [text for joint in picture.links for text in _texts(joint)]
+        levels = {part.name: part.level for part in picture.parts}
+        texts += [_words(j) for j in self._free if not (levels[j.a] or levels[j.b])]
         self._stub = LETTER * max(map(len, texts), default=0) + 2 * INSET
         self._leaves, self._column = cache(self._find_leaves), cache(self._find_column)
         self._boxes: dict[str, _Box] = {}
@@ -103,10 +109,9 @@ class _Drawing:
 
     def _find_column(self, leaf: str) -> float:
         """Its width, with room for what is beside its links."""
-        own = [j for j in self._free if leaf in (j.a, j.b)]
-        stubs = sum("switch" in (self._parts[j.a].kind, self._parts[j.b].kind) for j in own)
-        label = self._label(leaf)
-        return max(self._stub * max(1, stubs), label, 9.0 * (len(own) - stubs) + 2 * INSET) + EDGE
+        kinds = [{self._parts[j.a].kind, self._parts[j.b].kind} for j in self._at(leaf)]
+        stubs = max(1, sum("switch" in kind for kind in kinds))
+        return max(self._stub * stubs, self._label(leaf)) + EDGE
 
     def _label(self, name: str) -> float:
         """The width of its name and, with a sign, of what is wrong with it."""
@@ -191,7 +196,7 @@ class _Drawing:
     def _switches(self, level: int, here: set[str], top: float) -> float:
         """Those that join what is `here`, and are so then, side by side where there is room; the
         lower end."""
-        lanes: list[float] = []
+        lanes: _Lanes = []
         drawn: set[str] = set()
         for name in (part.name for part in self._picture.parts if part.level == level):
             ends = [(j, j.a if j.b == name else j.b) for j in self._at(name)]
@@ -206,10 +211,8 @@ class _Drawing:
                 continue
             left = self._margin if name in self._several else min(box.left for _, _, box in stubs)
             right = max(left + self._label(name), *(box.right for _, _, box in stubs))
-            lane = next((at for at, end in enumerate(lanes) if end < left), len(lanes))
-            lanes[lane : lane + 1] = [right]
             drawn.add(name)
-            bar = _Box(left, right, top + GAP + lane * (BAR + GAP))
+            bar = _Box(left, right, top + GAP + _lane(lanes, left, right) * (BAR + GAP))
             self.bars.setdefault(name, []).append(bar)
             self._box(self._parts[name], bar)
             for joint, x, box in stubs:
@@ -222,18 +225,15 @@ class _Drawing:
     ) -> float:
         """Links between parts of a row, the shortest closest, as lines from part to part; the
         height of all."""
-        taken: list[list[tuple[float, float]]] = []
+        lanes: _Lanes = []
         middle = {name: (spans[name].left + spans[name].right) / 2 for name in spans}
         spanned = [
             (min(middle[j.a], middle[j.b]), max(middle[j.a], middle[j.b]), j) for j in joints
         ]
         drawn = []
         for left, right, joint in sorted(spanned, key=lambda each: each[1] - each[0]):
-            lane = next((at for at, some in enumerate(taken)
-                         if all(right < a or b < left for a, b in some)), len(taken))  # fmt: skip
-            taken[lane : lane + 1] = [[*(taken[lane] if lane < len(taken) else []), (left, right)]]
-            drawn.append((joint, left, right, lane))
-        height = LANE * len(taken) + EDGE * bool(taken)
+            drawn.append((joint, left, right, _lane(lanes, left, right)))
+        height = LANE * len(lanes) + EDGE * bool(lanes)
         begin, way = (edge + height, -LANE) if up else (edge, LANE)
         lowest: dict[float, int] = {}
         for _, left, right, lane in drawn:
@@ -266,14 +266,15 @@ class _Drawing:
         self._drawn(joint, f"M{x:.0f} {top:.0f}V{bottom:.0f}", f"<text>{''.join(lines)}</text>")
 
     def _bracket(self, joint: Joined, left: float, right: float, y: float) -> None:
-        words = " ".join((*joint.texts[:1], *([joint.word] if joint.word else ())))
-        middle, half = (left + right) / 2, LETTER * len(words) / 2
+        middle = (left + right) / 2
         tone = f" {joint.tone}" if joint.word else ""
         dots = "".join(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4"/>' for x in (left, right))
-        text = f'<text class="on{tone}" x="{middle:.0f}" y="{y + 4:.0f}">{_safe(words)}</text>'
+        text = (
+            f'<text class="on{tone}" x="{middle:.0f}" y="{y + 4:.0f}">{_safe(_words(joint))}</text>'
+        )
         self._drawn(joint, f"M{left:.0f} {y:.0f}H{right:.0f}", dots + text)
         if joint.word:
-            self._sign(joint.tone, middle - half - INSET, y)
+            self._sign(joint.tone, left - INSET, y)
 
     def _drawn(self, joint: Joined, path: str, text: str) -> None:
         marked = " marked" if joint.word else ""
@@ -296,8 +297,22 @@ class _Drawing:
         self.links.append(f'<path class="trunk" d="{path}"/>')
 
 
+def _lane(lanes: _Lanes, left: float, right: float) -> int:
+    """The first lane in which there is room, which is then taken."""
+    free = (n for n, taken in enumerate(lanes) if all(right < a or b < left for a, b in taken))
+    if (lane := next(free, len(lanes))) == len(lanes):
+        lanes.append([])
+    lanes[lane].append((left, right))
+    return lane
+
+
 def _texts(joint: Joined) -> tuple[str, ...]:
     return (*joint.texts, *([joint.word] if joint.word else ()))
+
+
+def _words(joint: Joined) -> str:
+    """What stands on a bracket."""
+    return " ".join((*joint.texts[:1], *([joint.word] if joint.word else ())))
 
 
 def _beside(text: str, x: float, y: float, tone: str = "") -> str:
