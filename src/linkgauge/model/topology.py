@@ -80,8 +80,13 @@ class Topology(msgspec.Struct, frozen=True):
 def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
     """Switches and links with names in `single` are not joined with others that are alike."""
     wiring = machine.wiring
-    apart = {device.memory for device in machine.all_devices if device.node}
-    wires = [wire for wire in wiring.wires if _is_drawn(wire, apart, machine)]
+    is_cluster = any(device.node for device in machine.all_devices)
+    apart = {device.memory for device in machine.all_devices if device.node or device.is_cpu}
+    wires = [
+        wire
+        for wire in wiring.wires
+        if _is_drawn(wire, apart, machine) and not (is_cluster and wire.kind == "socket")
+    ]
     inside = {
         port: wire.name
         for wire in wires
@@ -90,7 +95,7 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
         if not port.startswith("host:")
     }
     inside |= _merged(wiring.switches, wires, single)
-    nodes = [f"host:{node.index}" for node in machine.host.nodes] if not apart else []
+    nodes = [f"host:{node.index}" for node in machine.host.nodes if not is_cluster]
     places = {name: Place(name, "node") for name in nodes}
     found: dict[frozenset[str], list[Wire]] = {}
     for wire in wires:
@@ -115,11 +120,11 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
     return Topology(places, tuple(joints), joined, inside)
 
 
-def _is_drawn(wire: Wire, apart: set[str], machine: Machine) -> bool:
-    """Not what joins nodes that cannot reach one another, and not the host that stands for those of
-    a cluster's interfaces."""
+def _is_drawn(wire: Wire, apart: Collection[str], machine: Machine) -> bool:
+    """Not what joins nodes that cannot reach one another, nor a processor with itself, nor the host
+    that stands for those of a cluster's interfaces."""
     if wire.kind == "socket":
-        return not apart and machine.wiring.distance(wire.a, wire.b) != UNREACHABLE
+        return machine.wiring.distance(wire.a, wire.b) != UNREACHABLE
     return wire.kind == "fabric" or wire.a not in apart
 
 

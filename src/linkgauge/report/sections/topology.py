@@ -74,7 +74,7 @@ def run_blocks(judged: JudgedRun) -> Iterator[Block]:
     run = judged.run
     yield Prose([line(named(run.machine), f", as run {run.id} measured it", mark(run.simulated))])
     found = tuple(picture_blocks(run, judged.outcome.findings))
-    yield from found or (Prose([plain("How its parts are joined is not known.")]),)
+    yield from found or (Prose([plain("No link between its memories is known.")]),)
 
 
 def detailed_run_blocks(judged: JudgedRun) -> Iterator[Block]:
@@ -84,10 +84,10 @@ def detailed_run_blocks(judged: JudgedRun) -> Iterator[Block]:
 
 
 def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:
-    """None of a machine without links, nor of several machines."""
+    """None of a machine without links but to the network, nor of several machines."""
     one, found = as_one(run), blames(findings)
     topology = topology_of(one.machine, found)
-    if topology.joints and not one.machine.ranks:
+    if topology.joined and not one.machine.ranks:
         figures = link_figures(one.machine, topology, one.results)
         bad = blamed(topology, found, one.machine)
         yield _Machine(run, topology, figures, bad).picture()
