@@ -79,30 +79,25 @@ def interrupted(tmp_path, *arguments, number=signal.SIGINT, **options):
     return process.returncode, out, err
 
 
-@pytest.mark.parametrize("endless", ["--samples", "--loops"])
-def test_ctrl_c_ends_a_run_also_within_a_sample_and_keeps_it(tmp_path, endless):
-    """The first cell would never end, by its samples or by its loops."""
-    names = ("--prefix", "host_to_host", "--size", "1M", "--backend", "host", "--untuned")
-    code, out, err = interrupted(tmp_path, "run", *names, endless, "1000000000")
-    assert code == 130, err
-    assert "interrupted" in out
-    (path,) = tmp_path.rglob("run.json")
-    assert json.loads(path.read_text())["finished"] is None
-    assert called("show", path).returncode == 130
-
-
 ENDLESS = ("--prefix", "host_to_host", "--size", "1M", "--backend", "host", "--untuned",
            "--samples", "1000000000")  # fmt: skip
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_what_was_measured_before_a_signal_is_kept(tmp_path, number, code):
-    ended, out, err = interrupted(tmp_path, "run", *ENDLESS, number=number)
-    assert (ended, "Traceback" in err) == (code, False)
+@pytest.mark.parametrize(
+    ("number", "code", "endless"),
+    [(signal.SIGINT, 130, "--samples"), (signal.SIGINT, 130, "--loops"),
+     (signal.SIGTERM, 143, "--samples"), (signal.SIGHUP, 129, "--samples")],
+)  # fmt: skip
+def test_what_was_measured_before_a_signal_is_kept(tmp_path, number, code, endless):
+    """Also within a sample: the first cell would never end, by its samples or by its loops."""
+    words = (*ENDLESS[:-2], endless, ENDLESS[-1])
+    ended, out, err = interrupted(tmp_path, "run", *words, number=number)
+    assert (ended, "Traceback" in err) == (code, False), err
     assert "interrupted" in out
     assert "linkgauge run --resume" in out
     (path,) = tmp_path.rglob("run.json")
     assert json.loads(path.read_text())["finished"] is None
+    assert called("show", path).returncode == 130
 
 
 def test_a_hang_up_that_nohup_ignores_stays_ignored(tmp_path):

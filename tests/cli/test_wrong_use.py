@@ -147,8 +147,13 @@ def kept(tmp_path_factory):
         ("history import nowhere", "there is no nowhere"),
         ("history import results --label x", "give no filter"),
         ("history list --history mysql://x:hidden@y/z", "no history in mysql"),
+        *((f"{takes_label} --label ../../etc", "'../../etc' is no label") for takes_label in (
+            "copy 'sim:0 -> sim:1 by ce' --machine ppu-8", f"{WATCH} device_local_copy --probes 1",
+            "vary device_local_copy --machine ppu-8 --env NAME=1,2", "check --machine ppu-8",
+            "latency --machine ppu-8", "scale --machine ppu-8", "traffic --machine ppu-8",
+        )),
     ],
-)
+)  # fmt: skip
 def test_one_line_says_what_is_wrong(words, says, kept):
     before = {*kept.rglob("*")}
     done = called(*shlex.split(words), cwd=kept, LINKGAUGE_HISTORY="h.db", PATH=str(kept))
@@ -169,23 +174,6 @@ def test_what_is_no_label_is_refused(label, kept):
     assert line.endswith("is no label: give 1 to 64 printable characters, and no part '..'")
     with pytest.raises(InputError, match="is no label"):
         api.measure("sim:0 -> sim:1 by ce", machine="riscv-2gpu", label=label)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "copy 'sim:0 -> sim:1 by ce' --machine ppu-8",
-        "vary device_local_copy --machine ppu-8 --env NAME=1,2",
-        "latency --machine ppu-8",
-        "scale --machine ppu-8",
-        "traffic --machine ppu-8",
-        "watch device_local_copy --machine ppu-8 --probes 1",
-        "check --machine ppu-8 --under 20s",
-    ],
-)
-def test_every_command_that_takes_a_label_refuses_such(words, kept):
-    done = called(*shlex.split(words), "--label", "../../etc", cwd=kept)
-    assert (done.returncode, "'../../etc' is no label" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("label", ["feature/x", "Übung 1", "前", "a..b", "/", "=1"])
@@ -226,11 +214,14 @@ def test_only_a_disk_that_is_full_or_fails_is_no_bad_input(code, kind):
     assert str(error) == f"cannot write x: {os.strerror(code)}"
 
 
-def test_an_extra_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    done = called("exporter", "--machine", "riscv-2gpu")
+@pytest.mark.parametrize(
+    ("package", "extra", "words"),
+    [("prometheus_client", "exporter", "exporter --machine riscv-2gpu"),
+     ("pyarrow", "analysis", "export of --parquet -o x")],
+)  # fmt: skip
+def test_an_extra_that_is_missing_is_named(monkeypatch, kept, package, extra, words):
+    monkeypatch.setitem(sys.modules, package, None)
+    done = called(*words.split(), cwd=kept)
     assert done.returncode == 2
-    assert done.stderr == (
-        f"linkgauge: prometheus_client is not installed: {sys.executable} -m pip install "
-        "'linkgauge[exporter]' (or prometheus_client alone)\n"
-    )
+    install = f"{sys.executable} -m pip install 'linkgauge[{extra}]' (or {package} alone)"
+    assert done.stderr == f"linkgauge: {package} is not installed: {install}\n"

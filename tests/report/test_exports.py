@@ -5,7 +5,6 @@ import io
 import json
 import math
 import re
-import sys
 
 import pytest
 from markdown_it import MarkdownIt
@@ -83,14 +82,6 @@ def test_parquet_reads_back_equal(exported, tmp_path, run):
     told = json.loads(exported(run, "--json"))["cells"]
     for name in ("benchmark", "row", "column", "status", "figure"):
         assert [row[name] for row in table] == [row[name] for row in told]
-
-
-def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
-    write_run(tmp_path, RUN)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    done = called("export", tmp_path, "--parquet", "-o", tmp_path / "x")
-    assert done.returncode == 2
-    assert "pip install 'linkgauge[analysis]'" in done.stderr
 
 
 def cells_of(markdown):

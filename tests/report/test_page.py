@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from command_kit import called
 from linkgauge.engine.runs import run_of
-from linkgauge.judge.outcome import Outcome
+from linkgauge.judge.outcome import Outcome, outcome_of
+from linkgauge.judge.verdict import judge
 from linkgauge.report.blocks import text_of
 from linkgauge.report.reading import OneRun, page_of_run
 from linkgauge.report.render.drawing import Drawer
@@ -143,17 +145,39 @@ def test_nothing_is_fetched_and_only_the_own_script_runs():
 
 def test_charts_are_drawn_or_tables_and_a_line_stand_in_their_place(tmp_path):
     bare = page()
-    assert "<svg" not in bare
+    assert bare.count("<svg ") == 1, "that of the machine, which needs neither"
     assert "vl-convert is not installed" in bare
     pytest.importorskip("vl_convert", reason="no wheels for this machine")
     with Drawer() as drawer:
         text = html_of(page_of_run(whole()), drawer)
-    assert text.count("<svg ") == bare.count("<figure") == len(blocks(whole(), "Figure"))
+    assert text.count("<svg ") == bare.count("<figure ") == len(blocks(whole(), "Figure")) + 1
     assert 'data-tip="0 base, 128 KiB: 9 ns"' in text
     assert "stand in place of charts" not in text
     assert len(text) < 400_000
     inside = "".join(re.findall(r"<svg .*?</svg>", text, re.DOTALL))
     assert not re.search(r"<script|<a |\bon\w+=|https?://(?!www\.w3\.org)", inside)
+
+
+def test_a_picture_has_the_figures_of_the_run_and_marks_what_is_wrong(tmp_path):
+    called("run", "--machine", "dgx-h200-8", "--samples", "1", "--out", tmp_path, "--fault",
+           "slow sim:3-nvswitch rate=30%", "--prefix", "host_to_device_memcpy_ce",
+           "--prefix", "device_to_device_memcpy")  # fmt: skip
+    (path,) = tmp_path.rglob("run.json")
+    run = judge(run_of(path.read_bytes(), path))
+    (picture,) = blocks(one := OneRun(run, outcome_of(run)), "Picture")
+    best = {}
+    for each in (c for r in run.results for c in r.cells if not c.transfers[0].both_ways):
+        ends = {str(memory) for memory in each.transfers[0].memories}
+        for end in (f"{e} {'host' if 'host' in str(ends) else 'nvswitch'}" for e in ends):
+            best[end] = max(best.get(end, 0), each.headline / 1e9)
+    for number in range(8):
+        fabric, host = (j for j in picture.links if j.a == f"sim:{number}")
+        assert host.texts == [f"{best[f'{host.a} host']:.2f}"]
+        assert (fabric.b, fabric.texts) == ("nvswitch", [f"{best[f'{host.a} nvswitch']:.1f}"])
+    marked = [(j.a, j.b, j.tone, j.word) for j in picture.links if j.word]
+    assert marked == [("sim:3", "nvswitch", "bad", "fabric-links")]
+    (svg,) = re.findall('<svg .*class="machine" role="img".*?</svg>', page(one), re.DOTALL)
+    assert (svg.count(" marked"), "SIMULATED</tspan>" in svg, len(svg) < 9000) == (1, True, True)
 
 
 RING = 500

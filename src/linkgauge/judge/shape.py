@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from linkgauge.model.cell_id import cell_id
+from linkgauge.model.cell_id import cell_id, ends_of
 from linkgauge.model.grouped import grouped
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
@@ -68,7 +68,7 @@ def _directions(result: Result) -> Iterator[Finding]:
     share, cell, mine, theirs = min(one_sided, key=lambda found: found[0])
     found = (
         f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs are slower one way; "
-        f"{cell.ends} has {_shown(mine, result)}, the way back "
+        f"{ends_of(cell)} has {_shown(mine, result)}, the way back "
         f"{_shown(theirs, result)} ({share:.0%})"
     )
     why = "links are as fast both ways, so something slows one direction"

@@ -94,9 +94,26 @@ def cell_id(sheet: _OfSheet, cell: _AtPlace) -> CellId:
     return sheet_id(sheet).cell(cell.place)
 
 
+def ends_of(cell: Placed) -> str:
+    """What a cell's figure is of, as people type it: `host:0 -> cuda:3`, `cuda:0 <-> cuda:3`,
+    `others -> cuda:3`, `cuda:3` within it; its place where its transfers share no end."""
+    of = cell.transfers[:1] if cell.report.is_first else cell.transfers
+    ways = dict.fromkeys(transfer.way for transfer in of)
+    sources, destinations = ({way[at] for way in ways} for at in (0, 1))
+    if len(sources) == len(destinations) == 1:
+        (source,), (destination,) = sources, destinations
+        both_ways = " <-> " if of[0].both_ways else " -> "
+        return source if source == destination else f"{source}{both_ways}{destination}"
+    if sources == destinations and len(sources) == 2:
+        return " <-> ".join(next(iter(ways)))
+    if len(destinations) == 1:
+        return f"others -> {destinations.pop()}"
+    return f"{sources.pop()} -> others" if len(sources) == 1 else str(cell.place)
+
+
 def place_of(sheet: _Laid, cell: Placed) -> str:
     """What people call a cell of a sheet: its ends, or its row and column if these are settings."""
-    return str(cell.place) if sheet.sweep else cell.ends
+    return str(cell.place) if sheet.sweep else ends_of(cell)
 
 
 def spoken(sheet: _Laid, cell: Placed) -> str:

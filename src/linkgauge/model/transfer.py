@@ -283,23 +283,6 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
         return Place(self.row, self.column)
 
     @property
-    def ends(self) -> str:
-        """What its figure is of, as people type it: `host:0 -> cuda:3`, `cuda:0 <-> cuda:3`,
-        `others -> cuda:3`, `cuda:3` within it; its place where its transfers share no end."""
-        of = self.transfers[:1] if self.report.is_first else self.transfers
-        ways = dict.fromkeys(transfer.way for transfer in of)
-        sources, destinations = ({way[at] for way in ways} for at in (0, 1))
-        if len(sources) == len(destinations) == 1:
-            (source,), (destination,) = sources, destinations
-            both_ways = " <-> " if of[0].both_ways else " -> "
-            return source if source == destination else f"{source}{both_ways}{destination}"
-        if sources == destinations and len(sources) == 2:
-            return " <-> ".join(next(iter(ways)))
-        if len(destinations) == 1:
-            return f"others -> {destinations.pop()}"
-        return f"{sources.pop()} -> others" if len(sources) == 1 else str(self.place)
-
-    @property
     def places(self) -> tuple[Memory, ...]:
         """The devices and nodes that take part, each once."""
         memories = (m for t in self.transfers for m in (*t.memories, t.engine.owner))

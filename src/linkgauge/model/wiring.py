@@ -112,13 +112,13 @@ class Wiring:
             if not any(wire.kind == "internal" for wire in links):
                 yield from self._pcie(memory, host)
         yield from self._between_switches()
-        for here, there in combinations((node.index for node in self._machine.host.nodes), 2):
-            one, other = f"host:{here}", f"host:{there}"
-            grade = f"socket {self._far(here, there)}"
+        for one, other in combinations(self._nodes, 2):
+            grade = f"socket {self.distance(one, other)}"
             yield _wire(Part.link(one, other), one, other, "socket", grade=grade)
 
-    def _far(self, here: int, there: int) -> int | None:
+    def distance(self, one: str, other: str) -> int | None:
         """The kernel's NUMA distance between two nodes."""
+        here, there = (int(name.rpartition(":")[2]) for name in (one, other))
         distances = self._machine.known.host.distances
         # A row has a column for each online node, whatever the nodes' numbers.
         row = dict(zip(sorted(distances), distances.get(here, ()), strict=False))

@@ -212,6 +212,46 @@ class Figure(NamedTuple):
     anchor: str = ""
 
 
+class Drawn(NamedTuple):
+    """A part of a machine in a picture, by a name of its own: below which other part it hangs, what
+    is wrong with it, in a word, and of a fabric's switches how many steps they are from what they
+    join."""
+
+    name: str
+    label: str
+    kind: Literal["node", "bridge", "device", "nic", "switch"]
+    above: str | None = None
+    tone: Tone = ""
+    word: str = ""
+    level: int = 0
+
+
+class Joined(NamedTuple):
+    """A link between two parts of a picture: the texts beside it, the `word` if it is one of those
+    that must stand out, and all that is known of it."""
+
+    a: str
+    b: str
+    texts: Sequence[str]
+    tone: Tone = ""
+    word: str = ""
+    says: str = ""
+
+
+class Picture(NamedTuple):
+    """A machine: its parts and their links, in the order in which they stand, below the `head`; and
+    what it shows in words. The table has the same, and a terminal shows it alone."""
+
+    title: str
+    says: str
+    head: Line
+    parts: Sequence[Drawn]
+    links: Sequence[Joined]
+    table: Table
+    lines: Sequence[Line] = ()
+    anchor: str = ""
+
+
 class Code(NamedTuple):
     """Lines that are copied as they stand, and for what."""
 
@@ -234,7 +274,7 @@ class Attachments(NamedTuple):
     files: Sequence[Attachment]
 
 
-Block = Prose | Problem | Tiles | Table | Heat | Figure | Code | Attachments
+Block = Prose | Problem | Tiles | Table | Heat | Figure | Picture | Code | Attachments
 
 
 class Part(NamedTuple):

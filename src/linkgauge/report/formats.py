@@ -143,6 +143,8 @@ SAMPLES = Document(
 _AS_YAML = {"json": JSON, "yaml": "linkgauge.machine.hardware:hardware_yaml"}
 MACHINE = Document("a machine", f"{_REPORT}.sections.machine:machine_blocks", _AS_YAML)
 MACHINE_IN_DETAIL = MACHINE._replace(blocks=f"{_REPORT}.sections.machine:detailed_machine_blocks")
+MEASURED = Document("a measured machine", f"{_REPORT}.sections.topology:run_blocks")
+MEASURED_IN_DETAIL = MEASURED._replace(blocks=f"{_REPORT}.sections.topology:detailed_run_blocks")
 FINDINGS = Document(
     "findings",
     f"{_REPORT}.sections.findings:diagnosis_blocks",

@@ -14,10 +14,11 @@ from markupsafe import Markup, escape
 from linkgauge import __version__
 from linkgauge.model.printable import printable
 from linkgauge.model.units import approximate_size
-from linkgauge.report.blocks import Block, Figure, Page, Shade
+from linkgauge.report.blocks import Block, Figure, Page, Picture, Shade
 from linkgauge.report.remedies import Command, Step
 
 from .drawing import Drawer
+from .picture import style_of_pictures, svg_of
 
 
 def html_of(page: Page, drawer: Drawer) -> str:
@@ -27,7 +28,14 @@ def html_of(page: Page, drawer: Drawer) -> str:
         id(figure): None if svg is None else Markup(svg)  # noqa: S704  # cleaned in svg.py
         for figure, svg in zip(figures, drawer.draw(figures), strict=True)
     }
-    style = _bare(_file("page.css")).replace("; ", ";").replace(", ", ",").replace(": ", ":")
+    pictures |= {
+        id(one): Markup(svg_of(one))  # noqa: S704  # which escapes every text
+        for part in page.parts
+        for one in part.blocks
+        if isinstance(one, Picture)
+    }
+    style = _bare(_file("page.css") + style_of_pictures())
+    style = style.replace("; ", ";").replace(", ", ",").replace(": ", ":")
     script = _bare(_file("page.js"))
     return _environment().get_template("page.html").render(
         page=page,

@@ -17,6 +17,7 @@ from linkgauge.report.blocks import (
     Heat,
     Line,
     Part,
+    Picture,
     Problem,
     Prose,
     Shade,
@@ -60,7 +61,7 @@ def _lines(block: Block | Part) -> Iterator[str]:
             yield from _table(block)
         case Heat():
             yield from _table(_table_of(block))
-        case Figure():
+        case Figure() | Picture():
             titled = block.table._replace(caption=(Span(block.title, "strong"),), lines=block.lines)
             yield from _table(titled)
         case Code():

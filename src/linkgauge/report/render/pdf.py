@@ -9,31 +9,40 @@ from typing import Any
 from linkgauge.machine.extras import needed
 from linkgauge.model.errors import ResultsError
 from linkgauge.model.printable import all_printable
-from linkgauge.report.blocks import Figure, Heat, Page, Table, cut, line
+from linkgauge.report.blocks import Figure, Heat, Page, Picture, Table, cut, line
 from linkgauge.report.charts import EXTRA
 from linkgauge.report.remedies import Command, Prose, Step, WrittenFile
 
 from .drawing import Drawer
+from .picture import alone, svg_of
 
 MOST_TEXT = 1500
 """Characters of one text."""
 MOST_ROWS = 120
 """Of one table: paper has no scroll bars, and the page has the rest."""
 MOST_COLUMNS = 72
+WIDE = 900
+_DRAWN = ("Figure", "Picture")
+"""Pixels of a picture of a machine: on paper its letters are then large enough."""
 _DATA = "data.json"
 
 
 def pdf_of(page: Page, drawer: Drawer) -> bytes:
     """The page as a document. Raises MissingPackage without typst."""
     typst = needed("typst", EXTRA)
-    figures = [one for part in page.parts for one in part.blocks if isinstance(one, Figure)]
-    drawn = drawer.draw(figures)
+    blocks = [one for part in page.parts for one in part.blocks]
+    figures = [one for one in blocks if isinstance(one, Figure | Picture)]
+    charts = [one for one in figures if isinstance(one, Figure)]
+    made_of = iter(drawer.draw(charts))
+    drawn = [
+        alone(svg_of(one, WIDE)) if isinstance(one, Picture) else next(made_of) for one in figures
+    ]
     names = [f"chart{at}.svg" if svg else None for at, svg in enumerate(drawn)]
     data = _data(page)
-    shown = (one for part in data["parts"] for one in part["blocks"] if one["kind"] == "Figure")
+    shown = (one for part in data["parts"] for one in part["blocks"] if one["kind"] in _DRAWN)
     for one, name in zip(shown, names, strict=True):
         one["picture"] = name
-    data["missing"] = drawer.missing if figures else None
+    data["missing"] = drawer.missing if charts else None
     sources = {
         "main": files(__package__).joinpath("files", "page.typ").read_bytes(),
         _DATA: json.dumps(all_printable(data)).encode(),
@@ -53,7 +62,7 @@ def _data(value: Any) -> Any:
             return cut(value, MOST_TEXT)
         case Command() | WrittenFile() | Prose():
             return _step(value)
-        case Table() | Heat() | Figure():
+        case Table() | Heat() | Figure() | Picture():
             value = _short(value)
     if hasattr(value, "_fields"):
         own = {name: _data(getattr(value, name)) for name in value._fields}
@@ -63,10 +72,12 @@ def _data(value: Any) -> Any:
     return value if isinstance(value, int | float) else None
 
 
-def _short(one: Table | Heat | Figure) -> Table | Heat | Figure:
+def _short(one: Table | Heat | Figure | Picture) -> Table | Heat | Figure | Picture:
     """Without what paper has no room for, and with a word where something is left out."""
     if isinstance(one, Figure):
         return one._replace(rows=())
+    if isinstance(one, Picture):
+        return one._replace(parts=(), links=())
     left = len(one.rows) - MOST_ROWS
     if isinstance(one, Table):
         more = f" ({left:,} more rows: see the HTML report)" if left > 0 else ""

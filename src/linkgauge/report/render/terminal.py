@@ -16,6 +16,7 @@ from linkgauge.report.blocks import (
     Figure,
     Heat,
     Line,
+    Picture,
     Problem,
     Prose,
     Table,
@@ -42,7 +43,7 @@ INDENT = 4
 """Columns before what goes on of a line, and before what is said of a problem."""
 LABEL = 11
 """Columns of what names a line of the verdict, such as `do first:`."""
-_ALOOF = (Table, Heat, Code)
+_ALOOF = (Table, Heat, Picture, Code)
 """With blank lines around them."""
 
 
@@ -88,6 +89,9 @@ def _lines(block: Block) -> Iterator[RenderableType]:
         case Heat():
             yield from _heat(block)
         case Figure():
+            yield from map(_hanging, block.lines)
+        case Picture():
+            yield from _table(block.table)
             yield from map(_hanging, block.lines)
         case Code():
             yield from (styled(block.caption), *map(Text, block.lines))

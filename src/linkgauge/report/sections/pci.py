@@ -73,7 +73,7 @@ class PciTree:
             yield (
                 Entry(function.address, depth=depth),
                 "" if below else self._name(function, subject),
-                _link(function.link),
+                link_entry(function.link),
                 (subject and subject.model) or function.name or f"Device {_ids(function)}",
             )
             yield from self._rows(below, depth + 1, ports)
@@ -86,7 +86,7 @@ class PciTree:
         return named or f"{kind}{function.driver or 'no driver'}"
 
 
-def _link(link: PciLink) -> Entry:
+def link_entry(link: PciLink) -> Entry:
     """`Gen 5 x16`, and what it could be if it is slower than that."""
     now = _shown(link.speed, link.width)
     most = _shown(link.max_speed or link.speed, link.max_width or link.width)

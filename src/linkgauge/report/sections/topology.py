@@ -1,0 +1,278 @@
+"""A machine with the bandwidth that a run measured over each link: a picture, and a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from linkgauge.judge.as_one import as_one
+from linkgauge.judge.findings import Finding
+from linkgauge.judge.link_figures import LinkFigures, blamed, blames, link_figures
+from linkgauge.model.result import Run
+from linkgauge.model.topology import Joint, Place, Topology, topology_of
+from linkgauge.model.units import BANDWIDTH, count_of
+from linkgauge.report.blocks import (
+    TONES,
+    Block,
+    Column,
+    Drawn,
+    Entry,
+    Joined,
+    Picture,
+    Prose,
+    Tone,
+    line,
+    plain,
+)
+from linkgauge.report.groups import SEVERITIES
+from linkgauge.report.matrix import brief
+from linkgauge.report.results import SIMULATED, mark, named, table
+from linkgauge.report.subjects import spans
+from linkgauge.report.verdicts import word_of
+
+from . import OneRun, Section
+from .machine import detailed_machine_blocks
+from .pci import link_entry
+
+MOST_SINGLE = 72
+"""Devices that a picture shows one by one; of more, those that are alike are one."""
+MOST_ROWS = 48
+"""Links that a tree shows one by one; of more, those that are alike are one row."""
+_HEADS = ("", "link", Column("GB/s one way", True), Column("both ways", True), "verdict")
+_HOW = 'GB/s one way over each link; "both": in both directions at once'
+_BEST = "A link has the best figure of the cells that nothing else on their way limits."
+_Row = Sequence[str | Entry]
+
+
+class _Link(msgspec.Struct, frozen=True):
+    """What is said of one link, or of several alike: figures in bytes/s, and the word that stands
+    out if it must."""
+
+    what: Entry
+    one_way: tuple[float, ...]
+    both: tuple[float, ...]
+    verdict: str
+    tone: Tone
+    word: str
+    says: str
+
+    @property
+    def entries(self) -> _Row:
+        figures = (Entry(_range(each)) for each in (self.one_way, self.both))
+        return self.what, *figures, Entry(self.verdict, tone=self.tone)
+
+    def joined(self, a: str, b: str) -> Joined:
+        both = f"both {_range(self.both)}" if self.both else ""
+        texts = [text for text in (_range(self.one_way), both) if text]
+        return Joined(a, b, texts, self.tone, self.word, self.says)
+
+
+def run_blocks(judged: OneRun) -> Iterator[Block]:
+    """The machine of a run with what each link carried."""
+    run = judged.run
+    yield Prose([line(named(run.machine), f", as run {run.id} measured it", mark(run.simulated))])
+    found = tuple(picture_blocks(run, judged.outcome.findings))
+    yield from found or (Prose([plain("No link between its memories is known.")]),)
+
+
+def detailed_run_blocks(judged: OneRun) -> Iterator[Block]:
+    """The same, and all that is known of the machine."""
+    yield from run_blocks(judged)
+    yield from detailed_machine_blocks(judged.run.machine)
+
+
+def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:
+    """None of a machine without links but to the network, nor of several machines."""
+    one, found = as_one(run), blames(findings)
+    topology = topology_of(one.machine, found)
+    if topology.joined and not one.machine.ranks:
+        figures = link_figures(one.machine, topology, one.results)
+        bad = blamed(topology, found, one.machine)
+        yield _Machine(run, topology, figures, bad).picture()
+
+
+class _Machine:
+    def __init__(
+        self,
+        run: Run,
+        topology: Topology,
+        figures: Mapping[Joint, LinkFigures],
+        bad: Mapping[Joint | Place, Finding],
+    ) -> None:
+        self._run, self._topology, self._blames = run, topology, bad
+        self._links = {
+            joint: _link(joint, figures.get(joint, LinkFigures()), bad.get(joint))
+            for joint in topology.joints
+        }
+        places = topology.places
+        self._up = {j.a: j for j in self._links if places[j.a].above == j.b}
+        self._levels = {one: n for n, level in enumerate(topology.switches(), 1) for one in level}
+
+    def picture(self) -> Picture:
+        name, run = named(self._run.machine), self._run
+        bad = [f"{_name(part)} ({found.check})" for part, found in self._blames.items()]
+        counts = (
+            f"{count_of(len(self._topology.places), 'part')}, {count_of(len(self._links), 'link')}"
+        )
+        says = f"{name}: {counts}{'; ' if bad else ''}{', '.join(bad)}"
+        head = line(SIMULATED if run.simulated else "", f"{name}: {_HOW}")
+        without = sum(not (one.one_way or one.both) for one in self._links.values())
+        lines = [plain(_BEST, "dim")]
+        if without:
+            links = count_of(without, "link")
+            lines.append(plain(f"Without a figure: {links}, by which no cell is limited.", "dim"))
+        rows = self._tree() if len(self._links) <= MOST_ROWS else self._summary()
+        tree = table("Links", _HEADS, rows)
+        title = f"What each link carries{mark(run.simulated).text}"
+        return Picture(title, says, head, *self._drawn(), tree, lines, "links")
+
+    def _drawn(self) -> tuple[list[Drawn], list[Joined]]:
+        """All of them; of so many that nobody reads each, those that are alike as one."""
+        places = self._topology.places
+        several = sum(one.kind == "device" for one in places.values()) > MOST_SINGLE
+        ends: dict[str, set[tuple[str, str, str]]] = {name: set() for name in places}
+        for joint, one in self._links.items():
+            ends[joint.a].add((joint.b, one.what.text, one.verdict))
+            ends[joint.b].add((joint.a, one.what.text, one.verdict))
+        alike: dict[object, list[str]] = {}
+        for name, place in places.items():
+            joins = several and place.kind in ("device", "nic") and place not in self._blames
+            key = (place.above, frozenset(ends[name])) if joins else name
+            alike.setdefault(key, []).append(name)
+        first = {name: some[0] for some in alike.values() for name in some}
+        found: dict[tuple[str, str], list[_Link]] = {}
+        for joint, one in self._links.items():
+            found.setdefault((first[joint.a], first[joint.b]), []).append(one)
+        links = [_all(some).joined(*joined) for joined, some in found.items()]
+        return [self._part(places[some[0]], some) for some in alike.values()], links
+
+    def _part(self, place: Place, names: Sequence[str]) -> Drawn:
+        blame = self._blames.get(place)
+        label = spans(names) + (f" ({len(names)})" if len(names) > 1 else "")
+        tone, word = (SEVERITIES[blame.severity], blame.check) if blame else ("", "")
+        level = self._levels.get(place, 0)
+        return Drawn(place.name, label, place.kind, place.above, tone, word, level)
+
+    def _tree(self) -> Iterator[_Row]:
+        """What hangs below each node; a fabric's switches; and what is joined directly."""
+        shown = set(self._up.values())
+        for top in self._topology.below(None):
+            under = [*self._under(top, 0)]
+            if len(under) > 1 or top in self._blames:
+                yield from under
+        for switch in self._levels:
+            joints = [j for j in self._links if switch.name in (j.a, j.b) and j not in shown]
+            shown |= {*joints}
+            if joints:
+                yield self._row(switch, 0)
+            for joint in joints:
+                other = joint.a if joint.b == switch.name else joint.b
+                yield Entry(other, depth=1), *self._links[joint].entries
+        for joint, one in self._links.items():
+            if joint not in shown:
+                yield Entry(_name(joint)), *one.entries
+
+    def _under(self, place: Place, depth: int) -> Iterator[_Row]:
+        yield self._row(place, depth)
+        for below in self._topology.below(place.name):
+            yield from self._under(below, depth + 1)
+
+    def _row(self, place: Place, depth: int) -> _Row:
+        joint, blame = self._up.get(place.name), self._blames.get(place)
+        entries = self._links[joint].entries if joint else [""] * 4
+        if blame is not None:
+            entries = *entries[:-1], Entry(_said(blame), tone=SEVERITIES[blame.severity])
+        return Entry(place.name, tone="" if depth else "name", depth=depth), *entries
+
+    def _summary(self) -> Iterator[_Row]:
+        """What is wrong; then links that are alike, in one row each."""
+        places = self._topology.places
+        alike: dict[object, list[Joint]] = {}
+        for part in self._blames:
+            if isinstance(part, Place):
+                yield self._row(part, 0)
+        for joint, one in self._links.items():
+            end = places[joint.b].kind
+            key = (
+                joint
+                if one.word
+                else (places[joint.a].kind, end, joint.b * (end == "switch"), one.what, one.verdict)
+            )
+            alike.setdefault(key, []).append(joint)
+        for joints in sorted(alike.values(), key=lambda some: not self._links[some[0]].word):
+            many = f"{len(joints)} links: " if len(joints) > 1 else ""
+            ends = (
+                _several(dict.fromkeys(e)) for e in zip(*((j.a, j.b) for j in joints), strict=True)
+            )
+            yield Entry(many + " – ".join(ends)), *_all([self._links[j] for j in joints]).entries
+
+
+def _name(part: Joint | Place) -> str:
+    return part.name if isinstance(part, Place) else f"{part.a} – {part.b}"
+
+
+def _several(names: Mapping[str, None]) -> str:
+    some = [*names]
+    return shown if len(shown := spans(some)) < 40 else f"{some[0]} to {some[-1]}"
+
+
+def _link(joint: Joint, figures: LinkFigures, blame: Finding | None) -> _Link:
+    best = {"one way": figures.one_way, "both ways": figures.both}
+    found = {how: each for how, each in best.items() if each is not None}
+    verdict, word = "", ""
+    tone: Tone = "dim"
+    for each in [*found.values()][:1]:
+        said = word_of([each.result], [each.cell])
+        verdict, tone = (said.text, TONES[said.kind]) if said else ("not judged", "dim")
+        word = verdict if tone in ("bad", "warn") else ""
+    if blame is not None:
+        verdict, tone, word = _said(blame), SEVERITIES[blame.severity], blame.check
+    what = _what(joint)
+    shown = (
+        f"{_range([each.figure])} GB/s {how}: {each.result.benchmark} {each.cell.ends}"
+        for how, each in found.items()
+    )
+    says = "; ".join(filter(None, (_name(joint), what.text, *shown, verdict)))
+    figure = {how: (each.figure,) for how, each in found.items()}
+    return _Link(
+        what, figure.get("one way", ()), figure.get("both ways", ()), verdict, tone, word, says
+    )
+
+
+def _all(some: Sequence[_Link]) -> _Link:
+    """Several as one: they are alike but for their figures."""
+    one_way = tuple(figure for one in some for figure in one.one_way)
+    both = tuple(figure for one in some for figure in one.both)
+    says = some[0].says if len(some) == 1 else f"{len(some)} links alike"
+    return msgspec.structs.replace(some[0], one_way=one_way, both=both, says=says)
+
+
+def _said(blame: Finding) -> str:
+    return f"{blame.severity}: {blame.check}"
+
+
+def _range(figures: Sequence[float]) -> str:
+    ends = [brief(each, BANDWIDTH.symbol) for each in sorted(figures)]
+    return "–".join(dict.fromkeys(ends[:1] + ends[-1:]))
+
+
+def _what(joint: Joint) -> Entry:
+    """`Gen 5 x16`, `18 nvlink`, `12 of 18 nvlink`."""
+    wire = joint.wires[0] if joint.wires else None
+    if wire is not None and wire.kind == "pcie":
+        link = wire.lower.link if wire.lower else wire.reported
+        return link_entry(link) if link else Entry("")
+    bundles = [one.bundle for one in joint.wires if one.bundle]
+    if not bundles:
+        return Entry("between nodes" if wire and wire.kind == "socket" else "")
+    count, every = sum(one.count for one in bundles), sum(one.all for one in bundles)
+    of = str(count) if count == every else f"{count} of {every}"
+    return Entry(f"{of} {bundles[0].kind}", tone="warn" if count < every else "")
+
+
+def _of_page(one: OneRun) -> Iterator[Block]:
+    yield from picture_blocks(one.run, one.outcome.findings)
+
+
+SECTION = Section("machine", "The machine", 12, of_run=_of_page)
