@@ -9,6 +9,7 @@ import msgspec
 from linkgauge.judge.as_one import as_one
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.link_figures import LinkFigures, blamed, blames, link_figures
+from linkgauge.model.cell_id import spoken
 from linkgauge.model.result import Run
 from linkgauge.model.topology import Joint, Place, Topology, topology_of
 from linkgauge.model.units import BANDWIDTH, count_of
@@ -230,7 +231,7 @@ def _link(joint: Joint, figures: LinkFigures, blame: Finding | None) -> _Link:
         verdict, tone, word = _said(blame), SEVERITIES[blame.severity], blame.check
     what = _what(joint)
     shown = (
-        f"{_range([each.figure])} GB/s {how}: {each.result.benchmark} {each.cell.ends}"
+        f"{_range([each.figure])} GB/s {how}: {spoken(each.result, each.cell)}"
         for how, each in found.items()
     )
     says = "; ".join(filter(None, (_name(joint), what.text, *shown, verdict)))
