@@ -24,7 +24,7 @@ def told(folder, fault, benchmark="host_to_device_memcpy_ce"):
         ("slow sim:0-sim:1", "no cell touches sim:0-sim:1"),
         ("lost sim:1 cells=4", "none of cells 4.. touches sim:1"),
         ("crash * cells=200", "the plan has cells 0 to 7"),
-        ("stall sim:0 every=7", "the cells that touch sim:0 have fewer than 7 samples"),
+        ("stall sim:0 every=7", "the cells through sim:0 have fewer than 7 samples"),
         ("flip * offset=1G", "the cells move no byte 1073741824 that is compared"),
     ],
 )
@@ -38,5 +38,5 @@ def test_of_a_fault_that_struck_nothing_is_told(tmp_path):
 
 def test_a_rate_strikes_no_latency(tmp_path):
     assert told(tmp_path, "slow sim:1", "host_device_latency_sm") == [
-        "the cells that touch sim:1 copy nothing: a latency stays as it is"
+        "the cells through sim:1 copy nothing: a latency stays as it is"
     ]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.cell_id import cell_id, sheet_id, spoken
+from linkgauge.model.cell_id import sheet_id, spoken
 from linkgauge.model.part import Part
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Report, Transfer
@@ -46,11 +46,6 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     @property
     def name(self) -> str:
         """What findings call it, at whatever size."""
-        return str(cell_id(self.result, self.cell))
-
-    @property
-    def spoken(self) -> str:
-        """What sentences call it."""
         return spoken(self.result, self.cell)
 
     @property

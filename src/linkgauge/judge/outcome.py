@@ -8,7 +8,7 @@ from itertools import pairwise
 import msgspec
 
 from linkgauge.engine.visits import CellAt
-from linkgauge.model.cell_id import cell_id
+from linkgauge.model.cell_id import spoken
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import Result, Run, exit_code
 from linkgauge.model.units import COLLECTIVE
@@ -57,7 +57,7 @@ def doubtful(
         for number, result in enumerate((verdicts or Judge().verdicts)(run))
         for cell in result.cells
         if cell.status == "pass"
-        and (cell.verdict == "low" or str(cell_id(result, cell)) in unsteady)
+        and (cell.verdict == "low" or spoken(result, cell) in unsteady)
     )
 
 

@@ -152,7 +152,7 @@ def _scatter(
     alike = {cell.case.kind for cell in inside}
     others = [cell for cell in cells if one.blame.part not in cell.case.touched]
     peers = [cell for cell in others if cell.case.kind in alike]
-    name = inside[0].case.spoken if len(inside) == 1 else f"{len(inside)} cells through it"
+    name = inside[0].case.name if len(inside) == 1 else f"{len(inside)} cells through it"
     vary, peers_of = ("varies", "its") if len(inside) == 1 else ("vary", "their")
     found = f"{name} {vary} by {pooled(inside):.1%}, {peers_of} peers by {pooled(peers):.1%}"
     why = "something else uses or disturbs the part, so its figures are less certain"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from linkgauge.model.cell_id import cell_id, ends_of
+from linkgauge.model.cell_id import ends_of, spoken
 from linkgauge.model.grouped import grouped
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
@@ -77,7 +77,7 @@ def _directions(result: Result) -> Iterator[Finding]:
 
 
 def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
-    return tuple(str(cell_id(result, cell)) for cell in cells)
+    return tuple(spoken(result, cell) for cell in cells)
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
@@ -176,7 +176,7 @@ def _curve(name: str, result: Result, found: Sequence[tuple[float, float, str]])
 def _swept(result: Result) -> Iterator[Curve]:
     """Rows of a sweep whose columns are numbers; of threads, the number that they have."""
     rows = grouped(
-        (cell.row, (setting, figure, str(cell_id(result, cell))))
+        (cell.row, (setting, figure, spoken(result, cell)))
         for cell in result.cells
         if (figure := _figure(cell)) is not None and (setting := _setting(cell)) is not None
     )

@@ -140,7 +140,7 @@ def _slow(
 ) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
     first = min(slow, key=_number).case
-    onset = f"; it was fine before {first.spoken}" if began else ""
+    onset = f"; it was fine before {first.name}" if began else ""
     found = f"{_reach('through it', share, slow)}{onset}"
     why = "all the slow cells share this part, and the others do not"
     cases = [each.case for each in slow]
@@ -152,7 +152,7 @@ def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
     lowest = min(slow, key=_log)
     by_peers = lowest.log >= math.log(median_of(lowest.case) / median_of(lowest.fastest)) - 1e-9
     if len(slow) == 1:
-        who, peers = f"{lowest.case.spoken} reaches", "its peers"
+        who, peers = f"{lowest.case.name} reaches", "its peers"
     else:
         who, peers = f"{count_of(len(slow))} {which} reach", "their peers"
     return f"{who} {share:.0%} of {peers if by_peers else 'what the hardware should reach'}"
@@ -160,7 +160,7 @@ def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
 
 def _drift(blame: Blame, level: float, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
-    last = f"{lowest.case.spoken} is down to {math.exp(lowest.log):.0%}"
+    last = f"{lowest.case.name} is down to {math.exp(lowest.log):.0%}"
     found = f"each cell through it is {-math.expm1(level):.2%} slower than the one before: {last}"
     why = "a part that slows down as it works may be heating up, or filling up"
     remedy = (*tools(evidence, "state"), "# Measure again after a pause.")
@@ -172,7 +172,7 @@ def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     share = math.exp(lowest.log)
     found = _reach("that share no part", share, slow)
     if len(slow) > 1:
-        found += f" or more, {lowest.case.spoken} the least"
+        found += f" or more, {lowest.case.name} the least"
     why = "no device is slow by itself: look at the links that only these cells cross"
     severity, cells = _severity(share, slow), named(each.case for each in slow)
     return Finding("slow", severity, str(lowest.case.cell), found, why, _remedy(evidence), cells)

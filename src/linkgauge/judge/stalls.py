@@ -130,7 +130,7 @@ def _longest_of(struck: Sequence[Steadiness]) -> str:
     longest = max(worst.times)
     more = f"; {len(struck) - 1} more of the cells have such samples" if len(struck) > 1 else ""
     return (
-        f"{len(worst.spikes)} of {len(worst.times)} samples of {worst.case.spoken} took up to "
+        f"{len(worst.spikes)} of {len(worst.times)} samples of {worst.case.name} took up to "
         f"{longest:.3g} times as long as usual{_period(worst)}{more}"
     )
 
