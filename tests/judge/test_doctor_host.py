@@ -130,7 +130,7 @@ class TestOtherPrograms:
     @pytest.mark.parametrize("check", ["stall", "scatter"])
     @pytest.mark.parametrize("taken", ["busy", "steal"])
     def test_explain_what_is_unsteady_and_nothing_else(self, monkeypatch, check, taken):
-        name = "host_to_device_memcpy_ce (0, 0)"
+        name = "host_to_device_memcpy_ce host:0 -> cuda:0"
 
         def unsteady(_):
             remedy = ("# Look:",)

@@ -196,7 +196,7 @@ def test_asymmetric_directions_are_named():
     results = [pairs(lambda r, c: 300e9 if (r, c) == (0, 3) else 400e9)]
     (finding,) = found(OF_MATRICES, *results)
     assert (finding.check, finding.cells) == (
-        "directions", ("device_to_device_memcpy_write_ce (0, 3)",),
+        "directions", ("device_to_device_memcpy_write_ce sim:0 -> sim:3",),
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Reports in a real browser without a screen: what one clicks, points at and reads."""
 
+import os
 from itertools import product
 from pathlib import Path
 
@@ -21,6 +22,7 @@ READABLE = (Path(__file__).parent / "readable.js").read_text()
 DATA = Path(__file__).parents[1] / "data"
 KEPT = ("collectives", "failures", "host", "latencies", "sizes", "workloads")
 WIDE, NARROW = 1400, 390
+FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +58,7 @@ class Visit:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.url = path.as_uri()
-        self.page.goto(self.url)
+        self.page.goto(path.as_uri())
 
     def column(self, number, table=FIRST):
         cells = self.page.locator(f"{table} tbody tr > :nth-child({number})")
@@ -78,7 +79,9 @@ def visit(browser, reports):
 
     yield open_report
     for one in opened:
-        outside = [u for u in one.requests if u != one.url and not u.startswith(("data:", "blob:"))]
+        outside = [
+            u for u in one.requests if u != one.page.url and not u.startswith(("data:", "blob:"))
+        ]
         assert outside == []
         assert one.complaints == []
         one.context.close()
@@ -163,7 +166,7 @@ def complaints(page, scheme, width):
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
     # Colours are the same at every width, and cost axe the most.
-    rules = {"color-contrast": {"enabled": width == WIDE}}
+    rules = {"color-contrast": {"enabled": FULL or width == WIDE}}
     options = {"resultTypes": ["violations"], "rules": rules}
     found = axe_api.Axe().run(page, options=options).response["violations"]
     return [(one["id"], one["nodes"][0]["html"]) for one in found] + page.evaluate(READABLE)
@@ -175,9 +178,10 @@ def test_every_kind_of_page_can_be_read_by_all(browser, kinds):
     with browser.new_context(bypass_csp=True) as context:
         page = context.new_page()
         for path, scheme in product(kinds, ("light", "dark")):
-            page.goto(path.as_uri())
-            for width in (WIDE, NARROW):
-                assert complaints(page, scheme, width) == [], (path, scheme, width)
+            if FULL or scheme == "light" or path.name == "whole.html":  # which has every colour
+                page.goto(path.as_uri())
+                for width in (WIDE, NARROW):
+                    assert complaints(page, scheme, width) == [], (path, scheme, width)
 
 
 def test_what_cannot_be_read_is_complained_of(visit):
