@@ -56,8 +56,7 @@ def doubtful(
         CellAt(number, cell.place)
         for number, result in enumerate((verdicts or Judge().verdicts)(run))
         for cell in result.cells
-        if cell.status == "pass"
-        and (cell.verdict == "low" or spoken(result, cell) in unsteady)
+        if cell.status == "pass" and (cell.verdict == "low" or spoken(result, cell) in unsteady)
     )
 
 
