@@ -167,7 +167,9 @@ def _sentence(line: SizeLine) -> str:
     half = line.half_size or 0.0
     beyond = ", below the sizes measured" if half < line.sizes[0] else ""
     beyond = ", above the sizes measured" if half > line.sizes[-1] else beyond
-    return f"time = {latency} + {rate}, half of that bandwidth at {_size(half)}{beyond} {within}"
+    return (
+        f"time = {latency} + {rate}; half of that rate is reached at {_size(half)}{beyond} {within}"
+    )
 
 
 def _within(error: float) -> str:

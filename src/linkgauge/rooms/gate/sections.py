@@ -39,7 +39,7 @@ MOST_JUDGED, MOST_LACKING, MOST_OUTLIERS = 20, 3, 10
 """Cells of each verdict that a terminal shows, and of those that lack runs; cells of an outlier."""
 SHORT = 12
 """Characters of a side's name where there is little room."""
-_WAYS: dict[Direction, str] = {"same": SAME, "unknown": "not known"}
+_WAYS: dict[Direction, str] = {"same": "unchanged", "unknown": "undecided"}
 _CODES: dict[int, tuple[str, Tone]] = {
     0: ("pass", "good"),
     1: ("fail", "bad"),
@@ -77,7 +77,7 @@ def _compared(one: RunComparison, cells: Sequence[RunCell]) -> Iterator[Block]:
 
 
 def _outcome(one: RunComparison, number: int) -> Tiles:
-    """`after (3 runs) against before (4 runs): 1 worse, 0 better, 1 ~, 0 not known`."""
+    """`after (3 runs) against before (4 runs): 1 worse, 0 better, 1 unchanged, 0 undecided`."""
     changes = [cell.changes[number - 1] for cell in one.cells]
     counts = Counter(change.direction for change in changes if change.change is not None)
     tiles = [
@@ -114,8 +114,8 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
     losses = [each.detectable for each in found]
     if losses:
         half, all_of_them = a_loss(median(losses)), a_loss(max(losses))
-        where = f"{half} or more in half of the cells, {all_of_them} in all"
-        yield plain(f"a loss is found with 90 % if it is {where}")
+        seen = f"a loss of {all_of_them} would be found in any cell with 90 % probability"
+        yield plain(seen if half == all_of_them else f"{seen}, one of {half} in half of them")
     short = [each.more for each in found if each.more != (0, 0)]
     able = sorted((more for more in short if more is not None), key=sum)
     said = [f"a loss of {percent(one.aim.detect)} takes more runs in {count_of(len(short))}"]
@@ -135,8 +135,8 @@ def _basis(one: RunComparison) -> Iterator[Line]:
     if bases["runs"]:
         yield plain(f"judged by the variation between these runs{history}", "dim")
     if single := bases["within"]:
-        few = f"{count_of(single)} with one run on a side, and too few others: judged by the runs'"
-        yield plain(f"{few} own intervals, which do not know all that varies between runs", "warn")
+        few = f"{count_of(single)} with one run on a side, judged by what varies within the runs"
+        yield plain(f"{few}: measure both sides once more to be sure", "warn")
 
 
 def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:

@@ -184,7 +184,7 @@ def _promise(variation: Variation) -> str:
     if done < (least := least_rounds(alpha)):
         return f"finding a difference at {100 * alpha:.4g}% takes {least} rounds"
     count, asked = len(known), f"at {100 * alpha:.4g}%"
-    said = f"{asked} each, chance alone makes {count * alpha:.2g} of {count} differ, on average"
+    said = f"{asked} each, expect {count * alpha:.2g} false alarms among {count}"
     adjusted = [change.holm for change in known if change.holm is not None]
     if len(adjusted) == count > 1:
         held = sum(p < alpha for p in adjusted)
