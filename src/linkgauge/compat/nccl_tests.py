@@ -26,7 +26,7 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, Run, exit_code
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.report.console import make_console
-from linkgauge.report.render.terminal import shown, styled
+from linkgauge.report.render.terminal import print_blocks, styled
 from linkgauge.report.run_notes import note_lines
 from linkgauge.report.sections.verdict import alarm
 
@@ -184,8 +184,7 @@ def _raise_alarm(run: Run | None) -> None:
         judged = judge(run)
         sys.stdout.flush()
         console = make_console(stderr=True)
-        for line in shown(alarm(judged, outcome_of(judged))):
-            console.print(line)
+        print_blocks(console, alarm(judged, outcome_of(judged)))
 
 
 _NAMES = tuple(row.name for row in COLLECTIVES)

@@ -22,9 +22,13 @@ read here."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a check found, and `about` which part (or, in words, about what else); why it matters;
-    the lines that fix it; and the cells and the `lines` of the kernel's log that it rests on.
-    `explained_by` names the findings that explain it, as `name` does."""
+    """A check's statement. It says what was `found`, why that matters, and which lines fix it.
+
+    about: The part that it is about, or the name of something that is no part.
+    cells: The cells that it rests on.
+    lines: The lines of the kernel's log that it rests on.
+    explained_by: The findings that explain it, as `name` names them.
+    """
 
     check: str
     severity: Severity
@@ -38,7 +42,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """What it is about, in words."""
+        """The name of what it is about."""
         return str(self.about)
 
     @property

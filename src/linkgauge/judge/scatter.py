@@ -102,10 +102,11 @@ def _attributed(
         """Minus the logarithm of the likelihood: variances of what shakes a cell add up. How quiet
         the quiet ones are (links of one kind more than of another) says nothing: each counts as if
         it had the noise that any machine may have as well."""
-        by = zip(cells, *(struck[each] for each in shaken), strict=True)
+        with_parts = zip(cells, *(struck[each] for each in shaken), strict=True)
+        groups = grouped(((True, *parts), cell) for cell, *parts in with_parts)
         found: dict[tuple[bool, ...], tuple[float, int]] = {
             parts: (pooled(group) ** 2 + NOISE**2, sum(cell.degrees for cell in group))
-            for parts, group in grouped(((True, *of), cell) for cell, *of in by).items()
+            for parts, group in groups.items()
         }
         return sum(_SCATTERING + bool(each.since) for each in shaken) + sum(
             degrees * (math.log(expected) + variance / expected - 1) / 2

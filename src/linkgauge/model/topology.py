@@ -12,14 +12,14 @@ from typing import Literal
 
 import msgspec
 
+from .grouped import grouped
+from .host_details import UNREACHABLE
 from .inventory import PciLink
 from .machine import Machine
 from .pcie import link_rate
 from .wiring import Wire
 
 Kind = Literal["node", "bridge", "device", "nic", "switch"]
-UNREACHABLE = 255
-"""The NUMA distance between nodes that nothing joins (ACPI, System Locality Information Table)."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -97,7 +97,6 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
     inside |= _merged(wiring.switches, wires, single)
     nodes = [f"host:{node.index}" for node in machine.host.nodes if not is_cluster]
     places = {name: Place(name, "node") for name in nodes}
-    found: dict[frozenset[str], list[Wire]] = {}
     for wire in wires:
         a, b = (inside.get(end, end) for end in (wire.a, wire.b))
         is_below = wire.kind in ("pcie", "internal", "bridge")
@@ -107,8 +106,11 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
             places.setdefault(name, Place(name, kind))
         if is_below and a != b and places[a].kind != "node":
             places[a] = Place(a, places[a].kind, b)
-        if wire.kind != "bridge":
-            found.setdefault(frozenset((a, b)), []).append(wire)
+    found = grouped(
+        (frozenset(inside.get(end, end) for end in (wire.a, wire.b)), wire)
+        for wire in wires
+        if wire.kind != "bridge"
+    )
     joints = [
         Joint(inside.get(some[0].a, some[0].a), inside.get(some[0].b, some[0].b), tuple(some))
         for some in found.values()
@@ -137,9 +139,7 @@ def _merged(
         for here, there in ((wire.a, wire.b), (wire.b, wire.a)):
             if here in near:
                 near[here] |= {there, *({here} & {*single}), *({wire.name} & {*single})}
-    alike: dict[frozenset[str], list[str]] = {}
-    for name, others in near.items():
-        alike.setdefault(frozenset(others), []).append(name)
+    alike = grouped((frozenset(others), name) for name, others in near.items())
     return {
         name: name if len(some) == 1 else f"{some[0]} and {len(some) - 1} more"
         for some in alike.values()

@@ -3,7 +3,7 @@ of them, the verdict, and the files that are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -33,8 +33,7 @@ from .groups import groups_of
 from .judged import shown_as
 from .matrix import shown
 from .progress import progress_bar
-from .render.terminal import shown as printed
-from .render.terminal import styled
+from .render.terminal import print_blocks, styled
 from .run_notes import folded_notes, note_lines
 from .sections import OneRun, details, figures, findings, soak, verdict
 from .sections.notes import reason_lines
@@ -155,7 +154,7 @@ class LiveReport(Observer):
             if kept is not None:
                 if drawer is not None:
                     self._write_page(run, outcome, kept.parent, drawer)
-                _print(console, [kept_line(kept)])
+                print_blocks(console, [kept_line(kept)])
                 is_there = self._remember(run, kept.parent)
                 if is_there and (since := self._since(run)) is not None:
                     console.print(since)
@@ -171,10 +170,10 @@ class LiveReport(Observer):
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
         """The document has stdout to itself, and what is to be said of it goes to stderr."""
         if self._display.format.is_document:
-            _print(console, summary_blocks(run, outcome, self._display, Closing(kept=kept)))
+            print_blocks(console, summary_blocks(run, outcome, self._display, Closing(kept=kept)))
             self._display.format.write(RUN, run)
         else:
-            _print(console, run_blocks(run, outcome, self._display, kept))
+            print_blocks(console, run_blocks(run, outcome, self._display, kept))
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
         """Beside the results; a run that cannot have one is none the worse."""
@@ -196,13 +195,8 @@ def show_kept(run: Run, path: Path, display: Display) -> int:
     if display.format.is_document:
         display.format.write(RUN, run)
         return outcome.code
-    _print(make_console(), (*run_blocks(run, outcome, display, path.parent), kept_line(path)))
+    print_blocks(make_console(), (*run_blocks(run, outcome, display, path.parent), kept_line(path)))
     return outcome.code
-
-
-def _print(console: Console, blocks: Iterable[Block]) -> None:
-    for line in printed(blocks):
-        console.print(line)
 
 
 def whole_run(run: Run) -> Iterator[Block]:

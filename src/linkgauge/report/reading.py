@@ -23,6 +23,8 @@ from .formats import FORMATS, Document
 from .results import label, named
 from .sections import OneRun, Section, SeveralRuns, sections
 
+MOST_NAME = 120
+"""Characters of a name in a title."""
 MOST_ASPECTS = 24
 """Benchmarks that runs of other profiles are compared by."""
 
@@ -94,10 +96,6 @@ def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
     known = {source for aspect in ASPECTS for source, _ in aspect.sources}
     ordered = sorted(shared, key=lambda name: name not in known)[:MOST_ASPECTS]
     return tuple(Aspect(name, "accelerator", ((name, ".*"),)) for name in ordered)
-
-
-MOST_NAME = 120
-"""Characters of a name in a title."""
 
 
 def page_of_run(one: OneRun) -> Page:

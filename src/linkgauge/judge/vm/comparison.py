@@ -225,7 +225,7 @@ def _nodes_of(cells: Sequence[Cell], nodes: dict[int, Cpus]) -> dict[int, int]:
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`role` is null if nothing tells; `reasons` are what it rests on, in words."""
+    """Which side of a virtual machine this is (null: nothing shows it), and the `reasons`."""
 
     role: Role | None
     reasons: tuple[str, ...]

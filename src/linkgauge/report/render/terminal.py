@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from linkgauge.report.blocks import (
@@ -63,6 +63,11 @@ def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
                 yield line
             is_blank = blank
         before = block
+
+
+def print_blocks(console: Console, blocks: Iterable[Block]) -> None:
+    for line in shown(blocks):
+        console.print(line)
 
 
 def _is_empty(block: Block) -> bool:

@@ -10,6 +10,7 @@ from linkgauge.judge.as_one import as_one
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.link_figures import LinkFigures, blamed, blames, link_figures
 from linkgauge.model.cell_id import spoken
+from linkgauge.model.grouped import grouped
 from linkgauge.model.result import Run
 from linkgauge.model.topology import Joint, Place, Topology, topology_of
 from linkgauge.model.units import BANDWIDTH, count_of
@@ -136,15 +137,14 @@ class _Machine:
         for joint, one in self._links.items():
             ends[joint.a].add((joint.b, one.what.text, one.verdict))
             ends[joint.b].add((joint.a, one.what.text, one.verdict))
-        alike: dict[object, list[str]] = {}
-        for name, place in places.items():
+
+        def key(place: Place) -> object:
             joins = several and place.kind in ("device", "nic") and place not in self._blames
-            key = (place.above, frozenset(ends[name])) if joins else name
-            alike.setdefault(key, []).append(name)
+            return (place.above, frozenset(ends[place.name])) if joins else place.name
+
+        alike = grouped((key(place), name) for name, place in places.items())
         first = {name: some[0] for some in alike.values() for name in some}
-        found: dict[tuple[str, str], list[_Link]] = {}
-        for joint, one in self._links.items():
-            found.setdefault((first[joint.a], first[joint.b]), []).append(one)
+        found = grouped(((first[j.a], first[j.b]), one) for j, one in self._links.items())
         links = [_all(some).joined(*joined) for joined, some in found.items()]
         return [self._part(places[some[0]], some) for some in alike.values()], links
 
@@ -189,18 +189,17 @@ class _Machine:
     def _summary(self) -> Iterator[_Row]:
         """What is wrong; then links that are alike, in one row each."""
         places = self._topology.places
-        alike: dict[object, list[Joint]] = {}
         for part in self._blames:
             if isinstance(part, Place):
                 yield self._row(part, 0)
-        for joint, one in self._links.items():
+
+        def key(joint: Joint, one: _Link) -> object:
             end = places[joint.b].kind
-            key = (
-                joint
-                if one.word
-                else (places[joint.a].kind, end, joint.b * (end == "switch"), one.what, one.verdict)
-            )
-            alike.setdefault(key, []).append(joint)
+            switch = joint.b if end == "switch" else ""
+            alike = (places[joint.a].kind, end, switch, one.what, one.verdict)
+            return joint if one.word else alike
+
+        alike = grouped((key(*each), each[0]) for each in self._links.items())
         for joints in sorted(alike.values(), key=lambda some: not self._links[some[0]].word):
             many = f"{len(joints)} links: " if len(joints) > 1 else ""
             ends = (

@@ -23,7 +23,7 @@ from linkgauge.model.result import Result, Run
 from linkgauge.model.units import COLLECTIVE
 from linkgauge.report.files import write_document, write_run
 from linkgauge.report.live import Display, LiveReport, summary_blocks
-from linkgauge.report.render.terminal import shown
+from linkgauge.report.render.terminal import print_blocks
 from linkgauge.report.sections.verdict import Closing
 
 from .documents import SCALING
@@ -54,8 +54,7 @@ class LiveScaling(LiveReport):
         self._display.format.write(SCALING, scaling)
         closing = Closing(ending_of(scaling), kept)
         by_count = replace(run, results=_by_count(run.results))
-        for line in shown(summary_blocks(by_count, outcome, self._display, closing)):
-            console.print(line)
+        print_blocks(console, summary_blocks(by_count, outcome, self._display, closing))
 
 
 def _by_count(results: Sequence[Result]) -> tuple[Result, ...]:
