@@ -8,6 +8,7 @@ from functools import cache
 import msgspec
 
 from linkgauge.model.machine import Machine
+from linkgauge.model.part import Part
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.topology import Joint, Place, Topology
 from linkgauge.model.transfer import Report, Transfer
@@ -100,12 +101,17 @@ def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[J
 
 
 def blames(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """The gravest finding on each part of a machine, by the part's name."""
+    """The gravest finding on each part of a machine, by the part's name, without a device's
+    address."""
     found: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda one: one.severity != "fail"):
         if finding.severity in _MARKING:
-            found.setdefault(finding.subject, finding)
+            found.setdefault(_name(finding.about), finding)
     return found
+
+
+def _name(about: Part | str) -> str:
+    return about.ends[0] if isinstance(about, Part) and about.kind == "device" else str(about)
 
 
 def blamed(
