@@ -57,7 +57,8 @@ def test_profile_vm_takes_no_cpu_for_an_accelerator_unless_asked_to():
         (benchmark,) = request.what.lay_out(request, here)
         return benchmark
 
-    assert laid_out().reason == "no accelerator (cuda: no driver; fake:0 is the CPU)"
+    why = "cuda: no driver; fake:0 is the CPU: --backend fake"
+    assert laid_out().reason == f"no accelerator ({why})"
     assert len(laid_out(devices=("fake:0",)).cells) == 1
     assert len(laid_out(backends=("fake",)).cells) == 1
 

@@ -119,7 +119,11 @@ OPTIONS = {
         limits=Option("Fail the cells that miss the limits in this file (docs/expect.md).", "FILE"),
         utilization=Option("Also show percentages of the theoretical figures, and CPU use."),
         matrix=Option("Show a matrix for each benchmark, and all that is known of its figures."),
-        whole=Option("Show large matrices whole, instead of what stands out.", flag="--all"),
+        whole=Option(
+            "Show every figure, instead of a line for each benchmark; measure also OpenCL devices "
+            "that are the host's processor.",
+            flag="--all",
+        ),
         no_report=Option(
             "Do not write report.html beside the results.",
             more={"envvar": "LINKGAUGE_NO_REPORT", "show_envvar": False},

@@ -171,6 +171,6 @@ def run(
         context, what, settings,
         label=label, out=out, wait=wait, profile=None if size else profile, tune=tune,
         backends=tuple(backend or ()), devices=tuple(device or ()), stated=stated,
-        collectives=choice_of(collecting),
+        collectives=choice_of(collecting), with_cpus=whole,
     )  # fmt: skip
     return requests.carry_out(request, display, first=first, only_plan=dry_run)

@@ -105,6 +105,7 @@ def opened(
         backends=() if where.backend is None else (where.backend,),
         devices=tuple(devices),
         only_first=not several,  # ranks choose one backend together
+        with_cpus=True,
         wait=where.wait,
         label="as",
     )

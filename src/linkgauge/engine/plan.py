@@ -85,7 +85,8 @@ def fabrics(
     chosen = [fabric for fabric in laid_out if fabric.devices]
     if not chosen:
         reasons = [f"{name}: {reason}" for name, reason in machine.unavailable.items()]
-        reasons += [f"{one.memory} is the CPU" for one in known if one not in able]
+        left = [one.memory for one in known if one not in able]
+        reasons += [f"{one} is the CPU: --backend {one.partition(':')[0]}" for one in left]
         why = "; ".join(reasons)
         chosen = [DeviceSet(NO_BACKEND, nodes, (), f"no accelerator ({why or 'none selected'})")]
     return tuple(chosen)

@@ -204,7 +204,9 @@ class Scaling(msgspec.Struct, frozen=True, tag=True):
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`backends` (with `host` for the host's own benchmarks) and `devices` mean all of them if
-    empty; with `only_first`, only the first of the backends that has devices is used. Sizes that
+    empty; with `only_first`, only the first of the backends that has devices is used. A device that
+    is the host's processor by another name (PoCL) is measured `with_cpus`, else only if its backend
+    or benchmarks are named. Sizes that
     come from the `profile` may grow; null: they were asked for. Pinned host memory is replaced by
     `memory` of another kind, the engine of devices' copies by `engine`; with `graphs`, graphs are
     launched in place of kernels. Collectives are those of `collectives`, AI workloads those of
@@ -217,6 +219,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     backends: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     only_first: bool = False
+    with_cpus: bool = False
     profile: str | None = None
     memory: str = ""
     engine: DeviceEngine | None = None
@@ -235,9 +238,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
         """The device sets to lay out benchmarks over: none if only the host is asked for."""
         if set(self.backends) == {"host"}:
             return ()
-        # Configurations are compared by their accelerators: a CPU is measured as one if asked for.
-        with_cpus = self.settings.profile != COMPARISON or bool(self.backends)
         node = self.settings.engines.numa_node
+        with_cpus = self.with_cpus or bool(self.backends) or self._is_named
         found = fabrics(machine, self.devices, node, with_cpus=with_cpus)
         asked = self.settings.sizes if self.profile is None else ()
         hosts = tuple(rank.host for rank in machine.ranks)
@@ -253,6 +255,14 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
             )
             for each in found
         )
+
+    @property
+    def _is_named(self) -> bool:
+        """Whether it says what to measure. Configurations are compared by their accelerators."""
+        if not isinstance(self.what, Selection):
+            return True
+        is_compared = self.settings.profile == COMPARISON
+        return bool(self.what.names or self.what.prefixes) and not is_compared
 
 
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:

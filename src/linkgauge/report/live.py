@@ -35,7 +35,7 @@ from .matrix import shown
 from .progress import progress_bar
 from .render.terminal import print_blocks, styled
 from .run_notes import folded_notes, note_lines
-from .sections import OneRun, details, figures, findings, soak, verdict
+from .sections import OneRun, details, figures, findings, opening, screen, soak, verdict
 from .sections.notes import reason_lines
 from .sections.verdict import Closing
 from .worst import worst_of
@@ -212,7 +212,8 @@ def run_blocks(
     if display.matrix or display.utilization:
         yield from details.blocks(judged, utilization=display.utilization)
     else:
-        yield from figures.of_terminal(judged, "whole" if display.whole else "summary")
+        yield from opening.blocks(judged, outcome)
+        yield from figures.blocks(judged, "whole") if display.whole else screen.blocks(judged)
     yield Prose([()])
     yield from summary_blocks(run, outcome, display, Closing(kept=folder))
 
@@ -231,7 +232,8 @@ def summary_blocks(
 
 def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
     yield from soak.blocks(OneRun(run, outcome))
-    lines = [*reason_lines(run), *(note_lines if display.verbose else folded_notes)(run)]
+    lines = [*reason_lines(run, few=not display.verbose)]
+    lines += (note_lines if display.verbose else folded_notes)(run)
     if run.profiler_files:
         files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
         lines.append(plain(files))

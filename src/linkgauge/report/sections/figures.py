@@ -42,7 +42,6 @@ FAR_BELOW = 0.75
 FEWEST = 6
 """Figures of which a median tells something."""
 WHOLE = "--all shows the whole"
-HINT = "--matrix shows more: percentiles, and how the expected figures are derived"
 SHADES = (
     "Green is as expected, amber below (▼), what slow links allow (↓) or far from its peers (▽ △"
     " ▿), red below half (▼▼); blue is not judged, and darker for more."
@@ -60,14 +59,6 @@ def blocks_of(
 ) -> Iterator[Block]:
     """Results that are shown together."""
     yield from _FORMS[shown.form](_View(anchor, shown, run, large))
-
-
-def of_terminal(run: Run, large: Large) -> Iterator[Block]:
-    """The same, and how to see more."""
-    yield from blocks(run, large)
-    matrices = [one for one in run.results if one.benchmark != "copy"]
-    if any(cell.expected for _, cell in cells_of(matrices)):
-        yield Prose([(), plain(HINT, "dim")])
 
 
 def anchors(run: Run) -> Iterator[tuple[str, Result]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from linkgauge.model.result import Result, Run, Status
+from linkgauge.model.units import count_of
 from linkgauge.report.blocks import TONES, Block, Line, Prose, Span, line, plain
-from linkgauge.report.run_notes import note_lines
+from linkgauge.report.run_notes import MORE, note_lines
 
 from . import OneRun, Section
 
@@ -28,14 +29,17 @@ def _blocks(one: OneRun) -> Iterator[Block]:
         yield Prose(lines)
 
 
-def reason_lines(run: Run) -> Iterator[Line]:
+def reason_lines(run: Run, *, few: bool = False) -> Iterator[Line]:
     """`skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`; what went wrong comes
-    last."""
+    last. With `few`, one line for all that was skipped."""
     reasons: dict[Status, dict[str, dict[str, None]]] = {status: {} for status in _ORDER}
     for result in run.results:
         for status, reason in _why(result):
             reasons[status].setdefault(reason, {})[result.benchmark] = None
     for status, found in reasons.items():
+        if few and status == "skip" and len(found) > 1:
+            yield _left_out(found)
+            continue
         for reason, benchmarks in list(found.items())[:MOST_REASONS]:
             yield _line(status, f"{reason}: {_few(list(benchmarks))}")
         if (left := len(found) - MOST_REASONS) > 0:
@@ -51,6 +55,15 @@ def _why(result: Result) -> Iterator[tuple[Status, str]]:
     for cell in result.cells:
         if cell.status != "pass":
             yield cell.status, cell.reason or result.reason or "for no reason given"
+
+
+def _left_out(found: Mapping[str, Collection[str]]) -> Line:
+    """The reason of the most benchmarks, and of how many there are others."""
+    most = max(found, key=lambda reason: len(found[reason]))
+    others = {name for reason in found if reason != most for name in found[reason]}
+    many = f"{most.partition(': ')[0]} ({count_of(len(found[most]), 'benchmark')})"
+    more = f"{count_of(len(found) - 1, 'more reason')} ({len(others)})"
+    return _line("skip", f"{many} and {more}: {MORE}")
 
 
 def _few(names: list[str]) -> str:

@@ -1,0 +1,125 @@
+"""The first lines of a run on a terminal: in one sentence what its memories reach and whether they
+should; then what is wrong, if anything is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from statistics import median
+
+from linkgauge.judge.outcome import Outcome
+from linkgauge.model.result import CellResult, Run
+from linkgauge.model.units import BANDWIDTH, count_of
+from linkgauge.report.blocks import Block, Prose, line
+from linkgauge.report.forms import UNIFORM, has_figures
+from linkgauge.report.matrix import brief
+from linkgauge.report.results import label, mark
+from linkgauge.report.verdicts import word_of
+from linkgauge.report.worst import Ending, worst_of
+
+from .screen import FEW
+
+_FROM = {
+    "host memory": ("host_to_device_memcpy_ce", "host_to_device_memcpy_sm"),
+    "each other": ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_read_sm"),
+}
+_WITHIN = ("host_to_host_memcpy_copy_cpu",)
+_SHOULD = {
+    "ok": ", as this hardware should",
+    "held": ", as links below their best allow",
+    "part": "; what some of it should be is not known",
+    "low": ", less than this hardware should",
+}
+"""By the word for all of the cells."""
+
+
+def blocks(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator[Block]:
+    """Nothing of few benchmarks, which need no sentence."""
+    if len({one.benchmark for one in run.results if has_figures(one)}) <= FEW:
+        return
+    lines = []
+    if said := _sentence(run, outcome):
+        lines.append(line(said, mark(run.simulated)))
+    wrong = worst_of(run, outcome, ending)
+    if wrong is not None and not (said and wrong.group and wrong.group.first.check == "busy"):
+        lines.append(wrong.what)
+    if lines:
+        yield Prose([*lines, ()])
+
+
+def _sentence(run: Run, outcome: Outcome) -> str:
+    """`8 NVIDIA H200 copy 55.4 GB/s from host memory and 394 GB/s from each other, as this hardware
+    should`; without devices, `2 CPUs copy 25 GB/s within host:0`. Empty without such figures."""
+    known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
+    if known:
+        what = " and ".join(f"{_figures(cells)} from {where}" for where, cells in known.items())
+        who = _devices(run, [*chain(*known.values())])
+    elif within := [cell for cell in _first(run, _WITHIN) if _is_within(cell)]:
+        known = {"": within}
+        nodes = sorted({str(cell.transfers[0].source) for cell in within})
+        what = f"{_figures(within)} within {nodes[0] if len(nodes) == 1 else 'each node'}"
+        who = count_of(sum(len(node.cpus) for node in run.machine.host.nodes), "CPU")
+    else:
+        return ""
+    verb = "copies" if who.startswith("1 ") else "copy"
+    should = _should([*chain(*known.values())]) if outcome.verdict else ""
+    return f"{who} {verb} {what}{should}{_others(run, outcome)}"
+
+
+def _first(run: Run, names: Sequence[str]) -> list[CellResult]:
+    """The cells with figures of the first of these benchmarks that has any."""
+    found = (
+        [c for c in one.cells if c.headline is not None]
+        for name in names
+        for one in run.results
+        if one.benchmark == name
+    )
+    return next(filter(None, found), [])
+
+
+def _is_within(cell: CellResult) -> bool:
+    return cell.transfers[0].source == cell.transfers[0].destination
+
+
+def _figures(cells: Sequence[CellResult]) -> str:
+    """The median, or the ends where they differ."""
+    figures = [cell.headline or 0.0 for cell in cells]
+    middle = median(figures)
+    ends = (min(figures), max(figures))
+    shown = ends if ends[1] - ends[0] > UNIFORM * middle else (middle,)
+    unit = BANDWIDTH
+    return f"{' to '.join(brief(one, unit.symbol) for one in shown)} {unit.shown}"
+
+
+def _devices(run: Run, cells: Sequence[CellResult]) -> str:
+    """`8 NVIDIA H200`."""
+    names = {
+        str(m) for cell in cells for t in cell.transfers for m in t.memories if m.backend != "host"
+    }
+    models = Counter(one.model for one in run.machine.all_devices if one.memory in names)
+    if models.total() < len(names):
+        return count_of(len(names), "device")
+    return " and ".join(f"{count} {label(model)}" for model, count in models.items())
+
+
+def _should(cells: Sequence[CellResult]) -> str:
+    """Whether that is what it should be."""
+    word = word_of((), cells)
+    if word is None:
+        return "; what that should be is not known"
+    if word.kind == "ok" and any(cell.is_as_peers for cell in cells):
+        return ", each as much as its peers"
+    if word.kind == "ok" and any(cell.expected and cell.expected.measured for cell in cells):
+        return ", the best that was measured of it here"
+    return _SHOULD.get(word.kind, "")
+
+
+def _others(run: Run, outcome: Outcome) -> str:
+    """How much of the CPUs other programs took, where the doctor finds that too much."""
+    if not any(finding.check == "busy" for finding in outcome.findings):
+        return ""
+    loads = [cell.load for result in run.results for cell in result.cells if cell.load is not None]
+    seconds = sum(load.seconds for load in loads) * run.machine.host.cpus
+    share = sum(load.others for load in loads) / seconds if seconds else 0.0
+    return f"; other programs took {share:.0%} of the CPUs"

@@ -1,0 +1,211 @@
+"""What a terminal shows first of a run's figures: all that fit a screen, else a line for each
+benchmark, and the one matrix in which something stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from statistics import median
+from typing import NamedTuple
+
+from linkgauge.model.busbw import bandwidths
+from linkgauge.model.cell_id import place_of
+from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
+from linkgauge.report.blocks import (
+    Block,
+    Column,
+    Entry,
+    Figure,
+    Heat,
+    Prose,
+    Shade,
+    Span,
+    Table,
+    line,
+    plain,
+)
+from linkgauge.report.expectations import HELD
+from linkgauge.report.families import Family, families_of
+from linkgauge.report.forms import UNIFORM, Together, cells_of, form_of, has_figures
+from linkgauge.report.matrix import brief
+from linkgauge.report.remarks import complaint_lines, mode_lines, round_lines
+from linkgauge.report.results import label, mark, share, usual_size, without_empty
+from linkgauge.report.results import verdict as verdict_of
+from linkgauge.report.shading import legend, share_shown, sign_of
+from linkgauge.report.verdicts import is_judged, word_of
+from linkgauge.report.worst import BROKEN
+
+from . import figures
+
+MOST_LINES = 24
+"""Of figures that are shown whole."""
+FEW = 4
+"""So many benchmarks, too."""
+MOST_ROWS = 22
+"""Of more benchmarks, those that do the same in several ways share a line."""
+MOST_FAMILIES = 26
+"""Of still more, those stand on the screen whose figures mean the most."""
+MORE = "--all shows every figure, --matrix also percentiles and what is expected"
+_MUCH_THE_SAME = 1.2
+"""Of shares of what was expected: the first of these is shown."""
+_NO_SIZE = 1
+"""The size of a result whose cells have sizes of their own."""
+_HEADS = (
+    Column("benchmark"), Column("median", True), Column("least", True, 3), Column("most", True, 4),
+    Column("unit"), Column("size", True, 7), Column("of expected", True, 6),
+    Column("verdict", rank=1, short=" "), Column("where", rank=5),
+)  # fmt: skip
+
+
+def blocks(run: Run) -> Iterator[Block]:
+    """The figures, and how to see more."""
+    results = [one for one in run.results if has_figures(one)]
+    whole = list(figures.blocks(run))
+    names = {one.benchmark for one in results}
+    if len(names) <= FEW or sum(map(_height, whole)) <= MOST_LINES:
+        yield from whole
+        matrices = [one for one in run.results if one.benchmark != "copy"]
+        if any(cell.expected for _, cell in cells_of(matrices)):
+            yield Prose([(), plain(MORE.partition(", ")[2].replace("also", "shows"), "dim")])
+        return
+    yield _table(results)
+    yield from _standing_out(run, results)
+
+
+def _height(block: Block) -> int:
+    """About how many lines it takes."""
+    match block:
+        case Table():
+            return 2 + min(len(block.rows), block.few or len(block.rows)) + len(block.lines)
+        case Heat():
+            return 4 + len(block.rows) + len(block.lines)
+        case Figure() | Prose():
+            return len(block.lines)
+        case _:
+            return 1
+
+
+class _Known(NamedTuple):
+    """A figure, and what it is of."""
+
+    figure: float
+    word: str
+    result: Result
+    cell: CellResult
+
+    @property
+    def name(self) -> str:
+        return f"{self.word} {place_of(self.result, self.cell)}".strip()
+
+
+def _table(results: Sequence[Result]) -> Table:
+    """A line for each benchmark, or for those that differ by one word of their names."""
+    usual = usual_size(results)
+    each = list(families_of(results, folded=False))
+    each = list(families_of(results)) if len(each) > MOST_ROWS else each
+    shown = set(sorted(range(len(each)), key=lambda at: _rank(each[at]))[:MOST_FAMILIES])
+    rows = [_row(family, usual) for at, family in enumerate(each) if at in shown]
+    caption = line(Span(format_size(usual), "strong"), mark(results[0].simulated))
+    broken = [one for one in results if any(cell.status in BROKEN for cell in one.cells)]
+    signs = legend(Shade("", sign=sign_of(cell)) for _, cell in cells_of(results))
+    left = f"and {len(each) - len(shown)} more lines; " if len(each) > len(shown) else ""
+    lines = [*complaint_lines(broken), *mode_lines(results, most=1)]
+    lines += chain.from_iterable(map(round_lines, results))
+    lines += [*([signs] if signs else []), plain(f"{left}{MORE}", "dim")]
+    return without_empty(Table(caption, _HEADS, rows, lines=lines))
+
+
+def _rank(family: Family) -> tuple[bool, bool, bool]:
+    """First what stands out, then what has a median, then what is judged."""
+    cells = [cell for _, cell in cells_of(family.results)]
+    odd = any(cell.status in BROKEN or sign_of(cell) for cell in cells)
+    return not odd, family.is_range, not any(map(is_judged, cells))
+
+
+def _row(family: Family, usual: int) -> tuple[Entry, ...]:
+    known = [_known(*each) for each in zip(family.words, family.results, strict=True)]
+    size = max(one.size for one in family.results)
+    cells = [cell for _, cell in cells_of(family.results)]
+    shares = [one for cell in cells if (one := share_shown(cell)) is not None]
+    return (
+        Entry(label(family.name)),
+        *map(Entry, _figures(family, known)),
+        Entry(_unit(family)),
+        Entry(format_size(size) if size not in (usual, _NO_SIZE) else ""),
+        share(min(shares, default=None)),
+        _verdict(family.results, cells),
+        Entry(_where(family, known), tone="dim"),
+    )
+
+
+def _known(word: str, result: Result) -> list[_Known]:
+    """Its figures, ascending; of a collective, which is timed, its bandwidths."""
+    found = []
+    for cell in result.cells:
+        own = bandwidths(cell)
+        figure = cell.headline if own is None else own.bus
+        if figure is not None:
+            found.append(_Known(figure, word, result, cell))
+    return sorted(found, key=lambda one: one.figure)
+
+
+def _figures(family: Family, known: Sequence[Sequence[_Known]]) -> Sequence[str]:
+    """The median, the least and the most, each of every engine; what settings change is a range."""
+    if family.results[0].unit == COLLECTIVE.symbol:
+        return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), "", "")
+    unit = family.results[0].unit
+    figures = [[one.figure for one in own] for own in known]
+    if family.is_range:
+        every = [one for own in figures for one in own]
+        ends = dict.fromkeys(brief(end(every), unit) for end in (min, max))
+        return ("–".join(ends), "", "")
+    middle, least, most = (
+        " ".join(brief(of(own), unit) for own in figures) for of in (median, min, max)
+    )
+    return (middle, least, most) if any(len(own) > 1 for own in figures) else (middle, "", "")
+
+
+def _unit(family: Family) -> str:
+    unit = unit_of(family.results[0].unit)
+    return f"{BANDWIDTH.shown} busbw" if unit == COLLECTIVE else unit.shown
+
+
+def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
+    """That of all of the cells; where some are judged and none is bad, how many are."""
+    word = word_of(results, cells)
+    if word is None:
+        return Entry("")
+    if word.kind != "part":
+        return verdict_of(results, cells)
+    passed = [cell for cell in cells if cell.status == "pass"]
+    return Entry(f"{sum(map(is_judged, passed))}/{len(passed)} ok", tone="good")
+
+
+def _where(family: Family, known: Sequence[Sequence[_Known]]) -> str:
+    """What stands out, else what the ends of a range are of, else the least if it is far off."""
+    odd = [one.name for own in known for one in own if sign_of(one.cell) not in ("", HELD)]
+    if odd:
+        return f"{odd[0]}{f' and {len(odd) - 1} more' if len(odd) > 1 else ''}"
+    if family.is_range and any(len(own) > 1 for own in known):
+        every = sorted((one for own in known for one in own), key=lambda one: one.figure)
+        return " to ".join(dict.fromkeys((every[0].name, every[-1].name)))
+    far = [own[0] for own in known if own[-1].figure - own[0].figure > UNIFORM * own[0].figure]
+    return f"least {far[0].name}" if far else ""
+
+
+def _standing_out(run: Run, results: Sequence[Result]) -> Iterator[Block]:
+    """The matrix with the figure that is the least of what was expected; none where no figure is
+    odd."""
+    odd = [
+        (share_shown(cell) or 0.0, result)
+        for result in results
+        if form_of(result, "summary") in ("matrix", "columns")
+        for cell in result.cells
+        if cell.status in BROKEN or sign_of(cell)
+    ]
+    if odd:
+        least = min(share for share, _ in odd)
+        result = next(result for share, result in odd if share <= _MUCH_THE_SAME * least)
+        form = form_of(result, "summary")
+        yield from figures.blocks_of(Together(form, (result,)), run)
