@@ -127,3 +127,36 @@ def test_a_journal_says_whose_it_is(foreign):
     (journal / "journal.jsonl").write_text(line.replace(f'"{name}"', '"elsewhere"'))
     with pytest.raises(InputError, match="was measured on elsewhere"):
         own_run()
+
+
+@pytest.fixture(scope="module")
+def eight(tmp_path_factory):
+    """Runs of eight devices, without and with a slow link."""
+    folder = tmp_path_factory.mktemp("eight")
+    for label, fault in (("well", ()), ("bad", ("--fault", "slow sim:3-nvswitch rate=25%"))):
+        called("run", *"--machine dgx-h200-8 --profile quick --samples 3 --label".split(), label,
+               *fault, cwd=folder)  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_a_first_screen_is_short_and_never_wider_than_the_terminal(eight, width):
+    kept = {"COLUMNS": width, "LINKGAUGE_HISTORY": eight / "history.db"}
+
+    def screen(*words):
+        lines = called(*words, cwd=eight, **kept).stdout.splitlines()
+        assert max(map(len, lines)) <= width
+        return lines
+
+    well, bad = screen("show", "well"), screen("show", "bad")
+    assert (len(well) <= 45, len(bad) <= 60) == (True, True)
+    assert well[0].startswith("8 NVIDIA H200 copy 55.3")
+    assert "as this hardware should" in " ".join(well[:2])
+    assert any(line.startswith("fail fabric-links  sim:3-nvswitch: ") for line in bad[1:4])
+    assert "verdict:   fail fabric-links" in "\n".join(bad[-9:])
+    assert len([line for line in bad if line.startswith("memcpy ")]) == 1, "one matrix"
+    assert len(screen("show", "well", "--all")) > 150
+    called("history", "import", "results", cwd=eight, **kept)
+    others = ("compare well bad", "history", "history --all", "devices well", "doctor bad")
+    for words in (*others, "gate --baseline well --current bad", "history trend device_local_copy"):
+        screen(*words.split())
