@@ -55,10 +55,14 @@ def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
     try:
         schema = msgspec.json.decode(data, type=_Head).schema
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        journal = path.with_name(JOURNAL_FILE)
-        kept = f"; {journal} also has what was measured" if journal.exists() else ""
-        return InputError(f"{path} is damaged or incomplete: {error}{kept}")
+        return InputError(f"{path} is damaged or incomplete: {error}{kept_beside(path)}")
     return InputError(f"{path} {_of_schema(schema, error)}")
+
+
+def kept_beside(path: Path) -> str:
+    """Where what was measured is kept too, as the rest of a sentence."""
+    journal = path.with_name(JOURNAL_FILE)
+    return f"; {journal} also has what was measured" if journal.exists() else ""
 
 
 def _of_schema(schema: str, error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The files of a run: `run.json` and `samples.csv`."""
+"""The files of a run: `run.json` with its `samples.bin`, and `samples.csv`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.journal import JOURNAL_FILE, RUN_FILE
+from linkgauge.engine.packed import SAMPLES_BIN
+from linkgauge.engine.stored import stored
 from linkgauge.engine.texts import share_texts
 from linkgauge.model.errors import ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
@@ -33,7 +35,12 @@ def json_document(value: object) -> str:
 
 def document_of(run: Run) -> Run:
     """The run as files hold it: with words for its notes, and each text once."""
-    return share_texts(replace(run, results=tuple(map(_with_warnings, run.results))))
+    return share_texts(with_words(run))
+
+
+def with_words(run: Run) -> Run:
+    """The run, with the notes of its cells also in words."""
+    return replace(run, results=tuple(map(_with_warnings, run.results)))
 
 
 def _indented(value: object) -> bytes:
@@ -43,7 +50,6 @@ def _indented(value: object) -> bytes:
 
 
 def _with_warnings(result: Result) -> Result:
-    """The result as files hold it: with the notes of its cells also in words."""
     return replace(result, cells=tuple(map(_with_words, result.cells)))
 
 
@@ -72,12 +78,19 @@ def _row(fields: Iterable[object]) -> str:
     return csv_text([fields])[:-1]
 
 
+def run_files(run: Run) -> dict[str, bytes]:
+    """The contents of samples.bin and of the run.json that it belongs to, by their names."""
+    document, samples = stored(with_words(run))
+    return {SAMPLES_BIN: samples, RUN_FILE: escaped(document)}
+
+
 def write_run(folder: Path, run: Run) -> Path:
-    """Writes both files and returns the path of run.json. Raises ResultsError with the path, and
-    how to resume."""
+    """Writes the files, run.json as the last, and returns its path. Raises ResultsError with the
+    path, and how to resume."""
     try:
         write_file(folder / SAMPLES_FILE, samples_csv(run).encode())
-        write_file(folder / RUN_FILE, _indented(run))
+        for name, data in run_files(run).items():
+            write_file(folder / name, data)
     except ResultsError as error:
         raise resumable(error, folder) from error
     return folder / RUN_FILE
