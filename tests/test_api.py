@@ -1,6 +1,7 @@
 """The Python API, and the examples of docs/api.md."""
 
 import inspect
+import os
 import re
 import signal
 import subprocess
@@ -84,7 +85,7 @@ class TestMeasure:
     def test_keeps_the_run_as_the_command_does(self, measured):
         run, out = measured
         (folder,) = out.glob("*/copy/*")
-        assert {path.name for path in folder.iterdir()} == {"run.json", "samples.csv", JOURNAL_FILE}
+        assert {"samples.bin", "run.json", "samples.csv", JOURNAL_FILE} == {*os.listdir(folder)}
         assert linkgauge.load(folder).run == run.run
         assert linkgauge.load(folder).cells == run.cells
         (again,) = linkgauge.load_all(out)

@@ -44,7 +44,7 @@ def place(tmp_path_factory):
         done = called("run", *what, cwd=here, **history(here))
         assert done.returncode in (0, 1), done.stderr
         (folder,) = here.glob(f"results/*/{label}/*")
-        run = json.loads((folder / "run.json").read_text())
+        run = json.loads(called("show", folder, "--json").stdout)
         run |= {"label": f"{AT_FIRST} {label}", "command": ["linkgauge", HOSTILE]}
         for result, name in zip(run["results"], (AT_FIRST, HOSTILE), strict=False):
             result |= {"benchmark": name, "title": name, "reason": HOSTILE}

@@ -19,6 +19,7 @@ _KINDS = (
     (b"SQLite format 3", "it is a database: linkgauge history --history FILE reads a history"),
     (b"\x1f\x8b", "it is packed: gunzip unpacks a run; a capture is for linkgauge devices --root"),
     (MAGIC, "it is an archive: what linkgauge pack writes is read if its name ends in .tar.zst"),
+    (b"\x85\xa6schema", "it holds a run's samples: give the run's folder"),
     (b"PK\x03\x04", "it is a ZIP archive"),
     (b"<!DOCTYPE html", "it is a page for a browser"),
 )

@@ -61,7 +61,7 @@ class Series:
         self._name = name
         if file_of(content) != of:
             why = _why_another(content, of, run)
-            raise InputError(f"{name} {why}: copy the run's folder again")
+            raise InputError(f"{name} {why}: copy the run again")
         try:
             whole = _decoded(content)
             self._lengths = _LENGTH.iter_unpack(whole.lengths)

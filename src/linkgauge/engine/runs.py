@@ -208,13 +208,14 @@ def _decoded(data: bytes, path: Path, beside: Mapping[str, bytes] | None) -> Run
 def _with_samples(
     of: _Outline, file: SamplesFile, path: Path, beside: Mapping[str, bytes] | None
 ) -> tuple[Result, ...]:
-    samples = path.with_name(SAMPLES_BIN)
+    own = path.with_name(SAMPLES_BIN)
+    name = own if beside is None else f"{SAMPLES_BIN} of {path}"
     try:
-        content = read_given(samples, MOST_SAMPLES) if beside is None else beside[SAMPLES_BIN]
+        content = read_given(own, MOST_SAMPLES) if beside is None else beside[SAMPLES_BIN]
     except (FileNotFoundError, KeyError) as error:
         remedy = f"copy it too, or take what `linkgauge pack` makes{kept_beside(path)}"
-        raise InputError(f"{samples}, which has the samples, is missing: {remedy}") from error
-    series = Series(samples, content, file, of.id)
+        raise InputError(f"{name}, which has the samples, is missing: {remedy}") from error
+    series = Series(name, content, file, of.id)
     reader = Reader(series)
     results = tuple(map(reader.result, of.results))
     series.check_end()

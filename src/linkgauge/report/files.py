@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
@@ -89,8 +89,7 @@ def write_run(folder: Path, run: Run) -> Path:
     path, and how to resume."""
     try:
         write_file(folder / SAMPLES_FILE, samples_csv(run).encode())
-        for name, data in run_files(run).items():
-            write_file(folder / name, data)
+        _write_kept({folder / name: data for name, data in run_files(run).items()})
     except ResultsError as error:
         raise resumable(error, folder) from error
     return folder / RUN_FILE
@@ -113,27 +112,39 @@ def write_document(path: Path, value: object) -> Path:
 def write_file(path: Path, data: bytes) -> None:
     """Writes all or nothing: a reader never sees half a file. Raises ResultsError with the
     path."""
-    try:
-        _write(path, data)
-    except OSError as error:
-        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+    _write_kept({path: data})
 
 
 def write_asked(path: Path, data: bytes) -> None:
     """The same of a file that a person named: raises InputError where it cannot be made there,
     ResultsError where the disk is full."""
     try:
-        _write(path, data)
+        _write({path: data})
     except OSError as error:
         raise unwritable(path, error) from error
 
 
-def _write(path: Path, data: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
+def _write_kept(files: Mapping[Path, bytes]) -> None:
     try:
-        partial.write_bytes(data)
-        partial.replace(path)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink()
-        raise
+        _write(files)
+    except OSError as error:
+        raise ResultsError(f"cannot write {error.filename}: {error.strerror}") from error
+
+
+def _write(files: Mapping[Path, bytes]) -> None:
+    """Of several files, the last one is only ever there beside its others. Raises OSError with the
+    path."""
+    partials = {path: path.with_name(path.name + ".partial") for path in files}
+    path = last = next(reversed(partials))
+    try:
+        for path, data in files.items():
+            partials[path].write_bytes(data)
+        if len(files) > 1:
+            last.unlink(missing_ok=True)
+        for path, partial in partials.items():
+            partial.replace(path)
+    except OSError as error:
+        for partial in partials.values():
+            with suppress(OSError):
+                partial.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from error
