@@ -1,7 +1,6 @@
 """The Python API, and the examples of docs/api.md."""
 
 import inspect
-import os
 import re
 import signal
 import subprocess
@@ -85,7 +84,8 @@ class TestMeasure:
     def test_keeps_the_run_as_the_command_does(self, measured):
         run, out = measured
         (folder,) = out.glob("*/copy/*")
-        assert {"samples.bin", "run.json", "samples.csv", JOURNAL_FILE} == {*os.listdir(folder)}
+        names = {path.name for path in folder.iterdir()}
+        assert names == {"run.json", "samples.bin", "samples.csv", JOURNAL_FILE}
         assert linkgauge.load(folder).run == run.run
         assert linkgauge.load(folder).cells == run.cells
         (again,) = linkgauge.load_all(out)

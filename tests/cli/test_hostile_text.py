@@ -238,7 +238,7 @@ def check_file(path):
         text = "\n".join(page.extract_text() for page in pages)
         assert SEEN in text.replace(" ", "")
         check_text(text)
-    elif path.suffix not in (".tgz", ".zst", ".db", ".db-wal", ".db-shm"):
+    elif path.suffix not in (".tgz", ".zst", ".bin", ".db", ".db-wal", ".db-shm"):
         kind = {".json": "json", ".csv": "csv", ".xml": "junit", ".html": "html",
                 ".sh": "script"}  # fmt: skip
         CHECKS[kind.get(path.suffix, "text")](path.read_text("utf-8"))

@@ -270,6 +270,7 @@ def test_a_full_disk_at_a_file_of_results_says_how_to_go_on(tmp_path, monkeypatc
     line = done.stderr.splitlines()[-1]
     assert done.returncode == 3
     assert line.startswith(f"linkgauge: cannot write {folder / name}: No space left on device: ")
+    assert not (folder / "run.json").exists(), "it is there beside its samples alone"
     advice = line.partition("to resume: ")[2].split()
     assert advice[-3:] == ["run", "--resume", str(folder)]
     assert called(*advice[-3:]).returncode == 0

@@ -4,13 +4,17 @@ import json
 import os
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.engine import runs
 from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import InputError
+from linkgauge.report.files import write_run
 
 GOLDEN = Path(__file__).parents[1] / "report" / "golden" / "run.json"
 WHOLE = GOLDEN.read_bytes()
@@ -74,6 +78,56 @@ def test_beside_its_journal_it_says_where_the_figures_are(tmp_path):
     assert str(journal) in refusal(written(tmp_path, WHOLE[:1000]))
 
 
+def kept(folder, run_id="golden", samples=lambda content: content, named=None):
+    """A run's folder with another samples.bin, which run.json names as its own."""
+    folder.mkdir(exist_ok=True)
+    path = write_run(folder, replace(read_run(GOLDEN), id=run_id))
+    changed = samples((folder / "samples.bin").read_bytes())
+    (folder / "samples.bin").write_bytes(changed)
+    if named:
+        document = json.loads(path.read_text())
+        document["samples"] = {"bytes": len(changed), "sha256": sha256(changed).hexdigest()}
+        path.write_text(json.dumps(document))
+    return path
+
+
+def test_without_its_own_samples_a_run_is_refused_with_the_remedy(tmp_path):
+    path, other = kept(tmp_path / "a"), kept(tmp_path / "b", "other").with_name("samples.bin")
+    samples = path.with_name("samples.bin")
+    whole, journal = samples.read_bytes(), written(tmp_path / "a", b"", "journal.jsonl")
+    for content, why in (
+        (other.read_bytes(), "belongs to the run 'other', not to 'golden'"),
+        (whole[:-9], f"is cut off: it has {len(whole) - 9} of {len(whole)} bytes"),
+        (whole[:-1] + b"!", "is not what was written with it"),
+    ):
+        samples.write_bytes(content)
+        assert refusal(path) == f"{samples} {why}: copy the run again"
+    samples.unlink()
+    assert refusal(path).startswith(f"{samples}, which has the samples, is missing: copy it too")
+    assert refusal(path).endswith(f"; {journal} also has what was measured")
+
+
+@pytest.mark.parametrize(
+    ("field", "change", "why"),
+    [
+        ("lengths", lambda v: v[:-1], "iterative unpacking requires"),
+        ("lengths", lambda v: b"\xff\xff\xff\xff" + v[4:], "it has too few samples"),
+        ("values", lambda v: v[8:], "it has too few samples"),
+        ("values", lambda v: v + v, "it has samples of no cell"),
+        ("values", lambda v: b"\xff" * 8 + v[8:], "a sample is no number"),
+        ("summaries", lambda v: b"", "it has too few summaries"),
+        ("summaries", lambda v: v + v, "it has samples of no cell"),
+        ("summaries", lambda v: v[:8] + b"\xff" * 8 + v[16:], "a figure is no number"),
+    ],
+)
+def test_samples_that_fit_no_cell_are_refused(tmp_path, field, change, why):
+    def changed(content):
+        found = msgspec.msgpack.decode(content)
+        return msgspec.msgpack.encode(found | {field: change(found[field])})
+
+    assert f"samples.bin is damaged: {why}" in refusal(kept(tmp_path, "x", changed, named=True))
+
+
 def test_values_are_counted_before_they_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "MOST_VALUES", WHOLE.count(b",") - 1)
     assert "it is not a run" in refusal(written(tmp_path, WHOLE))
@@ -92,11 +146,16 @@ def many(path):
     path.write_bytes(HEAD + b"0," * (runs.MOST_VALUES + 1) + b"0]}")
 
 
+def samples(path):
+    """A run of which the samples are ten GB."""
+    os.truncate(kept(path.parent).with_name("samples.bin"), 10_000_000_000)
+
+
 def empty_lines(path):
     path.write_bytes(b'{"record"' + b"\n" * (64 << 20))
 
 
-@pytest.mark.parametrize("content", [sparse, many, empty_lines])
+@pytest.mark.parametrize("content", [sparse, many, empty_lines, samples])
 def test_memory_stays_bounded(content, tmp_path):
     path = tmp_path / "run.json"
     content(path)

@@ -1,6 +1,8 @@
-"""A run's file says once what many cells share; a run that is read has it in each cell."""
+"""A run's file says once what many cells share, and samples.bin has the samples; a run that is read
+has all of it in each cell."""
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,6 +13,9 @@ from linkgauge.model.result import Expected
 from linkgauge.report.files import json_document, write_run
 from report.samples import RUN
 
+MADE = Path(__file__).parents[1] / "data" / "made"
+ODD = (5e-324, -0.0, 0.1 + 0.2, 1.7976931348623157e308, 2.0**53 + 2, 1e-9)
+APART = ("samples", "seconds", "summary")
 BECAUSE = "18 nvlink × 50 GB/s = 900 GB/s"
 
 
@@ -37,6 +42,39 @@ def test_what_is_read_is_what_was_written(tmp_path, expected):
     run = expecting(*expected)
     write_run(tmp_path, run)
     assert read_run(tmp_path) == run
+
+
+def cells_of(result):
+    """Those of a result of run.json, as docs/formats.md has it."""
+    for cell in ({**result["common"], **own} for own in result["cells"]):
+        for name, table in (("placement", "placements"), ("readings", "readings")):
+            cell[name] = [result[table][place] for place in cell.get(name, ())]
+        yield {name: value for name, value in cell.items() if value not in (None, [])}
+
+
+def without_samples(cell):
+    del cell["samples"]
+    for part in (*cell["parts"], *cell["iterations"]):
+        for name in [name for name in part if part[name] is None or name in APART]:
+            del part[name]
+    return {name: value for name, value in cell.items() if value not in (None, [])}
+
+
+@pytest.mark.parametrize("path", sorted(MADE.glob("*.json")), ids=lambda path: path.stem)
+def test_a_run_of_schema_1_is_kept_to_the_bit(tmp_path, path):
+    assert b"linkgauge.run/1" in path.read_bytes()[:40]
+    run, replace = read_run(path), msgspec.structs.replace
+    results = (
+        [replace(cell, samples=(*ODD, *cell.samples)[: len(cell.samples)]) for cell in result.cells]
+        for result in run.results
+    )
+    run = replace(run, results=tuple(map(lambda of, cells: replace(of, cells=tuple(cells)),
+                                         run.results, results)))  # fmt: skip
+    write_run(tmp_path, run)
+    assert repr(read_run(tmp_path)) == repr(run)
+    stored = json.loads((tmp_path / "run.json").read_text())["results"]
+    for result, whole in zip(stored, json.loads(json_document(run))["results"], strict=True):
+        assert [*cells_of(result)] == [without_samples(cell) for cell in whole["cells"]]
 
 
 def test_a_text_is_written_once_a_result():
