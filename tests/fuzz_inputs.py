@@ -74,19 +74,16 @@ def run(folder: Path) -> Prepared:
     )  # fmt: skip
 
     def one(draw: random.Random, seed: int) -> Callable[[], tuple[int, str]]:
-        new = samples if seed % 3 else mutated(samples, draw)
-        file.write_bytes(mutated(draw.choice(documents), draw) if seed % 3 else _with(stored, new))
+        document, new = mutated(draw.choice(documents), draw), samples
+        if seed % 3 == 0:
+            new = mutated(samples, draw)
+            named = {"bytes": len(new), "sha256": sha256(new).hexdigest()}
+            document = json.dumps(json.loads(stored) | {"samples": named}).encode()
+        file.write_bytes(document)
         file.with_name("samples.bin").write_bytes(new)
         return lambda: _called(*commands[seed % len(commands)])
 
     return one
-
-
-def _with(document: bytes, samples: bytes) -> bytes:
-    """A run.json to which this samples.bin belongs."""
-    found = json.loads(document)
-    found["samples"] = {"bytes": len(samples), "sha256": sha256(samples).hexdigest()}
-    return json.dumps(found).encode()
 
 
 def _journals(folder: Path) -> list[bytes]:

@@ -5,13 +5,7 @@ import threading
 import pytest
 
 from linkgauge.cluster import patience as module
-from linkgauge.cluster.messages import (
-    Broke,
-    Clock,
-    Pong,
-    Told,
-    encode,
-)
+from linkgauge.cluster.messages import Broke, Clock, Pong, Told, encode
 from linkgauge.model.errors import (
     AllocationError,
     BackendError,

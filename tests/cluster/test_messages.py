@@ -3,13 +3,7 @@
 import msgspec
 import pytest
 
-from linkgauge.cluster.messages import (
-    PROTOCOL,
-    Card,
-    decode_command,
-    decode_reply,
-    encode,
-)
+from linkgauge.cluster.messages import PROTOCOL, Card, decode_command, decode_reply, encode
 
 
 class TestLaterProtocols:

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from collective_kit import carried_out, sent, stored
 from linkgauge.cluster import mpi_calls
 from linkgauge.cluster.mpi_calls import MOST_ELEMENTS, OPERATIONS, TYPES, Calls, Place, check_work
-from linkgauge.model.collective import (
-    COLLECTIVE_NAMES,
-    NUMBERS,
-    Collective,
-    has_root,
-    reduces,
-)
+from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, Collective, has_root, reduces
 from linkgauge.model.errors import Unsupported
 
 IN_PLACE, COMM, ALONE, TYPE, SEED = (1 << 64) - 1, 77, 55, 66, 7

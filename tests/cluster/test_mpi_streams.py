@@ -7,13 +7,7 @@ from collections import Counter
 import pytest
 
 from linkgauge.cluster.messages import Lent, SharedCopy
-from linkgauge.cluster.mpi_streams import (
-    WINDOW,
-    Part,
-    broadcast_streams,
-    message_stream,
-    run,
-)
+from linkgauge.cluster.mpi_streams import WINDOW, Part, broadcast_streams, message_stream, run
 from linkgauge.model.notation import parse_transfer
 from ranks_kit import LONG
 

@@ -5,12 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.test_journal import OPENED, TRANSFER, cell
-from linkgauge.engine.journal import (
-    Again,
-    Closed,
-    Journal,
-    Measured,
-)
+from linkgauge.engine.journal import Again, Closed, Journal, Measured
 from linkgauge.engine.runs import read_run
 from linkgauge.engine.visits import CellAt
 from linkgauge.model.errors import InputError

@@ -4,11 +4,7 @@ import pytest
 
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import select
-from linkgauge.engine.plan import (
-    fabrics,
-    lay_out,
-    make_plan,
-)
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.model.errors import InputError
 
 GI = 1 << 30

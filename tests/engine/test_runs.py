@@ -78,22 +78,15 @@ def test_beside_its_journal_it_says_where_the_figures_are(tmp_path):
     assert str(journal) in refusal(written(tmp_path, WHOLE[:1000]))
 
 
-def kept(folder, run_id="golden", samples=lambda content: content, named=None):
-    """A run's folder with another samples.bin, which run.json names as its own."""
+def kept(folder, run_id="golden"):
+    """The files of a run: run.json and samples.bin."""
     folder.mkdir(exist_ok=True)
     path = write_run(folder, replace(read_run(GOLDEN), id=run_id))
-    changed = samples((folder / "samples.bin").read_bytes())
-    (folder / "samples.bin").write_bytes(changed)
-    if named:
-        document = json.loads(path.read_text())
-        document["samples"] = {"bytes": len(changed), "sha256": sha256(changed).hexdigest()}
-        path.write_text(json.dumps(document))
-    return path
+    return path, path.with_name("samples.bin")
 
 
 def test_without_its_own_samples_a_run_is_refused_with_the_remedy(tmp_path):
-    path, other = kept(tmp_path / "a"), kept(tmp_path / "b", "other").with_name("samples.bin")
-    samples = path.with_name("samples.bin")
+    (path, samples), (_, other) = kept(tmp_path / "a"), kept(tmp_path / "b", "other")
     whole, journal = samples.read_bytes(), written(tmp_path / "a", b"", "journal.jsonl")
     for content, why in (
         (other.read_bytes(), "belongs to the run 'other', not to 'golden'"),
@@ -121,11 +114,13 @@ def test_without_its_own_samples_a_run_is_refused_with_the_remedy(tmp_path):
     ],
 )
 def test_samples_that_fit_no_cell_are_refused(tmp_path, field, change, why):
-    def changed(content):
-        found = msgspec.msgpack.decode(content)
-        return msgspec.msgpack.encode(found | {field: change(found[field])})
-
-    assert f"samples.bin is damaged: {why}" in refusal(kept(tmp_path, "x", changed, named=True))
+    path, samples = kept(tmp_path)
+    found = msgspec.msgpack.decode(samples.read_bytes())
+    changed = msgspec.msgpack.encode(found | {field: change(found[field])})
+    samples.write_bytes(changed)
+    named = {"bytes": len(changed), "sha256": sha256(changed).hexdigest()}
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"samples": named}))
+    assert f"samples.bin is damaged: {why}" in refusal(path)
 
 
 def test_values_are_counted_before_they_are_read(tmp_path, monkeypatch):
@@ -148,7 +143,7 @@ def many(path):
 
 def samples(path):
     """A run of which the samples are ten GB."""
-    os.truncate(kept(path.parent).with_name("samples.bin"), 10_000_000_000)
+    os.truncate(kept(path.parent)[1], 10_000_000_000)
 
 
 def empty_lines(path):

@@ -20,10 +20,10 @@ BECAUSE = "18 nvlink × 50 GB/s = 900 GB/s"
 
 
 def expecting(*expected):
-    """The first result, with what its cells expect."""
+    """The first result, with what its cells expect, and odd samples."""
     result = RUN.results[0]
     cells = tuple(
-        msgspec.structs.replace(cell, expected=own)
+        msgspec.structs.replace(cell, expected=own, samples=ODD)
         for cell, own in zip(result.cells, expected, strict=True)
     )
     return msgspec.structs.replace(RUN, results=(msgspec.structs.replace(result, cells=cells),))
@@ -41,7 +41,7 @@ def expecting(*expected):
 def test_what_is_read_is_what_was_written(tmp_path, expected):
     run = expecting(*expected)
     write_run(tmp_path, run)
-    assert read_run(tmp_path) == run
+    assert repr(read_run(tmp_path)) == repr(run)  # to the bit
 
 
 def cells_of(result):
@@ -61,15 +61,9 @@ def without_samples(cell):
 
 
 @pytest.mark.parametrize("path", sorted(MADE.glob("*.json")), ids=lambda path: path.stem)
-def test_a_run_of_schema_1_is_kept_to_the_bit(tmp_path, path):
+def test_a_run_of_schema_1_is_kept_as_it_is(tmp_path, path):
     assert b"linkgauge.run/1" in path.read_bytes()[:40]
-    run, replace = read_run(path), msgspec.structs.replace
-    results = (
-        [replace(cell, samples=(*ODD, *cell.samples)[: len(cell.samples)]) for cell in result.cells]
-        for result in run.results
-    )
-    run = replace(run, results=tuple(map(lambda of, cells: replace(of, cells=tuple(cells)),
-                                         run.results, results)))  # fmt: skip
+    run = read_run(path)
     write_run(tmp_path, run)
     assert repr(read_run(tmp_path)) == repr(run)
     stored = json.loads((tmp_path / "run.json").read_text())["results"]

@@ -11,12 +11,7 @@ import pytest
 
 from exporter_kit import RESULTS, families, nvml, page
 from linkgauge.model.errors import InputError
-from linkgauge.rooms.exporter.server import (
-    LOOPBACK,
-    Address,
-    Server,
-    parse_listen,
-)
+from linkgauge.rooms.exporter.server import LOOPBACK, Address, Server, parse_listen
 
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 

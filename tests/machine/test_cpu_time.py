@@ -4,13 +4,7 @@ import os
 
 import pytest
 
-from linkgauge.machine.cpu_time import (
-    CpuTime,
-    ProcessTime,
-    cpu_time,
-    family_time,
-    process_time,
-)
+from linkgauge.machine.cpu_time import CpuTime, ProcessTime, cpu_time, family_time, process_time
 from linkgauge.machine.tree import Captured
 
 TICK = os.sysconf("SC_CLK_TCK")

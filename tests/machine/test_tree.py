@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.machine.tree import (
-    Captured,
-    link_name,
-    names_in,
-    read_bytes,
-    resolve,
-)
+from linkgauge.machine.tree import Captured, link_name, names_in, read_bytes, resolve
 
 FILES = {"a/b/file": b"content\n", "a/other": b"\xff\x00"}
 LINKS = {

@@ -3,10 +3,7 @@
 import pytest
 
 from linkgauge.machine.tree import Captured
-from linkgauge.machine.virtual import (
-    read_virtual,
-    running_domains,
-)
+from linkgauge.machine.virtual import read_virtual, running_domains
 from vm_kit import tree
 
 SCOPE = "sys/fs/cgroup/machine.slice/machine-qemu\\x2d3\\x2dgpu\\x2dvm.scope"

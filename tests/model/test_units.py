@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.units import (
-    MOST_SIZES,
-    format_size,
-    parse_fraction,
-    parse_size,
-    parse_sizes,
-)
+from linkgauge.model.units import MOST_SIZES, format_size, parse_fraction, parse_size, parse_sizes
 
 
 @pytest.mark.parametrize(

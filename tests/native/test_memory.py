@@ -20,11 +20,7 @@ from linkgauge._native import (
     first_mismatch,
     nodes_of,
 )
-from native.arena import (
-    CPUS,
-    settles_at,
-    threads_alive,
-)
+from native.arena import CPUS, settles_at, threads_alive
 
 
 def test_pages_that_others_mapped_have_nodes_once_they_were_touched() -> None:
