@@ -1,5 +1,4 @@
-"""A run's file says once what many cells share, and samples.bin has the samples; a run that is read
-has all of it in each cell."""
+"""run.json says once what cells share, samples.bin has samples: once read, each cell has all."""
 
 import json
 from pathlib import Path
