@@ -161,7 +161,7 @@ def read_run(path: Path) -> Run:
     try:
         return run_of(read_given(path, MOST_BYTES, begins=b"{"), path)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+        raise InputError(f"cannot read {error.filename or path}: {error.strerror}") from error
 
 
 def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -> Run:
@@ -216,7 +216,7 @@ def _with_samples(
         remedy = f"copy it too, or take what `linkgauge pack` makes{kept_beside(path)}"
         raise InputError(f"{name}, which has the samples, is missing: {remedy}") from error
     series = Series(name, content, file, of.id)
-    reader = Reader(series)
+    reader = Reader(series, MOST_VALUES)
     results = tuple(map(reader.result, of.results))
     series.check_end()
     return results

@@ -137,38 +137,50 @@ class _ResultOutline(StoredResult, frozen=True, kw_only=True):
     """A result whose cells are not read yet."""
 
     cells: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
+    common: msgspec.Raw = msgspec.Raw(b"{}")  # type: ignore[assignment]
 
 
 class Reader:
     """Reads the results of a run.json one after another, with their samples. Raises InputError
-    where these do not fit, msgspec.DecodeError."""
+    where these do not fit, or where cells have more than `most` values in common, each of which
+    counts for each of them; msgspec.DecodeError."""
 
-    def __init__(self, series: Series) -> None:
+    def __init__(self, series: Series, most: int) -> None:
         hook = decode_hook()
         self._outline = msgspec.json.Decoder(_ResultOutline, dec_hook=hook)
+        self._common = msgspec.json.Decoder(_Common, dec_hook=hook)
         self._cell = msgspec.json.Decoder(_Cell, dec_hook=hook)
         self._keys = msgspec.json.Decoder(dict[str, msgspec.Raw])
         self._once = Once()
         self._series = series
+        self._left = most
 
     def result(self, raw: msgspec.Raw) -> Result:
         of = self._outline.decode(raw)
-        said = of.common or {}
-        shared = _DEFAULTS | _chosen(msgspec.convert(said, _Common, str_keys=True), said)
-        cells = (self._whole(shared | self._own(cell), of) for cell in of.cells)
+        self._left -= bytes(of.common).count(b",") * len(of.cells)
+        if self._left < 0:
+            raise InputError(f"the cells of {of.benchmark} have more values than any run has")
+        shared = _DEFAULTS | self._said(self._common.decode(of.common), of.common, of)
+        cells = (self._whole(shared | self._said(self._cell.decode(c), c, of)) for c in of.cells)
         known = {name: getattr(of, name) for name in Result.__struct_fields__}
         return Result(**known | {"cells": tuple(cells), "texts": ()})
 
-    def _own(self, raw: msgspec.Raw) -> dict[str, Any]:
-        """What a cell says itself."""
-        return _chosen(self._cell.decode(raw), self._keys.decode(raw))
+    def _said(self, cell: _Cell, raw: msgspec.Raw, of: StoredResult) -> dict[str, Any]:
+        """The fields that are there: what is absent is not as its default."""
+        known = {name: getattr(cell, name) for name in self._keys.decode(raw) if name in _FIELDS}
+        if "placement" in known:
+            known["placement"] = _found(cell.placement, of.placements or (), of)
+        if "readings" in known:
+            known["readings"] = _found(cell.readings, of.readings or (), of)
+        if cell.expected is not None and cell.expected.text is not None:
+            (text,) = _found((cell.expected.text,), of.texts, of)
+            known["expected"] = self._once.value(replace(cell.expected, because=text, text=None))
+        return known
 
-    def _whole(self, known: dict[str, Any], of: StoredResult) -> CellResult:
-        samples, summary, once = self._series.samples, self._series.summary, self._once.value
+    def _whole(self, known: dict[str, Any]) -> CellResult:
+        samples, summary = self._series.samples, self._series.summary
         for name in ("row", "column", "transfers"):
-            known[name] = once(known[name])
-        known["placement"] = _found(known["placement"], of.placements or (), of)
-        known["readings"] = _found(known["readings"], of.readings or (), of)
+            known[name] = self._once.value(known[name])
         known["samples"] = samples()
         known["parts"] = tuple(
             Part(one.transfer, one.bytes, samples(), summary(), one.expected)
@@ -177,15 +189,7 @@ class Reader:
         known["iterations"] = tuple(
             RankTimes(one.rank, samples(), summary()) for one in known["iterations"]
         )
-        expected = known["expected"]
-        if expected is not None and expected.text is not None:
-            (text,) = _found((expected.text,), of.texts, of)
-            known["expected"] = once(replace(expected, because=text, text=None))
         return current(CellResult(**known))
-
-
-def _chosen(of: StoredCell, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in names if name in _FIELDS}
 
 
 def _found(places: tuple[int, ...], among: Sequence[Found], of: Result) -> tuple[Found, ...]:
