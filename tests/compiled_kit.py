@@ -17,10 +17,7 @@ HERE = Path(__file__).parent
 KERNELS = files("linkgauge.kernels")
 KEPT = HERE.parent / "build" / "emulated"
 FLAGS = ("-std=c++20", "-O1", "-w", "-fPIC")
-HEADERS = {
-    "emulated_cuda.hpp": HERE / "emulated_cuda.hpp",
-    "content.cuh": KERNELS / "content.cuh",
-}
+HEADERS = {"emulated_cuda.hpp": HERE / "emulated_cuda.hpp", "content.cuh": KERNELS / "content.cuh"}
 """What a text may include, beside the standard library."""
 PRECOMPILED = "emulated_cuda.hpp"
 CUBLAS = (HERE / "fake_cublas.cpp").read_text()

@@ -89,8 +89,5 @@ def _process(folder: Path):
 @contextmanager
 def worker_threads():
     """Inside, workers are threads, and so is what a health check measures with."""
-    with (
-        patch.object(WorkerProcess, "_start", _start),
-        patch.object(bounded, "_process", _process),
-    ):
+    with patch.object(WorkerProcess, "_start", _start), patch.object(bounded, "_process", _process):
         yield

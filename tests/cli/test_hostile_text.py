@@ -44,7 +44,7 @@ def place(tmp_path_factory):
         done = called("run", *what, cwd=here, **history(here))
         assert done.returncode in (0, 1), done.stderr
         (folder,) = here.glob(f"results/*/{label}/*")
-        run = json.loads((folder / "run.json").read_text())
+        run = json.loads(called("show", folder, "--json").stdout)
         run |= {"label": f"{AT_FIRST} {label}", "command": ["linkgauge", HOSTILE]}
         for result, name in zip(run["results"], (AT_FIRST, HOSTILE), strict=False):
             result |= {"benchmark": name, "title": name, "reason": HOSTILE}
@@ -238,7 +238,7 @@ def check_file(path):
         text = "\n".join(page.extract_text() for page in pages)
         assert SEEN in text.replace(" ", "")
         check_text(text)
-    elif path.suffix not in (".tgz", ".zst", ".db", ".db-wal", ".db-shm"):
+    elif path.suffix not in (".tgz", ".zst", ".bin", ".db", ".db-wal", ".db-shm"):
         kind = {".json": "json", ".csv": "csv", ".xml": "junit", ".html": "html",
                 ".sh": "script"}  # fmt: skip
         CHECKS[kind.get(path.suffix, "text")](path.read_text("utf-8"))

@@ -37,10 +37,7 @@ def browser(chromium):  # noqa: F811
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     """Files of a run with everything and of one with hostile text everywhere."""
-    pages = {
-        "whole": page_of_run(whole()),
-        "hostile": page_of_run(hostile(" ".join(HOSTILE))),
-    }
+    pages = {"whole": page_of_run(whole()), "hostile": page_of_run(hostile(" ".join(HOSTILE)))}
     folder = tmp_path_factory.mktemp("reports")
     for name, page in pages.items():
         with Drawer() as drawer:

@@ -30,6 +30,7 @@ _STRUCTURE = frozenset((
     "stopped", "definition", "kind", "phase", "basis", "code", "report", "operation", "transfers",
     "memory", "pci", "address", "parent", "started", "finished", "resumed", "profile", "commit",
     "linkgauge", "python", "driver", "firmware", "library", "version", "architecture", "isa",
+    "sha256",
 ))  # fmt: skip
 """Fields that hold words of linkgauge's own, notation, times and versions."""
 _TYPED = frozenset(("command", "options"))
