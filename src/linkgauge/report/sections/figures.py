@@ -19,6 +19,9 @@ from linkgauge.report.forms import (
     Together,
     cells_of,
     columns_of,
+    form_of,
+    has_figures,
+    is_large,
     meaning_of,
     rows_of,
     together,
@@ -41,7 +44,14 @@ FAR_BELOW = 0.75
 """Of the median of a matrix."""
 FEWEST = 6
 """Figures of which a median tells something."""
+MOST_PLACES = 50_000
+"""Of the large matrices of a page, together."""
 WHOLE = "--all shows the whole"
+LESS = (
+    f"Matrices of more than {MOST_COLUMNS} rows are reduced to their ends and what stands out: "
+    f"together they have over {MOST_PLACES:,} places. linkgauge show --all shows them whole."
+)
+_OF_PAGE: tuple[Large, ...] = ("uniform", "reduced")
 HINT = "--matrix shows more: percentiles, and how the expected figures are derived"
 SHADES = (
     "Green is as expected, amber below (▼), what slow links allow (↓) or far from its peers (▽ △"
@@ -70,9 +80,17 @@ def of_terminal(run: Run, large: Large) -> Iterator[Block]:
         yield Prose([(), plain(HINT, "dim")])
 
 
+def large_of(run: Run) -> Large:
+    """How its large matrices are shown on a page."""
+    found = (one for one in run.results if has_figures(one) and is_large(one))
+    matrices = (one for one in found if form_of(one, "uniform") == "matrix")
+    places = sum(len(one.cells) for one in matrices if not many.is_many(one))
+    return "uniform" if places <= MOST_PLACES else "reduced"
+
+
 def anchors(run: Run) -> Iterator[tuple[str, Result]]:
     """Each result with the anchor of its figures on a page."""
-    for number, shown in enumerate(together(run.results, "uniform")):
+    for number, shown in enumerate(together(run.results, large_of(run))):
         yield from ((f"b{number}", result) for result in shown.results)
 
 
@@ -100,7 +118,7 @@ class _View(NamedTuple):
         """What is said of the figures, and what fits the times of each benchmark over sizes."""
         is_named = self.shown.form in ("rows", "transfers")
         lines = [*below_lines(self.results, named=is_named), *self._fits()]
-        if self.large == "uniform" and len(lines) > MOST_LINES:
+        if self.large in _OF_PAGE and len(lines) > MOST_LINES:
             rest = f"and {len(lines) - MOST_LINES} more remarks"
             lines = [*lines[:MOST_LINES], plain(rest, "dim")]
         return (*(one for one in more if one), *lines)
@@ -282,7 +300,10 @@ _FORMS = {
 
 
 def _of_page(one: OneRun) -> Iterator[Block]:
-    found = list(blocks(one.run, "uniform"))
+    large = large_of(one.run)
+    found = list(blocks(one.run, large))
+    if large == "reduced":
+        yield Prose((plain(LESS),))
     if any(isinstance(block, Heat) for block in found):
         yield Prose((plain(SHADES, "dim"),))
     yield from found
