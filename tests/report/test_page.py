@@ -1,8 +1,6 @@
 """The report of a run as blocks and as HTML: what it says, and what it never does."""
 
 import re
-from base64 import b64decode
-from gzip import decompress
 from html.parser import HTMLParser
 from itertools import product
 from pathlib import Path
@@ -18,7 +16,7 @@ from linkgauge.report.blocks import text_of
 from linkgauge.report.reading import OneRun, page_of_run
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.html import html_of
-from page_kit import HOSTILE, cell, hostile, result, whole, whole_run
+from page_kit import HOSTILE, cell, files, hostile, result, whole, whole_run
 
 
 class Undrawn(Drawer):
@@ -60,13 +58,6 @@ def of(*results):
 def heat_of(cells):
     matrix = result("device_to_device_memcpy_read_ce", "device(row) <- device(column)", cells)
     return blocks(of(matrix), "Heat")[0]
-
-
-def files(text):
-    """The files inside a page, by name."""
-    names = re.findall(r'data-file="(f\d)" data-name="([^"]+)"', text)
-    packed = dict(re.findall(r'<script type="text/plain" id="(f\d)">([^<]*)</script>', text))
-    return {name: decompress(b64decode(packed[at])) for at, name in names}
 
 
 def test_a_run_without_references_is_not_judged_and_not_green():

@@ -42,7 +42,8 @@ Files = tuple[Attachment, ...]
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
-    yield from attached(one, MOST_BYTES)
+    if not one.is_small:  # else they get what room is left
+        yield from attached(one, MOST_BYTES)
 
 
 def attached(one: OneRun, most: int) -> Iterator[Block]:

@@ -44,12 +44,12 @@ FAR_BELOW = 0.75
 """Of the median of a matrix."""
 FEWEST = 6
 """Figures of which a median tells something."""
-MOST_PLACES = 50_000
-"""Of the large matrices of a page, together."""
+MOST_PLACES, FEW_PLACES = 50_000, 8_000
+"""Of the large matrices of a page, together; of a small page."""
 WHOLE = "--all shows the whole"
 LESS = (
-    f"Matrices of more than {MOST_COLUMNS} rows are reduced to their ends and what stands out: "
-    f"together they have over {MOST_PLACES:,} places. linkgauge show --all shows them whole."
+    f"Matrices of more than {MOST_COLUMNS} rows are reduced to their ends and what stands out, "
+    "since this page has no room for more: linkgauge show --all shows them whole."
 )
 _OF_PAGE: tuple[Large, ...] = ("uniform", "reduced")
 HINT = "--matrix shows more: percentiles, and how the expected figures are derived"
@@ -80,17 +80,18 @@ def of_terminal(run: Run, large: Large) -> Iterator[Block]:
         yield Prose([(), plain(HINT, "dim")])
 
 
-def large_of(run: Run) -> Large:
+def large_of(judged: OneRun) -> Large:
     """How its large matrices are shown on a page."""
-    found = (one for one in run.results if has_figures(one) and is_large(one))
+    found = (one for one in judged.run.results if has_figures(one) and is_large(one))
     matrices = (one for one in found if form_of(one, "uniform") == "matrix")
     places = sum(len(one.cells) for one in matrices if not many.is_many(one))
-    return "uniform" if places <= MOST_PLACES else "reduced"
+    most = FEW_PLACES if judged.is_small else MOST_PLACES
+    return "uniform" if places <= most else "reduced"
 
 
-def anchors(run: Run) -> Iterator[tuple[str, Result]]:
+def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
     """Each result with the anchor of its figures on a page."""
-    for number, shown in enumerate(together(run.results, large_of(run))):
+    for number, shown in enumerate(together(judged.run.results, large_of(judged))):
         yield from ((f"b{number}", result) for result in shown.results)
 
 
@@ -300,7 +301,7 @@ _FORMS = {
 
 
 def _of_page(one: OneRun) -> Iterator[Block]:
-    large = large_of(one.run)
+    large = large_of(one)
     found = list(blocks(one.run, large))
     if large == "reduced":
         yield Prose((plain(LESS),))
