@@ -36,6 +36,8 @@ from .sizes import MOST_PATHS, chart_of_levels, line_lines
 
 MOST_LINES = 8
 """Lines below a matrix of a page."""
+MOST_PLACES, FEW_PLACES = 50_000, 8_000
+"""Of the large matrices of a page, together; of a small page."""
 FEW_LINES = 4
 """Of more paths, lines over sizes are summed up."""
 SOME = 8
@@ -44,19 +46,18 @@ FAR_BELOW = 0.75
 """Of the median of a matrix."""
 FEWEST = 6
 """Figures of which a median tells something."""
-MOST_PLACES, FEW_PLACES = 50_000, 8_000
-"""Of the large matrices of a page, together; of a small page."""
 WHOLE = "--all shows the whole"
-LESS = (
-    f"Matrices of more than {MOST_COLUMNS} rows are reduced to their ends and what stands out, "
-    "since this page has no room for more: linkgauge show --all shows them whole."
-)
-_OF_PAGE: tuple[Large, ...] = ("uniform", "reduced")
 HINT = "--matrix shows more: percentiles, and how the expected figures are derived"
 SHADES = (
     "Green is as expected, amber below (▼), what slow links allow (↓) or far from its peers (▽ △"
     " ▿), red below half (▼▼); blue is not judged, and darker for more."
 )
+LESS = (
+    f"Matrices of more than {MOST_COLUMNS} rows are reduced to their ends and what stands out, "
+    "since this page has no room for more: linkgauge show --all shows them whole."
+)
+ALIKE = "Large matrices whose figures are much the same: linkgauge show --all shows them whole."
+_OF_PAGE: tuple[Large, ...] = ("uniform", "reduced")
 
 
 def blocks(run: Run, large: Large = "summary") -> Iterator[Block]:
@@ -80,6 +81,12 @@ def of_terminal(run: Run, large: Large) -> Iterator[Block]:
         yield Prose([(), plain(HINT, "dim")])
 
 
+def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
+    """Each result with the anchor of its figures on a page."""
+    for number, shown in enumerate(together(judged.run.results, large_of(judged))):
+        yield from ((f"b{number}", result) for result in shown.results)
+
+
 def large_of(judged: OneRun) -> Large:
     """How its large matrices are shown on a page."""
     found = (one for one in judged.run.results if has_figures(one) and is_large(one))
@@ -87,12 +94,6 @@ def large_of(judged: OneRun) -> Large:
     places = sum(len(one.cells) for one in matrices if not many.is_many(one))
     most = FEW_PLACES if judged.is_small else MOST_PLACES
     return "uniform" if places <= most else "reduced"
-
-
-def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
-    """Each result with the anchor of its figures on a page."""
-    for number, shown in enumerate(together(judged.run.results, large_of(judged))):
-        yield from ((f"b{number}", result) for result in shown.results)
 
 
 Shaded = tuple[str, list[Shade | None]]
@@ -270,7 +271,7 @@ def _by_size(name: str, every: Sequence[Result], sizes: Sequence[int]) -> Iterat
 
 
 def _summary(view: _View) -> Iterator[Block]:
-    hint = WHOLE if view.large == "summary" else ""
+    hint = {"summary": WHOLE, "uniform": ALIKE}.get(view.large, "")
     caption = common(view.results, unit_of(view.first.unit).shown)
     yield summaries.table_of(view.results, caption, view.below(), view.anchor, hint)
 
