@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
+from fakes import sampled as measured  # noqa: F401  # for tests of ranks
 from linkgauge.backends.protocol import Copy, Pace
 from linkgauge.cluster import messages
 from linkgauge.cluster.launch import Launch
@@ -179,9 +180,3 @@ def allocated(backend, transfer):
 
 def copies(backend, *transfers):
     return [Copy(one, *allocated(backend, one), SIZE, 7) for one in transfers]
-
-
-def measured(group, loops=1):
-    group.arm(loops)
-    group.open()
-    return group.wait()

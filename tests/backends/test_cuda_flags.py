@@ -8,6 +8,7 @@ import pytest
 
 from cuda_emulator import emulated
 from cuda_kit import FakeDevice, gpu
+from fakes import sampled
 from linkgauge.backends.cuda import flags, hand_overs
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.protocol import Copy
@@ -66,21 +67,16 @@ class TestTwoProcesses:
         begins.next = answers.next = 1
         return begins, answers
 
-    def sample(self, group, loops, laps):
-        group.arm(loops, laps)
-        group.open()
-        return group.wait()
-
     def test_send_each_value_there_and_back(self, sides, monkeypatch):
         monkeypatch.setattr(flags, "LIMIT", 60)
         begins, answers = self.groups(sides)
         for _ in range(2):
             answered = []
             other = threading.Thread(
-                target=lambda found=answered: found.append(self.sample(answers, 2, 3))
+                target=lambda found=answered: found.append(sampled(answers, 2, 3))
             )
             other.start()
-            timing = self.sample(begins, 2, 3)
+            timing = sampled(begins, 2, 3)
             other.join()
             assert [(one.seconds, one.span) for one in answered] == [((), 0.0)]
             (times,) = timing.progress
@@ -97,7 +93,7 @@ class TestTwoProcesses:
         with pytest.raises(
             TookTooLong, match=r"no answer from the other rank within 0.02 s \(0 of"
         ):
-            self.sample(begins, 1, 3)
+            sampled(begins, 1, 3)
         begins.close()
         answers.close()
 

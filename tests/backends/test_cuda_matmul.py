@@ -9,6 +9,7 @@ import pytest
 from compiled_kit import CUBLAS, own_library_of
 from cuda_emulator import emulated
 from cuda_kit import Status
+from fakes import sampled
 from linkgauge.backends.cuda import cublas
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
@@ -51,12 +52,6 @@ def product(device, operation, order=ORDER, seed=3):
     return backend.prepare([Copy(WORK, None, None, size_of(order), seed)], operation)
 
 
-def run(group, loops=2, laps=1):
-    group.arm(loops, laps)
-    group.open()
-    return group.wait()
-
-
 def poke(address, operation, value):
     packed = struct.pack("<e" if operation == "matmul-fp16" else "<f", value)
     ctypes.memmove(address, packed[-PRODUCTS[operation].bytes :], PRODUCTS[operation].bytes)
@@ -68,7 +63,7 @@ def test_ten_products_warm_up_and_a_hundred_are_timed_behind_one_gate(device, bl
     assert group.pace.loops * group.pace.laps <= group.most_loops
     assert group.pace.steps == operations_of(8)
     before = blas.asked().count("gemm 8 8 8 types 0 0 0 compute 68 algorithm -1")
-    timing = run(group, loops=2, laps=50)
+    timing = sampled(group, loops=2, laps=50)
     asked = blas.asked()
     assert asked.count("gemm 8 8 8 types 0 0 0 compute 68 algorithm -1") - before == 110
     assert len(timing.progress[0]) == 51
@@ -83,7 +78,7 @@ def test_ten_products_warm_up_and_a_hundred_are_timed_behind_one_gate(device, bl
 @pytest.mark.parametrize("wrong", [30.0, math.nan, math.inf])
 def test_one_wrong_element_is_found_where_it_is(device, blas, operation, row, column, wrong):
     group = product(device, operation)
-    run(group)
+    sampled(group, 2)
     at = group._work.product + (row * ORDER + column) * PRODUCTS[operation].bytes
     poke(at, operation, wrong)
     first = column // 32 * 32
@@ -93,7 +88,7 @@ def test_one_wrong_element_is_found_where_it_is(device, blas, operation, row, co
 
 def test_an_old_product_does_not_pass_for_a_new_one(device, blas):
     group = product(device, "matmul-fp32")
-    run(group)
+    sampled(group, 2)
     group._work.spoil("a stream")
     assert "sum is nan, expected" in group.mismatch()
     group.close()

@@ -3,6 +3,7 @@ kernel that was found."""
 
 import pytest
 
+from fakes import sampled
 from linkgauge.backends import cuda
 from linkgauge.backends.cuda import cublas
 from linkgauge.backends.cuda.settings import ARRAY_DEFAULT, CopySettings, load_tuned
@@ -46,17 +47,11 @@ def product(backend, operation, order=1000, seed=5):
         pytest.skip(str(reason))
 
 
-def run(group, loops=2, laps=1):
-    group.arm(loops, laps)
-    group.open()
-    return group.wait()
-
-
 @pytest.mark.parametrize("order", [1, 33, 1000, 4096])
 @pytest.mark.parametrize("operation", PRODUCTS)
 def test_products_are_right(backend, operation, order):
     group = product(backend, operation, order)
-    timing = run(group, 2, 50)
+    timing = sampled(group, 2, 50)
     assert group.mismatch() is None
     assert len(timing.progress[0]) == 51
     assert 1e9 < operations_of(order) * 100 / timing.seconds[0] < 1e16 or order < 1000
@@ -66,7 +61,7 @@ def test_products_are_right(backend, operation, order):
 @pytest.mark.parametrize("operation", PRODUCTS)
 def test_one_wrong_element_is_found(backend, operation):
     group = product(backend, operation)
-    run(group)
+    sampled(group, 2)
     at = group._work.product + (700 * 1000 + 65) * PRODUCTS[operation].bytes
     nothing = b"\xff" * PRODUCTS[operation].bytes
     group.device.call("cuMemcpyHtoD", at, nothing, len(nothing))
@@ -133,7 +128,7 @@ def test_arrays_are_worked_on_to_the_last_byte(backend, operation):
         for settings in SHAPES:
             copy = lend(backend, operation, size)
             group = backend.prepare_with([copy], settings, operation)
-            timing = run(group, 3)
+            timing = sampled(group, 3)
             group.close()
             if copy.destination is None:
                 assert timing.checksums == (backend.checksum(copy.source, size),), settings
@@ -149,12 +144,12 @@ def test_a_kernel_is_found_that_is_not_slower_than_the_default(tmp_path, monkeyp
     backend = opened(tuned=True)
     copy = lend(backend, operation, 256 * MiB)
     group = backend.prepare([copy], operation)
-    seconds = [run(group, 20).seconds[0] for _ in range(5)]
+    seconds = [sampled(group, 20).seconds[0] for _ in range(5)]
     group.close()
     (device, *_) = backend.devices()
     assert f"sm {operation}" in load_tuned(device.model, tmp_path / "linkgauge" / "tuned")
     plain = backend.prepare_with([copy], ARRAY_DEFAULT, operation)
-    others = [run(plain, 20).seconds[0] for _ in range(5)]
+    others = [sampled(plain, 20).seconds[0] for _ in range(5)]
     plain.close()
     assert min(seconds) < 1.02 * min(others)
     free(copy)

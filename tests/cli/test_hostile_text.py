@@ -116,6 +116,7 @@ TABLE = [
     ("exporter", "--machine", "m.yml", "--textfile", "metrics.prom"),
     ("exporter", "--results", "both", "--textfile", "results.prom"),
     ("pack", "bad", "-o", "bad.tar.zst"),
+    ("share", "bad", "-o", "shared.html"),
     *(("run", BENCHMARK, *FAST, form) for form in ("", "--json", "--csv", "--dry-run")),
     ("copy", "sim:0 -> sim:1 by ce", *FAST),
     ("latency", "--machine", "m.yml", "--iterations", "20"),
@@ -137,8 +138,8 @@ TABLE = [
         ("nvbandwidth", HOSTILE), ("rblnBandwidthLatencyTest", HOSTILE))),
     *((name, HOSTILE) for name in (
         "show", "doctor", "compare", "export", "report", "gate", "baseline", "history", "run",
-        "copy", "latency", "scale", "vary", "watch", "vm", "capture", "pack", "ai", "list", "as",
-        "devices", "check", "traffic", "exporter", HOSTILE)),
+        "copy", "latency", "scale", "vary", "watch", "vm", "capture", "pack", "share", "ai", "list",
+        "as", "devices", "check", "traffic", "exporter", HOSTILE)),
     *(("run", BENCHMARK, *FAST, option, HOSTILE) for option in (
         "--label", "--machine", "--size", "--prefix", "--fault", "--out", "--backend", "--resume")),
     ("list", "--prefix", HOSTILE),

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance.subjects import Subject, release, run
+from conformance.subjects import Subject, release
+from fakes import sampled
 from kinds_kit import outcome
 from linkgauge.backends.protocol import Checked, Copy, Pattern, follows
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
@@ -62,7 +63,7 @@ def test_every_path_that_is_not_refused_moves_every_byte(subject):
         for size in SIZES:
             copy = lend(subject, transfer, size)
             group = subject.backend.prepare([copy])
-            timing = run(group, 3)
+            timing = sampled(group, 3)
             group.close()
             assert not any(offset is not None for offset in wrong(subject, copy)), (transfer, size)
             assert len(timing.seconds) == 1
@@ -94,7 +95,7 @@ def test_concurrent_transfers_each_arrive(subject):
             continue
         copies = [lend(subject, t, 100_003 * t.scale, n) for n, t in enumerate(transfers, 1)]
         group = subject.backend.prepare(copies)
-        timing = run(group, 2)
+        timing = sampled(group, 2)
         group.close()
         assert len(timing.seconds) == len(copies)
         assert timing.span >= max(timing.seconds) * 0.999999
@@ -118,7 +119,7 @@ def test_another_operation_is_carried_out_or_unsupported(subject, operation):
             assert not (operation == "ping-pong" and transfer.source.is_cpu)
         else:
             assert transfer.source.is_cpu == (operation == "ping-pong")
-            timing = run(group, 3)
+            timing = sampled(group, 3)
             assert group.pace.steps >= 1
             assert 0 < timing.seconds[0] <= timing.span * 1.000001
             group.close()
@@ -324,7 +325,7 @@ def test_a_group_used_out_of_order_is_an_error_not_a_hang(subject):
         for call in (group.wait, group.open):
             with pytest.raises(BackendError):
                 call()
-        run(group, 1)
+        sampled(group, 1)
         with pytest.raises(BackendError):
             group.wait()
         group.close()

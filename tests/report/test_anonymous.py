@@ -17,6 +17,7 @@ from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.notes import Remark
 from linkgauge.model.ranks import Rank
 from linkgauge.report.files import write_run
+from page_kit import files
 from report.samples import RUN
 
 RUN_FILES = ("run.json", "samples.bin", "samples.csv")
@@ -154,6 +155,19 @@ class TestAnonymised:
             for one, other in zip(ours.cells, theirs.cells, strict=True):
                 assert replace(one, reason=None, notes=()) == replace(other, reason=None, notes=())
         assert files["samples.csv"] == (folder / "samples.csv").read_text()
+
+    def test_a_shared_page_and_its_card_have_no_secret_and_fit_a_ticket(self, folder, monkeypatch):
+        for most in (1_000_000, 30_000):
+            monkeypatch.setattr("linkgauge.report.share.MOST_BYTES", most)
+            done = called("share", folder, "-o", file := folder.parent / f"{most}.html")
+            lines, page = done.stdout.splitlines(), file.read_text()
+            assert (done.returncode, done.stderr, len(lines)) == (0, "", 6)
+            assert max(map(len, lines)) <= 100
+            assert len(page.encode()) < most
+            assert ("room for All figures" in page) == (most == 30_000)
+            shown = "".join((done.stdout, page, *map(bytes.decode, files(page).values()))).lower()
+            assert [one for one in SECRETS if one.lower() in shown] == []
+            assert "label-1" in page
 
     @pytest.mark.parametrize(
         ("text", "shown"),

@@ -150,6 +150,7 @@ def kinds(tmp_path_factory, reports):
     called("run", COPY, "--machine", "ring-8", "--for", "5s", "--out", "soak", **at)
     called("run", COPY, *few, "rbln-32", "--out", "large", **at)
     called("scale", "all_reduce", *few, "riscv-2gpu", "--out", "scale", **at)
+    called("share", "large", "-o", "shared.html", **at)
     kept = ["results", DATA / "varied/rounds.json", *folder.glob("scale/**/scale.json")]
     kept += [DATA / f"made/{name}.json" for name in KEPT]
     for number, each in enumerate(kept):
@@ -169,7 +170,7 @@ def complaints(page, scheme, width):
 
 def test_every_kind_of_page_can_be_read_by_all(browser, kinds):
     """axe finds nothing of any impact; no text is cut, no word broken, and what scrolls says so."""
-    assert len(kinds) == 9 + len(KEPT)
+    assert len(kinds) == 10 + len(KEPT)
     with browser.new_context(bypass_csp=True) as context:
         page = context.new_page()
         for path, scheme in product(kinds, ("light", "dark")):

@@ -101,9 +101,10 @@ def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
 def page_of_run(one: OneRun) -> Page:
     made = ((each, each.of_run(one)) for each in sections() if each.of_run is not None)
     run = one.run
+    when = f"{_times(run)} · linkgauge {run.machine.linkgauge}"
     return Page(
         f"{named(run.machine)} · {label(run.label, MOST_NAME)}",
-        (plain(_machine(run)), plain(f"{_times(run)} · linkgauge {run.machine.linkgauge}", "dim")),
+        (plain(machine_of(run)), plain(when, "dim")),
         _parts(made),
         run.simulated,
     )
@@ -147,7 +148,7 @@ def page_of_kept(document: Document, value: Any) -> Page:
     )
 
 
-def _machine(run: Run) -> str:
+def machine_of(run: Run) -> str:
     """`8 × NVIDIA H200, Intel(R) Xeon(R) …, 224 CPUs`."""
     machine = run.machine
     models = Counter(device.model for device in machine.all_devices)
