@@ -16,13 +16,13 @@ from linkgauge.backends.cuda.memory import address_in
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
 from linkgauge.backends.protocol import RESULTS, Buffer, Checked, Copy, Group, Pattern
 from linkgauge.machine.host import read_host
-from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.collective import NUMBERS, Collective, Origin
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong, Unsupported
 from linkgauge.model.matmul import size_of
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operation import ARRAYS, OperationName, named
 from linkgauge.model.settings import EngineSettings, Pieces
-from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.transfer import Transfer
 
 LARGE = (1 << 20) + 7
 SMALL = (1, 17, 4097)
@@ -240,7 +240,7 @@ def _arrays(backend: CudaBackend, operation: Any, settings: CopySettings) -> Ite
     source, destination = (
         None if memory.is_null else backend.allocate(memory, size * arrays, transfer.engine)
         for memory, arrays in (
-            (transfer.source, source_arrays(operation)),
+            (transfer.source, named(operation).source_arrays),
             (transfer.destination, 1),
         )
     )
@@ -303,7 +303,7 @@ def _chase(backend: CudaBackend) -> None:
 def _flags(backend: CudaBackend) -> None:
     """Under the tool, two kernels may not run beside each other: flags need not come back."""
     flags.LIMIT = 0.01
-    operations: tuple[Operation, ...] = ("flag-ping-pong", "launch", "doorbell")
+    operations: tuple[OperationName, ...] = ("flag-ping-pong", "launch", "doorbell")
     for operation, place in zip(operations, ("cuda:0", "null", "null"), strict=True):
         transfer = parse_transfer(f"{place} -> {place} by cuda:0.sm")
         ends = _ends(backend, transfer, flags.BYTES)

@@ -14,7 +14,7 @@ from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.transfer import HAND_OVERS
+from linkgauge.model.operation import HAND_OVERS
 
 
 @pytest.mark.parametrize("text", ["host:0 -> cuda:0 by sm", "cuda:0 -> cuda:0 by sm"])

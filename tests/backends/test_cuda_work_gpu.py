@@ -8,10 +8,10 @@ from linkgauge.backends.cuda import cublas
 from linkgauge.backends.cuda.settings import ARRAY_DEFAULT, CopySettings, load_tuned
 from linkgauge.backends.protocol import RESULTS, Copy, Pattern
 from linkgauge.machine.host import read_host
-from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operation import ARRAYS, named
 from linkgauge.model.settings import EngineSettings
 
 pytestmark = pytest.mark.gpu
@@ -109,7 +109,7 @@ def lend(backend, operation, size, seed=7):
     transfer = parse_transfer(f"{ends[0]} -> {ends[1]} by cuda:0.sm")
     source = destination = None
     if work.read:
-        whole = size * source_arrays(operation)
+        whole = size * named(operation).source_arrays
         source = backend.allocate(transfer.source, whole, transfer.engine)
         given = Pattern.NUMBERS if work.computes else Pattern.WORDS
         backend.fill(source, whole, given, seed, inverted=False)

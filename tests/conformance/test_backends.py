@@ -4,7 +4,6 @@ A backend that this machine lacks is skipped with the backend's own reason.
 """
 
 import random
-from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +14,8 @@ from kinds_kit import outcome
 from linkgauge.backends.protocol import Checked, Copy, Pattern, follows
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.operation import OPERATIONS
+from linkgauge.model.transfer import Transfer
 
 SIZES = [1, 7, 8, 511, 512, 513, 4096, 65_537, (1 << 20) + 3]
 
@@ -104,7 +104,7 @@ def test_concurrent_transfers_each_arrive(subject):
         release(*copies)
 
 
-@pytest.mark.parametrize("operation", [o for o in get_args(Operation) if o != "copy"])
+@pytest.mark.parametrize("operation", [name for name in OPERATIONS if name != "copy"])
 def test_another_operation_is_carried_out_or_unsupported(subject, operation):
     """A latency is a time of one of the group's steps; nothing else than time is promised of it."""
     for transfer in (*paths(subject), *map(parse_transfer, subject.exchanges)):

@@ -4,11 +4,10 @@ import pytest
 
 from conformance.subjects import release, run
 from linkgauge.backends.protocol import RESULTS, Checked, Copy, Pattern, follows
-from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.transfer import HAND_OVERS
+from linkgauge.model.operation import ARRAYS, HAND_OVERS, named
 
 
 @pytest.mark.parametrize("kind", ["read", "write", "copy", "scale", "add", "triad"])
@@ -24,7 +23,7 @@ def test_arrays_hold_what_the_operation_makes_of_them_or_it_is_unsupported(subje
     for size in (16, 4096, (1 << 20) + 48):
         source = destination = None
         if work.read:
-            whole = size * source_arrays(operation)
+            whole = size * named(operation).source_arrays
             source = backend.allocate(transfer.source, whole, transfer.engine)
             backend.fill(source, whole, given, 3, inverted=False)
         if work.written:

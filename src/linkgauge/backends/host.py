@@ -19,15 +19,15 @@ from itertools import cycle, islice
 import msgspec
 
 from linkgauge import _native
-from linkgauge.model.arrays import ARRAYS, ArrayWork
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NearCache, Note
+from linkgauge.model.operation import ARRAYS, ArrayWork, OperationName
 from linkgauge.model.result import Placement
 from linkgauge.model.settings import EngineSettings
-from linkgauge.model.transfer import FULL_LOAD, Engine, Operation, Transfer
+from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
 from linkgauge.model.workload import Workload
 
 from . import host_chase, native
@@ -248,7 +248,7 @@ class HostBackend:
 
         return group_of(workload)
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         if operation not in ("copy", "chase", "ping-pong", "primes", "touch", *ARRAYS, *PRODUCTS):
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)

@@ -16,11 +16,11 @@ from linkgauge.model.matmul import (
     tolerance,
     wrong_sum,
 )
-from linkgauge.model.transfer import Operation
+from linkgauge.model.operation import OperationName
 
 from .protocol import Gated, Pace, Timing
 
-_OWN: Operation = "matmul-fp32"
+_OWN: OperationName = "matmul-fp32"
 """The one that a BLAS has: of single precision."""
 
 
@@ -30,7 +30,9 @@ class ProductGroup(Gated):
     own threads would take alone, so that rates add up. The BLAS makes its threads itself: they may
     run on any CPU of the process."""
 
-    def __init__(self, operation: Operation, threads: Sequence[int], size: int, seed: int) -> None:
+    def __init__(
+        self, operation: OperationName, threads: Sequence[int], size: int, seed: int
+    ) -> None:
         if operation != _OWN:
             raise Unsupported(f"host threads do not multiply {PRODUCTS[operation].name} matrices")
         self._numpy, self._pools = _libraries()

@@ -31,9 +31,10 @@ from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note
+from linkgauge.model.operation import OperationName
 from linkgauge.model.result import Placement
 from linkgauge.model.settings import Tried
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.workload import WorkDone, Workload
 
 
@@ -346,7 +347,7 @@ class Backend(Protocol):
         """Xor of all 64-bit words of the buffer (the tail zero-extended)."""
         ...
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         """A group that can be armed any number of times. Copies, operations on arrays and `primes`
         can be several.
         `chase`: one thread of the engine follows pointers through all of the source buffer;

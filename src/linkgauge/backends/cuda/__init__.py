@@ -24,15 +24,15 @@ from linkgauge.backends.rules import (
     no_node,
     of_load,
 )
-from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import Memory
+from linkgauge.model.operation import ARRAYS, OperationName, named
 from linkgauge.model.settings import EngineSettings, Tried
-from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 
 from . import memory as cuda_memory
 from .arrays import ArrayKernels, array_work
@@ -205,7 +205,7 @@ class CudaBackend:
     def checksum(self, buffer: Buffer, size: int) -> int:
         return self._verifier.checksum(ours(buffer), size)
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         if isinstance(operation, Collective):
             self._settle(copies)
             return self.collectives.group(copies, operation)
@@ -215,7 +215,7 @@ class CudaBackend:
         self._arrays.prepare(copies, operation)
         if operation == "copy" or operation in ARRAYS:
             return self.prepare_with(copies, None, operation)
-        if operation in ITERATED:
+        if named(operation).is_single:
             return self._iterated(copies, operation)
         if operation == "overlap":
             return self._beside_kernel(copies)
@@ -230,7 +230,7 @@ class CudaBackend:
             return self._enqueuing(copies[0])
         raise lacking(self.name, operation)
 
-    def _search(self, copy: Copy, operation: Operation) -> CopySettings | None:
+    def _search(self, copy: Copy, operation: OperationName) -> CopySettings | None:
         from .tune import Path, search
 
         return search(self, Path(copy.transfer, operation), copy)
@@ -239,7 +239,7 @@ class CudaBackend:
         self,
         copies: Sequence[Copy],
         settings: CopySettings | None,
-        operation: Operation = "copy",
+        operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
         """prepare(), with these settings instead of each path's own. Of copies that have passages,
@@ -298,7 +298,7 @@ class CudaBackend:
         kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
         return EnqueuingGroup(device, Call("cuLaunchKernel", kernel.words))
 
-    def _iterated(self, copies: Sequence[Copy], operation: Operation) -> Group:
+    def _iterated(self, copies: Sequence[Copy], operation: OperationName) -> Group:
         """What is timed iteration by iteration; copies after the first are loads."""
         if operation == "timed-copy":
             check_alone(copies)
@@ -339,12 +339,12 @@ class CudaBackend:
         """A device of this process, by its memory."""
         return self._devices[memory.index or 0]
 
-    def settings_of(self, transfer: Transfer, operation: Operation = "copy") -> CopySettings:
+    def settings_of(self, transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
         """Settings given by hand, else tuned for the device's model and path, else the defaults."""
         device = self.device_of(transfer.engine.owner)
         return chosen(device.tuned, self._engines, transfer, operation)
 
-    def _work(self, copy: Copy, settings: CopySettings, operation: Operation) -> StreamWork:
+    def _work(self, copy: Copy, settings: CopySettings, operation: OperationName) -> StreamWork:
         """The work that carries out one copy."""
         device = self.device_of(copy.transfer.engine.owner)
         if operation in ARRAYS:

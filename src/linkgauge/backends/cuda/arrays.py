@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.model.arrays import ARRAYS, ArrayKind
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.operation import ARRAYS, ArrayKind, OperationName
 from linkgauge.model.settings import EngineSettings
-from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .device import CudaDevice, Launch
@@ -32,7 +32,7 @@ _KINDS: dict[ArrayKind, int] = {
     "read": 0, "write": 1, "copy": 2, "scale": 3, "add": 4, "triad": 5,
 }  # fmt: skip
 """As kernels/arrays.cu numbers them."""
-Search = Callable[[Copy, Operation], CopySettings | None]
+Search = Callable[[Copy, OperationName], CopySettings | None]
 _BEYOND = 4
 """Arrays are to be this many times as large as the device's last cache: STREAM's rule."""
 
@@ -96,7 +96,7 @@ class ArrayKernels:
         self._search = search
         self._remarks: dict[Transfer, tuple[str, ...]] = {}
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation) -> None:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName) -> None:
         """Searches for what is not known yet, if the copies do that."""
         self._remarks = {}
         for copy in copies if operation in ARRAYS else ():
@@ -122,7 +122,7 @@ class ArrayKernels:
         return self._remarks.get(transfer, ())
 
 
-def _near_cache(device: CudaDevice, copy: Copy, operation: Operation) -> Iterator[str]:
+def _near_cache(device: CudaDevice, copy: Copy, operation: OperationName) -> Iterator[str]:
     """That arrays are too small for a figure of the memory alone."""
     cache = device.attribute("L2_CACHE_SIZE")
     touched = copy.size * ARRAYS[operation].counted

@@ -10,7 +10,7 @@ from typing import Any
 from linkgauge import _native
 from linkgauge.backends.iterations import IteratedGroup
 from linkgauge.model.errors import BackendError, TookTooLong
-from linkgauge.model.transfer import HandOver
+from linkgauge.model.operation import HandOver
 
 from . import flags
 from .device import CudaDevice, Launch

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rules import check_copy_engine, check_flags
 from linkgauge.model.memory import Memory
-from linkgauge.model.transfer import HAND_OVERS, Operation
+from linkgauge.model.operation import HAND_OVERS, OperationName
 
 from .copy_ping_pong import ping_pong
 from .device import CudaDevice
@@ -17,9 +17,11 @@ from .load import loaded
 from .memory import address_in
 
 
-def iterated(devices: Sequence[CudaDevice], copies: Sequence[Copy], operation: Operation) -> Group:
-    """The group of the first copy's operation among ITERATED, over connected devices; the other
-    copies load what it crosses. Raises Unsupported for a copy that the operation does not take."""
+def iterated(
+    devices: Sequence[CudaDevice], copies: Sequence[Copy], operation: OperationName
+) -> Group:
+    """The group of the first copy's operation, over connected devices; the other copies load what
+    it crosses. Raises Unsupported for a copy that the operation does not take."""
 
     def device_of(memory: Memory) -> CudaDevice:
         return devices[memory.index or 0]
@@ -27,7 +29,9 @@ def iterated(devices: Sequence[CudaDevice], copies: Sequence[Copy], operation: O
     return loaded(device_of, _alone(device_of, copies[0], operation), copies[1:])
 
 
-def _alone(device_of: Callable[[Memory], CudaDevice], copy: Copy, operation: Operation) -> Group:
+def _alone(
+    device_of: Callable[[Memory], CudaDevice], copy: Copy, operation: OperationName
+) -> Group:
     owner = device_of(copy.transfer.engine.owner)
     if operation in HAND_OVERS:
         return hand_over(owner, operation)

@@ -20,7 +20,8 @@ from linkgauge.model.matmul import (
     tolerance,
     wrong_sum,
 )
-from linkgauge.model.transfer import PRODUCT_SAMPLES, Operation, Transfer
+from linkgauge.model.operation import OperationName
+from linkgauge.model.transfer import PRODUCT_SAMPLES, Transfer
 from linkgauge.model.units import approximate_size
 
 from . import cublas
@@ -66,7 +67,7 @@ class Products:
         self._library: CuBlas | None = None
         self._handles: dict[int, BlasHandle] = {}
 
-    def group(self, device: CudaDevice, copy: Copy, operation: Operation) -> ProductGroup:
+    def group(self, device: CudaDevice, copy: Copy, operation: OperationName) -> ProductGroup:
         """Raises Unsupported without cuBLAS, or if the device has no such numbers."""
         kind = _KINDS[operation]
         if device.capability < kind.capability:
@@ -100,7 +101,7 @@ class ProductWork(StreamWork):
     warm_up = WARM_UPS
 
     def __init__(
-        self, blas: BlasHandle, device: CudaDevice, operation: Operation, copy: Copy
+        self, blas: BlasHandle, device: CudaDevice, operation: OperationName, copy: Copy
     ) -> None:
         super().__init__(device)
         self.operation = operation

@@ -25,13 +25,13 @@ from linkgauge.backends.rules import (
     check_work,
     lacking,
 )
-from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
+from linkgauge.model.operation import ARRAYS, OperationName, named
 from linkgauge.model.settings import EngineSettings, Pieces
-from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 
 from . import refusals
 
@@ -125,10 +125,10 @@ class OpenCL:
     def checksum(self, buffer: Buffer, size: int) -> int:
         return self._own(buffer).checksum(size)
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         self._of_chase = ()
         check_work(copies, operation)
-        if operation in ITERATED:
+        if named(operation).is_single:
             check_alone(copies)
             return self._iterated(copies[0], operation)
         if operation == "chase":
@@ -143,7 +143,7 @@ class OpenCL:
             raise lacking(self.name, operation)
         return self._keep(self._copying(copies, operation))
 
-    def _iterated(self, copy: Copy, operation: Operation) -> Group:
+    def _iterated(self, copy: Copy, operation: OperationName) -> Group:
         """What is timed iteration by iteration."""
         unit = self._unit(copy.transfer.engine.owner)
         if operation == "timed-copy":
@@ -173,7 +173,7 @@ class OpenCL:
             fit(kernel, groups[1], copying)
             return OverlapGroup(*groups, made.pop_all(), kernel)
 
-    def _copying(self, copies: Sequence[Copy], operation: Operation) -> OpenCLGroup:
+    def _copying(self, copies: Sequence[Copy], operation: OperationName) -> OpenCLGroup:
         """Copies, or operations on arrays, side by side."""
         from .group import CopyLane, OpenCLGroup
 

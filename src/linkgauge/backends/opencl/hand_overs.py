@@ -8,13 +8,13 @@ import pyopencl as cl
 
 from linkgauge.backends.iterations import IteratedGroup
 from linkgauge.backends.rules import lacking
-from linkgauge.model.transfer import Operation
+from linkgauge.model.operation import OperationName
 
 from .library import NO_EVENTS, Named, iterated
 from .runtime import OpenCLDevice, calling
 
 
-def hand_over(unit: OpenCLDevice, operation: Operation) -> IteratedGroup:
+def hand_over(unit: OpenCLDevice, operation: OperationName) -> IteratedGroup:
     """The calls of a launch of a kernel that does nothing, or of waiting for an idle queue; an
     iteration is one latency. Raises Unsupported for another operation."""
     if operation not in ("launch", "sync"):

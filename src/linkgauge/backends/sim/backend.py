@@ -30,7 +30,6 @@ from linkgauge.backends.rules import (
     exchange_refusal,
     lacking,
 )
-from linkgauge.model.arrays import ARRAYS, counted_arrays
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
@@ -39,8 +38,9 @@ from linkgauge.model.map import Flow
 from linkgauge.model.matmul import PRODUCTS, operations_of, order_of
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.motion import Movement, Work, movements, steady
+from linkgauge.model.operation import ARRAYS, OperationName, named
 from linkgauge.model.settings import EngineSettings, Simulation
-from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 
 from . import inventory, pci, refusals
 from .collecting import CollectiveGroup
@@ -191,7 +191,7 @@ class SimBackend(SimMachine):
     def checksum(self, buffer: Buffer, size: int) -> int:
         return _own(buffer).checksum(size)
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         if isinstance(operation, Collective):
             return self._collecting(copies, operation)
         if operation not in _KNOWN:
@@ -223,7 +223,7 @@ class SimBackend(SimMachine):
         moving = (steady(seconds * steps),)
         if operation == "enqueue":  # work of the host, independent of the links
             sigmas = [self._description.noise]
-        single = operation in ITERATED
+        single = named(operation).is_single
         pace = single_iterations(steps) if single else Pace(loops=1, steps=steps)
         return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
 
@@ -264,7 +264,7 @@ class SimBackend(SimMachine):
         ]
         return movements(works, self._trouble.capacity(demands))
 
-    def _step(self, copy: Copy, operation: Operation) -> tuple[float, int]:
+    def _step(self, copy: Copy, operation: OperationName) -> tuple[float, int]:
         """Seconds of one step of an operation other than a copy, and the steps in a loop."""
         transfer = self._on_nodes(copy.transfer)
         if operation == "chase":
@@ -285,7 +285,7 @@ class SimBackend(SimMachine):
             raise Unsupported("host threads enqueue nothing")
         return self._description.host.call, 1
 
-    def _demand(self, copy: Copy, copies: Sequence[Copy], operation: Operation) -> Demand:
+    def _demand(self, copy: Copy, copies: Sequence[Copy], operation: OperationName) -> Demand:
         """Transfers that ask for no number of threads share their node's CPUs evenly."""
         transfer = self._on_nodes(copy.transfer)
         owner, threads = transfer.engine.owner, 0
@@ -298,7 +298,7 @@ class SimBackend(SimMachine):
         demand = self._resources.demand(transfer, threads, self._description.host.thread)
         if operation not in ARRAYS:
             return demand
-        own = {str(owner): float(counted_arrays(operation))}
+        own = {str(owner): float(named(operation).counted_arrays)}
         usage = tuple((name, own.get(str(name), part)) for name, part in demand.flow.usage)
         return replace(demand, flow=replace(demand.flow, usage=usage))
 

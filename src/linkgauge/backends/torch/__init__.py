@@ -25,15 +25,15 @@ from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rules import check_alone, check_own_arrays, check_work, lacking
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.backends.workloads import Workloads
-from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
+from linkgauge.model.operation import ARRAYS, OperationName
 from linkgauge.model.settings import EngineSettings
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.workload import Workload
 
 from . import refusals
@@ -123,7 +123,7 @@ class TorchBackend:
     def checksum(self, buffer: Buffer, size: int) -> int:
         return own(buffer).checksum(size)
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         check_work(copies, operation)
         if operation in PRODUCTS:
             return self._product(copies, operation)
@@ -143,7 +143,7 @@ class TorchBackend:
         self._workloads = self._workloads or Workloads(unit.torch)
         return self._keep(self._workloads.group(unit.device, unit.memory, workload))
 
-    def _product(self, copies: Sequence[Copy], operation: Operation) -> Group:
+    def _product(self, copies: Sequence[Copy], operation: OperationName) -> Group:
         check_alone(copies)
         self._settle(copies)
         unit = self._units[copies[0].transfer.engine.owner]
@@ -158,7 +158,7 @@ class TorchBackend:
         )
         return self._keep(GatedGroup(works) if gated else _threaded(works))
 
-    def _work(self, copy: Copy, operation: Operation) -> Work:
+    def _work(self, copy: Copy, operation: OperationName) -> Work:
         units = self._units_of(copy.transfer)
         if copy.transfer.engine.kind == "sm":
             return KernelWork(units[0], copy, operation)

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.transfer import Operation
+from linkgauge.model.operation import ARRAYS, OperationName
 
 from . import content
 from .buffer import own
@@ -21,7 +20,7 @@ class KernelWork:
     """One call of torch for each loop, which launches a kernel over all of the buffers. (A buffer
     whose size is no multiple of 8 takes a kernel over bytes.)"""
 
-    def __init__(self, unit: TorchDevice, copy: Copy, operation: Operation) -> None:
+    def __init__(self, unit: TorchDevice, copy: Copy, operation: OperationName) -> None:
         self.units: tuple[TorchDevice, ...] = (unit,)
         if copy.destination is None:
             raise Unsupported(f"{copy.transfer}: {NO_READS}")
@@ -33,7 +32,7 @@ class KernelWork:
                 self._call()
 
 
-def _call(torch: Any, copy: Copy, operation: Operation) -> Callable[[], object]:
+def _call(torch: Any, copy: Copy, operation: OperationName) -> Callable[[], object]:
     into = own(copy.destination).tensor[: copy.size]
     if copy.source is None:
         return _writes(torch, into, copy)

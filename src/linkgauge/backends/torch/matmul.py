@@ -14,7 +14,8 @@ from linkgauge.model.matmul import (
     tolerance,
     wrong_sum,
 )
-from linkgauge.model.transfer import PRODUCT_SAMPLES, Operation
+from linkgauge.model.operation import OperationName
+from linkgauge.model.transfer import PRODUCT_SAMPLES
 
 from .runtime import TorchDevice, calling
 
@@ -25,13 +26,13 @@ _TYPES = {
     "matmul-bf16": "bfloat16",
     "matmul-fp16": "float16",
 }
-_TF32: Operation = "matmul-tf32"
+_TF32: OperationName = "matmul-tf32"
 
 
 class ProductWork:
     """A, B and their product on a device; a loop is one product."""
 
-    def __init__(self, unit: TorchDevice, copy: Copy, operation: Operation) -> None:
+    def __init__(self, unit: TorchDevice, copy: Copy, operation: OperationName) -> None:
         if operation == _TF32 and (unit.facts.type != "cuda" or unit.torch.version.hip):
             raise Unsupported(f"{unit.memory} has no TF32: NVIDIA's GPUs do")
         self.units: tuple[TorchDevice, ...] = (unit,)
