@@ -25,7 +25,7 @@ from statistics import median, quantiles
 import msgspec
 
 from host_copy import describe, take_turns
-from linkgauge.backends.host_primes import LIMIT, PrimesGroup
+from linkgauge.backends.operations.primes import LIMIT, PrimesGroup
 from linkgauge.machine.host import read_host
 from linkgauge.model.stats.summary import median_interval
 

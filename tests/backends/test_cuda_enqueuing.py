@@ -5,7 +5,7 @@ import ctypes
 import pytest
 
 from cuda_kit import FakeCompiler, Status, gpu
-from linkgauge.backends.cuda import CudaBackend, copy_ping_pong, enqueuing
+from linkgauge.backends.cuda import CudaBackend, enqueuing, queue
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import BackendError, Unsupported
@@ -134,7 +134,7 @@ def test_a_copy_goes_there_and_back_on_one_stream_and_is_waited_for_each_time(
         for name, count in words.items()
     }
     monkeypatch.setattr(
-        copy_ping_pong, "address_of", lambda name: ctypes.cast(kept[name], ctypes.c_void_p).value
+        queue, "address_of", lambda name: ctypes.cast(kept[name], ctypes.c_void_p).value
     )
     backend = backend_of(bindings)
     transfer = parse_transfer("host:0 -> cuda:0 by ce")

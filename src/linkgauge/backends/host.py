@@ -21,10 +21,9 @@ import msgspec
 from linkgauge import _native
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device, Host, Node
-from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NearCache, Note
-from linkgauge.model.operation import ARRAYS, ArrayWork, OperationName
+from linkgauge.model.operation import ARRAY_NAMES, PRODUCT_NAMES, ArrayWork, Operation
 from linkgauge.model.result import Placement
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
@@ -34,10 +33,9 @@ from . import host_chase, native
 from .counting import counters_of
 from .host_arena import BEYOND
 from .host_kernels import Chosen, Kernels, kernels_of, linear, name_of
-from .host_matmul import ProductGroup
-from .host_primes import PrimesGroup
-from .host_touch import TouchGroup
+from .host_matmul import HostProducts
 from .native import native_errors
+from .offering import Offering
 from .protocol import (
     Addressed,
     Backend,
@@ -49,15 +47,7 @@ from .protocol import (
     Pattern,
     Timing,
 )
-from .rules import (
-    check_alone,
-    check_arrays,
-    check_exchanges,
-    check_work,
-    exchange_refusal,
-    lacking,
-    of_threads,
-)
+from .rules import exchange_refusal, of_threads
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
@@ -175,11 +165,13 @@ class PingPongGroup(Gated):
         return Timing((progress[-1],), progress[-1], (None,), (progress,), counters)
 
 
-class HostBackend:
+class HostBackend(Offering):
     """Host memories and threads. `nodes` are the NUMA nodes with memory, `kernels` chooses what
     moves the bytes."""
 
     name = "host"
+    carried = ("copy", "chase", "ping-pong", "primes", "touch", *ARRAY_NAMES, *PRODUCT_NAMES)
+    has_own_arrays = False
 
     def __init__(self, nodes: Sequence[Node], kernels: Kernels | None = None) -> None:
         self._kernels = kernels or Kernels()
@@ -248,30 +240,22 @@ class HostBackend:
 
         return group_of(workload)
 
-    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        if operation not in ("copy", "chase", "ping-pong", "primes", "touch", *ARRAYS, *PRODUCTS):
-            raise lacking(self.name, operation)
-        check_exchanges(copies, operation)
-        check_work(copies, operation)
-        check_arrays(copies, operation)
-        if operation == "ping-pong":
-            check_alone(copies)
-            return PingPongGroup(copies[0].transfer)
+    def begin(self, copies: Sequence[Copy], does: Operation) -> None:
+        self._chosen, self._near, self._crowded, self._multiplied = {}, {}, {}, {}
         for copy in copies:
             _forget_cycle(copy.destination)
-        if operation == "chase":
-            return self._chase(copies)
-        placed = self._place(copies)
-        if operation == "primes":
-            return PrimesGroup(placed)
-        if operation in PRODUCTS:
-            group = ProductGroup(operation, list(map(len, placed)), copies[0].size, copies[0].seed)
-            self._multiplied = dict.fromkeys((c.transfer for c in copies), group.describe())
-            return group
-        if operation == "touch":
-            check_alone(copies)
-            self._chosen, self._near = {}, {}
-            return TouchGroup(copies[0].transfer, copies[0].destination, placed[0])
+
+    def exchanging(self, copy: Copy) -> PingPongGroup:
+        return PingPongGroup(copy.transfer)
+
+    def multiplying(self, copies: Sequence[Copy], does: Operation) -> tuple[Group, HostProducts]:
+        threads = list(map(len, self.threads(copies)))
+        products = HostProducts(does.name, threads, copies[0].size, copies[0].seed)
+        self._multiplied = dict.fromkeys((c.transfer for c in copies), products.describe())
+        return products, products
+
+    def moving(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
+        placed = self.threads(copies)
         threads: Counter[Memory] = Counter()
         for copy, cpus in zip(copies, placed, strict=True):
             threads[copy.transfer.engine.owner] += len(cpus)
@@ -280,11 +264,11 @@ class HostBackend:
             for owner, count in threads.items()
             if count > len(self._nodes[owner.index or 0].cpus)
         }
-        self._choose(list(zip(copies, placed, strict=True)), ARRAYS.get(operation))
+        self._choose(list(zip(copies, placed, strict=True)), does.array)
         self._near = {copy.transfer: tuple(_near_cache(copy)) for copy in copies}
         return HostGroup([self._job(*pair) for pair in zip(copies, placed, strict=True)])
 
-    def _chase(self, copies: Sequence[Copy]) -> HostGroup:
+    def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
         """Prepares the cycle and the caches, and measures the full rate of what runs beside."""
         host_chase.check(copies)
         placed = host_chase.place(copies, self._nodes)
@@ -292,7 +276,6 @@ class HostBackend:
         (cpu,), buffer = placed[0], first.source
         if not isinstance(buffer, HostBuffer):
             raise Unsupported(f"{first.transfer}: host threads chase through their own memory")
-        self._crowded, self._near = {}, {}
         self._choose(others)
         host_chase.link(buffer, first.size, first.seed, cpu)
         chase = host_chase.chase_job(first, buffer.address, cpu)
@@ -322,7 +305,7 @@ class HostBackend:
         with native_errors(f"prepare threads for {copy.transfer}"):
             return _native.Job(op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate)
 
-    def _place(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
+    def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
         """CPUs of each copy's threads. Copies of one node take its CPUs in turn; those that set no
         number of threads share the CPUs evenly."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]

@@ -172,10 +172,10 @@ class Group(Protocol):
     out of order raise and never hang; `close` is safe at any moment, also while armed.
     """
 
+    pace: Pace
+
     @property
     def most_loops(self) -> int: ...
-    @property
-    def pace(self) -> Pace: ...
     def arm(self, loops: int, laps: int = 1) -> None:
         """Arms `laps` laps (at most `MOST_LAPS`) of `loops` loops of each copy, back to back."""
         ...

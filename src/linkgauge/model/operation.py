@@ -172,11 +172,12 @@ ARRAYS: Mapping[object, ArrayWork] = {
     for mode in HOST_MODES
     for kind, arrays in _KINDS.items()
 }
-_ARRAY_NAMES: tuple[ArrayOperation, ...] = get_args(ArrayOperation)
-_PRODUCT_NAMES: tuple[ProductOperation, ...] = get_args(ProductOperation)
+ARRAY_NAMES: tuple[ArrayOperation, ...] = get_args(ArrayOperation)
+PRODUCT_NAMES: tuple[ProductOperation, ...] = get_args(ProductOperation)
 
+COPY = Operation("copy", "has no copy", is_copy=True, by_device=True)
 _ALL: tuple[Operation, ...] = (
-    Operation("copy", "does not copy", is_copy=True, by_device=True),
+    COPY,
     Operation(
         "chase",
         "does not measure latency",
@@ -232,7 +233,7 @@ _ALL: tuple[Operation, ...] = (
     *(Operation(name, f"has no {name}", is_compared=False, outside=name) for name in OUTSIDE),
     *(
         Operation(name, "has no arrays: host threads do that", by_device=True, array=ARRAYS[name])
-        for name in _ARRAY_NAMES
+        for name in ARRAY_NAMES
     ),
     *(
         Operation(
@@ -243,7 +244,7 @@ _ALL: tuple[Operation, ...] = (
             in_memory=False,
             product=PRODUCTS[name],
         )
-        for name in _PRODUCT_NAMES
+        for name in PRODUCT_NAMES
     ),
 )
 OPERATIONS: Mapping[OperationName, Operation] = {one.name: one for one in _ALL}

@@ -6,7 +6,8 @@ from typing import Any
 
 import pyopencl as cl
 
-from linkgauge.backends.protocol import Pattern
+from linkgauge.backends import offering
+from linkgauge.backends.protocol import Buffer, Pattern
 from linkgauge.model.errors import AllocationError, BackendError
 from linkgauge.model.memory import Memory
 from linkgauge.model.result import Placement
@@ -54,11 +55,8 @@ class OpenCLBuffer:
             self._buffer = None
 
 
-def own(buffer: object) -> OpenCLBuffer:
-    """The buffer as ours. Raises BackendError for another backend's."""
-    if not isinstance(buffer, OpenCLBuffer):
-        raise BackendError("prepare", f"{buffer!r} is not a buffer of the opencl backend")
-    return buffer
+def own(buffer: Buffer | None) -> OpenCLBuffer:
+    return offering.own(buffer, OpenCLBuffer, "opencl")
 
 
 def create(unit: OpenCLDevice, size: int, flags: int) -> cl.Buffer:

@@ -3,7 +3,7 @@ where the hops led compared with where they must lead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import count
 
@@ -12,7 +12,6 @@ import numpy as np
 import pyopencl as cl
 
 from linkgauge.backends.protocol import Copy, Pace
-from linkgauge.backends.rules import check_alone
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.units import approximate_size, format_size
 
@@ -67,19 +66,13 @@ def _mixed(x: int) -> int:
     return x ^ x >> 31
 
 
-def chase(unit: OpenCLDevice, copies: Sequence[Copy]) -> ChaseGroup:
-    """A chase by a kernel of `unit` through the source. Raises Unsupported for what is none, and
-    BackendError if the memory does not hold one ring over all of its lines."""
-    check_alone(copies)
-    transfer, size = copies[0].transfer, copies[0].size
-    if transfer.source.is_null or not transfer.destination.is_null:
-        raise Unsupported(
-            f"{transfer}: a chase only reads: write MEMORY -> null by {transfer.engine}"
-        )
+def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
+    """A chase by a kernel of `unit` through the source. Raises Unsupported for less than a line,
+    and BackendError if the memory does not hold one ring over all of its lines."""
+    size, source = copy.size, own(copy.source)
     if size < unit.cache_line:
-        raise Unsupported(f"{transfer}: {size} bytes are less than a cache line")
-    source = own(copies[0].source)
-    ring = Ring(size // unit.cache_line, unit.cache_line, copies[0].seed + next(_orders))
+        raise Unsupported(f"{copy.transfer}: {size} bytes are less than a cache line")
+    ring = Ring(size // unit.cache_line, unit.cache_line, copy.seed + next(_orders))
     _lay(unit, source, ring)
     return ChaseGroup(ChaseLane(unit, source, ring))
 

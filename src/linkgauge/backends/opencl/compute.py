@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pyopencl as cl
 
-from linkgauge.backends.overlap import FACTOR, SUMMAND, launched
+from linkgauge.backends.operations.overlap import FACTOR, SUMMAND, launched
 
 from .chase import Word
 from .group import Enqueue, Lane

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from linkgauge._native import Kind
-from linkgauge.backends import native
+from linkgauge.backends import native, offering
 from linkgauge.backends.protocol import Buffer, Pattern
 from linkgauge.backends.shift import shift_within
 from linkgauge.model.errors import BackendError
@@ -174,10 +174,7 @@ class NodeBuffer(AddressedBuffer):
 
 
 def own(buffer: Buffer | None) -> TorchBuffer:
-    """The buffer as ours. Raises BackendError for another backend's."""
-    if not isinstance(buffer, TorchBuffer):
-        raise BackendError("prepare", f"{buffer!r} is not a buffer of the torch backend")
-    return buffer
+    return offering.own(buffer, TorchBuffer, "torch")
 
 
 def allocate(
