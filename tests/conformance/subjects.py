@@ -5,15 +5,19 @@ from __future__ import annotations
 import ctypes
 import os
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
+from compiled_kit import c_library_of, module_of
 from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
+from linkgauge.machine.host import read_host
 from linkgauge.model.settings import EngineSettings, Simulation
 
+NPU = Path(__file__).parents[2] / "examples/npu"
 ALLOWED = sorted(os.sched_getaffinity(0))
 
 
@@ -54,10 +58,15 @@ class Subject:
 
     def corrupt(self, buffer, offset: int) -> None:
         """Flips one bit of one byte, past everything that the backend knows."""
-        raise NotImplementedError
+        (byte,) = self.content(buffer, offset, 1)
+        self.write(buffer, offset, bytes([byte ^ 0x10]))
 
-    def content(self, buffer) -> bytes:
-        raise NotImplementedError
+    def content(self, buffer, offset: int = 0, size: int | None = None) -> bytes:
+        """Bytes of a buffer: all, or so many."""
+        return ctypes.string_at(buffer.address + offset, buffer.size if size is None else size)
+
+    def write(self, buffer, offset: int, data: bytes) -> None:
+        ctypes.memmove(buffer.address + offset, data, len(data))
 
 
 class Host(Subject):
@@ -71,6 +80,7 @@ class Host(Subject):
         "host:0 -> host:0 by cpu*1",
         "host:0 -> null by cpu",
         "null -> host:0 by cpu",
+        "null -> host:0/pageable by cpu",
         "host:0/pageable -> host:0/pageable by cpu",
         "host:0 -> host:0/pageable by cpu",
     )
@@ -94,12 +104,6 @@ class Host(Subject):
     exchanges = tuple(
         f"cpu:{first} -> cpu:{second}" for first, second in permutations(ALLOWED[:3], 2)
     )
-
-    def corrupt(self, buffer, offset):
-        ctypes.c_uint8.from_address(buffer.address + offset).value ^= 0x10
-
-    def content(self, buffer):
-        return ctypes.string_at(buffer.address, buffer.size)
 
 
 class OpenCL(Subject):
@@ -292,6 +296,54 @@ class Sim(Subject):
         return bytes(buffer.window[: buffer.size])
 
 
+class Npu(Subject):
+    """The vendor's library of docs/vendor.md."""
+
+    arrays = ("npu:0", "sm")
+    multiplier = "npu:0.sm"
+    memories = ("npu:0", "host:0", "host:0/pageable")
+    paths = (
+        "host:0 -> npu:0 by ce",
+        "npu:1 -> host:0/pageable by ce",
+        "npu:0 -> npu:0 by ce",
+        "npu:0 -> npu:1 by ce",
+        "host:0/pageable -> npu:0 by ce",
+    )
+    groups = (
+        "host:0 -> npu:0 by ce & npu:0 -> host:0 by ce x2",
+        " & ".join(["npu:0 -> npu:1 by npu:1.ce"] * 16),
+    )
+    refused = (
+        "host:0 -> npu:2 by ce",
+        "host:77 -> npu:0 by ce",
+        "host:0 -> npu:0 by sm",
+        "npu:0 -> null by ce",
+        "host:0/huge -> npu:0 by ce",
+        "npu:0 -> npu:1 by host:0.cpu",
+        "host:0 -> host:0 by npu:0.ce",
+        "npu:0@1 -> host:0 by ce",
+    )
+    chases = ("npu:0 -> null by ce",)
+
+    def __init__(self):
+        npu = module_of(NPU / "npu.py")
+        self.library = npu.Library(str(c_library_of(NPU / "npu.c")))
+        self.backend = npu.Npu(self.library, read_host().nodes)
+
+    def content(self, buffer, offset=0, size=None):
+        if buffer.memory.is_host:
+            return super().content(buffer, offset, size)
+        data = ctypes.create_string_buffer(buffer.size if size is None else size)
+        buffer.copy(ctypes.addressof(data), buffer.address + offset, len(data))
+        return data.raw
+
+    def write(self, buffer, offset, data):
+        if buffer.memory.is_host:
+            return super().write(buffer, offset, data)
+        held = ctypes.create_string_buffer(data, len(data))
+        return buffer.copy(buffer.address + offset, ctypes.addressof(held), len(data))
+
+
 class Cuda(Subject):
     name = "cuda"
     arrays = ("cuda:0", "sm")
@@ -326,21 +378,17 @@ class Cuda(Subject):
     )
     chases = ("host:0 -> null by cuda:0.sm", "cuda:0 -> null by sm")
 
-    def corrupt(self, buffer, offset):
+    def content(self, buffer, offset=0, size=None):
         if buffer.memory.is_host:
-            ctypes.c_uint8.from_address(buffer.address + offset).value ^= 0x10
-            return
-        changed = bytes([self.content(buffer)[offset] ^ 0x10])
-        buffer.home.enter()
-        buffer.home.driver.call("cuMemcpyHtoD", buffer.address + offset, changed, 1)
-
-    def content(self, buffer):
-        if buffer.memory.is_host:
-            return ctypes.string_at(buffer.address, buffer.size)
-        data = bytearray(buffer.size)
-        buffer.home.enter()
-        buffer.home.driver.call("cuMemcpyDtoH", data, buffer.address, buffer.size)
+            return super().content(buffer, offset, size)
+        data = bytearray(buffer.size if size is None else size)
+        buffer.home.call("cuMemcpyDtoH", data, buffer.address + offset, len(data))
         return bytes(data)
+
+    def write(self, buffer, offset, data):
+        if buffer.memory.is_host:
+            return super().write(buffer, offset, data)
+        return buffer.home.call("cuMemcpyHtoD", buffer.address + offset, data, len(data))
 
 
 class CudaPair(Cuda):
@@ -368,6 +416,7 @@ SUBJECTS = (
     Host,
     OpenCL,
     Sim,
+    Npu,
     pytest.param(Torch, marks=pytest.mark.ai),
     pytest.param(TorchCuda, marks=pytest.mark.gpu),
     pytest.param(TorchCudaPair, marks=pytest.mark.gpu_pairs),

@@ -19,6 +19,7 @@ from linkgauge.model.operation import Operation, OperationName, named
 
 from .iterations import Queue, iterated
 from .protocol import Buffer, Copy, Group, Pattern
+from .threaded import Called, ThreadedGroup
 
 if TYPE_CHECKING:
     from .operations.overlap import Computing
@@ -51,8 +52,17 @@ class Offering:
         """Forgets what it knows of the group prepared last."""
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """Copies, or operations on arrays, that start together behind a gate."""
-        raise NotImplementedError
+        """Copies, or operations on arrays, that start together behind a gate; here by a queue and a
+        thread for each, which the host's clock times."""
+        works: list[Called] = []
+        with ExitStack() as opened:
+            for copy in copies:
+                made = opened.enter_context(ExitStack())
+                queue = self.queue(copy.transfer.engine.owner, made)
+                works.append(Called(queue, copy, made))
+            group = ThreadedGroup(works)
+            opened.pop_all()
+        return group
 
     def beside(self, group: Group, loads: Sequence[Copy]) -> Group:
         """The group while these copies load what it crosses."""

@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Protocol
 
+from linkgauge import _native
 from linkgauge.model.errors import BackendError
 
-from .protocol import Gated, Pace, Timing
+from .iterations import Queue
+from .protocol import Copy, Gated, Pace, Timing
 
 PATIENCE = 30.0
 """Seconds for which threads wait for each other before they start."""
@@ -108,6 +110,33 @@ class ThreadedGroup(Gated):
             self._barrier.abort()  # nobody must wait for this thread
             raise
         return times
+
+
+class Called:
+    """A copy as calls on a queue: a thread makes those of all loops with no Python in between, and
+    waits for the queue. `made` has what the calls need."""
+
+    def __init__(self, queue: Queue, copy: Copy, made: ExitStack) -> None:
+        self._queue, self._made = queue, made
+        moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
+        self._names = [name for name, _ in (*moved, *last)]
+        self._calls, self._last = (
+            [(queue.address_of(name), words) for name, words in named] for named in (moved, last)
+        )
+
+    def enter(self) -> None:
+        self._queue.enter()
+
+    def run(self, loops: int) -> None:
+        _, status, failed = _native.time_iterations(self._calls, loops, self._last)
+        if status:
+            raise self._queue.error_of(self._names[failed], status)
+
+    def checksum(self) -> None:
+        return None
+
+    def close(self) -> None:
+        self._made.close()
 
 
 def _late() -> BackendError:

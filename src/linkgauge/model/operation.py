@@ -173,6 +173,8 @@ ARRAYS: Mapping[object, ArrayWork] = {
     for kind, arrays in _KINDS.items()
 }
 ARRAY_NAMES: tuple[ArrayOperation, ...] = get_args(ArrayOperation)
+PEAK_NAMES = tuple(name for name in ARRAY_NAMES if ARRAYS[name].mode == "peak")
+"""What kernels do with arrays."""
 PRODUCT_NAMES: tuple[ProductOperation, ...] = get_args(ProductOperation)
 
 COPY = Operation("copy", "has no copy", is_copy=True, by_device=True)

@@ -22,9 +22,9 @@ from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.operation import (
-    ARRAY_NAMES,
     COPY,
     HAND_OVERS,
+    PEAK_NAMES,
     PRODUCT_NAMES,
     Operation,
     OperationName,
@@ -73,7 +73,7 @@ class CudaBackend(Offering):
     collects = True
     carried = (
         "copy", "chase", "enqueue", "copy-ping-pong", "flag-ping-pong", "timed-copy", "overlap",
-        *HAND_OVERS, *ARRAY_NAMES, *PRODUCT_NAMES,
+        *HAND_OVERS, *PEAK_NAMES, *PRODUCT_NAMES,
     )  # fmt: skip
 
     def __init__(

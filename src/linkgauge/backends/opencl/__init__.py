@@ -21,7 +21,7 @@ from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import ARRAY_NAMES, COPY, Operation
+from linkgauge.model.operation import COPY, PEAK_NAMES, Operation
 from linkgauge.model.settings import EngineSettings, Pieces
 from linkgauge.model.transfer import Engine, Transfer
 
@@ -54,7 +54,7 @@ class OpenCL(Holding["OpenCLBuffer"]):
 
     name = refusals.SPACE
     carried = (
-        "copy", "chase", "copy-ping-pong", "timed-copy", "launch", "sync", "overlap", *ARRAY_NAMES,
+        "copy", "chase", "copy-ping-pong", "timed-copy", "launch", "sync", "overlap", *PEAK_NAMES,
     )  # fmt: skip
 
     def __init__(

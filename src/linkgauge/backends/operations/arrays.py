@@ -33,7 +33,7 @@ def _check_own(name: str, copy: Copy, does: Operation) -> None:
     """Raises Unsupported for arrays that are not in the memory of the device whose kernel works on
     them."""
     transfer = copy.transfer
-    if does.mode != "peak" or transfer.engine.kind != "sm":
+    if transfer.engine.kind != "sm":
         raise lacking(name, does.name)
     if any(memory != transfer.engine.owner for memory in transfer.memories):
         raise Unsupported(f"{transfer}: a kernel's arrays are in its own device's memory")

@@ -21,7 +21,7 @@ from linkgauge.model.map import Flow
 from linkgauge.model.matmul import operations_of, order_of
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.motion import Movement, Work, movements, steady
-from linkgauge.model.operation import ARRAY_NAMES, PRODUCT_NAMES, Operation, named
+from linkgauge.model.operation import PEAK_NAMES, PRODUCT_NAMES, Operation, named
 from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Engine, Transfer
 
@@ -62,7 +62,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     collects = True
     carried = (
         "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
-        "overlap", *ARRAY_NAMES, *PRODUCT_NAMES,
+        "overlap", *PEAK_NAMES, *PRODUCT_NAMES,
     )  # fmt: skip
 
     def __init__(
