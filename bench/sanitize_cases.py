@@ -14,7 +14,7 @@ from linkgauge.backends.cuda.content import Content
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.memory import address_in
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
-from linkgauge.backends.protocol import RESULTS, Buffer, Checked, Copy, Group, Pattern
+from linkgauge.backends.protocol import RESULTS, Buffer, Checked, Copy, Group, Pattern, run
 from linkgauge.machine.host import read_host
 from linkgauge.model.collective import NUMBERS, Collective, Origin
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong, Unsupported
@@ -285,9 +285,7 @@ def _products(backend: CudaBackend) -> Iterator[str]:
         except Unsupported as reason:  # an older GPU
             yield str(reason)
             continue
-        prepared.arm(1)
-        prepared.open()
-        prepared.wait()
+        run(prepared, 1)
         if isinstance(prepared, Checked) and prepared.mismatch() is None:
             yield f"{operation}: what was never multiplied is right"
         prepared.close()
@@ -332,9 +330,7 @@ def _beside_kernel(backend: CudaBackend) -> Iterator[str]:
         Copy(transfer, *ends, LARGE, 1),
     ]
     prepared = backend.prepare(copies, "overlap")
-    prepared.arm(LOOPS)
-    prepared.open()
-    prepared.wait()
+    run(prepared, LOOPS)
     if isinstance(prepared, Checked) and (wrong := prepared.mismatch()) is not None:
         yield wrong
     prepared.close()
@@ -344,8 +340,6 @@ def _beside_kernel(backend: CudaBackend) -> Iterator[str]:
 def _run(prepared: Group) -> tuple[int | None, ...]:
     """Checksums of a group that ran with an open gate."""
     try:
-        prepared.arm(LOOPS)
-        prepared.open()
-        return prepared.wait().checksums
+        return run(prepared, LOOPS).checksums
     finally:
         prepared.close()

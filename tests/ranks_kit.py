@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
-from linkgauge.backends.protocol import Copy, Pace
+from linkgauge.backends.protocol import Copy, Pace, run
 from linkgauge.cluster import messages
 from linkgauge.cluster.launch import Launch
 from linkgauge.cluster.links import Links
@@ -182,6 +182,4 @@ def copies(backend, *transfers):
 
 
 def measured(group, loops=1):
-    group.arm(loops)
-    group.open()
-    return group.wait()
+    return run(group, loops)

@@ -7,7 +7,7 @@ import pytest
 from cuda_kit import FakeCompiler, Status, gpu
 from linkgauge.backends.cuda import CudaBackend, enqueuing, queue
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfer
@@ -140,9 +140,7 @@ def test_a_copy_goes_there_and_back_on_one_stream_and_is_waited_for_each_time(
     transfer = parse_transfer("host:0 -> cuda:0 by ce")
     ends = [backend.allocate(end, 64, transfer.engine) for end in transfer.memories]
     group = backend.prepare([Copy(transfer, *ends, 64, 1)], "copy-ping-pong")
-    group.arm(1)
-    group.open()
-    assert group.wait().seconds[0] > 0
+    assert run(group, 1).seconds[0] > 0
     assert group.pace.steps == 2
     source, destination = (end.address for end in ends)
     there, back, *_ = seen["cuMemcpyAsync"]

@@ -12,7 +12,7 @@ from cuda_kit import FakeDevice, gpu
 from linkgauge.backends.cuda import flags, queue
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.operations import hand_overs
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
@@ -69,9 +69,7 @@ class TestTwoProcesses:
         return begins, answers
 
     def sample(self, group, loops, laps):
-        group.arm(loops, laps)
-        group.open()
-        return group.wait()
+        return run(group, loops, laps)
 
     def test_send_each_value_there_and_back(self, sides, monkeypatch):
         monkeypatch.setattr(flags, "LIMIT", 60)
@@ -172,9 +170,7 @@ def test_an_iteration_is_these_calls_and_what_they_need_is_released(calls, opera
     device = Device(Driver(bindings))
     calls.rings = operation == "doorbell"
     group = hand_over(device, operation)
-    group.arm(1, 3)
-    group.open()
-    (times,) = group.wait().progress
+    (times,) = run(group, 1, 3).progress
     assert len(times) == 4
     rounds = len(calls.seen) // len(EXPECTED[operation])
     assert rounds > 3

@@ -10,7 +10,7 @@ from compiled_kit import CUBLAS, own_library_of
 from cuda_emulator import emulated
 from cuda_kit import Status
 from linkgauge.backends.cuda import cublas
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer
@@ -49,12 +49,6 @@ def device():
 def product(device, operation, order=ORDER, seed=3):
     backend, _ = device
     return backend.prepare([Copy(WORK, None, None, size_of(order), seed)], operation)
-
-
-def run(group, loops=2, laps=1):
-    group.arm(loops, laps)
-    group.open()
-    return group.wait()
 
 
 def poke(address, operation, value):

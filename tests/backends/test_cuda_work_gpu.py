@@ -6,7 +6,7 @@ import pytest
 from linkgauge.backends import cuda
 from linkgauge.backends.cuda import cublas
 from linkgauge.backends.cuda.settings import ARRAY_DEFAULT, CopySettings, load_tuned
-from linkgauge.backends.protocol import RESULTS, Copy, Pattern
+from linkgauge.backends.protocol import RESULTS, Copy, Pattern, run
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
@@ -44,12 +44,6 @@ def product(backend, operation, order=1000, seed=5):
         return backend.prepare([Copy(WORK, None, None, size_of(order), seed)], operation)
     except Unsupported as reason:
         pytest.skip(str(reason))
-
-
-def run(group, loops=2, laps=1):
-    group.arm(loops, laps)
-    group.open()
-    return group.wait()
 
 
 @pytest.mark.parametrize("order", [1, 33, 1000, 4096])

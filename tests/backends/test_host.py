@@ -12,7 +12,7 @@ from linkgauge import _native
 from linkgauge.backends.counting import refused
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.operations import primes
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import BackendError, Unsupported
@@ -102,9 +102,7 @@ def thread(events, seconds, found=None):
 def timing(monkeypatch, threads, placed, loops=10):
     monkeypatch.setattr(primes, "_native", SimpleNamespace(find_primes=lambda *_: list(threads)))
     group = primes.PrimesGroup(placed)
-    group.arm(loops)
-    group.open()
-    return group.wait()
+    return run(group, loops)
 
 
 def test_a_rate_is_the_sum_of_the_threads_own(monkeypatch):
@@ -150,9 +148,7 @@ def test_the_steal_of_the_cpus_used_is_added_up_if_all_are_reported(
 
     monkeypatch.setattr(primes, "_native", SimpleNamespace(find_primes=find))
     group = primes.PrimesGroup([cpus])
-    group.arm(10)
-    group.open()
-    assert group.wait().counters.steal == seconds
+    assert run(group, 10).counters.steal == seconds
 
 
 PARANOID = "proc/sys/kernel/perf_event_paranoid"
@@ -188,9 +184,7 @@ def test_products_of_less_than_single_precision_are_found_wrong():
     numpy = pytest.importorskip("numpy")
     pytest.importorskip("threadpoolctl")
     group = product_of(200)
-    group.arm(2)
-    group.open()
-    group.wait()
+    run(group, 2)
     assert group.mismatch() is None
     coarse = [
         (matrix.view(numpy.uint32) & numpy.uint32(0xFFFFE000)).view(numpy.float32)

@@ -14,7 +14,7 @@ pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 from kinds_kit import outcome
 from linkgauge.backends import opencl
 from linkgauge.backends.opencl.runtime import OpenCLDevice
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.transfer import Report
@@ -68,9 +68,7 @@ def store(buffer: Any, at: int, offset: int) -> None:
 
 
 def step(group: Any, loops: int) -> Any:
-    group.arm(loops)
-    group.open()
-    return group.wait()
+    return run(group, loops)
 
 
 @pytest.mark.parametrize("text", CHASES)

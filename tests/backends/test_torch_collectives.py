@@ -3,7 +3,7 @@
 import pytest
 
 from linkgauge.backends import open_backend
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.backends.torch.collectives import TorchCollective
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Unsupported
@@ -56,9 +56,7 @@ def test_what_a_rank_receives_is_right(backend, distributed, work, in_place):
     made = group(backend, distributed, Collective(*[getattr(work, name) for name in
                  ("collective", "type", "reduction", "root")], in_place=in_place))  # fmt: skip
     assert made.check().count == 0
-    made.arm(2, 3)
-    made.open()
-    assert made.wait().seconds[0] > 0
+    assert run(made, 2, 3).seconds[0] > 0
     ((one, other),) = made.iterations(2)
     assert min(one, other) > 0
 

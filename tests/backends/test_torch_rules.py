@@ -10,6 +10,7 @@ from amd_tree import gpu
 from fakes import machine
 from linkgauge.backends import open_backend
 from linkgauge.backends.amd import AmdTelemetry
+from linkgauge.backends.protocol import run
 from linkgauge.backends.torch import gated
 from linkgauge.backends.torch.gated import GatedGroup
 from linkgauge.model.errors import AllocationError, BackendError, NoPeerAccess, Unsupported
@@ -133,9 +134,7 @@ def clock(monkeypatch):
 
 
 def sample(group, loops, laps=1):
-    group.arm(loops, laps)
-    group.open()
-    return group.wait()
+    return run(group, loops, laps)
 
 
 def test_only_loops_are_timed_not_what_the_host_does(clock):

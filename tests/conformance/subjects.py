@@ -28,12 +28,6 @@ def release(*copies: Copy) -> None:
                 buffer.free()
 
 
-def run(group, loops):
-    group.arm(loops)
-    group.open()
-    return group.wait()
-
-
 class Subject:
     """A backend with its transfers to try. `paths` are single ones, `groups` concurrent ones;
     `chases` follow pointers, `exchanges` go between the caches of CPUs. `arrays` is a memory and

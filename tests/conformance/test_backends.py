@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from conformance.subjects import Subject, release, run
+from conformance.subjects import Subject, release
 from kinds_kit import outcome
-from linkgauge.backends.protocol import Checked, Copy, Pattern, follows
+from linkgauge.backends.protocol import Checked, Copy, Pattern, follows, run
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.notation import parse_transfer, parse_transfers
@@ -159,9 +159,7 @@ def test_pointers_are_followed_again_and_again(subject):
             assert group.pace.steps > 1000
             out_of_order(group.wait, group.open)
             for loops, laps in ((1, 1), (3, 1), (2, 5)):
-                group.arm(loops, laps)
-                group.open()
-                timing = group.wait()
+                timing = run(group, loops, laps)
                 latency = timing.seconds[0] / (loops * laps * group.pace.steps)
                 assert 1e-10 < latency < 1e-4, transfer
                 for times in timing.progress:
@@ -220,9 +218,7 @@ def test_progress_tells_when_each_lap_ended(subject):
         copies = [lend(subject, t, 100_003 * t.scale, n) for n, t in enumerate(transfers, 1)]
         with prepared(subject, *copies) as group:
             for loops, laps in ((2, 4), (3, 1)):
-                group.arm(loops, laps)
-                group.open()
-                timing = group.wait()
+                timing = run(group, loops, laps)
                 assert len(timing.progress) == len(copies)
                 for times, seconds in zip(timing.progress, timing.seconds, strict=True):
                     assert len(times) in (2, laps + 1)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from conformance.subjects import release, run
-from linkgauge.backends.protocol import RESULTS, Checked, Copy, Pattern, follows
+from conformance.subjects import release
+from linkgauge.backends.protocol import RESULTS, Checked, Copy, Pattern, follows, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer, parse_transfers
@@ -85,9 +85,7 @@ def test_primes_are_searched_by_host_threads_or_refused_and_take_no_memory(subje
     group = backend.prepare(copies, "primes")
     with pytest.raises(BackendError):
         group.wait()
-    group.arm(2)
-    group.open()
-    timing = group.wait()
+    timing = run(group, 2)
     assert len(timing.seconds) == 2
     assert all(seconds > 0 for seconds in timing.seconds)
     assert timing.counters is not None
@@ -107,9 +105,7 @@ def test_work_is_handed_over_again_and_again_or_it_is_unsupported(subject, opera
         return
     assert group.pace.steps == 1
     for laps in (1, 5):
-        group.arm(1, laps)
-        group.open()
-        (times,) = group.wait().progress
+        (times,) = run(group, 1, laps).progress
         assert len(times) == laps + 1
         assert list(times) == sorted(set(times))
     group.close()

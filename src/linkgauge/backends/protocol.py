@@ -234,6 +234,13 @@ class Works(Protocol):
         ...
 
 
+def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
+    """So many loops behind the group's gate."""
+    group.arm(loops, laps)
+    group.open()
+    return group.wait()
+
+
 class Gated:
     """Base of groups with a software gate: calls out of order raise."""
 

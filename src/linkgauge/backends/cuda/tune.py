@@ -10,7 +10,7 @@ from statistics import median
 
 import msgspec
 
-from linkgauge.backends.protocol import RESULTS, Copy, Group, Pattern, Timing
+from linkgauge.backends.protocol import RESULTS, Copy, Pattern, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.operation import ARRAYS, OperationName, named
@@ -245,9 +245,9 @@ class _Trial(msgspec.Struct, frozen=True):
         group = self.backend.prepare_with([self.copy], settings, operation)
         seconds = _ARRAY_SECONDS if operation in ARRAYS else _SAMPLE_SECONDS
         try:
-            loops = min(max(2, int(seconds / _run(group, 1).span)), group.most_loops)
+            loops = min(max(2, int(seconds / run(group, 1).span)), group.most_loops)
             moved = self.copy.transfer.bytes_moved(self.copy.size) * named(operation).counted_arrays
-            timing = _run(group, loops)
+            timing = run(group, loops)
             return moved * loops / timing.span, (*timing.checksums, None)[0]
         finally:
             group.close()
@@ -272,9 +272,3 @@ class _Trial(msgspec.Struct, frozen=True):
             Candidate(settings, median(own) if min(own) else 0.0)
             for settings, own in zip(finalists, rates, strict=True)
         ]
-
-
-def _run(group: Group, loops: int) -> Timing:
-    group.arm(loops)
-    group.open()
-    return group.wait()

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Protocol
 
 from linkgauge.backends.offering import Offering
-from linkgauge.backends.protocol import Copy, Gated, Group, Pace, Timing
+from linkgauge.backends.protocol import Copy, Gated, Group, Pace, Timing, run
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.operation import Operation
 
@@ -120,10 +120,3 @@ def fit(kernel: Computing, computing: Group, copies: Group) -> None:
         if 1 / _CLOSE < ratio < _CLOSE:
             return
         kernel.rounds *= min(ratio, _GROWTH)
-
-
-def run(group: Group, loops: int) -> Timing:
-    """So many loops behind the group's own gate."""
-    group.arm(loops)
-    group.open()
-    return group.wait()
