@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from linkgauge.backends import native
+from linkgauge.backends.host_memory import NodeMemory, usable_cpus
 from linkgauge.backends.iterations import Named, Queue, address_of
-from linkgauge.backends.offering import Holding, own
+from linkgauge.backends.offering import Holding
 from linkgauge.backends.protocol import Backend, Buffer, Pattern
 from linkgauge.backends.rules import no_node, of_copy_engine, of_load
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
@@ -73,7 +74,7 @@ class NpuQueue(Queue):
         return self._library.error(name, status)
 
     def copy(self, destination: Buffer | None, source: Buffer | None, size: int) -> Iterator[Named]:
-        into, of = (own(end, NpuBuffer, NAME) for end in (destination, source))
+        into, of = ours(destination), ours(source)
         yield "npu_copy", (self.at, into.address, of.address, size)
 
     def sync(self) -> Iterator[Named]:
@@ -81,8 +82,8 @@ class NpuQueue(Queue):
 
 
 class NpuBuffer:
-    """Memory that the library copies. What is on a device is written and compared by the host, in
-    memory that stands in for it."""
+    """Memory of a device. It is written and compared by the host, in memory that stands in for
+    it."""
 
     warnings: tuple[str, ...] = ()
 
@@ -103,18 +104,18 @@ class NpuBuffer:
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         window, address = _window(size)
-        native.fill(address, size, pattern, seed, inverted, _cpus())
+        native.fill(address, size, pattern, seed, inverted, usable_cpus())
         self.copy(self.address, address, len(window))
 
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
         window, address = _window(size)
         self.copy(address, self.address, len(window))
-        return native.first_mismatch(address, size, pattern, seed, _cpus())
+        return native.first_mismatch(address, size, pattern, seed, usable_cpus())
 
     def checksum(self, size: int) -> int:
         window, address = _window(size)
         self.copy(address, self.address, len(window))
-        return native.checksum(address, size, _cpus())
+        return native.checksum(address, size, usable_cpus())
 
     def copy(self, destination: int, source: int, size: int) -> None:
         """Copies bytes, until they are there."""
@@ -125,32 +126,11 @@ class NpuBuffer:
             self._library.call("npu_wait", ctypes.c_uint64(queue.at))
 
 
-class NpuHostBuffer(NpuBuffer):
-    """Memory of the host, bound to its node, which the library copies as it is."""
-
-    def __init__(self, memory: Memory, size: int, node: Node, alone: bool) -> None:
-        self.memory, self.size, self._node = memory, size, node
-        kind = native.KINDS[memory.kind]
-        self._pages, self._placement = native.allocate(
-            memory, size, kind, node.index, alone, node.cpus
-        )
-        self.address = self._pages.address
-        self.warnings = tuple(native.misplaced(memory, self._placement))
-
-    def placement(self) -> Placement:
-        return self._placement
-
-    def free(self) -> None:
-        self._pages.close()
-
-    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        native.fill(self.address, size, pattern, seed, inverted, self._node.cpus)
-
-    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
-        return native.first_mismatch(self.address, size, pattern, seed, self._node.cpus)
-
-    def checksum(self, size: int) -> int:
-        return native.checksum(self.address, size, self._node.cpus)
+def ours(buffer: Buffer | None) -> NpuBuffer | NodeMemory:
+    """The buffer as one of this backend: of a device, or of the host."""
+    if not isinstance(buffer, NpuBuffer | NodeMemory):
+        raise BackendError("prepare", f"{buffer!r} is not a buffer of backend {NAME}")
+    return buffer
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
@@ -162,7 +142,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
         raise Unsupported(f"no {path}: install the NPU's driver, or set NPU_LIBRARY") from error
 
 
-class Npu(Holding[NpuBuffer]):
+class Npu(Holding[NpuBuffer | NodeMemory]):
     """The devices of the library. It states what it carries out; the rest it refuses by itself."""
 
     name = NAME
@@ -207,14 +187,14 @@ class Npu(Holding[NpuBuffer]):
     def reach(self, memory: Memory, engine: Engine) -> object:
         return memory
 
-    def allocate(self, memory: Memory, size: int, engine: Engine) -> NpuBuffer:
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> NpuBuffer | NodeMemory:
         if memory.is_device:
             return self.held(NpuBuffer(self._library, memory, size, memory.index or 0))
         node = self._nodes[memory.index or 0]
-        return self.held(NpuHostBuffer(memory, size, node, len(self._nodes) == 1))
+        return self.held(NodeMemory(memory, size, node.index, len(self._nodes) == 1, node.cpus))
 
-    def own(self, buffer: Buffer | None) -> NpuBuffer:
-        return own(buffer, NpuBuffer, NAME)
+    def own(self, buffer: Buffer | None) -> NpuBuffer | NodeMemory:
+        return ours(buffer)
 
     def queue(self, owner: Memory, made: ExitStack) -> NpuQueue:
         return NpuQueue(self._library, owner.index or 0, made)
@@ -224,7 +204,3 @@ def _window(size: int) -> tuple[ctypes.Array[ctypes.c_uint8], int]:
     """Bytes of the host, and their address."""
     window = (ctypes.c_uint8 * size)()
     return window, ctypes.addressof(window)
-
-
-def _cpus() -> Sequence[int]:
-    return sorted(os.sched_getaffinity(0))

@@ -54,7 +54,7 @@ def content(buffer: Any) -> Any:
     """The buffer's bytes."""
     found = np.zeros(buffer.size, dtype=np.uint8)
     if buffer.memory.is_host:
-        with buffer._address() as address:
+        with buffer.at() as address:
             ctypes.memmove(found.ctypes.data, address, buffer.size)
     else:
         cl.enqueue_copy(buffer.unit.queue, found, buffer.for_kernel())

@@ -155,7 +155,7 @@ class OpenCL(Subject):
 
     def content(self, buffer):
         if buffer.memory.is_host:
-            with buffer._address() as address:
+            with buffer.at() as address:
                 return ctypes.string_at(address, buffer.size)
         data = bytearray(buffer.size)
         self._kit.cl.enqueue_copy(buffer.unit.queue, data, buffer.for_copy(buffer.size))

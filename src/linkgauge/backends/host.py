@@ -24,7 +24,6 @@ from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NearCache, Note
 from linkgauge.model.operation import ARRAY_NAMES, PRODUCT_NAMES, ArrayWork, Operation
-from linkgauge.model.result import Placement
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
 from linkgauge.model.workload import Workload
@@ -34,6 +33,7 @@ from .counting import counters_of
 from .host_arena import BEYOND
 from .host_kernels import Chosen, Kernels, kernels_of, linear, name_of
 from .host_matmul import HostProducts
+from .host_memory import NodeMemory
 from .native import native_errors
 from .offering import Offering
 from .protocol import (
@@ -54,50 +54,34 @@ def create(engines: EngineSettings, host: Host) -> Backend:
     return HostBackend(host.nodes, kernels_of(engines, host.nodes))
 
 
-class HostBuffer:
-    """Host memory of the native core. `address` is its address in this process."""
+class HostBuffer(NodeMemory):
+    """Host memory of a node, beyond whose last `cache` its figures are those of memory."""
 
     def __init__(
-        self,
-        memory: Memory,
-        pages: _native.Memory,
-        placement: Placement,
-        cache: int | None = None,
-        nodes: Sequence[int] = (),
+        self, memory: Memory, size: int, node: Node, cpus: Sequence[int], nodes: Sequence[int]
     ) -> None:
-        self._nodes = nodes
-        self.memory = memory
-        self._pages = pages
-        self._placement = placement
-        self.size = pages.size
-        self.address = pages.address
+        super().__init__(memory, size, node.index, len(nodes) == 1, cpus, nodes=nodes)
         self.cycle: int | None = None
         """Bytes through which a cycle of pointers leads, if it still does."""
-        self.warnings = tuple(self._warn())
-        self._cache = cache or 0
-
-    def placement(self) -> Placement:
-        return self._placement
-
-    def free(self) -> None:
-        self._pages.close()
+        self.warnings = tuple(self._warn(nodes))
+        self._cache = node.last_level_cache or 0
 
     def touched(self) -> None:
         """Looks again at what fresh pages it got. Raises Unsupported for pages of another size."""
-        huge = min(self._pages.huge_bytes(), self.size)
-        self._placement = msgspec.structs.replace(self._placement, huge_bytes=huge)
+        huge = min(self.pages.huge_bytes(), self.size)
+        self.placed = msgspec.structs.replace(self.placed, huge_bytes=huge)
         for reason in native.not_of_pages(native.KINDS[self.memory.kind], huge, self.size):
             raise Unsupported(reason)
 
-    def _warn(self) -> Iterator[str]:
-        if self._placement.locked is False:
+    def _warn(self, nodes: Sequence[int]) -> Iterator[str]:
+        if self.placed.locked is False:
             yield (
-                f"{self.memory} is not locked in memory ({self._pages.lock_error}): "
+                f"{self.memory} is not locked in memory ({self.pages.lock_error}): "
                 "raise the memlock limit (ulimit -l)"
             )
-        yield from native.misplaced(self.memory, self._placement)
+        yield from self.warnings
         if self.memory.kind == "interleave":
-            yield from native.unevenly(self._placement, self._nodes)
+            yield from native.unevenly(self.placed, nodes)
 
     def near_cache(self) -> Iterator[NearCache]:
         """That it is too small for a figure of the memory alone."""
@@ -218,11 +202,7 @@ class HostBackend(Offering):
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> HostBuffer:
         node = self._nodes[memory.index or 0]
-        alone, cpus = len(self._nodes) == 1, node.cpus or self._all_cpus
-        kind = native.KINDS[memory.kind]
-        nodes = tuple(self._nodes)
-        pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus, nodes)
-        return HostBuffer(memory, pages, placement, node.last_level_cache, nodes)
+        return HostBuffer(memory, size, node, node.cpus or self._all_cpus, tuple(self._nodes))
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         _forget_cycle(buffer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from typing import Any
 
@@ -105,8 +104,7 @@ class DeviceBuffer(OpenCLBuffer):
         spare = self.unit.spare
         if not isinstance(spare, PageableBuffer) or spare.size < size:
             self.unit.free_spare()
-            cpus = sorted(os.sched_getaffinity(0))
-            spare = self.unit.spare = PageableBuffer(self.unit, self.memory, size, None, cpus)
+            spare = self.unit.spare = PageableBuffer(self.unit, self.memory, size, None)
         return spare
 
 
