@@ -31,7 +31,8 @@ def release(*copies: Copy) -> None:
 class Subject:
     """A backend with its transfers to try. `paths` are single ones, `groups` concurrent ones;
     `chases` follow pointers, `exchanges` go between the caches of CPUs. `arrays` is a memory and
-    the engine that does there what STREAM does, `multiplier` an engine that multiplies matrices."""
+    the engine that does there what STREAM does, `multiplier` an engine that multiplies matrices,
+    `ranks` the memories between which there are collectives."""
 
     name = ""
     memories: tuple[str, ...] = ()
@@ -42,6 +43,7 @@ class Subject:
     exchanges: tuple[str, ...] = ()
     arrays: tuple[str, str] = ("", "")
     multiplier = ""
+    ranks: tuple[str, ...] = ()
 
     def __init__(self):
         self.backend = open_backend(self.name)
@@ -279,6 +281,7 @@ class Sim(Subject):
     )
     chases = ("host:1 -> null by sim:0.sm", "sim:1 -> null by sim:0.sm")
     exchanges = ("cpu:0 -> cpu:1", "cpu:95 -> cpu:0")
+    ranks = ("sim:0", "sim:1", "sim:2", "sim:5")
 
     def __init__(self):
         self.backend = simulate(Simulation(*load("ppu-8")), EngineSettings())
@@ -371,6 +374,7 @@ class Cuda(Subject):
         "cuda:0 -> null by ce",
     )
     chases = ("host:0 -> null by cuda:0.sm", "cuda:0 -> null by sm")
+    ranks = ("cuda:0",)
 
     def content(self, buffer, offset=0, size=None):
         if buffer.memory.is_host:
@@ -399,6 +403,7 @@ class CudaPair(Cuda):
         "cuda:0 -> cuda:1 by sm & host:0 -> cuda:0 by ce & cuda:1 -> host:0 by sm x2",
     )
     chases = ("cuda:1 -> null by cuda:0.sm",)
+    ranks = ("cuda:0", "cuda:1")
 
     def __init__(self):
         super().__init__()

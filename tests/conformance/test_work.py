@@ -4,6 +4,7 @@ import pytest
 
 from conformance.subjects import release
 from linkgauge.backends.protocol import RESULTS, Checked, Copy, Pattern, follows, run
+from linkgauge.model.collective import COLLECTIVE_NAMES, Collective, has_root, reduces
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer, parse_transfers
@@ -60,8 +61,7 @@ def test_products_are_right_or_unsupported_and_take_no_memory(subject, operation
         assert "\n" not in str(reason)
         return
     for call in (group.wait, group.open):
-        with pytest.raises(BackendError):
-            call()
+        pytest.raises(BackendError, call)
     assert run(group, 2).seconds[0] > 0
     assert group.pace.steps == operations_of(300)
     assert not follows(group, Checked) or group.mismatch() is None
@@ -137,8 +137,7 @@ def test_copies_run_without_and_with_a_kernel_or_it_is_unsupported(subject):
         backend.fill(copy.source, size, Pattern.WORDS, 3, inverted=False)
         backend.fill(copy.destination, size, Pattern.WORDS, 3, inverted=True)
     for call in (group.wait, group.open):
-        with pytest.raises(BackendError):
-            call()
+        pytest.raises(BackendError, call)
     for _ in range(2):
         timing = run(group, 2)
         assert len(timing.seconds) == len(timing.checksums) == len(timing.progress) == 3
@@ -147,5 +146,28 @@ def test_copies_run_without_and_with_a_kernel_or_it_is_unsupported(subject):
     for copy in copies[1:]:
         assert backend.first_mismatch(copy.destination, size, Pattern.WORDS, 3) is None
     group.close()
+    group.close()
+    release(*copies)
+
+
+@pytest.mark.parametrize("name", COLLECTIVE_NAMES)
+def test_every_rank_has_what_a_collective_leaves_there_or_it_is_unsupported(subject, name):
+    backend, size = subject.backend, 1 << 20
+    how = {"reduction": "sum"} if reduces(name) else {}
+    work = Collective(name, root=0 if has_root(name) else None, **how)
+    if not backend.carries(named(work)):
+        with pytest.raises(Unsupported, match="carries out no collectives"):
+            backend.prepare([Copy(parse_transfer(subject.paths[0]), None, None, size, 1)], work)
+        return
+    ranks = [parse_transfer(f"{place} -> {place} by ccl") for place in subject.ranks]
+    if any(backend.refusal(transfer) for transfer in ranks):
+        return
+    copies = []
+    for transfer, ends in zip(ranks, work.buffer_bytes(size, len(ranks)), strict=True):
+        lent = [backend.allocate(transfer.source, n, transfer.engine) if n else None for n in ends]
+        copies.append(Copy(transfer, *lent, size, 1))
+    group = backend.prepare(copies, work)
+    assert len(run(group).seconds) == len(group.iterations(3)) == len(ranks)
+    assert group.check().count == 0
     group.close()
     release(*copies)
