@@ -15,10 +15,17 @@ from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
 from linkgauge.machine.host import read_host
+from linkgauge.model.errors import BackendError
 from linkgauge.model.settings import EngineSettings, Simulation
 
 NPU = Path(__file__).parents[2] / "examples/npu"
 ALLOWED = sorted(os.sched_getaffinity(0))
+
+
+def out_of_order(*calls):
+    for call in calls:
+        with pytest.raises(BackendError):
+            call()
 
 
 def release(*copies: Copy) -> None:

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from conformance.subjects import Subject, release
+from conformance.subjects import Subject, out_of_order, release
 from kinds_kit import outcome
 from linkgauge.backends.protocol import Checked, Copy, Pattern, follows, run
-from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.errors import AllocationError, Unsupported
 from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.notation import parse_transfer, parse_transfers
 from linkgauge.model.operation import OPERATIONS, named
@@ -52,12 +52,6 @@ def prepared(subject: Subject, *copies: Copy, operation="copy"):
         made.callback(group.close)
         yield group
         group.close()
-
-
-def out_of_order(*calls):
-    for call in calls:
-        with pytest.raises(BackendError):
-            call()
 
 
 def arrive(subject: Subject, copies) -> bool:
