@@ -5,7 +5,7 @@ import ctypes
 import pytest
 
 from cuda_kit import FakeCompiler, Status, gpu
-from linkgauge.backends.cuda import CudaBackend, enqueuing, queue
+from linkgauge.backends.cuda import CudaBackend, queue
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import BackendError, Unsupported
@@ -52,7 +52,7 @@ def copy_of(backend, text):
 def make(bindings, monkeypatch):
     def group(status=0):
         function = Enqueued(bindings, status)
-        monkeypatch.setattr(enqueuing, "address_of", lambda name: function.address)
+        monkeypatch.setattr(queue, "address_of", lambda name: function.address)
         backend = backend_of(bindings)
         function.copy = copy_of(backend, "cuda:0 -> cuda:0 by ce")
         return function, backend.prepare([function.copy], "enqueue")

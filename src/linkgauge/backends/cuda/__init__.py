@@ -40,7 +40,7 @@ from .compiler import Compiler
 from .compute import ComputeWork, chase
 from .device import CudaDevice
 from .driver import Driver, open_driver
-from .enqueuing import Call, EnqueuingGroup, copy_call
+from .enqueuing import EnqueuingGroup
 from .flags import device_flags, host_flags
 from .group import CudaGroup
 from .launches import copy_launch
@@ -308,15 +308,17 @@ class CudaBackend(Offering):
         if len(transfer.memories) < 2 or any(m.kind in UNGATED for m in transfer.memories):
             raise Unsupported(f"{transfer}: the driver does not enqueue such copies at once")
         device = self.device_of(transfer.engine.owner)
+        stream, made = int(device.stream(0)), ExitStack()
         if self._is_left_to_the_driver(transfer):
-            call = copy_call("cuMemcpyPeerAsync", self._peer_ends(copy), may_block=True)
-            return EnqueuingGroup(device, call)
+            words = *map(int, self._peer_ends(copy)), stream
+            return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), made, may_block=True)
         ends = address_in(copy.destination), address_in(copy.source)
         if transfer.engine.kind == "ce":
-            return EnqueuingGroup(device, copy_call("cuMemcpyAsync", (*ends, copy.size)))
+            return EnqueuingGroup(device, ("cuMemcpyAsync", (*ends, copy.size, stream)), made)
         settings = self.settings_of(transfer)
         kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
-        return EnqueuingGroup(device, Call("cuLaunchKernel", kernel.words))
+        made.callback(lambda: kernel)
+        return EnqueuingGroup(device, ("cuLaunchKernel", kernel.words(stream)), made)
 
     def bouncing(self, copy: Copy) -> Group:
         transfer, ends = copy.transfer, (address_in(copy.source), address_in(copy.destination))

@@ -9,8 +9,8 @@ from linkgauge.model.collective import Collective, CollectiveName, Counts
 from linkgauge.model.errors import Unsupported
 
 from .device import CudaDevice
-from .enqueuing import address_of
 from .nccl import Nccl
+from .queue import address_of
 
 GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 

@@ -5,20 +5,28 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from functools import cache
 from typing import Any
 
 from linkgauge import _native
+from linkgauge.backends import iterations
 from linkgauge.backends.iterations import Named, Queue
 from linkgauge.backends.protocol import Buffer
 from linkgauge.model.errors import BackendError, TookTooLong
 
 from . import flags
 from .device import CudaDevice, Launch
-from .enqueuing import address_of
+from .driver import LIBRARY
 from .memory import address_in, pinned_words
 
 _AWAIT = "doorbell"
 """What is called as the driver's functions are, but is the native core's."""
+
+
+@cache
+def address_of(function: str) -> int:
+    """Address of a driver function."""
+    return iterations.address_of(ctypes.CDLL(LIBRARY), function)
 
 
 class CudaQueue(Queue):
