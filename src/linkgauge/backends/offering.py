@@ -19,7 +19,7 @@ from linkgauge.model.operation import Operation, OperationName, named
 
 from .iterations import Queue, iterated
 from .protocol import Buffer, Copy, Group, Pattern
-from .threaded import Called, ThreadedGroup
+from .threaded import ThreadedGroup, Worked, called
 
 if TYPE_CHECKING:
     from .operations.overlap import Computing
@@ -54,12 +54,12 @@ class Offering:
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
         """Copies, or operations on arrays, that start together behind a gate; here by a queue and a
         thread for each, which the host's clock times."""
-        works: list[Called] = []
+        works: list[Worked] = []
         with ExitStack() as opened:
             for copy in copies:
                 made = opened.enter_context(ExitStack())
                 queue = self.queue(copy.transfer.engine.owner, made)
-                works.append(Called(queue, copy, made))
+                works.append(called(queue, copy, made))
             group = ThreadedGroup(works)
             opened.pop_all()
         return group

@@ -16,6 +16,7 @@ from linkgauge.backends.affinity import settle
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rules import check_alone, no_node, of_load
+from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
@@ -42,20 +43,19 @@ from .device import CudaDevice
 from .driver import Driver, open_driver
 from .enqueuing import EnqueuingGroup
 from .flags import device_flags, host_flags
-from .group import CudaGroup
+from .group import CudaGroup, streams_of
 from .launches import copy_launch
 from .load import loaded
 from .matmul import Products, ProductWork
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
 from .nvml import NvmlTelemetry
-from .pageable import PageableGroup
 from .passing import Passage, PassingWork
 from .peers import Peers
 from .pieces import PieceCopies, pieces_launch
 from .queue import CudaQueue
 from .settings import DEFAULT, CopySettings, chosen, defaults
 from .verify import Verifier
-from .work import KernelWork, PeerCopy, StreamWork, copying, reading, writing
+from .work import KernelWork, PeerCopy, StreamWork, blocking, copying, reading, writing
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
@@ -278,7 +278,8 @@ class CudaBackend(Offering):
             kinds = {memory.kind for copy in copies for memory in copy.transfer.memories}
             # The queues cannot hold a loop of pieces behind a gate.
             if kinds & UNGATED or any(isinstance(work, PieceCopies) for work in works):
-                return PageableGroup(works)
+                each = zip(works, streams_of(works), strict=True)
+                return ThreadedGroup([blocking(*one) for one in each])
             aligned = all(copy.warm_ups is None for copy in copies)
             return CudaGroup(self._driver, works, aligned=aligned)
         except BaseException:

@@ -40,7 +40,7 @@ from .gated import GatedGroup
 from .kernels import KernelWork
 from .matmul import ProductWork
 from .runtime import TorchDevice, discover
-from .work import CopyWork, Threaded, Work, streams_of
+from .work import CopyWork, Work, streams_of, threaded
 
 REMEDY = pip_install("linkgauge[ai]")
 
@@ -141,7 +141,10 @@ class TorchBackend(Holding[TorchBuffer]):
         gated = all(
             refusals.is_gated(copy.transfer, known[copy.transfer.engine.owner]) for copy in copies
         )
-        return self.kept(GatedGroup(works) if gated else _threaded(works))
+        if gated:
+            return self.kept(GatedGroup(works))
+        each = zip(works, streams_of(works), strict=True)
+        return self.kept(ThreadedGroup([threaded(*one) for one in each]))
 
     def _work(self, copy: Copy, does: Operation) -> Work:
         units = self._units_of(copy.transfer)
@@ -170,9 +173,3 @@ class TorchBackend(Holding[TorchBuffer]):
         super().close()
         if self._workloads is not None:
             self._workloads.close()
-
-
-def _threaded(works: Sequence[Work]) -> ThreadedGroup:
-    return ThreadedGroup(
-        [Threaded(work, own) for work, own in zip(works, streams_of(works), strict=True)]
-    )
