@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 
 from linkgauge.backends import offering
@@ -72,3 +73,30 @@ def refuse_larger(unit: OpenCLDevice, size: int) -> None:
             "clCreateBuffer",
             f"{device.memory} allocates at most {device.largest_buffer} bytes at once, not {size}",
         )
+
+
+class Words:
+    """64-bit numbers in the device's memory, 0 at first."""
+
+    def __init__(self, unit: OpenCLDevice, count: int = 1) -> None:
+        self._unit = unit
+        self._host = np.zeros(count, dtype=np.uint64)
+        self.buffer = create(unit, self._host.nbytes, cl.mem_flags.READ_WRITE)
+        self.store(0)
+
+    def total(self) -> int:
+        """The xor of them all; of a single one, its value."""
+        with calling("clEnqueueReadBuffer"):
+            cl.enqueue_copy(self._unit.queue, self._host, self.buffer)
+        return int(np.bitwise_xor.reduce(self._host))
+
+    def store(self, value: int) -> None:
+        """Gives all this value."""
+        self._host[:] = value
+        with calling("clEnqueueWriteBuffer"):
+            cl.enqueue_copy(self._unit.queue, self.buffer, self._host)
+
+
+def partial_sums(unit: OpenCLDevice) -> Words:
+    """The result of a pure read: an xor of words for each work-item."""
+    return Words(unit, unit.geometry[0][0])

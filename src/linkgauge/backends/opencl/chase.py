@@ -15,16 +15,15 @@ from linkgauge.backends.protocol import Copy, Pace
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.units import approximate_size, format_size
 
-from .buffer import OpenCLBuffer, create, own
+from .buffer import OpenCLBuffer, Words, own
 from .group import Enqueue, Lane, OpenCLGroup
-from .runtime import ALONE, OpenCLDevice, calling
+from .runtime import ALONE, OpenCLDevice
 
 HOPS = 16_381
 """Accesses of a loop, about as many as of a host thread's chase. A prime, so that hardly ever a
 number of loops leads back to the line where it began, as no access at all would. One launch follows
 all loops of a lap, so that what a launch takes counts once a sample."""
 _FILE = "chase"
-_WORD = 8
 _MASK = (1 << 64) - 1
 _ROUNDS = 4
 _UNBOUNDED = 1 << 30
@@ -91,32 +90,11 @@ def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
     memory, lines, stride = source.for_kernel(), np.uint64(ring.lines), np.uint64(ring.stride)
     order = np.uint64(ring.seed & _MASK), np.uint32(ring.bits)
     unit.run("lay_ring", memory, lines, stride, *order, file=_FILE)
-    length = Word(unit)
+    length = Words(unit)
     unit.run("ring_length", memory, lines, stride, length.buffer, file=_FILE, alone=True)
-    if length.value != ring.lines:
-        problem = f"a ring of {length.value} lines instead of {ring.lines}"
+    if length.total() != ring.lines:
+        problem = f"a ring of {length.total()} lines instead of {ring.lines}"
         raise BackendError("link pointers", f"{source.memory}: {problem}")
-
-
-class Word:
-    """A 64-bit number in the device's memory, 0 at first."""
-
-    def __init__(self, unit: OpenCLDevice) -> None:
-        self._unit = unit
-        self.buffer = create(unit, _WORD, cl.mem_flags.READ_WRITE)
-        self.value = 0
-
-    @property
-    def value(self) -> int:
-        found = np.zeros(1, dtype=np.uint64)
-        with calling("clEnqueueReadBuffer"):
-            cl.enqueue_copy(self._unit.queue, found, self.buffer)
-        return int(found[0])
-
-    @value.setter
-    def value(self, value: int) -> None:
-        with calling("clEnqueueWriteBuffer"):
-            cl.enqueue_copy(self._unit.queue, self.buffer, np.array([value], dtype=np.uint64))
 
 
 class ChaseLane(Lane):
@@ -128,8 +106,8 @@ class ChaseLane(Lane):
         super().__init__(unit)
         self._ring = ring
         self._memory = source.memory
-        self._at = Word(unit)
-        self._at.value = ring.offset(0)
+        self._at = Words(unit)
+        self._at.store(ring.offset(0))
         self._kernel = unit.kernel(
             "chase", source.for_kernel(), self._at.buffer, np.uint64(0), file=_FILE
         )
@@ -149,7 +127,7 @@ class ChaseLane(Lane):
         return event
 
     def mismatch(self) -> str | None:
-        at, right = self._at.value, self._ring.offset(self._hops)
+        at, right = self._at.total(), self._ring.offset(self._hops)
         if at == right:
             return None
         return f"{self._memory}: {self._hops} accesses led to byte {at} instead of {right}"
