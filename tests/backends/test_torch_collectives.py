@@ -63,13 +63,13 @@ def test_what_a_rank_receives_is_right(backend, distributed, work, in_place):
 
 def test_a_wrong_number_is_found_with_its_place(backend, distributed, monkeypatch):
     made = group(backend, distributed, Collective("all_reduce", "float", "sum"))
-    carry_out = made._carry_out
+    carry_out = made.carry_out
 
     def spoiled(loops):
         carry_out(loops)
         made._result[7] += 1
 
-    monkeypatch.setattr(made, "_carry_out", spoiled)
+    monkeypatch.setattr(made, "carry_out", spoiled)
     found = made.check()
     assert (found.count, found.rank, found.first) == (1, 3, 7)
 

@@ -26,7 +26,7 @@ from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Engine, Transfer
 
 from . import inventory, pci, refusals
-from .collecting import CollectiveGroup
+from .collecting import SimCollective
 from .description import Description
 from .exchanging import Exchanging
 from .faults import Fault
@@ -255,13 +255,13 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             for place, demand in enumerate(demands)
         ]
 
-    def collecting(self, copies: Sequence[Copy], work: Collective) -> CollectiveGroup:
+    def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
         exchanging = Exchanging(copies, work, self._resources, self._topology)
         self._trouble.begin(copies, exchanging.ranks)
         seconds = exchanging.seconds(self._trouble.capacity(exchanging.demands))
         sigmas = self._sigmas(exchanging.ranks)
         flip = self._trouble.flip
-        return CollectiveGroup(copies, work, seconds, sigmas, self._course, self._stall, flip)
+        return SimCollective(copies, work, seconds, sigmas, self._course, self._stall, flip)
 
     def _moving(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> tuple[Movement, ...]:
         bounded = any(not copy.endless for copy in copies)
