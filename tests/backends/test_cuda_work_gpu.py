@@ -61,22 +61,22 @@ def test_products_are_right(backend, operation, order):
 def test_one_wrong_element_is_found(backend, operation):
     group = product(backend, operation)
     run(group)
-    at = group._work.product + (700 * 1000 + 65) * PRODUCTS[operation].bytes
+    at = group.product.product + (700 * 1000 + 65) * PRODUCTS[operation].bytes
     nothing = b"\xff" * PRODUCTS[operation].bytes
-    group.device.call("cuMemcpyHtoD", at, nothing, len(nothing))
+    group.product.device.call("cuMemcpyHtoD", at, nothing, len(nothing))
     assert "in row 700, columns 64 to 95" in group.mismatch()
     group.close()
 
 
 def test_a_product_in_tf32_does_not_pass_for_one_in_fp32(backend):
     group = product(backend, "matmul-fp32", 4096)
-    if group.device.capability < 80:
+    if group.product.device.capability < 80:
         pytest.skip("it has no TF32")
-    work = group._work
-    work._blas.bind(group.device.aside)
+    work = group.product
+    work._blas.bind(group.product.device.aside)
     ends = work.a, work.b, work.product
     work._blas.multiply(4096, *ends, cublas.R_32F, cublas.COMPUTE_32F_FAST_TF32)
-    group.device.driver.call("cuStreamSynchronize", group.device.aside)
+    group.product.device.driver.call("cuStreamSynchronize", group.device.aside)
     assert group.mismatch() is not None
     group.close()
 
@@ -86,7 +86,7 @@ def test_the_same_seed_draws_the_same_numbers(backend):
     drawn = []
     for group in groups:
         data = bytearray(64 * 64 * 4)
-        group.device.call("cuMemcpyDtoH", data, group.inputs[0], len(data))
+        group.product.device.call("cuMemcpyDtoH", data, group.product.a, len(data))
         drawn.append(bytes(data))
         group.close()
     assert drawn[0] == drawn[1] != drawn[2]

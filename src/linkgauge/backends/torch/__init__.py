@@ -29,7 +29,7 @@ from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import PEAK_NAMES, PRODUCT_NAMES, Operation
+from linkgauge.model.operation import ARRAYS, PEAK_NAMES, PRODUCT_NAMES, Operation
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.workload import Workload
@@ -62,7 +62,7 @@ class TorchBackend(Holding[TorchBuffer]):
     """Implements protocol.Backend for `units`; `nodes` are the host's."""
 
     name = refusals.SPACE
-    carried = ("copy", *PEAK_NAMES, *PRODUCT_NAMES)
+    carried = ("copy", *(name for name in PEAK_NAMES if ARRAYS[name].written), *PRODUCT_NAMES)
 
     def __init__(
         self,
