@@ -76,7 +76,7 @@ def test_a_product_in_tf32_does_not_pass_for_one_in_fp32(backend):
     work._blas.bind(group.product.device.aside)
     ends = work.a, work.b, work.product
     work._blas.multiply(4096, *ends, cublas.R_32F, cublas.COMPUTE_32F_FAST_TF32)
-    group.product.device.driver.call("cuStreamSynchronize", group.device.aside)
+    group.product.device.driver.call("cuStreamSynchronize", group.product.device.aside)
     assert group.mismatch() is not None
     group.close()
 
