@@ -27,13 +27,6 @@ def content(size: int, pattern: Pattern, seed: int, inverted: bool) -> bytes:
     return bytes(data[:size])
 
 
-def sampled(group, loops=1, laps=1):
-    """What a group measures of so many loops."""
-    group.arm(loops, laps)
-    group.open()
-    return group.wait()
-
-
 class FakeBuffer:
     warnings = ()
 

@@ -11,8 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
-from fakes import sampled as measured  # noqa: F401  # for tests of ranks
-from linkgauge.backends.protocol import Copy, Pace
+from linkgauge.backends.protocol import Copy, Pace, run
 from linkgauge.cluster import messages
 from linkgauge.cluster.launch import Launch
 from linkgauge.cluster.links import Links
@@ -180,3 +179,7 @@ def allocated(backend, transfer):
 
 def copies(backend, *transfers):
     return [Copy(one, *allocated(backend, one), SIZE, 7) for one in transfers]
+
+
+def measured(group, loops=1):
+    return run(group, loops)

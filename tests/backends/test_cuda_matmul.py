@@ -9,9 +9,8 @@ import pytest
 from compiled_kit import CUBLAS, own_library_of
 from cuda_emulator import emulated
 from cuda_kit import Status
-from fakes import sampled
 from linkgauge.backends.cuda import cublas
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer
@@ -63,7 +62,7 @@ def test_ten_products_warm_up_and_a_hundred_are_timed_behind_one_gate(device, bl
     assert group.pace.loops * group.pace.laps <= group.most_loops
     assert group.pace.steps == operations_of(8)
     before = blas.asked().count("gemm 8 8 8 types 0 0 0 compute 68 algorithm -1")
-    timing = sampled(group, loops=2, laps=50)
+    timing = run(group, loops=2, laps=50)
     asked = blas.asked()
     assert asked.count("gemm 8 8 8 types 0 0 0 compute 68 algorithm -1") - before == 110
     assert len(timing.progress[0]) == 51
@@ -78,8 +77,8 @@ def test_ten_products_warm_up_and_a_hundred_are_timed_behind_one_gate(device, bl
 @pytest.mark.parametrize("wrong", [30.0, math.nan, math.inf])
 def test_one_wrong_element_is_found_where_it_is(device, blas, operation, row, column, wrong):
     group = product(device, operation)
-    sampled(group, 2)
-    at = group._work.product + (row * ORDER + column) * PRODUCTS[operation].bytes
+    run(group)
+    at = group.product.product + (row * ORDER + column) * PRODUCTS[operation].bytes
     poke(at, operation, wrong)
     first = column // 32 * 32
     assert f"in row {row}, columns {first} to {min(first + 31, 99)}:" in group.mismatch()
@@ -88,8 +87,8 @@ def test_one_wrong_element_is_found_where_it_is(device, blas, operation, row, co
 
 def test_an_old_product_does_not_pass_for_a_new_one(device, blas):
     group = product(device, "matmul-fp32")
-    sampled(group, 2)
-    group._work.spoil("a stream")
+    run(group)
+    group.product.spoil()
     assert "sum is nan, expected" in group.mismatch()
     group.close()
 
@@ -103,7 +102,7 @@ def test_numbers_are_drawn_by_philox_and_box_muller(device, blas):
         radius = math.sqrt(-2 * math.log(((one >> 8) + 0.5) / (1 << 24)))
         angle = 2 * math.pi * (other >> 8) / (1 << 24)
         expected += [radius * math.cos(angle), radius * math.sin(angle)]
-    drawn = struct.unpack("<4f", ctypes.string_at(group._work.a, 16))
+    drawn = struct.unpack("<4f", ctypes.string_at(group.product.a, 16))
     assert drawn == pytest.approx(expected, rel=1e-5)
     group.close()
 
@@ -135,11 +134,11 @@ def test_without_memory_nothing_is_left_behind(blas, left, monkeypatch):
 )
 def test_errors_name_the_call_and_the_status(device, blas, status, error, says):
     group = product(device, "matmul-fp32")
-    handle = group._work._blas
+    handle = group.product._blas
     handle.bind(0)
     blas.fail_next(status)
     with pytest.raises(error, match=says):
-        handle.multiply(4, group._work.a, group._work.b, group._work.product, 0, 68)
+        handle.multiply(4, group.product.a, group.product.b, group.product.product, 0, 68)
     group.close()
 
 

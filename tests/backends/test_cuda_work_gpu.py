@@ -3,16 +3,15 @@ kernel that was found."""
 
 import pytest
 
-from fakes import sampled
 from linkgauge.backends import cuda
 from linkgauge.backends.cuda import cublas
 from linkgauge.backends.cuda.settings import ARRAY_DEFAULT, CopySettings, load_tuned
-from linkgauge.backends.protocol import RESULTS, Copy, Pattern
+from linkgauge.backends.protocol import RESULTS, Copy, Pattern, run
 from linkgauge.machine.host import read_host
-from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operation import ARRAYS, named
 from linkgauge.model.settings import EngineSettings
 
 pytestmark = pytest.mark.gpu
@@ -51,7 +50,7 @@ def product(backend, operation, order=1000, seed=5):
 @pytest.mark.parametrize("operation", PRODUCTS)
 def test_products_are_right(backend, operation, order):
     group = product(backend, operation, order)
-    timing = sampled(group, 2, 50)
+    timing = run(group, 2, 50)
     assert group.mismatch() is None
     assert len(timing.progress[0]) == 51
     assert 1e9 < operations_of(order) * 100 / timing.seconds[0] < 1e16 or order < 1000
@@ -61,23 +60,23 @@ def test_products_are_right(backend, operation, order):
 @pytest.mark.parametrize("operation", PRODUCTS)
 def test_one_wrong_element_is_found(backend, operation):
     group = product(backend, operation)
-    sampled(group, 2)
-    at = group._work.product + (700 * 1000 + 65) * PRODUCTS[operation].bytes
+    run(group)
+    at = group.product.product + (700 * 1000 + 65) * PRODUCTS[operation].bytes
     nothing = b"\xff" * PRODUCTS[operation].bytes
-    group.device.call("cuMemcpyHtoD", at, nothing, len(nothing))
+    group.product.device.call("cuMemcpyHtoD", at, nothing, len(nothing))
     assert "in row 700, columns 64 to 95" in group.mismatch()
     group.close()
 
 
 def test_a_product_in_tf32_does_not_pass_for_one_in_fp32(backend):
     group = product(backend, "matmul-fp32", 4096)
-    if group.device.capability < 80:
+    if group.product.device.capability < 80:
         pytest.skip("it has no TF32")
-    work = group._work
-    work._blas.bind(group.device.aside)
+    work = group.product
+    work._blas.bind(group.product.device.aside)
     ends = work.a, work.b, work.product
     work._blas.multiply(4096, *ends, cublas.R_32F, cublas.COMPUTE_32F_FAST_TF32)
-    group.device.driver.call("cuStreamSynchronize", group.device.aside)
+    group.product.device.driver.call("cuStreamSynchronize", group.product.device.aside)
     assert group.mismatch() is not None
     group.close()
 
@@ -87,7 +86,7 @@ def test_the_same_seed_draws_the_same_numbers(backend):
     drawn = []
     for group in groups:
         data = bytearray(64 * 64 * 4)
-        group.device.call("cuMemcpyDtoH", data, group.inputs[0], len(data))
+        group.product.device.call("cuMemcpyDtoH", data, group.product.a, len(data))
         drawn.append(bytes(data))
         group.close()
     assert drawn[0] == drawn[1] != drawn[2]
@@ -104,7 +103,7 @@ def lend(backend, operation, size, seed=7):
     transfer = parse_transfer(f"{ends[0]} -> {ends[1]} by cuda:0.sm")
     source = destination = None
     if work.read:
-        whole = size * source_arrays(operation)
+        whole = size * named(operation).source_arrays
         source = backend.allocate(transfer.source, whole, transfer.engine)
         given = Pattern.NUMBERS if work.computes else Pattern.WORDS
         backend.fill(source, whole, given, seed, inverted=False)
@@ -128,7 +127,7 @@ def test_arrays_are_worked_on_to_the_last_byte(backend, operation):
         for settings in SHAPES:
             copy = lend(backend, operation, size)
             group = backend.prepare_with([copy], settings, operation)
-            timing = sampled(group, 3)
+            timing = run(group, 3)
             group.close()
             if copy.destination is None:
                 assert timing.checksums == (backend.checksum(copy.source, size),), settings
@@ -144,12 +143,12 @@ def test_a_kernel_is_found_that_is_not_slower_than_the_default(tmp_path, monkeyp
     backend = opened(tuned=True)
     copy = lend(backend, operation, 256 * MiB)
     group = backend.prepare([copy], operation)
-    seconds = [sampled(group, 20).seconds[0] for _ in range(5)]
+    seconds = [run(group, 20).seconds[0] for _ in range(5)]
     group.close()
     (device, *_) = backend.devices()
     assert f"sm {operation}" in load_tuned(device.model, tmp_path / "linkgauge" / "tuned")
     plain = backend.prepare_with([copy], ARRAY_DEFAULT, operation)
-    others = [sampled(plain, 20).seconds[0] for _ in range(5)]
+    others = [run(plain, 20).seconds[0] for _ in range(5)]
     plain.close()
     assert min(seconds) < 1.02 * min(others)
     free(copy)

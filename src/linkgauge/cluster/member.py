@@ -27,7 +27,8 @@ from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Interface, Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.operation import OperationName
+from linkgauge.model.transfer import Engine, Transfer
 
 from .messages import Allocate, Allocated, Begin, Ended, Lent, Prepared, SharedCopy
 
@@ -57,7 +58,7 @@ class Member(Protocol):
     def token(self) -> bytes: ...
     def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]: ...
     def prepare(
-        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
     ) -> Prepared: ...
     def arm(self, loops: int, laps: int) -> None: ...
     def begin(self, command: Begin) -> Ended: ...
@@ -175,7 +176,7 @@ class BackendMember:
         return (None,) * len(copies)
 
     def prepare(
-        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
     ) -> Prepared:
         self.close_group()
         places = [place for place, copy in enumerate(copies) if self.is_mine(copy)]

@@ -13,8 +13,8 @@ from linkgauge.machine.host import read_host
 from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.memory import NETWORK, Memory
+from linkgauge.model.operation import OperationName
 from linkgauge.model.settings import Settings
-from linkgauge.model.transfer import Operation
 
 from .launch import Launch
 from .member import BackendMember, Member
@@ -79,7 +79,7 @@ class SimMember(BackendMember):
         return memory.unranked
 
     def prepare(
-        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
     ) -> Prepared:
         self.close_group()
         self._timed = tuple((n, n) for n, copy in enumerate(copies) if self.is_mine(copy))

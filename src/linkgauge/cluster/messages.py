@@ -15,10 +15,11 @@ from linkgauge.model.inventory import Interface
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import decode_hook, encode_hook
+from linkgauge.model.operation import OperationName
 from linkgauge.model.ranks import Rank
 from linkgauge.model.result import Placement
 from linkgauge.model.settings import Settings
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 
 PROTOCOL = 2
 """The version of these messages: ranks understand each other's cards whatever theirs is."""
@@ -184,7 +185,7 @@ class Prepare(msgspec.Struct, frozen=True, tag=True):
     groups, and with all copies from one rank to another."""
 
     copies: tuple[SharedCopy, ...]
-    operation: Operation
+    operation: OperationName
     tokens: tuple[bytes, ...] = ()
 
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.memory import Memory
-from linkgauge.model.transfer import Engine, EngineKind, Operation, Transfer
+from linkgauge.model.operation import OperationName, named
+from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 from .links import Links
 from .messages import Reach, SharedCopy, Token
@@ -62,7 +63,7 @@ class Passages:
         ranks = self._links.ranks
         return ranks[memory.rank or 0].host != ranks[engine.owner.rank or 0].host
 
-    def found(self, copies: Sequence[SharedCopy], operation: Operation) -> dict[int, Group]:
+    def found(self, copies: Sequence[SharedCopy], operation: OperationName) -> dict[int, Group]:
         """The source's and the destination's rank of those copies that NCCL carries out, by their
         places. Raises Unsupported, with the reasons, for what nothing carries out."""
         self._ask(copies)
@@ -91,11 +92,11 @@ class Passages:
                 if reason is not None:
                     self._apart |= dict.fromkeys(_pairs(copy.transfer), reason)
 
-    def _check(self, transfer: Transfer, operation: Operation, reason: str) -> None:
+    def _check(self, transfer: Transfer, operation: OperationName, reason: str) -> None:
         """Raises Unsupported for what NCCL does not carry out, either."""
         ends = (transfer.source, transfer.destination)
         ranks = {memory.rank for memory in ends}
-        is_one = operation == "copy" and not transfer.both_ways and len(ranks) == len(ends)
+        is_one = named(operation).is_copy and not transfer.both_ways and len(ranks) == len(ends)
         if not is_one or transfer.engine.owner.rank not in ranks:
             raise Unsupported(reason)
         for memory in ends:

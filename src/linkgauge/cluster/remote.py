@@ -21,8 +21,9 @@ from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.nics import nic_problem
+from linkgauge.model.operation import OperationName, named
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import NIC_ENGINES, Engine, EngineKind, Operation, Transfer
+from linkgauge.model.transfer import NIC_ENGINES, Engine, EngineKind, Transfer
 
 from . import messages
 from .clocks import Clocks
@@ -168,7 +169,7 @@ class RankBackend:
         command = messages.Checksum(lent.number, size)
         return self._links.one(lent.memory.rank or 0, command, int, size)
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> RankGroup:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> RankGroup:
         shared = tuple(map(_shared, copies))
         ranks = self._parties(shared, operation)
         for copy in () if isinstance(operation, Collective) else shared:
@@ -187,7 +188,7 @@ class RankBackend:
         self,
         ranks: Collection[int],
         copies: tuple[SharedCopy, ...],
-        operation: Operation,
+        operation: OperationName,
         clocks: Clocks | None,
     ) -> RankGroup:
         """Copies, each by its own engine or, where that reaches one memory alone, by NCCL."""
@@ -213,9 +214,9 @@ class RankBackend:
             command = messages.Prepare(copies, work, tokens)
             return RankCollective(self._links, ranks, command, clocks)
 
-    def _parties(self, copies: Sequence[SharedCopy], operation: Operation) -> Collection[int]:
+    def _parties(self, copies: Sequence[SharedCopy], operation: OperationName) -> Collection[int]:
         """The ranks that a group concerns."""
-        if self.name == SIMULATED or operation == "broadcast":
+        if self.name == SIMULATED or named(operation).from_one:
             return self._links.all
         memories = {m for c in copies for m in (*c.transfer.memories, c.transfer.engine.owner)}
         return sorted({memory.rank or 0 for memory in memories})
@@ -249,14 +250,14 @@ class RankGroup(Gated):
         command: messages.Prepare,
         clocks: Clocks | None,
     ) -> None:
-        copies, operation = command.copies, command.operation
+        copies, does = command.copies, named(command.operation)
         self._links = links
         self._ranks = ranks
         self._count = len(copies)
         self._places = [_owner(copy.transfer) for copy in copies]
         self._owners = sorted(set(self._places))
         by_both = any(copy.transfer.engine.kind in _BY_BOTH for copy in copies)
-        self._awaits_all = operation == "broadcast" or (by_both and operation == "copy")
+        self._awaits_all = does.from_one or (by_both and does.is_copy)
         """Whether a rank that times nothing holds others up if it starts late: behind the warm-up
         of what NCCL passes on, of flags, and beside what engines reach by themselves, it does
         not."""
