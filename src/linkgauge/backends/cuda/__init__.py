@@ -38,13 +38,12 @@ from . import memory as cuda_memory
 from .arrays import ArrayKernels, array_work
 from .collectives import ENGINE, Collectives
 from .compiler import Compiler
-from .compute import ComputeWork, chase
+from .compute import ComputeWork, beside, chase
 from .device import CudaDevice
 from .driver import Driver, open_driver
-from .enqueuing import EnqueuingGroup
+from .enqueuing import EnqueuingGroup, by_the_driver, enqueued
 from .flags import device_flags, host_flags
 from .group import CudaGroup, streams_of
-from .launches import copy_launch
 from .load import loaded
 from .matmul import Products, ProductWork
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
@@ -293,33 +292,17 @@ class CudaBackend(Offering):
         first, *others = copies
         copying = self._gated(others, None, COPY)
         made.callback(copying.close)
-        if not isinstance(copying, CudaGroup):
-            raise Unsupported("only copies behind a gate begin with a kernel")
-        kernel = ComputeWork(self.device_of(first.transfer.engine.owner))
-        made.callback(kernel.close)
-        alone = CudaGroup(self._driver, [kernel])
-        made.callback(alone.close)
-        together = CudaGroup(self._driver, [kernel, *copying.works])
-        made.callback(together.close)
-        return kernel, alone, copying, together
+        device = self.device_of(first.transfer.engine.owner)
+        return beside(self._driver, device, copying, made)
 
     def enqueuing(self, copy: Copy) -> EnqueuingGroup:
-        """cuMemcpyAsync, or cuLaunchKernel for a kernel."""
         transfer = copy.transfer
         if len(transfer.memories) < 2 or any(m.kind in UNGATED for m in transfer.memories):
             raise Unsupported(f"{transfer}: the driver does not enqueue such copies at once")
         device = self.device_of(transfer.engine.owner)
-        stream, made = int(device.stream(0)), ExitStack()
         if self._is_left_to_the_driver(transfer):
-            words = *map(int, self._peer_ends(copy)), stream
-            return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), made, may_block=True)
-        ends = address_in(copy.destination), address_in(copy.source)
-        if transfer.engine.kind == "ce":
-            return EnqueuingGroup(device, ("cuMemcpyAsync", (*ends, copy.size, stream)), made)
-        settings = self.settings_of(transfer)
-        kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
-        made.callback(lambda: kernel)
-        return EnqueuingGroup(device, ("cuLaunchKernel", kernel.words(stream)), made)
+            return by_the_driver(device, self._peer_ends(copy))
+        return enqueued(device, copy, self.settings_of(transfer))
 
     def bouncing(self, copy: Copy) -> Group:
         transfer, ends = copy.transfer, (address_in(copy.source), address_in(copy.destination))
@@ -399,19 +382,17 @@ class CudaBackend(Offering):
 
     def _settle(self, copies: Sequence[Copy]) -> None:
         """Moves the controlling thread to the node of the host memory, else of the device."""
-        if not self._engines.affinity:
-            return
-        hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
-        near = hosts or [self.device_of(copies[0].transfer.engine.owner).near]
-        settle(self._nodes, near[0])
+        if self._engines.affinity:
+            hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
+            near = hosts or [self.device_of(copies[0].transfer.engine.owner).near]
+            settle(self._nodes, near[0])
 
     def _connect(self, transfer: Transfer) -> None:
         """Enables peer access, both ways, between the devices of a transfer; once."""
-        if not self._engines.peer_access:
-            return
-        places = (*transfer.memories, transfer.engine.owner)
-        here = (m for m in places if m.is_device and m.rank is None)
-        self._peers.connect(map(self.device_of, here))
+        if self._engines.peer_access:
+            places = (*transfer.memories, transfer.engine.owner)
+            here = (m for m in places if m.is_device and m.rank is None)
+            self._peers.connect(map(self.device_of, here))
 
 
 def _places(transfer: Transfer) -> set[int]:

@@ -4,11 +4,13 @@ pointers."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from ctypes import c_float
 from typing import Any
 
 from linkgauge.backends.operations.overlap import FACTOR, SUMMAND, launched
-from linkgauge.backends.protocol import Pace
+from linkgauge.backends.protocol import Group, Pace
+from linkgauge.model.errors import Unsupported
 
 from .device import CudaDevice, Launch
 from .driver import Driver
@@ -65,6 +67,22 @@ class ComputeWork(StreamWork):
         word, self._wrong = self._wrong, None
         if word is not None:
             self.device.call("cuMemFree", word)
+
+
+def beside(
+    driver: Driver, device: CudaDevice, copying: Group, made: ExitStack
+) -> tuple[ComputeWork, Group, Group, Group]:
+    """A kernel, a group of it, the copies, and a group of all; `made` closes what is made. Raises
+    Unsupported for copies without a gate."""
+    if not isinstance(copying, CudaGroup):
+        raise Unsupported("only copies behind a gate begin with a kernel")
+    kernel = ComputeWork(device)
+    made.callback(kernel.close)
+    alone = CudaGroup(driver, [kernel])
+    made.callback(alone.close)
+    together = CudaGroup(driver, [kernel, *copying.works])
+    made.callback(together.close)
+    return kernel, alone, copying, together
 
 
 def chase(driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int) -> CudaGroup:

@@ -7,16 +7,20 @@ one after another, with no Python between them.
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
+from typing import Any
 
 from linkgauge import _native
 from linkgauge.backends.iterations import Named
-from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.backends.protocol import Copy, Gated, Pace, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 
 from .device import CudaDevice
 from .gate import GATE_SECONDS, PATIENCE, StartGate
 from .group import QUEUE
+from .launches import copy_launch
+from .memory import address_in
 from .queue import CudaQueue
+from .settings import CopySettings
 
 _NANO = 1e-9
 _GATE = 1
@@ -86,3 +90,21 @@ class EnqueuingGroup(Gated):
             self._device.call("cuStreamSynchronize", self._stream)
             self._gate.free()
         self._made.close()
+
+
+def by_the_driver(device: CudaDevice, ends: tuple[Any, ...]) -> EnqueuingGroup:
+    """A copy between devices without peer access; `ends` are cuMemcpyPeerAsync's arguments before
+    the stream."""
+    words = *map(int, ends), int(device.stream(0))
+    return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), ExitStack(), may_block=True)
+
+
+def enqueued(device: CudaDevice, copy: Copy, settings: CopySettings) -> EnqueuingGroup:
+    """cuMemcpyAsync, or cuLaunchKernel for a kernel."""
+    transfer, stream, made = copy.transfer, int(device.stream(0)), ExitStack()
+    ends = address_in(copy.destination), address_in(copy.source)
+    if transfer.engine.kind == "ce":
+        return EnqueuingGroup(device, ("cuMemcpyAsync", (*ends, copy.size, stream)), made)
+    kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
+    made.callback(lambda: kernel)
+    return EnqueuingGroup(device, ("cuLaunchKernel", kernel.words(stream)), made)
