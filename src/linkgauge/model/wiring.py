@@ -232,8 +232,9 @@ class Wiring:
         parts = {Part.of(transfer.engine.owner), *_nics(transfer)}
         parts.update(map(Part.of, transfer.memories))
         # Threads of a node are as many as it has CPUs, if no number is given.
-        by = transfer.engine.count or self._cpus.get(owner, "")
-        kinds: list[str] = [transfer.engine.kind, str(by) if transfer.engine.kind == "cpu" else ""]
+        threads = transfer.engine.count or self._cpus.get(owner)
+        by = f"{threads}" if transfer.engine.kind == "cpu" else ""
+        kinds: list[str] = [transfer.engine.kind, by]
         pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
         for one, other in sorted(pairs):
             crossed, grades = self._between(one, other)
