@@ -32,6 +32,9 @@ _SURE = 0.04
 """By how much more a part must explain than without it to be a failure …"""
 _SURE_BESIDE = 0.1
 """… and beside a part that explains more: as much as one cell that is slowed by 27 %."""
+_INSIDE = math.log(0.85)
+"""By how much less of the rate, as a logarithm, a part leaves that is to blame beside the one that
+it is a part of."""
 _MOST_TRIED = 400
 """Parts that are tried: those that slow cells touch most. A cluster has thousands."""
 _LEAST_TREND = math.log(0.985)
@@ -66,12 +69,15 @@ def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Fin
     gains = {s: fit(_without(s, chosen)).loss - best.loss for s in chosen}
     most_sure = max(chosen, key=gains.__getitem__, default=None)
     opposed: dict[Part, list[RelativeRate]] = {}
+    struck = {s: _struck_most(s, slow, levels) for s in chosen}
     for suspect in chosen:
+        if any(_adds_nothing(suspect, other, touching, struck) for other in chosen):
+            continue
         beside = _without(suspect, chosen)
         as_good = [s.part for s in candidates
                    if s.part not in parts and fit((*beside, s)).is_as_good(best)]  # fmt: skip
         blame = blames[suspect.part].beside(blames[part] for part in as_good)
-        cells = _struck_most(suspect, slow, levels)
+        cells = struck[suspect]
         if links := _only_both_ways(suspect.part, cells, rates):
             opposed |= dict.fromkeys(links, cells)
             continue
@@ -88,6 +94,23 @@ def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Fin
         yield _opposed(opposed, evidence)
     if rest := [each for each in slow if parts.isdisjoint(each.case.touched)]:
         yield _unexplained(rest, evidence)
+
+
+def _adds_nothing(
+    suspect: Suspect,
+    other: Suspect,
+    touching: Mapping[Part, Sequence[RelativeRate]],
+    struck: Mapping[Suspect, Sequence[RelativeRate]],
+) -> bool:
+    """Whether it is a part of the other one, and leaves hardly less of the rate: a device slows its
+    links, more or less as their copies need it."""
+    inner, outer = ({each.case.number for each in touching[s.part]} for s in (suspect, other))
+    if not inner < outer:
+        return False
+    own = statistics.median(map(_log, struck[suspect]))
+    around = min(map(_log, struck[other])) if other.drifts else statistics.median(
+        map(_log, struck[other]))  # fmt: skip
+    return own > around + _INSIDE
 
 
 def _together(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
