@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from linkgauge.model.grouped import grouped
@@ -120,16 +120,35 @@ def _each(rates: Sequence[RelativeRate], parts: frozenset[Part]) -> Iterator[Los
                 gains.append((noise[of], gain, inside.cells * others / whole[of].cells, of))
         told = {of for *_, of in gains}
         cells = tuple(each for each in by_part[part] if each.case.peers in told)
-        if len(cells) >= _CELLS and (loss := _loss(part, gains, rests, cells)):
+        if (
+            len(cells) >= _CELLS
+            and _is_alike(gains, classes)
+            and (loss := _loss(part, gains, rests, cells))
+        ):
             yield loss
+
+
+_Gain = tuple[frozenset[str], float, float, Hashable]
+"""Of a class: its noise, how much more cells without the part have, their weight, and its key."""
+
+
+def _is_alike(gains: Sequence[_Gain], classes: Mapping[Hashable, _Sums]) -> bool:
+    """Whether the part's own cells agree that it is slow, however much they scatter beyond their
+    peers: each of few samples of a part that jitters is as likely fast."""
+    sides = [(gain, classes[of]) for *_, gain, _, of in gains]
+    count = sum(side.cells for _, side in sides)
+    mean = sum(gain * side.cells for gain, side in sides) / count
+    squares = sum(side.rest + side.cells * (gain - mean) ** 2 for gain, side in sides)
+    error = math.sqrt(squares / (count - 1) / count + _QUIET**2 / count)
+    return mean > 0 and two_sided(mean / error, count - 1) / 2 < CHANCE
 
 
 def _loss(
     part: Part,
-    gains: Sequence[tuple[frozenset[str], float, float, Hashable]],
+    gains: Sequence[_Gain],
     rests: dict[frozenset[str], tuple[float, int]],
     cells: tuple[RelativeRate, ...],
-) -> Loss | None:
+) -> Iterator[Loss]:
     """Of a part whose classes differ by so much, each with its weight."""
     weights = lost = spread = 0.0
     known: list[tuple[float, float]] = []
@@ -144,10 +163,9 @@ def _loss(
         weights += weight
         lost += sum(weight * gain for gain, weight in of) / (variance + _QUIET**2)
         spread += weight**2 / degrees
-    if not weights:
-        return None
-    mostly = weighted_median(known)
-    return Loss(part, mostly, lost / math.sqrt(weights), weights**2 / spread, cells)
+    if weights:
+        mostly = weighted_median(known)
+        yield Loss(part, mostly, lost / math.sqrt(weights), weights**2 / spread, cells)
 
 
 _QUIET = 0.001
