@@ -120,12 +120,8 @@ def _each(rates: Sequence[RelativeRate], parts: frozenset[Part]) -> Iterator[Los
                 gains.append((noise[of], gain, inside.cells * others / whole[of].cells, of))
         told = {of for *_, of in gains}
         cells = tuple(each for each in by_part[part] if each.case.peers in told)
-        if (
-            len(cells) >= _CELLS
-            and _is_alike(gains, classes)
-            and (loss := _loss(part, gains, rests, cells))
-        ):
-            yield loss
+        if len(cells) >= _CELLS and _is_alike(gains, classes):
+            yield from _loss(part, gains, rests, cells)
 
 
 _Gain = tuple[frozenset[str], float, float, Hashable]
