@@ -1,26 +1,21 @@
 """Runs of shipped machines, healthy and faulted, of which everything that may vary is drawn.
 
-A healthy one has other efficiencies of its links than as shipped (by up to 5 %, each way by
-itself), noise of 0.1 to 2 %, links whose figures vary by up to 1 % more, two to four devices beside
-each other, copy engines or kernels, now and then a benchmark of several transfers at once, and 9 to
-21 samples.
+A healthy one has other efficiencies of its links (by up to 5 %, each way by itself), noise of 0.1
+to 2 % and up to 1 % more of a link, two to four devices beside each other, copy engines or kernels,
+now and then a benchmark of several transfers at once, and 9 to 21 samples. A faulted one has a
+fault as well: of each kind, and of a link, a device, a host node or a switch. Its magnitude is
+drawn:
 
-A faulted one has a fault as well: of each kind, and of a link, a device, a host node or a switch.
-Its magnitude is drawn from what a user would call a fault:
-
-    slow      10 to 75 % of the rate are left: from a quarter that is missing to links that are all
-              but down; half of the lanes, the speed or the links lies between
+    slow      10 to 75 % of the rate are left
     drift     the rate falls to 20 to 65 % by the end of the run: what overheats loses as much
     jitter    samples vary by 5 to 30 %, where a quiet machine's do by 2 % at most
     stall     every third to eighth sample lasts 10 to 300 ms longer: a p99 of 1.15 times the median
     flip, hang, crash, lost, nomem    any is one, in whatever phase of a cell
 
 A third of `slow`, `jitter`, `stall` and `flip` begin in mid-run, by when half of what they touch is
-measured at most.
-
-A fault that nothing can tell is drawn anew: one that shows in less than two cells (`shows`), that
-slows what has nothing to be slow beside, or that unsettles what has nothing like it to be unsteady
-beside (`tells`): copies over the only switch vary as those of a neighbour's on a shared host do.
+measured at most. A fault that nothing can tell is drawn anew: one that shows in less than two cells
+(`shows`), that slows what has nothing to be slow beside, or that unsettles what has nothing like it
+to be unsteady beside (`tells`): copies over the only switch vary as a neighbour's do.
 """
 
 from __future__ import annotations

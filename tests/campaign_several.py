@@ -1,13 +1,10 @@
-"""Runs of shipped machines with several faults at once, as campaign.py draws one.
-
-A draw takes a machine, two or three kinds of fault and as many targets, each another part. `slow`
-loses 12 to 60 %; all other magnitudes are campaign.py's. It is discarded, and drawn anew, only if
-one of its faults, alone or beside the others, changes fewer than two cells by 10 % or in status:
-computed from samples, never from verdicts. Of three faults, the one of which this is true is drawn
-anew, each of them a draw. `Tally.discarded` is the share of all that were drawn. Two cells do not
-tell a trend from a level: a drift of which no more tell (`campaign.told`) may be called slow.
-
-`one(label)` draws again what a report names.
+"""Runs of shipped machines with several faults at once, as campaign.py draws one: two or three
+kinds of fault, each of another part (`slow` loses 12 to 60 %). A draw is discarded, and drawn anew,
+only if one of its faults, alone or beside the others, changes fewer than two cells by 10 % or in
+status: computed from samples, never from verdicts. Of three faults, only that one is drawn anew,
+each of them a draw. `Tally.discarded` is the share of all that were drawn. Two cells do not tell a
+trend from a level: a drift of which no more tell (`campaign.told`) may be called slow. `one(label)`
+draws again.
 """
 
 from __future__ import annotations
@@ -130,7 +127,6 @@ def noisy_alarms(number: int) -> Outcome:
 
 
 def outcomes(labels: Iterable[str], processes: int | None = None) -> Iterator[Outcome]:
-    """Each as its label says, in any order of work and in theirs of results."""
     if processes == 1:
         yield from map(one, labels)
         return

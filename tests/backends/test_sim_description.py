@@ -34,7 +34,7 @@ MISTAKES = [
     ({"noise": "lots"}, r"a share such as 0.5 or 50% expected, found 'lots' - at `\$.noise`"),
     ({"host": {"cpu_model": "x", "nodes": []}}, "host.nodes is empty"),
     ({"host": {"cpu_model": "x", "nodes": [{"cpus": 1, "memory": "5Q"}]}}, r"nodes\[0\].memory"),
-    ({"host": {"cpu_model": "x", "nodes": [{"cpus": 0, "memory": "5G"}]}}, r"nodes\[0\].cpus"),
+    ({"host": {"cpu_model": "x", "nodes": [{"cpus": -1, "memory": "5G"}]}}, r"nodes\[0\].cpus"),
     ({"links": [{"kind": "rope", "mesh": "sim:0..3"}]}, r"unknown kind 'rope'.*\$.links\[0\]"),
     ({"links": [{"kind": "mesh", "mesh": "sim:0..9"}]}, r"no 'sim:4' - at"),
     ({"links": [{"kind": "mesh"}]}, "give one of mesh, pairs, each with to"),

@@ -1,8 +1,5 @@
 """Each shipped fault is found by the right check, with the right part named; healthy machines give
-no alarm. campaign.py tells what is drawn; nothing but the evidence is judged.
-
-LINKGAUGE_CAMPAIGN=full tries each kind of fault in each kind of place of every shipped machine, and
-406 healthy machines, in place of some of them; LINKGAUGE_SEED=TEXT draws others."""
+no alarm. campaign.py tells what is drawn; nothing but the evidence is judged."""
 
 from collections import Counter, defaultdict
 
@@ -17,8 +14,7 @@ ALWAYS = {"link-speed", "target-speed"}
 
 
 def faulted():
-    """Kind, place and machine. What ends its cells takes its time: in the small campaign there is
-    one of each."""
+    """Kind, place and machine. What ends its cells takes its time: of a few, there is one each."""
     machines = OF_HOSTS
     for one, kind in enumerate(RIGHT):
         for other, place in enumerate(PLACES):
@@ -56,7 +52,6 @@ def matrix():
             alarms = [finding for finding in findings if is_alarm(machine, finding)]
             counts["healthy"][alarms[0].check if alarms else "nothing"] += 1
             misses += [(machine, "healthy", alarm) for alarm in alarms[:1]]
-    print(f"\n{'fault':<10}{'runs':>6}  found")
     for kind, found in counts.items():
         shown = ", ".join(f"{name} {count}" for name, count in found.most_common())
         print(f"{kind:<10}{found.total():>6}  {shown}")

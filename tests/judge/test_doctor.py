@@ -56,7 +56,7 @@ def test_nothing_is_found_of_what_is_well_and_no_failure_of_what_is_unknown():
         (SLOW, [reading(link_speed=8.0, link_width=16)], ("link-speed", "fail")),
         (IDLE, [reading(link_speed=2.5), WELL], ("link-speed", "note")),
         (FULL, [WELL] * 4 + [reading(link_speed=8.0, link_width=16)] * 3, ("link-speed", "fail")),
-        (IDLE, [], ("link-speed", "warn")),
+        (IDLE, [], ("link-speed", "note")),
         (replace(FULL, width=4), [], ("link-width", "fail")),
     ],
     ids=["slow under load", "at rest while idle", "fell in mid-run", "may be idle", "few lanes"],
@@ -72,7 +72,8 @@ def test_what_a_link_does_while_others_are_in_use_is_no_load():
     load = measured(reading(link_speed=2.5))
     within = parse_transfers("cuda:0 -> cuda:0 by ce")
     load = replace(load, cells=tuple(replace(c, transfers=within) for c in load.cells))
-    assert the("link-speed", found(joined(IDLE), None, load)).severity == "warn"
+    rests = the("link-speed", found(joined(IDLE), None, load))
+    assert (rests.severity, rests.remedy[0][:13]) == ("note", "linkgauge run")
 
 
 def test_a_slot_that_is_older_than_its_card_is_what_is_told_of():

@@ -35,7 +35,7 @@ INVENTORIES = (
     inventory(host=replace(GOOD, iommu="translating", command_line="iommu=pt")),
     inventory(host=replace(GUEST, allowed_nodes=(1,))),
     inventory(pci=(root_port(link=replace(FULL, target=2.5)), gpu())),
-    inventory(host=GUEST, pci=(gpu(link=SLOW),)),
+    inventory(host=GUEST, pci=(root_port(link=replace(FULL, target=2.5)), gpu(link=SLOW))),
     inventory(cards=lost(1, 2)),
     redirecting(card(), card(memory="cuda:1", pci="0000:03:00.0")),
 )  # fmt: skip

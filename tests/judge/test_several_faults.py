@@ -1,6 +1,5 @@
 """Two and three faults at once: each is named, and nothing else is said to fail. The draws are
-campaign_several.py's; LINKGAUGE_CAMPAIGN=full takes 40 of each pair of kinds and 200 of three,
-LINKGAUGE_SEED=TEXT others."""
+campaign_several.py's, LINKGAUGE_SEED=TEXT makes others."""
 
 from campaign_several import numbered, outcomes, pairs, report, tally, threes
 from campaigns import FULL, known, trials

@@ -1,8 +1,5 @@
 """On a host that others use, copies vary, and nothing is wrong with the machine: what varies alike
-on all parts of a kind is a note. Real runs, and such runs with samples that are drawn.
-
-LINKGAUGE_CAMPAIGN=full draws 200 of each kind in place of a few.
-"""
+on all parts of a kind is a note. Real runs, and such runs with samples that are drawn."""
 
 import random
 

@@ -160,11 +160,10 @@ def slow_card(name, value):
     return bus
 
 
-def test_a_link_that_trained_too_low_is_named_as_the_doctor_does():
+def test_a_link_that_rests_while_nothing_uses_it_is_no_fault():
     root = tree(bus=slow_card("current_link_speed", b"2.5 GT/s PCIe\n"))
     found = compare(domain(devices=ONE_CARD), root, "guest").findings
-    (one,) = (each for each in found if each.check == "link-speed")
-    assert any("CAP_EXP+30.w=5:f" in line for line in one.remedy)
+    assert not [each for each in found if each.check == "link-speed"]
 
 
 POOL = {0: {2 << 20: (9, 9)}}

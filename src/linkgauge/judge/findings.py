@@ -14,7 +14,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.part import Part
 from linkgauge.model.result import CellResult, Result, Run
 
-from .as_one import as_one
+from .readings import run_of
 
 Severity = Literal["fail", "warn", "note", "unknown"]
 """`fail` costs bandwidth or correctness, `warn` may, `note` is good to know; `unknown` could not be
@@ -83,5 +83,5 @@ def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
 
 
 def evidence_of(run: Run) -> Evidence:
-    run = as_one(run)
+    run = run_of(run)
     return Evidence(run.machine, run.after, run.results, run.kernel_log)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from statistics import NormalDist
 
 import msgspec
@@ -63,7 +64,9 @@ class RelativeRate(msgspec.Struct, frozen=True, eq=False):
         return self.peers[0]
 
 
+@lru_cache(maxsize=1)
 def relative_rates(evidence: Evidence) -> list[RelativeRate]:
+    """Of all cells that have peers. Both checks of the same evidence share them."""
     classes = grouped(
         (case.peers, case)
         for case in timed_cases_of(evidence)
@@ -83,7 +86,7 @@ def _beside_each_other(
     top = math.log(median_of(peers[0]))
     deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
     # Few samples may lie close together by chance, far from the median of many.
-    scatters = [max(_scatter(case), *(by_part[part] for part in case.touched)) for case in peers]
+    scatters = [max(scatter_of(case), *(by_part[part] for part in case.touched)) for case in peers]
     usual = statistics.median(scatters) if len(peers) >= _MANY else 0.0
     errors = [
         _error(case, max(scatter, usual), deviations)
@@ -136,7 +139,7 @@ def _highest(case: Case, error: float) -> float:
     return median_of(case) * math.exp(error)
 
 
-def _scatter(case: Case) -> float:
+def scatter_of(case: Case) -> float:
     """The standard deviation of its samples, relative. Stalls, which no median minds, count as
     little as the median distance from it lets them."""
     summary = case.cell.summary
@@ -150,7 +153,7 @@ def _scatter(case: Case) -> float:
 def _scatter_by_part(cases: Iterable[Case]) -> dict[Part, float]:
     """What most cells that touch each part scatter by."""
     found = grouped(
-        (part, scatter) for case in cases for scatter in [_scatter(case)] for part in case.touched
+        (part, scatter) for case in cases for scatter in [scatter_of(case)] for part in case.touched
     )
     return {part: statistics.median(some) for part, some in found.items()}
 

@@ -10,13 +10,14 @@ import msgspec
 from linkgauge.model.grouped import grouped
 from linkgauge.model.memory import Memory
 from linkgauge.model.part import Kind
+from linkgauge.model.units import count_of
 
 from .alike import CHANCE, Excess, classes, more_scatter
-from .cases import Case, named
+from .cases import Case, named, timed_cases_of
 from .causes import Blame, fewest, remembered, suspects
 from .findings import Evidence, Finding
 from .remedies import BUSIEST
-from .spikes import NOISE, SCATTER, Steadiness, pooled, steadiness_of
+from .spikes import LEAST, NOISE, SCATTER, Steadiness, pooled, steadiness_of
 from .vendor import tools
 
 _MORE = 1.5
@@ -34,6 +35,8 @@ class _Shaken(msgspec.Struct, frozen=True):
         return self.blame.part in cell.case.touched and cell.case.number >= self.since
 
 
+_MANY_FEW = 0.25
+"""Part of the cells that have too few samples to show scatter, from which that is said."""
 _ROUNDS = 20
 """Rounds of the least squares, one part at a time."""
 _SCATTERING = 8.0
@@ -53,6 +56,16 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
     left = [cell for cell in bad
             if cell.lasting > SCATTER and not any(one.strikes(cell) for one in shaken)]  # fmt: skip
     yield from _everywhere(left, cells, evidence)
+
+
+def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
+    """Of how many cells nothing shows whether they scatter, beside others that do show it."""
+    counts = [len(case.times) for case in timed_cases_of(evidence) if case.times]
+    few = sum(count < LEAST for count in counts)
+    if _MANY_FEW < few / (len(counts) or 1) < 1:
+        found = f"fewer than {LEAST} samples of a cell do not show whether it varies or stalls"
+        why = "so nothing looks for that in these cells: --samples 8 takes enough"
+        yield Finding("scatter", "unknown", f"{few} of {count_of(len(counts))}", found, why)
 
 
 def _proven(

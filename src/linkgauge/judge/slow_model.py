@@ -132,7 +132,12 @@ class _View:
                 continue
             away = base.flattering(by, levels)
             flattered = sum(levels[s] * base.cells_to(None, s) for s in away)
-            splitting = [levels[s] for s in by if s.part in base.parts and not s.drifts]
+            # A cell of which it is the hub, among others that only reach it as well.
+            splitting = [
+                levels[s]
+                for s in by
+                if not s.drifts and (s.part in base.parts or in_class[s] > levels[s])
+            ]
             slowing = {s: in_class[s] for s in base.slowing(by)}
             drifts = any(s.drifts for s in slowing)
             least, whole = _together(list(slowing.values()))
@@ -209,12 +214,12 @@ def _levels(s: Suspect, slowed: Sequence[_Slowed]) -> _Levels:
             logs = [log / (to or 1) for log, to in zip(logs, some.cells_to(s), strict=True)]
         by_class.setdefault(some.at, []).extend(zip(logs, weights, strict=True))
     if s.drifts and by_class:
-        slope = _weighted_median([each for logs in by_class.values() for each in logs])
+        slope = weighted_median([each for logs in by_class.values() for each in logs])
         return dict.fromkeys(by_class, slope)
-    return {at: _weighted_median(logs) for at, logs in by_class.items()}
+    return {at: weighted_median(logs) for at, logs in by_class.items()}
 
 
-def _weighted_median(values: Sequence[tuple[float, float]]) -> float:
+def weighted_median(values: Sequence[tuple[float, float]]) -> float:
     """Of values with weights: what is between the lower and the upper half of the weight."""
     ordered = sorted(values)
     half = sum(weight for _, weight in ordered) / 2

@@ -21,6 +21,7 @@ from .causes import Blame, fewest, remembered, suspects
 from .counters import troubled
 from .findings import Evidence, Finding, Severity
 from .peer_class import SPARED, Suspect
+from .pooled import losses
 from .relative_rates import SLOW, RelativeRate, median_of, relative_rates
 from .slow_model import Model
 from .vendor import tools
@@ -31,6 +32,9 @@ _SURE = 0.04
 """By how much more a part must explain than without it to be a failure …"""
 _SURE_BESIDE = 0.1
 """… and beside a part that explains more: as much as one cell that is slowed by 27 %."""
+_INSIDE = math.log(0.85)
+"""By how much less of the rate, as a logarithm, a part leaves that is to blame beside the one that
+it is a part of."""
 _MOST_TRIED = 400
 """Parts that are tried: those that slow cells touch most. A cluster has thousands."""
 _LEAST_TREND = math.log(0.985)
@@ -40,9 +44,15 @@ _LEAST_TREND = math.log(0.985)
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
     """Parts that slow what touches them, or whose rate falls from cell to cell."""
     rates = relative_rates(evidence)
+    found = list(_by_cells(rates, evidence)) if any(each.slow for each in rates) else []
+    yield from found
+    blamed = {finding.about for finding in found}
+    yield from _together([each for each in rates if blamed.isdisjoint(each.case.touched)], evidence)
+
+
+def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
+    """What single cells show."""
     slow = [each for each in rates if each.slow]
-    if not slow:
-        return
     seen = troubled(evidence, frozenset().union(*(each.case.touched for each in rates)))
     found = suspects([each.case for each in slow], [each.case for each in rates], seen)
     blames = {blame.part: blame for blame in found}
@@ -58,12 +68,19 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     levels, parts = best.levels, {s.part for s in chosen}
     gains = {s: fit(_without(s, chosen)).loss - best.loss for s in chosen}
     most_sure = max(chosen, key=gains.__getitem__, default=None)
+    opposed: dict[Part, list[RelativeRate]] = {}
+    struck = {s: _struck_most(s, slow, levels) for s in chosen}
     for suspect in chosen:
+        if any(_adds_nothing(suspect, other, touching, struck) for other in chosen):
+            continue
         beside = _without(suspect, chosen)
         as_good = [s.part for s in candidates
                    if s.part not in parts and fit((*beside, s)).is_as_good(best)]  # fmt: skip
         blame = blames[suspect.part].beside(blames[part] for part in as_good)
-        cells = _struck_most(suspect, slow, levels)
+        cells = struck[suspect]
+        if links := _only_both_ways(suspect.part, cells, rates):
+            opposed |= dict.fromkeys(links, cells)
+            continue
         finding = (
             _drift(blame, levels[suspect], cells, evidence) if suspect.drifts
             else _slow(blame, cells, evidence, began=suspect.since > 0)
@@ -73,8 +90,39 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
         is_sure = gains[suspect] > (_SURE if suspect == most_sure else _SURE_BESIDE)
         is_sure &= len(cells) > 1 or not suspect.drifts
         yield finding if is_sure else msgspec.structs.replace(finding, severity="warn")
+    if opposed:
+        yield _opposed(opposed, evidence)
     if rest := [each for each in slow if parts.isdisjoint(each.case.touched)]:
         yield _unexplained(rest, evidence)
+
+
+def _adds_nothing(
+    suspect: Suspect,
+    other: Suspect,
+    touching: Mapping[Part, Sequence[RelativeRate]],
+    struck: Mapping[Suspect, Sequence[RelativeRate]],
+) -> bool:
+    """Whether it is a part of the other one, and leaves hardly less of the rate: a device slows its
+    links, more or less as their copies need it."""
+    inner, outer = ({each.case.number for each in touching[s.part]} for s in (suspect, other))
+    if not inner < outer:
+        return False
+    own = statistics.median(map(_log, struck[suspect]))
+    around = min(map(_log, struck[other])) if other.drifts else statistics.median(
+        map(_log, struck[other]))  # fmt: skip
+    return own > around + _INSIDE
+
+
+def _together(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
+    """What no cell shows alone, but all that touch a part do."""
+    cases = [each.case for each in rates]
+    blames = {blame.part: blame for blame in suspects(cases, cases)}
+    for loss in losses(rates, blames):
+        share = math.exp(-loss.lost)
+        found = f"{count_of(len(loss.cells))} through it together reach {share:.1%} of their peers"
+        why = "hardly one shows it alone, but chance does that to all of them once in 1,000 runs"
+        cells = [each.case for each in loss.cells]
+        yield blames[loss.part].finding("slow", "warn", found, why, _remedy(evidence), cells)
 
 
 def _explained(touching: Sequence[RelativeRate]) -> float:
@@ -156,6 +204,55 @@ def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
     else:
         who, peers = f"{count_of(len(slow))} {which} reach", "their peers"
     return f"{who} {share:.0%} of {peers if by_peers else 'what the hardware should reach'}"
+
+
+def _only_both_ways(
+    part: Part, slow: Sequence[RelativeRate], rates: Sequence[RelativeRate]
+) -> set[Part]:
+    """The links that its slow cells cross in both directions at once, if these are several, no
+    other cell is slow, and some show that each direction alone is as fast as it should be."""
+    both = {one for each in slow for one in each.case.touched if one.both_ways}
+    ways = (any(one.both_ways for one in each.case.touched) for each in slow)
+    if part.both_ways or len(both) < 2 or not all(ways):
+        return set()
+    alone = [each for each in rates if part in each.case.touched
+             and not any(one.both_ways for one in each.case.touched)]  # fmt: skip
+    return both if alone and not any(each.slow for each in alone) else set()
+
+
+def _opposed(slow: Mapping[Part, Sequence[RelativeRate]], evidence: Evidence) -> Finding:
+    """What is slow only both ways at once, over several links alike, is how the host or the devices
+    serve both directions, and no part that one way shows to be sound."""
+    cells = list({each.case.number: each for some in slow.values() for each in some}.values())
+    share = math.exp(statistics.median(each.log for each in cells))
+    found = f"{_reach('over them', share, cells)}; each direction alone is as fast as it should be"
+    why = "they share what serves both directions at once: relaxed ordering, the root complex"
+    remedy = ("sudo lspci -vv | grep -E '^[0-9a-f]|RlxdOrd'", *_remedy(evidence))
+    subject = f"{len(slow)} links (both directions at once)"
+    return Finding("slow", "warn", subject, found, why, remedy, named(e.case for e in cells))
+
+
+def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
+    """The parts of which nothing shows whether they are slow: wherever they are touched, so are all
+    peers, and no figure is expected."""
+    told, touched = set[Part](), frozenset[Part]()
+    by_peers = grouped((each.case.peers, each) for each in relative_rates(evidence))
+    for peers in by_peers.values():
+        each_touches = [each.case.touched for each in peers]
+        touched = touched.union(*each_touches)
+        told |= frozenset.union(*each_touches) - frozenset.intersection(*each_touches)
+        told.update(*(each.case.touched for each in peers if each.low or each.fine))
+    parts = sorted((part for part in touched - told if not part.both_ways), key=str)
+    if not (parts and told):
+        return
+    names = ", ".join(map(str, parts[:4])) + (f", {len(parts) - 4} more" if parts[4:] else "")
+    found = "nothing shows whether it is slow"
+    if len(parts) > 1:
+        found = f"nothing shows whether they are slow: {names}"
+    found += "; there is nothing like it to compare with, and no figure is expected"
+    why = "`linkgauge gate` against an earlier run of this machine or a baseline shows a loss"
+    subject = str(parts[0]) if len(parts) == 1 else f"{len(parts)} parts"
+    yield Finding("unjudged", "unknown", subject, found, why)
 
 
 def _drift(blame: Blame, level: float, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, NotJudged, Part, Result, Run, Verdict
 
-from .as_one import as_one, with_ranks
+from .as_one import with_ranks
 from .crowds import Crowds
 from .dram import Ceilings, measured_ceilings
 from .expect import Expectation, Expectations
@@ -19,6 +19,7 @@ from .lines import with_lines
 from .nominal import Nominal
 from .peers import with_peers
 from .plateaus import with_levels
+from .readings import run_of
 
 LOW = 0.75
 """Below this share of the achievable figure a cell is low. The lowest known figures of healthy
@@ -51,7 +52,7 @@ class Judge:
     def verdicts(self, run: Run) -> tuple[Result, ...]:
         """The results with what is expected of each cell, and whether it is that; their peers tell
         nothing yet."""
-        alone = as_one(run)
+        alone = run_of(run)
         ceilings = measured_ceilings(alone.results, alone.machine)
         if (alone.machine, ceilings) != (self._machine, self._ceilings):
             self._machine, self._ceilings, self._known = alone.machine, ceilings, []

@@ -71,11 +71,12 @@ class Wiring:
             **{memory: f"host:{self._node(memory)}" for memory in machine.accelerators},
             **{device.memory: f"host:{device.near}" for device in machine.all_devices},
         }
-        # Nodes are alike if they have the same number of CPUs and roughly the same memory.
+        # Memories of nodes are alike if they are roughly as large, and both or neither have CPUs.
         self._nodes = {
-            f"host:{node.index}": f"{len(node.cpus)} {round(math.log2(node.memory_total or 1))}"
+            f"host:{node.index}": f"{bool(node.cpus)} {round(math.log2(node.memory_total or 1))}"
             for node in machine.host.nodes
         }
+        self._cpus = {f"host:{node.index}": len(node.cpus) for node in machine.host.nodes}
         found: dict[frozenset[str], Wire] = {}
         for wire in self._wires():
             known = found.setdefault(frozenset((wire.a, wire.b)), wire)
@@ -230,14 +231,17 @@ class Wiring:
         owner = str(transfer.engine.owner)
         parts = {Part.of(transfer.engine.owner), *_nics(transfer)}
         parts.update(map(Part.of, transfer.memories))
-        kinds: list[str] = [transfer.engine.kind]
+        # Threads of a node are as many as it has CPUs, if no number is given.
+        threads = transfer.engine.count or self._cpus.get(owner)
+        by = f"{threads}" if transfer.engine.kind == "cpu" else ""
+        kinds: list[str] = [transfer.engine.kind, by]
         pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
         for one, other in sorted(pairs):
             crossed, grades = self._between(one, other)
             parts |= crossed
             kinds += grades
         kinds += [self._models[end] for end in ends if end in self._models]
-        kinds += [self._nodes[end] for end in sorted({*ends, owner}) if end in self._nodes]
+        kinds += [self._nodes[end] for end in ends if end in self._nodes]
         remote = any(self._near.get(one, other) != other for one in ends for other in ends
                      if is_node(other))  # fmt: skip
         return Touched(frozenset(parts), (*kinds, "remote" if remote else "near"))

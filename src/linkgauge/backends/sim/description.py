@@ -148,7 +148,7 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     over: a gateway that buffers. `kind` is that of the memory, as shown."""
 
     count: Count = 1
-    cpus: Count
+    cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
     memory: Size
     rate: Rate = Rate(300e9)
     latency: Seconds = Seconds(100e-9)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
-from linkgauge.judge.cases import cases_of, named
+from linkgauge.judge.cases import Case, cases_of, named
 from linkgauge.judge.causes import BEGAN, causes
 from linkgauge.judge.findings import Check, Evidence, Finding
 from linkgauge.judge.logged import broken
-from linkgauge.judge.remedies import DEVICE_LOST, LESS_MEMORY, RESET, kernel_log
+from linkgauge.judge.remedies import DEVICE_LOST, IOMMU_PT, LESS_MEMORY, RESET, kernel_log
 from linkgauge.judge.vendor import Matter, tools
+from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.errors import OutcomeKind
+from linkgauge.model.grouped import grouped
 from linkgauge.model.units import count_of
 
 _BREAKS = 2.0
@@ -30,6 +32,11 @@ def _outcome(
         if not bad:
             return
         good = [case for case in cases if case.cell.status == "pass"]
+        if kind == "wrong-bytes" and _by_iommu(evidence, bad):
+            yield _of_iommu(bad)
+            return
+        together = _together(bad, cases)
+        bad = [case for case in bad if sheet_id(case.result) not in together]
         # A device that is lost stays lost: what it did before counts for nothing.
         seen = broken(evidence)
         blamed, rest = causes(bad, good, stays=kind == "lost", began=began, seen=seen)
@@ -40,8 +47,46 @@ def _outcome(
         if rest:
             alone = f"{count_of(len(rest))} {found}"
             yield Finding(check, "fail", rest[0].name, alone, why, steps, named(rest))
+        parts = {cause.blame.part for cause in blamed}
+        for group in together.values():
+            if all(case.touched.isdisjoint(parts) for case in group):
+                one = f"{count_of(len(group))} that share no part {found}"
+                doubt = "one of them may have ended all: measure them alone to see which"
+                name = group[0].result.benchmark
+                yield Finding(check, "fail", name, one, doubt, steps, named(group))
 
     return shared
+
+
+def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list[Case]]:
+    """Bad cells of results that have no others, and share no part: they were measured at once, and
+    what ended one of them ended all."""
+    others = {sheet_id(case.result) for case in cases if case.cell.kind != bad[0].cell.kind}
+    groups = grouped((sheet_id(case.result), case) for case in bad)
+    return {
+        sheet: group for sheet, group in groups.items()
+        if sheet not in others and not frozenset.intersection(*(case.touched for case in group))
+    }  # fmt: skip
+
+
+def _by_iommu(evidence: Evidence, bad: Sequence[Case]) -> bool:
+    """Whether only copies between devices over PCIe are wrong, while an IOMMU translates: on bare
+    metal CUDA does not support these, and what they copy is silently wrong (CUDA C++ Programming
+    Guide, IOMMU on Linux)."""
+    host = evidence.machine.known.host
+    return host.iommu == "translating" and host.hypervisor is None and all(
+        any(part.kind == "PCIe link" for part in case.touched)
+        and all(one.source.is_device and one.destination.is_device for one in case.cell.transfers)
+        for case in bad
+    )  # fmt: skip
+
+
+def _of_iommu(bad: Sequence[Case]) -> Finding:
+    found = f"{count_of(len(bad))} between devices, and no others, copied wrong bytes while it "
+    found += "translates addresses"
+    why = "copies between devices over PCIe are not supported behind an IOMMU that translates"
+    remedy = (IOMMU_PT, kernel_log("iommu", "dmar", "amd-vi"))
+    return Finding("wrong-bytes", "fail", "IOMMU", found, why, remedy, named(bad))
 
 
 check_wrong_bytes = _outcome(

@@ -9,7 +9,7 @@ from linkgauge.judge.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import DEVICE_LOST, POWER_CYCLE, RESEAT, kernel_log, link_state
 from linkgauge.model.grouped import grouped
-from linkgauge.model.inventory import PciLink
+from linkgauge.model.inventory import PciFunction, PciLink
 from linkgauge.model.part import Part
 from linkgauge.model.pcie import link_rate
 
@@ -18,6 +18,7 @@ from .pcie_chains import PcieChain, hops, shown
 
 LEAST_READ_REQUEST = 512
 """Bytes. Smaller requests need so many packets that reads stay below the link's rate."""
+UNDER_LOAD = ("linkgauge run --profile quick  # reads the speed under load",)
 LEAST_WORN = 3
 """Links that must have counted errors for what joins them to be at fault: two may be two faults."""
 
@@ -88,12 +89,8 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
     decides. The link's state is the card's own, which VFIO passes on."""
     virtual = evidence.machine.is_virtual
     for hop in hops(evidence):
-        port = evidence.machine.functions.get(hop.function.parent or "") if virtual else hop.port
-        if port is None or port.link.target is None or hop.speed is None:
-            continue
-        if virtual and port.link.target == port.link.max_speed:
-            continue
-        if port.link.target < hop.speed:
+        port = _asking(hop, evidence)
+        if port is not None and port.link.target is not None and hop.speed is not None:
             held = hop.link.speed is None or hop.link.speed <= port.link.target
             asked = f"limits the link to {port.link.target:g} GT/s (LnkCtl2)"
             able = _able(hop.both_speeds, f"{hop.speed:g}")
@@ -112,6 +109,16 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("target-speed", severity, hop.part, found, why, remedy)
 
 
+def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
+    """The port above, if it asks for less than both ends can do."""
+    virtual = evidence.machine.is_virtual
+    port = evidence.machine.functions.get(hop.function.parent or "") if virtual else hop.port
+    if port is None or port.link.target is None or hop.speed is None:
+        return None
+    asks_most = virtual and port.link.target == port.link.max_speed
+    return port if port.link.target < hop.speed and not asks_most else None
+
+
 def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
     """Speed under load against the maximum of both ends; idle links may run slower."""
     for hop in hops(evidence):
@@ -128,15 +135,19 @@ def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding:
-    loaded = hop.loaded_speed is not None
+    loaded = hop.loaded_speed is not None or hop.is_confirmed
+    port = _asking(hop, evidence)
+    held = port is not None and at <= (port.link.target or 0.0)
     when = "under load" if loaded else "while idle"
     if hop.fastest and hop.fastest > at:
         when = f"under load, after {hop.fastest:g} earlier"
-    sure = loaded or hop.name not in evidence.machine.addresses
-    doubt = "" if sure else "; it may only be saving power, which a run under load would show"
-    severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
-    found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}{doubt}"
     why = f"it reaches {link_rate(at, 1) / link_rate(best, 1):.0%} of its possible rate"
+    if not (loaded or held):
+        found = f"{at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}"
+        why = "it may only be saving power: a run under load shows whether it is faster then"
+        return Finding("link-speed", "note", hop.part, found, why, UNDER_LOAD)
+    severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
+    found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}"
     remedy = retrain.lines(hop.port, hop.function, best, virtual=evidence.machine.is_virtual)
     return Finding("link-speed", severity, hop.part, found, why, remedy)
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from linkgauge.judge.cases import cases_of
 from linkgauge.judge.findings import Evidence
+from linkgauge.judge.readings import is_confirmed, most_carried
 from linkgauge.model.grouped import grouped
 from linkgauge.model.inventory import Accelerator, PciFunction, PciLink, Reading
 from linkgauge.model.part import Part
@@ -22,7 +23,8 @@ class PcieChain:
     """A link seen from its lower end: the function, the port above it if visible, and what was read
     under load, most recently (`loaded_speed`, `loaded_width`) and at best (`fastest`). `reported`
     is the link in the vendor's library: its maxima are those of both ends together. `both_speeds`
-    and `both_widths`: whether more than the function's own end is known."""
+    and `both_widths`: whether more than the function's own end is known. `is_confirmed`: whether it
+    carried no more than at the speed that was read."""
 
     def __init__(
         self,
@@ -31,6 +33,7 @@ class PcieChain:
         port: PciFunction | None,
         loaded: Sequence[Reading] = (),
         reported: PciLink = PciLink(),  # noqa: B008  # frozen
+        is_confirmed: bool = False,
     ) -> None:
         self.name = name
         self.function = function
@@ -39,6 +42,7 @@ class PcieChain:
         above = port.link if port else PciLink()
         self.speed = _least(self.link.max_speed, above.max_speed, reported.max_speed)
         self.width = _least(self.link.max_width, above.max_width, reported.max_width)
+        self.is_confirmed = is_confirmed
         self.both_speeds = above.max_speed is not None or reported.max_speed is not None
         self.both_widths = above.max_width is not None or reported.max_width is not None
         speeds = [r.link_speed for r in loaded if r.link_speed]
@@ -56,7 +60,7 @@ class PcieChain:
             return True
         if speed is None or self.speed is None:
             return None
-        is_awake = self.loaded_speed is not None or self.function.port == "upstream port"
+        is_awake = self.loaded_speed is not None or self.is_confirmed
         return speed < self.speed if is_awake or speed >= self.speed else None
 
     @property
@@ -88,6 +92,9 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
     named = machine.named | {one.pci: one.name for one in machine.known.adapters if one.pci}
     loaded, latest = _under_load(evidence), _latest_functions(evidence)
     accelerators = latest_accelerators(evidence)
+    carried = most_carried(machine, evidence.results).values()
+    confirmed = {wire.lower.address for wire, rate, narrowest in carried
+                 if wire.lower and is_confirmed(wire, rate, narrowest=narrowest)}  # fmt: skip
     seen: set[str] = set()
     for address in named:
         functions = machine.pci_line(address) or (_hidden(evidence, address),)
@@ -99,7 +106,9 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
                 link = accelerators[name].link if name in accelerators else PciLink()
                 lower = _completed(latest.get(function.address, function), link)
                 port = None if machine.is_virtual else latest.get(function.parent or "")
-                yield PcieChain(name, lower, port, loaded.get(name, ()), link)
+                yield PcieChain(
+                    name, lower, port, loaded.get(name, ()), link, function.address in confirmed
+                )
 
 
 def _latest_functions(evidence: Evidence) -> dict[str, PciFunction]:

@@ -1,0 +1,64 @@
+"""Verdicts on machines of shapes that no rule was made for (unseen.yml); noise by kind of link."""
+
+import random
+from pathlib import Path
+
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from campaign import SEED
+from campaigns import trials
+from judge_kit import run_of
+from linkgauge.backends.sim.description import load
+from linkgauge.judge.doctor import diagnose
+from linkgauge.judge.findings import evidence_of
+from linkgauge.judge.verdict import judge
+
+MACHINES = yaml.safe_load(Path(__file__).parent.with_name("unseen.yml").read_text())
+WAYS = ("device_to_device_memcpy_read", "device_to_device_memcpy_write", "host_to_device_memcpy",
+        "device_to_host_memcpy", "host_to_device_bidirectional_memcpy")  # fmt: skip
+COPIES = (*(f"{way}_{by}" for way in WAYS for by in ("ce", "sm")), "device_local_copy")
+TREE, UNSEEN = "fat-tree-64", "doctor, unseen machines: "
+
+
+def warned(name, *faults, dice=None, names=COPIES, noise=(0.001, 0.15), blind=False, **host):
+    """What is wrong by a run; `blind`: by its figures alone."""
+    tree, dice = yaml.safe_load(yaml.safe_dump(MACHINES[name])), dice or random.Random(SEED)
+    tree["host"] |= host
+    tree |= {"noise": noise[0], "seed": dice.randrange(1 << 30)}
+    for kind in tree["link_kinds"].values():
+        kind["jitter"] = noise[0] * (noise[1] / noise[0]) ** dice.random()
+    run = judge(run_of(name, yaml.safe_dump(tree), *names, faults=faults, samples=4))
+    for result in run.results if blind else ():
+        cells = tuple(replace(cell, expected=None, verdict="unknown") for cell in result.cells)
+        run = replace(run, results=(*run.results[1:], replace(result, cells=cells)))
+    return [each for each in diagnose(evidence_of(run)) if each.severity in ("fail", "warn")]
+
+
+def test_healthy_machines_give_no_alarm(holds):
+    dice, names = random.Random(SEED), [name for name in MACHINES if name != "both"]
+    drawn = [warned(names[n % len(names)], dice=dice) for n in range(trials(f"{UNSEEN}alarm"))]
+    holds(f"{UNSEEN}alarm", sum(map(bool, drawn)), len(drawn))
+
+
+@pytest.mark.parametrize(("rate", "loss"), [(0.95, "5%"), (0.97, "3%")])
+def test_a_small_loss_of_a_device_is_named(rate, loss, holds):
+    dice, right, count = random.Random(SEED), 0, trials(f"{UNSEEN}a loss of {loss}")
+    for _ in range(count):
+        name, part = dice.choice(("cube", "torus", "quad", "bridged")), f"sim:{dice.randrange(6)}"
+        found = warned(name, f"slow {part} rate={rate}", dice=dice, noise=(0.01, 0.01), blind=True)
+        right += [f.subject.partition(" ")[0] for f in found if f.check == "slow"] == [part]
+    holds(f"{UNSEEN}a loss of {loss}", right, count)
+
+
+def test_what_belongs_together_is_one_finding():
+    """Neither a host that one way shows to be sound, nor a GPU behind an IOMMU, is to blame."""
+    both = warned("both", names=COPIES[4:], noise=(0.001, 0.001))
+    assert [f.subject for f in both] == ["8 links (both directions at once)"]
+    wrong = warned("quad", "flip sim:3", names=COPIES[:1], iommu="translating")
+    assert [f.subject for f in wrong if f.check == "wrong-bytes"] == ["IOMMU"]
+    benchmarks = ("nodes_rails", "device_local_copy")
+    lost = run_of(TREE, load(TREE)[1], *benchmarks, faults=("lost sim:15",), samples=3)
+    found = diagnose(evidence_of(judge(lost)))
+    assert [f.subject for f in found if f.check == "lost"] == ["sim:15"]
