@@ -213,8 +213,10 @@ def _kind(case: Case) -> str:
 
 
 def _memories(case: Case) -> frozenset[Memory]:
+    """What it moves bytes between; of work that moves none, what does it."""
     transfers = case.cell.transfers[:1] if case.cell.report.is_first else case.cell.transfers
-    return frozenset(end.place for transfer in transfers for end in transfer.memories)
+    ends = (end for one in transfers for end in (*one.memories,) or (one.engine.owner,))
+    return frozenset(end.place for end in ends)
 
 
 def _ends(case: Case) -> frozenset[str]:
