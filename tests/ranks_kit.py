@@ -18,20 +18,16 @@ from linkgauge.cluster.links import Links
 from linkgauge.cluster.messages import (
     Allocated,
     Doing,
-    Done,
     End,
     Ended,
     Ping,
     Pong,
     Prepared,
-    Reason,
-    Refused,
     Told,
     decode_command,
-    encode,
 )
 from linkgauge.cluster.patience import Patience
-from linkgauge.engine.channel import Channel
+from linkgauge.machine.channel import Channel, Done, Reason, Refused, encode
 from linkgauge.model.ranks import Rank
 from linkgauge.model.result import Placement
 

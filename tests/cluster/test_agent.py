@@ -12,9 +12,9 @@ from linkgauge.cluster import agent as module
 from linkgauge.cluster import messages
 from linkgauge.cluster import patience as patience_module
 from linkgauge.cluster.agent import ENDED, Agent
-from linkgauge.cluster.messages import Done, Pong, Reason, Refused, decode_reply, encode
+from linkgauge.cluster.messages import Pong, decode_reply
 from linkgauge.cluster.patience import Patience
-from linkgauge.engine.channel import Channel
+from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode
 from linkgauge.model.errors import (
     AllocationError,
     BackendError,
@@ -100,7 +100,7 @@ class First:
 
 def _decoded(done, kind):
     assert isinstance(done, Done), done
-    return messages.msgspec.msgpack.decode(done.result, type=kind, dec_hook=messages.hook)
+    return done.of(kind)
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ class TestErrors:
 
     def test_that_are_unexpected_end_it(self, first, member):
         member.fails = KeyError(3)
-        assert first.ask(messages.Close()) == messages.Broke("KeyError: 3")
+        assert first.ask(messages.Close()) == Broke("KeyError: 3")
         first.thread.join()
         assert isinstance(first.error, KeyError)
         assert member.closed == 1

@@ -18,7 +18,7 @@ from linkgauge.cluster.links import Links
 from linkgauge.cluster.messages import Prepare, Reach, Token
 from linkgauge.cluster.patience import Patience
 from linkgauge.cluster.remote import RankBackend
-from linkgauge.engine.channel import Channel
+from linkgauge.machine.channel import Channel
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from nccl_kit import library_in, nccl_of

@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from linkgauge.cluster import patience as module
-from linkgauge.cluster.messages import Broke, Clock, Pong, Told, encode
+from linkgauge.cluster.messages import Clock, Pong, Told
+from linkgauge.machine.channel import Broke, encode
 from linkgauge.model.errors import (
     AllocationError,
     BackendError,

@@ -6,8 +6,9 @@ from fakes import device
 from linkgauge.backends.protocol import Pace, Pattern
 from linkgauge.cluster import messages
 from linkgauge.cluster.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS
-from linkgauge.cluster.messages import Ended, Prepared, Reason
+from linkgauge.cluster.messages import Ended, Prepared
 from linkgauge.cluster.remote import RankBackend, SimRankBackend
+from linkgauge.machine.channel import Reason
 from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.ranks import LostRank, RankLost

@@ -8,7 +8,7 @@ import pytest
 
 from linkgauge.cluster import links as module
 from linkgauge.cluster.messages import Clock, Pong
-from linkgauge.engine.channel import Channel
+from linkgauge.machine.channel import Channel
 from ranks_kit import SOON, Fake, done, linked
 
 

@@ -16,17 +16,9 @@ from typing import Any
 import msgspec
 
 from linkgauge.backends.protocol import Pattern
-from linkgauge.engine.channel import Channel
 from linkgauge.engine.locks import hold
-from linkgauge.engine.messages import Broke, Done
-from linkgauge.model.errors import (
-    BackendError,
-    DeviceBusy,
-    InputError,
-    LinkgaugeError,
-    OutcomeKind,
-    Unsupported,
-)
+from linkgauge.machine.channel import Channel, Reason, carry_out, encode
+from linkgauge.model.errors import BackendError, InputError, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NETWORK
 
@@ -34,7 +26,7 @@ from . import messages
 from .launch import Launch
 from .member import HasInterfaces, Member
 from .members import SimMember, open_member
-from .messages import Command, Present, Reason, Refused, decode_command, encode
+from .messages import Command, Present, decode_command
 from .patience import NO_SIGN, Patience
 
 LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
@@ -77,15 +69,7 @@ class Agent:
         threading.Thread(target=self._read, daemon=True).start()
         with self._made:
             while (command := self._next()) is not None:
-                try:
-                    found = self._carry_out(command)
-                except LinkgaugeError as error:
-                    self._say(Refused(Reason(_kind(error), str(error))))
-                except Exception as error:
-                    self._say(Broke(f"{type(error).__name__}: {error}"))
-                    raise
-                else:
-                    self._say(Done(msgspec.Raw(encode(found))))
+                carry_out(command, self._carry_out, self._send)
 
     def _next(self) -> Command | None:
         """The next command. Meanwhile the member makes progress, if others depend on that: often at
@@ -106,7 +90,7 @@ class Agent:
                 command = decode_command(self._heard())
                 match command:
                     case messages.Ping():
-                        self._say(messages.Pong())
+                        self._send(encode(messages.Pong()))
                     case messages.Pong():
                         pass
                     case messages.Told():
@@ -154,9 +138,9 @@ class Agent:
             finally:
                 self._sending.release()
 
-    def _say(self, reply: messages.Reply) -> None:
+    def _send(self, reply: bytes) -> None:
         with suppress(OSError), self._sending:  # who is gone is noticed by the reading thread
-            self._channel.send(encode(reply))
+            self._channel.send(reply)
 
     @property
     def _member(self) -> Member:
@@ -200,13 +184,6 @@ class Agent:
         key = device.pci or device.uuid
         if key:
             self._made.enter_context(hold({key: device.memory}))
-
-
-def _kind(error: LinkgaugeError) -> OutcomeKind:
-    """What tells rank 0 which error to raise."""
-    if isinstance(error, DeviceBusy):
-        return "set-aside"
-    return "interrupted" if isinstance(error, InputError) else error.kind
 
 
 def _reason(found: str | Unsupported | None) -> Reason | None:

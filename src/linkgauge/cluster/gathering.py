@@ -20,14 +20,14 @@ from contextlib import suppress
 import msgspec
 
 from linkgauge import __version__
-from linkgauge.engine.channel import Channel
+from linkgauge.machine.channel import Channel, encode
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
 
 from .agent import Agent
 from .launch import Launch, crowd_of, host_name
 from .links import Links
-from .messages import PROTOCOL, Card, End, Ping, Pong, Told, decode_reply, encode
+from .messages import PROTOCOL, Card, End, Ping, Pong, Told, decode_reply
 from .patience import Patience
 from .started import JOINING, LOOK_SECONDS, Processes
 from .wire import (

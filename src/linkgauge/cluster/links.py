@@ -20,35 +20,11 @@ from typing import TypeVar
 
 import msgspec
 
-from linkgauge.engine.channel import Channel
-from linkgauge.engine.messages import Broke, Done
-from linkgauge.model.errors import (
-    AllocationError,
-    BackendError,
-    DeviceBusy,
-    DeviceLost,
-    InputError,
-    LinkgaugeError,
-    NoPeerAccess,
-    OutcomeKind,
-    TookTooLong,
-    Unsupported,
-)
+from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode, error_of
+from linkgauge.model.errors import BackendError, LinkgaugeError, OutcomeKind
 from linkgauge.model.ranks import LostRank, Rank, RankLost
 
-from .messages import (
-    Command,
-    Doing,
-    End,
-    Ping,
-    Pong,
-    Reason,
-    Refused,
-    Told,
-    decode_reply,
-    encode,
-    hook,
-)
+from .messages import Command, Doing, End, Ping, Pong, Told, decode_reply
 from .patience import NO_SIGN, Patience
 
 BEAT_SECONDS = 1.0
@@ -135,11 +111,7 @@ class Links:
         for rank, reply in replies.items():
             if isinstance(reply, Refused):
                 raise self._refusal(rank, reply.reason)
-        return {
-            rank: msgspec.msgpack.decode(reply.result, type=kind, dec_hook=hook)
-            for rank, reply in replies.items()
-            if isinstance(reply, Done)
-        }
+        return {rank: reply.of(kind) for rank, reply in replies.items() if isinstance(reply, Done)}
 
     def _exchange(
         self, commands: Mapping[int, Command], seconds: float
@@ -280,23 +252,9 @@ class Links:
 
     def _refusal(self, rank: int, reason: Reason) -> LinkgaugeError:
         """What the member raised."""
-        named = f"rank {rank}"
-        match reason.kind:
-            case "unsupported" | "size" | "imex":
-                return Unsupported(reason.text)
-            case "peer":
-                return NoPeerAccess(reason.text)
-            case "memory":
-                return AllocationError(named, reason.text)
-            case "lost":
-                return DeviceLost(named, reason.text)
-            case "timeout":
-                return TookTooLong(named, reason.text)
-            case "set-aside":
-                return DeviceBusy(f"{self.ranks[rank]}: {reason.text}")
-            case "interrupted":
-                return InputError(f"{self.ranks[rank]}: {reason.text}")
-        return BackendError(named, reason.text)
+        if reason.kind in ("set-aside", "interrupted"):
+            reason = Reason(reason.kind, f"{self.ranks[rank]}: {reason.text}")
+        return error_of(reason, f"rank {rank}")
 
     def close(self) -> None:
         """Lets all members leave: that of this process last, for it then waits for the others."""

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 import msgspec
 
 from linkgauge.backends.protocol import Pace
-from linkgauge.engine.messages import Broke, Done
-from linkgauge.model.errors import OutcomeKind, Phase
+from linkgauge.machine.channel import Answer, decoder
+from linkgauge.model.errors import Phase
 from linkgauge.model.inventory import Interface
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
-from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.ranks import Rank
 from linkgauge.model.result import Placement
 from linkgauge.model.settings import Settings
@@ -264,22 +263,7 @@ Command = (
 )  # fmt: skip
 
 
-class Reason(msgspec.Struct, frozen=True):
-    """Why something cannot be done, and which kind of outcome that makes."""
+Reply = Card | Answer | Ping | Pong
 
-    kind: OutcomeKind
-    text: str
-
-
-class Refused(msgspec.Struct, frozen=True, tag=True):
-    """The command failed, and the member continues."""
-
-    reason: Reason
-
-
-Reply = Card | Done | Refused | Broke | Ping | Pong
-
-encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
-hook = decode_hook()
-decode_command = msgspec.msgpack.Decoder(Command, dec_hook=hook).decode
-decode_reply = msgspec.msgpack.Decoder(Reply, dec_hook=hook).decode
+decode_command = decoder(Command)
+decode_reply = decoder(Reply)

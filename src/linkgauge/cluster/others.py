@@ -11,8 +11,8 @@ import time
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
-from linkgauge.engine.interrupts import ENDING
 from linkgauge.engine.request import RunRequest
+from linkgauge.machine.child import ENDING
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import LostRank, RankLost
 

@@ -16,6 +16,7 @@ import msgspec
 
 from linkgauge.backends import ACROSS_RANKS, SIMULATED
 from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Pattern, Timing, Wrong
+from linkgauge.machine.channel import Reason
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
 from linkgauge.model.machine import Device
@@ -27,7 +28,7 @@ from linkgauge.model.transfer import NIC_ENGINES, Engine, EngineKind, Operation,
 from . import messages
 from .clocks import Clocks
 from .links import Links
-from .messages import Ended, Lent, Prepared, Reason, SharedCopy
+from .messages import Ended, Lent, Prepared, SharedCopy
 from .passages import Passages, Tokens
 
 LATE_SECONDS = 1e-3
