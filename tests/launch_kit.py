@@ -27,8 +27,8 @@ _LAUNCHERS = ("PMI", "OMPI", "PMIX", "SLURM", "HYDI", "MPI_LOCAL", "LINKGAUGE_RA
 
 HARMED = """
 import os, signal, sys
-from linkgauge.cluster import messages
-from linkgauge.cluster.agent import Agent
+from linkgauge.engine.ranks import messages
+from linkgauge.engine.ranks.agent import Agent
 from linkgauge.__main__ import main
 import linkgauge
 
@@ -56,7 +56,7 @@ if mine and at == "start":
     os.kill(os.getpid(), getattr(signal, how))
 if mine and at == "version":
     linkgauge.__version__ = "0.0.1"
-    import linkgauge.cluster.gathering as gathering
+    import linkgauge.engine.ranks.gathering as gathering
     gathering.__version__ = "0.0.1"
 elif mine:
     Agent._carry_out = harmed

@@ -2,12 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+from linkgauge.backends.member import Allocate, Begin, Lent, SharedCopy
+from linkgauge.backends.net import ucx
+from linkgauge.backends.net.member import NetMember
 from linkgauge.backends.protocol import Pattern
-from linkgauge.cluster import ucx
-from linkgauge.cluster.launch import Launch
-from linkgauge.cluster.messages import Allocate, Begin, Lent, SharedCopy
-from linkgauge.cluster.net import NetMember
 from linkgauge.machine.interfaces import read_interfaces
+from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
 

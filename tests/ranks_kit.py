@@ -11,23 +11,14 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
+from linkgauge.backends.member import Allocate, Allocated, Begin, Ended, Prepared
 from linkgauge.backends.protocol import Copy, Pace
-from linkgauge.cluster import messages
-from linkgauge.cluster.launch import Launch
-from linkgauge.cluster.links import Links
-from linkgauge.cluster.messages import (
-    Allocated,
-    Doing,
-    End,
-    Ended,
-    Ping,
-    Pong,
-    Prepared,
-    Told,
-    decode_command,
-)
-from linkgauge.cluster.patience import Patience
+from linkgauge.engine.ranks import messages
+from linkgauge.engine.ranks.links import Links
+from linkgauge.engine.ranks.messages import Doing, End, Ping, Pong, Told, decode_command
+from linkgauge.engine.ranks.patience import Patience
 from linkgauge.machine.channel import Channel, Done, Reason, Refused, encode
+from linkgauge.machine.launch import Launch
 from linkgauge.model.ranks import Rank
 from linkgauge.model.result import Placement
 
@@ -154,12 +145,12 @@ class Ranks:
         kind = type(command)
         if (number, kind) in self.special:
             return self.special[number, kind]
-        if kind is messages.Allocate:
+        if kind is Allocate:
             placement = Placement(f"of rank {number}", command.size)
             return done(Allocated(placement, (f"warned by {number}",), b"handle %d" % number))
         if kind is messages.Prepare:
             return done(Prepared(Pace(), 100 + number))
-        if kind is messages.Begin:
+        if kind is Begin:
             return done(self.ended[number](command.at) if number in self.ended else Ended(0.0, {}))
         answers = {messages.Checksum: 99, messages.Mismatch: 7, messages.Remarks: ("by it",)}
         return done(answers.get(kind))

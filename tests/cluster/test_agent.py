@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import pytest
 
 from fakes import device
-from linkgauge.cluster import agent as module
-from linkgauge.cluster import messages
-from linkgauge.cluster import patience as patience_module
-from linkgauge.cluster.agent import ENDED, Agent
-from linkgauge.cluster.messages import Pong, decode_reply
-from linkgauge.cluster.patience import Patience
+from linkgauge.engine.ranks import agent as module
+from linkgauge.engine.ranks import messages
+from linkgauge.engine.ranks import patience as patience_module
+from linkgauge.engine.ranks.agent import ENDED, Agent
+from linkgauge.engine.ranks.messages import Pong, decode_reply
+from linkgauge.engine.ranks.patience import Patience
 from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode
 from linkgauge.model.errors import (
     AllocationError,
@@ -55,6 +55,9 @@ class FakeMember:
         self.closed += 1
 
     def __getattr__(self, name):
+        if name in ("clock", "enter"):
+            raise AttributeError(name)
+
         def call(*arguments):
             self.stuck.wait(LONG)
             if self.fails is not None:

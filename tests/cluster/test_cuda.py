@@ -6,8 +6,8 @@ import pytest
 
 from cuda_emulator import emulated
 from linkgauge.backends.cuda import flags
-from linkgauge.cluster.cuda import open_cuda
-from linkgauge.cluster.messages import Allocate, Begin, Lent, Prepared, SharedCopy
+from linkgauge.backends.cuda.member import open_cuda
+from linkgauge.backends.member import Allocate, Begin, Lent, Prepared, SharedCopy
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
 from ranks_kit import launch

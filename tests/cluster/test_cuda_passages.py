@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from cuda_emulator import emulated
 from cuda_kit import Status
 from linkgauge.backends.cuda import collectives
+from linkgauge.backends.cuda.member import BY_FABRIC, BY_IPC, BY_NCCL, open_cuda
 from linkgauge.backends.protocol import Pattern
-from linkgauge.cluster.agent import Agent
-from linkgauge.cluster.cuda import BY_FABRIC, BY_IPC, BY_NCCL, open_cuda
-from linkgauge.cluster.links import Links
-from linkgauge.cluster.messages import Prepare, Reach, Token
-from linkgauge.cluster.patience import Patience
-from linkgauge.cluster.remote import RankBackend
+from linkgauge.engine.ranks.agent import Agent
+from linkgauge.engine.ranks.links import Links
+from linkgauge.engine.ranks.messages import Prepare, Reach, Token
+from linkgauge.engine.ranks.patience import Patience
+from linkgauge.engine.ranks.remote import RankBackend
 from linkgauge.machine.channel import Channel
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer

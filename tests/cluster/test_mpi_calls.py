@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collective_kit import carried_out, sent, stored
-from linkgauge.cluster import mpi_calls
-from linkgauge.cluster.mpi_calls import MOST_ELEMENTS, OPERATIONS, TYPES, Calls, Place, check_work
+from linkgauge.backends.mpi import calls as mpi_calls
+from linkgauge.backends.mpi.calls import MOST_ELEMENTS, OPERATIONS, TYPES, Calls, Place, check_work
 from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, Collective, has_root, reduces
 from linkgauge.model.errors import Unsupported
 

@@ -4,9 +4,10 @@ memory of the host."""
 import pytest
 
 from cuda_emulator import emulated
-from linkgauge.cluster import net_memory, ucx, ucx_copies
-from linkgauge.cluster.net import open_net
-from linkgauge.cluster.net_memory import NetGpu
+from linkgauge.backends.net import memory as net_memory
+from linkgauge.backends.net import ucx, ucx_copies
+from linkgauge.backends.net.member import open_net
+from linkgauge.backends.net.memory import NetGpu
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.settings import Settings
 from net_ranks import Pair, run, without_ucx
@@ -56,7 +57,7 @@ def test_the_gpus_context_is_current_where_ucx_is_used(pair):
 
 
 def net_begin():
-    from linkgauge.cluster.messages import Begin
+    from linkgauge.backends.member import Begin
 
     return Begin()
 

@@ -4,8 +4,8 @@ from contextlib import closing
 
 import pytest
 
-from linkgauge.cluster.messages import Lent, SharedCopy
-from linkgauge.cluster.nic_links import Door
+from linkgauge.backends.member import Lent, SharedCopy
+from linkgauge.backends.net.links import Door
 from linkgauge.model.errors import BackendError
 from linkgauge.model.inventory import Interface
 from linkgauge.model.notation import parse_transfer

@@ -73,7 +73,7 @@ def test_two_launches_at_once_do_not_meet(tmp_path):
 import os, sys
 sys.path.insert(0, {str(__file__.rsplit("/", 2)[0])!r})
 from pathlib import Path
-from linkgauge.cluster.agent import Agent
+from linkgauge.engine.ranks.agent import Agent
 carry_out = Agent._carry_out
 def between(agent, command):
     if type(command).__name__ == "Prepare" and os.environ["PMI_RANK"] == "0" and not begun:

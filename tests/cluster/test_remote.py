@@ -3,11 +3,11 @@
 import pytest
 
 from fakes import device
+from linkgauge.backends.member import Allocate, Ended, Prepared
 from linkgauge.backends.protocol import Pace, Pattern
-from linkgauge.cluster import messages
-from linkgauge.cluster.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS
-from linkgauge.cluster.messages import Ended, Prepared
-from linkgauge.cluster.remote import RankBackend, SimRankBackend
+from linkgauge.engine.ranks import messages
+from linkgauge.engine.ranks.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS
+from linkgauge.engine.ranks.remote import RankBackend, SimRankBackend
 from linkgauge.machine.channel import Reason
 from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported
 from linkgauge.model.notation import parse_transfer
@@ -74,7 +74,7 @@ class TestQuestions:
 
 class TestMemory:
     def test_that_cannot_be_had_is_an_error_of_its_owner(self, backend, ranks):
-        ranks.special[1, messages.Allocate] = refused("memory", "none left")
+        ranks.special[1, Allocate] = refused("memory", "none left")
         with pytest.raises(AllocationError, match="rank 1: none left"):
             allocated(backend, PUSH)
 
@@ -204,7 +204,7 @@ class TestSimulated:
         copies(backend, SIM)[0].source.free()
         backend.prepare(copies(backend, SIM, SIM_BACK))
         backend.fill(backend.allocate(SIM.source, SIZE, SIM.engine), SIZE, Pattern.WORDS, 7, False)
-        for kind in (messages.Allocate, messages.Free, messages.Prepare, messages.Fill):
+        for kind in (Allocate, messages.Free, messages.Prepare, messages.Fill):
             assert set(ranks.of(kind)) == {0, 1, 2}
 
     def test_enters_a_phase_with_all(self, backend, ranks):

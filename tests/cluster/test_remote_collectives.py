@@ -3,10 +3,10 @@
 import pytest
 
 from fakes import device
+from linkgauge.backends.member import Ended
 from linkgauge.backends.protocol import Collecting, Wrong, follows
-from linkgauge.cluster import messages
-from linkgauge.cluster.messages import Ended
-from linkgauge.cluster.remote import RankBackend
+from linkgauge.engine.ranks import messages
+from linkgauge.engine.ranks.remote import RankBackend
 from linkgauge.model.collective import Collective
 from linkgauge.model.notation import parse_transfer
 from ranks_kit import Ranks, copies, done, linked, measured

@@ -18,9 +18,19 @@ from pathlib import Path
 import msgspec
 
 from linkgauge.backends import GPUS
+from linkgauge.backends.member import (
+    Allocate,
+    Allocated,
+    Begin,
+    Ended,
+    Prepared,
+    SharedCopy,
+    await_time,
+)
 from linkgauge.backends.protocol import Pace, Pattern, Wrong
 from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.interfaces import from_device, read_interfaces
+from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Interface, Inventory
 from linkgauge.model.machine import Device
@@ -30,14 +40,11 @@ from linkgauge.model.outside import OUTSIDE
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import NIC_ENGINES, Operation, Transfer
 
-from .launch import Launch
-from .member import await_time
-from .messages import Allocate, Allocated, Begin, Ended, Prepared, SharedCopy
-from .net_memory import NetGpu, NetMemory, open_gpu
-from .nic_links import SILENT_SECONDS, Door, Key, decode, is_by_tcp, keys_of
-from .nic_streams import Bounce, Stream, carry_out
+from .links import SILENT_SECONDS, Door, Key, decode, is_by_tcp, keys_of
+from .memory import NetGpu, NetMemory, open_gpu
 from .outside import Call, Outside, Tool
-from .outside_tools import tool_of
+from .streams import Bounce, Stream, carry_out
+from .tools import tool_of
 from .ucx import NO_RDMA, Worker, lacks_rdma, library, version
 from .ucx_copies import BY_UCX, Copies, Part, Workers
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from linkgauge import _native
 from linkgauge.backends.iterations import Call, IteratedGroup, address_of
+from linkgauge.backends.member import Ended
 from linkgauge.model.errors import BackendError, TookTooLong
 
-from .messages import Ended
 from .world import library
 
 LIMIT = 5.0

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from linkgauge.backends.member import SharedCopy
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Engine, EngineKind, Operation, Transfer
 
 from .links import Links
-from .messages import Reach, SharedCopy, Token
+from .messages import Reach, Token
 
 Group = tuple[int, ...]
 """Ranks that found a communicator."""

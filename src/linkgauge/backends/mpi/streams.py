@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .messages import SharedCopy
+from linkgauge.backends.member import SharedCopy
 
 WINDOW = 16
 """Messages of one stream under way at once."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from linkgauge import _native
 from linkgauge.backends import native
+from linkgauge.backends.member import Ended
 from linkgauge.backends.protocol import Pace, Pattern, Wrong, seed_of
 from linkgauge.model.collective import (
     Collective,
@@ -23,8 +24,7 @@ from linkgauge.model.collective import (
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.transfer import Transfer
 
-from .messages import Ended
-from .mpi_calls import FUNCTIONS, Calls, NamedCall, Place, barrier, check_work
+from .calls import FUNCTIONS, Calls, NamedCall, Place, barrier, check_work
 from .world import mpi_errors
 
 _POISON = (1 << 64) - 1

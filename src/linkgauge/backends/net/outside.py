@@ -15,13 +15,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from linkgauge.backends.member import Ended, await_time
 from linkgauge.backends.protocol import Pace
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.nics import nic_ends
 from linkgauge.model.transfer import Transfer
-
-from .member import await_time
-from .messages import Ended
 
 LEAST_RATE = 100e6
 """Bytes/s at which a tool's run must move on, beside the seconds that any may take."""

@@ -11,19 +11,19 @@ import time
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
+from linkgauge.backends.mpi.world import leave
 from linkgauge.engine.request import RunRequest
 from linkgauge.machine.child import ENDING
+from linkgauge.machine.launch import Launch
+from linkgauge.machine.wire import is_first
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import LostRank, RankLost
 
 from .agent import ENDED, Agent
 from .gathering import LEAVE_SECONDS, serve_as_rank
 from .heir import add_loss, keep_loss, stopped
-from .launch import Launch
 from .links import lost_rank
 from .started import Processes
-from .wire import is_first
-from .world import leave
 
 LOST_EXIT = 3
 """Exit code of a rank whose run ended with another rank."""

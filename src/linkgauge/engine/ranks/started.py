@@ -8,11 +8,19 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
+from linkgauge.machine.launch import (
+    Launch,
+    crowd_of,
+    host_name,
+    launched,
+    parent_in,
+    starter,
+    status_of,
+)
 from linkgauge.machine.tree import ROOT, Root, names_in, read_bytes
 from linkgauge.model.errors import InputError
 from linkgauge.model.ranks import LostRank
 
-from .launch import Launch, crowd_of, host_name, launched, parent_in, starter, status_of
 from .patience import Patience
 
 LOOK_SECONDS = 1.0

@@ -15,8 +15,19 @@ from functools import partial
 from typing import Any
 
 from linkgauge.backends import native
+from linkgauge.backends.member import (
+    Allocate,
+    Allocated,
+    Begin,
+    Ended,
+    Prepared,
+    SharedCopy,
+    await_time,
+)
 from linkgauge.backends.protocol import Pace, Pattern, Wrong
+from linkgauge.backends.rank_memory import HostMemory
 from linkgauge.backends.rules import check_alone, lacking
+from linkgauge.machine.launch import Launch
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Inventory
@@ -26,13 +37,9 @@ from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Operation, Transfer
 from linkgauge.model.units import approximate_size
 
-from .host_memory import HostMemory
-from .launch import Launch
-from .member import await_time
-from .messages import Allocate, Allocated, Begin, Ended, Prepared, SharedCopy
-from .mpi_collectives import Communicators, MpiCollective, RankPart, part_refusal
-from .mpi_flags import FlagSide
-from .mpi_streams import Part, Stream, broadcast_streams, message_stream, run
+from .collectives import Communicators, MpiCollective, RankPart, part_refusal
+from .flags import FlagSide
+from .streams import Part, Stream, broadcast_streams, message_stream, run
 from .world import mpi_errors, world
 
 PACE = Pace(seconds=0.02, loops=2)

@@ -7,17 +7,15 @@ from linkgauge import _native
 from linkgauge.backends import GPUS, native, open_backend
 from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.cuda.memory import address_in
+from linkgauge.backends.member import Allocate, Allocated, BackendMember
 from linkgauge.backends.protocol import Backend, Pattern
+from linkgauge.backends.rank_memory import HostMemory
 from linkgauge.machine.host import read_host
+from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import BackendError
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import Settings
-
-from .host_memory import HostMemory
-from .launch import Launch
-from .member import BackendMember
-from .messages import Allocate, Allocated
 
 
 class NetGpu(BackendMember):

@@ -20,17 +20,10 @@ from contextlib import suppress
 import msgspec
 
 from linkgauge import __version__
+from linkgauge.backends.mpi.world import leave, mpi_errors, world
 from linkgauge.machine.channel import Channel, encode
-from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
-
-from .agent import Agent
-from .launch import Launch, crowd_of, host_name
-from .links import Links
-from .messages import PROTOCOL, Card, End, Ping, Pong, Told, decode_reply
-from .patience import Patience
-from .started import JOINING, LOOK_SECONDS, Processes
-from .wire import (
+from linkgauge.machine.launch import Launch, crowd_of, host_name
+from linkgauge.machine.wire import (
     NotReached,
     accepted,
     connect_at,
@@ -41,7 +34,14 @@ from .wire import (
     listen_at,
     listen_here,
 )
-from .world import leave, mpi_errors, world
+from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
+
+from .agent import Agent
+from .links import Links
+from .messages import PROTOCOL, Card, End, Ping, Pong, Told, decode_reply
+from .patience import Patience
+from .started import JOINING, LOOK_SECONDS, Processes
 
 JOIN_SECONDS = 60.0
 """What all ranks have to appear in; where they share CPUs, longer."""

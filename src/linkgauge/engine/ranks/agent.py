@@ -15,17 +15,17 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.backends.protocol import Pattern
+from linkgauge.backends.member import Allocate, Begin, HasInterfaces, Member
+from linkgauge.backends.members import open_member
+from linkgauge.backends.protocol import Pattern, Virtual, follows
 from linkgauge.engine.locks import hold
 from linkgauge.machine.channel import Channel, Reason, carry_out, encode
+from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import BackendError, InputError, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NETWORK
 
 from . import messages
-from .launch import Launch
-from .member import HasInterfaces, Member
-from .members import SimMember, open_member
 from .messages import Command, Present, decode_command
 from .patience import NO_SIGN, Patience
 
@@ -171,11 +171,11 @@ class Agent:
 
     def simulate(self, command: messages.Enter | messages.Virtual) -> float | None:
         member = self._member
-        if not isinstance(member, SimMember):
+        if not follows(member, Virtual):  # type: ignore[type-abstract]
             raise BackendError("simulate", "this member cannot simulate")
         if isinstance(command, messages.Virtual):
             return member.clock()
-        member.enter(command)
+        member.enter(command.cells, command.phase, command.visit, command.taken)
         return None
 
     def hold(self, _: messages.Hold) -> None:
@@ -204,7 +204,7 @@ _OF_MEMBER: Mapping[type, Callable[[Member, Any], object]] = {
     messages.Look: lambda member, of: member.look(),
     messages.Refuses: lambda member, of: _reason(member.refusal(of.transfer)),
     messages.Remarks: lambda member, of: member.remarks(of.transfer),
-    messages.Allocate: lambda member, of: member.allocate(of),
+    Allocate: lambda member, of: member.allocate(of),
     messages.Free: lambda member, of: member.free(of.number),
     messages.Fill: lambda member, of: member.fill(
         of.number, of.size, Pattern(of.pattern), of.seed, of.inverted
@@ -217,7 +217,7 @@ _OF_MEMBER: Mapping[type, Callable[[Member, Any], object]] = {
     messages.Reach: lambda member, of: member.reach(of.copies),
     messages.Prepare: lambda member, of: member.prepare(of.copies, of.operation, of.tokens),
     messages.Arm: lambda member, of: member.arm(of.loops, of.laps),
-    messages.Begin: lambda member, of: member.begin(of),
+    Begin: lambda member, of: member.begin(of),
     messages.Iterate: lambda member, of: member.iterate(of.count),
     messages.Check: lambda member, of: member.check(),
     messages.Close: lambda member, of: member.close_group(),

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import BackendError, InputError, pip_install
-
-from .launch import Launch
 
 
 @cache

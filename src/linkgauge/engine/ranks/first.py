@@ -12,12 +12,12 @@ from linkgauge.engine.plan import Plan
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.resume import Opening
 from linkgauge.engine.session import Session
+from linkgauge.machine.launch import Launch
 from linkgauge.model.ranks import RankLost
 from linkgauge.model.result import Run
 
 from .gathering import Gathering
 from .heir import keep_loss
-from .launch import Launch
 from .worker import ClusterWorker
 
 

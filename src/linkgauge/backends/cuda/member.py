@@ -13,17 +13,15 @@ from linkgauge.backends.cuda.flags import Answerer, AnsweringGroup, FlagGroup
 from linkgauge.backends.cuda.ipc import OutOfReach, export, open_handle
 from linkgauge.backends.cuda.memory import address_in, ours
 from linkgauge.backends.cuda.passing import Passage
+from linkgauge.backends.member import Allocate, BackendMember, Lent, Prepared, SharedCopy
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Pattern
 from linkgauge.backends.rules import check_flags
+from linkgauge.machine.launch import Launch, host_name
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Engine, Operation, Transfer
-
-from .launch import Launch, host_name
-from .member import BackendMember
-from .messages import Allocate, Lent, Prepared, SharedCopy
 
 _WORD = 8
 """Bytes of a flag."""

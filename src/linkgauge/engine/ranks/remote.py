@@ -15,6 +15,7 @@ from itertools import count
 import msgspec
 
 from linkgauge.backends import ACROSS_RANKS, SIMULATED
+from linkgauge.backends.member import Allocate, Allocated, Begin, Ended, Lent, Prepared, SharedCopy
 from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Pattern, Timing, Wrong
 from linkgauge.machine.channel import Reason
 from linkgauge.model.collective import Collective
@@ -28,7 +29,6 @@ from linkgauge.model.transfer import NIC_ENGINES, Engine, EngineKind, Operation,
 from . import messages
 from .clocks import Clocks
 from .links import Links
-from .messages import Ended, Lent, Prepared, SharedCopy
 from .passages import Passages, Tokens
 
 LATE_SECONDS = 1e-3
@@ -130,8 +130,8 @@ class RankBackend:
         owner = memory.rank or 0
         ranks = self._links.all if self._is_everyones(engine) else (owner,)
         abroad = self.name in PASSING and self._passages.crosses(memory, engine)
-        command = messages.Allocate(number, memory, size, engine, abroad)
-        answers = self._links.ask(ranks, command, messages.Allocated, size)
+        command = Allocate(number, memory, size, engine, abroad)
+        answers = self._links.ask(ranks, command, Allocated, size)
         self._users[number] = set(ranks)
         own = answers[owner]
         buffer = RankBuffer(Lent(number, memory, size, own.handle), own.placement, own.warnings)
@@ -283,12 +283,12 @@ class RankGroup(Gated):
     def wait(self) -> Timing:
         loops = math.prod(self.pass_gate())
         offsets = dict.fromkeys(self._ranks, 0.0)
-        commands: dict[int, messages.Command] = dict.fromkeys(self._ranks, messages.Begin())
+        commands: dict[int, messages.Command] = dict.fromkeys(self._ranks, Begin())
         at = 0.0
         if self._clocks is not None:
             offsets = self._clocks.ahead(self._ranks)
             at = time.monotonic() + self._clocks.lead
-            commands = {rank: messages.Begin(at + offsets[rank]) for rank in self._ranks}
+            commands = {rank: Begin(at + offsets[rank]) for rank in self._ranks}
         ended = self._links.ask_each(commands, Ended, self._moved * loops)
         opened = {rank: one.opened - offsets[rank] for rank, one in ended.items()}
         if self._clocks is not None:

@@ -12,7 +12,7 @@ from linkgauge.machine.host import read_host
 from linkgauge.model.machine import Device, Node
 from linkgauge.model.memory import Memory
 
-from .messages import Allocate, Allocated
+from .member import Allocate, Allocated
 
 
 class HostMemory:

@@ -10,9 +10,8 @@ from linkgauge.engine.process import WorkerProcess
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import Session
 from linkgauge.engine.session import opened as opened_alone
+from linkgauge.machine.launch import launched
 from linkgauge.model.errors import InputError
-
-from .launch import launched
 
 
 @contextmanager

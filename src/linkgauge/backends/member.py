@@ -19,6 +19,7 @@ from linkgauge.backends.protocol import (
     Copy,
     Group,
     HasTelemetry,
+    Pace,
     Pattern,
     Wrong,
     follows,
@@ -27,14 +28,79 @@ from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Interface, Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
+from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Engine, Operation, Transfer
-
-from .messages import Allocate, Allocated, Begin, Ended, Lent, Prepared, SharedCopy
 
 _T = TypeVar("_T")
 
 GATE_SPIN = 1e-3
 """Seconds before a gate's time at which a member stops sleeping."""
+
+
+class Allocate(msgspec.Struct, frozen=True, tag=True):
+    """Allocate buffer `number`, for this engine, which is on another machine if the memory is to be
+    reached from `abroad`. Answered by `Allocated`."""
+
+    number: int
+    memory: Memory
+    size: int
+    engine: Engine
+    abroad: bool = False
+
+
+class Allocated(msgspec.Struct, frozen=True):
+    """`handle` is what other members open the buffer with; empty if they need none."""
+
+    placement: Placement
+    warnings: tuple[str, ...]
+    handle: bytes
+
+
+class Lent(msgspec.Struct, frozen=True):
+    """A buffer as copies name it."""
+
+    number: int
+    memory: Memory
+    size: int
+    handle: bytes
+
+
+class SharedCopy(msgspec.Struct, frozen=True):
+    """A `Copy` whose buffers are several ranks'."""
+
+    transfer: Transfer
+    source: Lent | None
+    destination: Lent | None
+    size: int
+    seed: int
+    interference: bool = False
+    endless: bool = False
+    tracked: bool = False
+    warm_ups: int | None = None
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """The pace is null if the member times none of the copies."""
+
+    pace: Pace | None = None
+    most_loops: int = 1 << 30
+
+
+class Begin(msgspec.Struct, frozen=True, tag=True):
+    """Open the gate when the member's own clock reads `at` (null: at once), and wait for the end.
+    Answered by `Ended`."""
+
+    at: float | None = None
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """When the gate opened, by the member's own clock, and of each copy that the member times, by
+    its place: its seconds, its checksum, and its progress since the gate opened."""
+
+    opened: float
+    seconds: Mapping[int, float]
+    checksums: Mapping[int, int | None] = {}
+    progress: Mapping[int, tuple[float, ...]] = {}
 
 
 class Member(Protocol):

@@ -14,12 +14,10 @@ from typing import NamedTuple
 
 from linkgauge import _native
 from linkgauge.backends.iterations import Call, IteratedGroup
+from linkgauge.backends.member import Ended, await_time
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong
 from linkgauge.model.nics import nic_ends
 from linkgauge.model.transfer import Transfer
-
-from .member import await_time
-from .messages import Ended
 
 _WORD = 1
 """Bytes of the word that ends a copy, or asks for one."""

@@ -10,9 +10,8 @@ from pathlib import Path
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.resume import Opening, alone
+from linkgauge.machine.launch import launched
 from linkgauge.model.settings import Settings
-
-from .launch import launched
 
 
 @contextmanager

@@ -17,19 +17,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from linkgauge.backends.member import BackendMember, Prepared, SharedCopy
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.torch import TorchBackend
 from linkgauge.backends.torch.collectives import TorchCollective, library_of
 from linkgauge.backends.torch.runtime import calling
+from linkgauge.machine.launch import Launch
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Operation, Transfer
-
-from .launch import Launch
-from .member import BackendMember
-from .messages import Prepared, SharedCopy
 
 PATIENCE = timedelta(seconds=60)
 """How long ranks wait for each other in a call."""

@@ -20,13 +20,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from linkgauge.backends.member import SharedCopy
+from linkgauge.machine.wire import BACKLOG, TOKEN_BYTES
 from linkgauge.model.errors import BackendError
 from linkgauge.model.inventory import Interface
 from linkgauge.model.nics import nic_ends
 
-from .messages import SharedCopy
 from .ucx import Mapped
-from .wire import BACKLOG, TOKEN_BYTES
 
 CONNECT_SECONDS = 10.0
 """What all connections of a cell have to be there in."""

@@ -8,16 +8,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from linkgauge.backends.protocol import Pace
+from linkgauge.backends.member import Allocate, Begin, SharedCopy
 from linkgauge.machine.channel import Answer, decoder
 from linkgauge.model.errors import Phase
 from linkgauge.model.inventory import Interface
 from linkgauge.model.machine import Device
-from linkgauge.model.memory import Memory
 from linkgauge.model.ranks import Rank
-from linkgauge.model.result import Placement
 from linkgauge.model.settings import Settings
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.transfer import Operation, Transfer
 
 PROTOCOL = 2
 """The version of these messages: ranks understand each other's cards whatever theirs is."""
@@ -96,25 +94,6 @@ class Remarks(msgspec.Struct, frozen=True, tag=True):
     transfer: Transfer
 
 
-class Allocate(msgspec.Struct, frozen=True, tag=True):
-    """Allocate buffer `number`, for this engine, which is on another machine if the memory is to be
-    reached from `abroad`. Answered by `Allocated`."""
-
-    number: int
-    memory: Memory
-    size: int
-    engine: Engine
-    abroad: bool = False
-
-
-class Allocated(msgspec.Struct, frozen=True):
-    """`handle` is what other members open the buffer with; empty if they need none."""
-
-    placement: Placement
-    warnings: tuple[str, ...]
-    handle: bytes
-
-
 class Free(msgspec.Struct, frozen=True, tag=True):
     """Free a buffer of one's own, or let go of another rank's."""
 
@@ -141,29 +120,6 @@ class Checksum(msgspec.Struct, frozen=True, tag=True):
     size: int
 
 
-class Lent(msgspec.Struct, frozen=True):
-    """A buffer as copies name it."""
-
-    number: int
-    memory: Memory
-    size: int
-    handle: bytes
-
-
-class SharedCopy(msgspec.Struct, frozen=True):
-    """A `Copy` whose buffers are several ranks'."""
-
-    transfer: Transfer
-    source: Lent | None
-    destination: Lent | None
-    size: int
-    seed: int
-    interference: bool = False
-    endless: bool = False
-    tracked: bool = False
-    warm_ups: int | None = None
-
-
 class Token(msgspec.Struct, frozen=True, tag=True):
     """Asks for a token by which a group of ranks founds its communicator, such as NCCL's unique id.
     Answered by bytes."""
@@ -187,33 +143,9 @@ class Prepare(msgspec.Struct, frozen=True, tag=True):
     tokens: tuple[bytes, ...] = ()
 
 
-class Prepared(msgspec.Struct, frozen=True):
-    """The pace is null if the member times none of the copies."""
-
-    pace: Pace | None = None
-    most_loops: int = 1 << 30
-
-
 class Arm(msgspec.Struct, frozen=True, tag=True):
     loops: int
     laps: int
-
-
-class Begin(msgspec.Struct, frozen=True, tag=True):
-    """Open the gate when the member's own clock reads `at` (null: at once), and wait for the end.
-    Answered by `Ended`."""
-
-    at: float | None = None
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """When the gate opened, by the member's own clock, and of each copy that the member times, by
-    its place: its seconds, its checksum, and its progress since the gate opened."""
-
-    opened: float
-    seconds: Mapping[int, float]
-    checksums: Mapping[int, int | None] = {}
-    progress: Mapping[int, tuple[float, ...]] = {}
 
 
 class Iterate(msgspec.Struct, frozen=True, tag=True):
