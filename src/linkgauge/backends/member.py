@@ -46,6 +46,7 @@ class Allocate(msgspec.Struct, frozen=True, tag=True):
     size: int
     engine: Engine
     abroad: bool = False
+    parties: tuple[int, ...] = ()
 
 
 class Allocated(msgspec.Struct, frozen=True):

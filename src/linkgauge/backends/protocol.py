@@ -272,12 +272,17 @@ class Tuner(Protocol):
 
 
 @runtime_checkable
-class Virtual(Protocol):
-    """A backend with its own clock: a simulated machine."""
+class Clocked(Protocol):
+    """A backend with its own clock, by which the time for a cell is spent."""
 
     def clock(self) -> float:
-        """Seconds of simulated time."""
+        """Seconds of its time."""
         ...
+
+
+@runtime_checkable
+class Virtual(Clocked, Protocol):
+    """A simulated machine, whose time is simulated, too."""
 
     def enter(
         self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0

@@ -45,6 +45,10 @@ def decoder(kind: Any) -> Callable[[bytes], Any]:
     return msgspec.msgpack.Decoder(kind, dec_hook=_hook).decode
 
 
+def value_of(encoded: msgspec.Raw, kind: type[_A]) -> _A:
+    return msgspec.msgpack.decode(encoded, type=kind, dec_hook=_hook)
+
+
 class Reason(msgspec.Struct, frozen=True):
     """Why something cannot be done, and which kind of outcome that makes."""
 
@@ -58,7 +62,7 @@ class Done(msgspec.Struct, frozen=True, tag=True):
     result: msgspec.Raw
 
     def of(self, kind: type[_A]) -> _A:
-        return msgspec.msgpack.decode(self.result, type=kind, dec_hook=_hook)
+        return value_of(self.result, kind)
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):

@@ -53,13 +53,26 @@ _ELSEWHERE = Allocated(Placement("", 0), (), b"")
 
 
 class _Block:
-    """A buffer: memory of this process, or its window, which all ranks have a part of."""
+    """A buffer: memory of this process, or its window, which these ranks have a part of (none:
+    all)."""
 
-    def __init__(self, address: int, size: int, pages: Any = None, window: Any = None) -> None:
+    def __init__(
+        self,
+        address: int,
+        size: int,
+        pages: Any = None,
+        window: Any = None,
+        ranks: tuple[int, ...] = (),
+    ) -> None:
         self.address = address
         self.size = size
         self.pages = pages
         self.window = window
+        self._ranks = ranks
+
+    def place_of(self, rank: int) -> int:
+        """The rank's number among those that have the window."""
+        return self._ranks.index(rank) if self._ranks else rank
 
 
 class MpiMember:
@@ -77,6 +90,8 @@ class MpiMember:
         self._blocks: dict[int, _Block] = {}
         self._comms: dict[int, Any] = {}
         """Communicators of all ranks, by the rank that broadcasts."""
+        self._pairs: dict[tuple[int, ...], Any] = {}
+        """Communicators of some ranks, which have windows in common."""
         self._copies: Sequence[SharedCopy] = ()
         self._operation: Operation = "copy"
         self._loops = 0
@@ -129,14 +144,25 @@ class MpiMember:
         what = f"allocate {approximate_size(command.size)} of {command.memory}"
         if command.engine.kind == "rma":
             with mpi_errors(what):
-                window = self._mpi.Win.Allocate(command.size if mine else 0, 1, comm=self._comm)
+                comm = self._comm_of(command.parties)
+                window = self._mpi.Win.Allocate(command.size if mine else 0, 1, comm=comm)
                 window.Lock_all()
             address = self._mpi.Get_address(window.tomemory()) if mine else 0
-            self._blocks[command.number] = _Block(address, command.size, window=window)
+            block = _Block(address, command.size, window=window, ranks=command.parties)
+            self._blocks[command.number] = block
             return self._touched(command, address) if mine else _ELSEWHERE
         pages, allocated = self._host.allocate(command)
         self._blocks[command.number] = _Block(pages.address, command.size, pages)
         return allocated
+
+    def _comm_of(self, ranks: tuple[int, ...]) -> Any:
+        """The communicator of these ranks, which all call this."""
+        if len(ranks) in (0, self._comm.size):
+            return self._comm
+        if ranks not in self._pairs:
+            group = self._comm.Get_group().Incl(ranks)
+            self._pairs[ranks] = self._comm.Create_group(group)
+        return self._pairs[ranks]
 
     def _touched(self, command: Allocate, address: int) -> Allocated:
         """A part of a window, whose pages this process touches first."""
@@ -226,8 +252,9 @@ class MpiMember:
         begins = copy.transfer.source.rank == self._rank
         ends = copy.source, copy.destination
         mine, theirs = ends if begins else ends[::-1]
-        window, own = self._own(theirs.number).window, self._own(mine.number)
-        return FlagSide(self._mpi, own.address, window, theirs.memory.rank or 0, begins=begins)
+        block, own = self._own(theirs.number), self._own(mine.number)
+        other = block.place_of(theirs.memory.rank or 0)
+        return FlagSide(self._mpi, own.address, block.window, other, begins=begins)
 
     def arm(self, loops: int, laps: int) -> None:
         self._loops = loops * laps
@@ -263,7 +290,8 @@ class MpiMember:
                 raise Unsupported(f"{copy.transfer}: moves nothing between ranks")
             puts = copy.transfer.source.rank == self._rank
             near, far = (source, destination) if puts else (destination, source)
-            window, target = self._own(far.number).window, far.memory.rank or 0
+            block = self._own(far.number)
+            window, target = block.window, block.place_of(far.memory.rank or 0)
             origin = self._memory(near.number, copy.size)
             call = partial(window.Put if puts else window.Get, origin, target)
             for _ in range(self._loops):
@@ -307,6 +335,9 @@ class MpiMember:
         for root in sorted(self._comms):
             with mpi_errors("MPI_Comm_free"):
                 self._comms.pop(root).Free()
+        for ranks in sorted(self._pairs):
+            with mpi_errors("MPI_Comm_free"):
+                self._pairs.pop(ranks).Free()
         self._comms_of.close()
 
 

@@ -9,25 +9,30 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import Any
 
 import msgspec
 
-from linkgauge.backends.member import Allocate, Begin, HasInterfaces, Member
+from linkgauge.backends.member import HasInterfaces, Member
 from linkgauge.backends.members import open_member
-from linkgauge.backends.protocol import Pattern, Virtual, follows
 from linkgauge.engine.locks import hold
-from linkgauge.machine.channel import Channel, Reason, carry_out, encode
+from linkgauge.engine.pool import BufferPool
+from linkgauge.engine.standing import Signs
+from linkgauge.engine.worker import POOL_SHARE, LocalWorker
+from linkgauge.machine.channel import Channel, Done, carry_out, encode
+from linkgauge.machine.host import read_host
 from linkgauge.machine.launch import Launch
-from linkgauge.model.errors import BackendError, InputError, Unsupported
+from linkgauge.model.errors import BackendError, InputError, Phase, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NETWORK
+from linkgauge.model.result import CellResult
 
 from . import messages
+from .meeting import Meeting
 from .messages import Command, Present, decode_command
 from .patience import NO_SIGN, Patience
+from .spanning import SimSpanningBackend, SpanningBackend
 
 LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
 """Seconds between two moments in which an idle member makes progress."""
@@ -61,6 +66,10 @@ class Agent:
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._made = ExitStack()
         self._opened: Member | None = None
+        self._spanning: SpanningBackend | None = None
+        self._worker: LocalWorker | None = None
+        self._leads = False
+        self._signs = Signs(lambda at: self._send(encode(at)))
         self._gpu: Device | None = None
         """What the member measures with beside network interfaces."""
 
@@ -86,28 +95,31 @@ class Agent:
 
     def _read(self) -> None:
         try:
-            while True:
-                command = decode_command(self._heard())
-                match command:
-                    case messages.Ping():
-                        self._send(encode(messages.Pong()))
-                    case messages.Pong():
-                        pass
-                    case messages.Told():
-                        self.introduction = command
-                    case messages.End(lost):
-                        if lost:
-                            self._left(None)
-                        self._commands.put(None)
-                        return
-                    case messages.Doing(words):
-                        self.doing = words
-                    case _:
-                        self._take(command)
+            while not isinstance(command := decode_command(self._heard()), messages.End):
+                self._hear(command)
+            if command.lost:
+                self._left(None)
+            self._commands.put(None)
         except TimeoutError:
             self._lose(f"{NO_SIGN} after {self._silence:.3g} s")
         except (EOFError, OSError, msgspec.DecodeError):
             self._lose(ENDED)
+
+    def _hear(self, command: Command) -> None:
+        """What is answered at once, whatever the member is at; all else is for that."""
+        match command:
+            case messages.Ping():
+                self._send(encode(messages.Pong()))
+            case messages.Clock():
+                self._send(encode(Done(msgspec.Raw(encode(time.monotonic())))))
+            case messages.Pong():
+                pass
+            case messages.Told():
+                self.introduction = command
+            case messages.Doing(words):
+                self.doing = words
+            case _:
+                self._take(command)
 
     def _take(self, command: Command) -> None:
         if self._patience and isinstance(command, messages.Open):
@@ -149,10 +161,17 @@ class Agent:
         return self._opened
 
     def _carry_out(self, command: Command) -> object:
-        action = _ACTIONS.get(type(command))
-        if action is not None:
-            return action(self, command)
-        return _OF_MEMBER[type(command)](self._member, command)
+        match command:
+            case messages.Open():
+                return self.open(command)
+            case messages.Hold():
+                self.hold()
+                return None
+            case messages.Look():
+                return self._member.look()
+            case messages.Part():
+                return self.measure(command)
+        raise TypeError(f"unexpected {command!r}")
 
     def open(self, command: messages.Open) -> Present:
         try:
@@ -163,63 +182,56 @@ class Agent:
             return Present(None, str(problem))
         self._made.callback(member.close)
         self._opened = member
+        self._span(command, member)
         if command.backend == NETWORK and isinstance(member, HasInterfaces):
             self._gpu = member.gpu
             nics = tuple(member.nics)
             return Present(member.device(), nics=nics, gpu=member.gpu, lacks_gpu=member.lacks_gpu)
         return Present(member.device())
 
-    def simulate(self, command: messages.Enter | messages.Virtual) -> float | None:
-        member = self._member
-        if not follows(member, Virtual):  # type: ignore[type-abstract]
-            raise BackendError("simulate", "this member cannot simulate")
-        if isinstance(command, messages.Virtual):
-            return member.clock()
-        member.enter(command.cells, command.phase, command.visit, command.taken)
-        return None
+    def _span(self, command: messages.Open, member: Member) -> None:
+        """From here on it measures whole cells with the other ranks."""
+        kind = SpanningBackend if command.settings.simulation is None else SimSpanningBackend
+        self._spanning = kind(command.backend, member, self._launch.rank, command.hosts)
+        self._worker = LocalWorker(command.settings, self._enter)
+        available = read_host().memory_available if command.settings.simulation is None else None
+        share = POOL_SHARE / (self._launch.local_size or 1)
+        budget = None if available is None else int(available * share)
+        self._worker.measure_with(self._spanning, BufferPool(budget))
+        self._made.callback(self._worker.release)
 
-    def hold(self, _: messages.Hold) -> None:
+    def measure(self, part: messages.Part) -> tuple[CellResult, ...]:
+        """This rank's results of the cells; those of the first of all parties count."""
+        span, worker, cells = self._spanning, self._worker, part.work.cells
+        if span is None or worker is None:
+            raise BackendError("member", "nothing is open")
+        span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
+        span.shared, span.failed = frozenset(part.shared), None
+        worker.leads = self._leads = part.parties[0] == self._launch.rank
+        if part.anew:
+            worker.forget(cells, part.work.size)
+        found = worker.measure(cells, part.work.size, part.work.visit)
+        return found if self._leads or any(cell.status != "pass" for cell in found) else ()
+
+    def meet(self, said: messages.Meet) -> messages.Met | messages.Apart:
+        """What rank 0 answers, once it has heard all."""
+        self._send(encode(said))
+        answer = self._next()
+        if answer is None:
+            self._commands.put(None)
+            raise BackendError("the ranks", "the run is over")
+        if not isinstance(answer, (messages.Met, messages.Apart)):
+            raise TypeError(f"unexpected {answer!r}")
+        return answer
+
+    def _enter(self, phase: Phase) -> None:
+        """A phase of a cell begins, which the first of its ranks reports."""
+        if self._leads:
+            self._signs.enter(phase)
+
+    def hold(self) -> None:
         """Raises DeviceBusy if another run holds the member's device."""
         device: Device = self._gpu or self._member.device()
         key = device.pci or device.uuid
         if key:
             self._made.enter_context(hold({key: device.memory}))
-
-
-def _reason(found: str | Unsupported | None) -> Reason | None:
-    if found is None:
-        return None
-    return Reason(found.kind if isinstance(found, Unsupported) else "unsupported", str(found))
-
-
-_ACTIONS: Mapping[type, Callable[[Agent, Any], object]] = {
-    messages.Open: Agent.open,
-    messages.Hold: Agent.hold,
-    messages.Clock: lambda agent, command: time.monotonic(),
-    messages.Enter: Agent.simulate,
-    messages.Virtual: Agent.simulate,
-}
-"""What the agent does itself."""
-_OF_MEMBER: Mapping[type, Callable[[Member, Any], object]] = {
-    messages.Look: lambda member, of: member.look(),
-    messages.Refuses: lambda member, of: _reason(member.refusal(of.transfer)),
-    messages.Remarks: lambda member, of: member.remarks(of.transfer),
-    Allocate: lambda member, of: member.allocate(of),
-    messages.Free: lambda member, of: member.free(of.number),
-    messages.Fill: lambda member, of: member.fill(
-        of.number, of.size, Pattern(of.pattern), of.seed, of.inverted
-    ),
-    messages.Mismatch: lambda member, of: member.first_mismatch(
-        of.number, of.size, Pattern(of.pattern), of.seed
-    ),
-    messages.Checksum: lambda member, of: member.checksum(of.number, of.size),
-    messages.Token: lambda member, of: member.token(),
-    messages.Reach: lambda member, of: member.reach(of.copies),
-    messages.Prepare: lambda member, of: member.prepare(of.copies, of.operation, of.tokens),
-    messages.Arm: lambda member, of: member.arm(of.loops, of.laps),
-    Begin: lambda member, of: member.begin(of),
-    messages.Iterate: lambda member, of: member.iterate(of.count),
-    messages.Check: lambda member, of: member.check(),
-    messages.Close: lambda member, of: member.close_group(),
-}
-"""What its member does."""

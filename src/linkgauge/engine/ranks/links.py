@@ -20,11 +20,13 @@ from typing import TypeVar
 
 import msgspec
 
+from linkgauge.engine.reasons import DOING
+from linkgauge.engine.standing import Standing
 from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode, error_of
-from linkgauge.model.errors import BackendError, LinkgaugeError, OutcomeKind
+from linkgauge.model.errors import BackendError, LinkgaugeError, OutcomeKind, Phase
 from linkgauge.model.ranks import LostRank, Rank, RankLost
 
-from .messages import Command, Doing, End, Ping, Pong, Told, decode_reply
+from .messages import Command, Doing, End, Meet, Ping, Pong, Told, decode_reply
 from .patience import NO_SIGN, Patience
 
 BEAT_SECONDS = 1.0
@@ -48,6 +50,8 @@ class Links:
         self.channels = dict(channels)
         self.ranks = {rank.number: rank for rank in ranks}
         self._doing = "starting"
+        self.phase: Phase = "allocate"
+        """What the cell is at that is measured."""
         self.lost: RankLost | None = None
         self.gone: dict[int, RankLost] = {}
         self._broken_off = False
@@ -110,12 +114,20 @@ class Links:
         self.check_there(commands)
         for rank, reply in replies.items():
             if isinstance(reply, Refused):
-                raise self._refusal(rank, reply.reason)
+                raise self.refusal(rank, reply.reason)
         return {rank: reply.of(kind) for rank, reply in replies.items() if isinstance(reply, Done)}
 
+    def round(
+        self, commands: Mapping[int, object], moved: int = 0
+    ) -> dict[int, Done | Refused | Meet]:
+        """What those ranks say next that are asked this, but for any that is gone. Raises RankLost
+        if the run ends with it."""
+        with self._speaking:
+            return self._exchange(commands, self.patience.of_answer(moved))
+
     def _exchange(
-        self, commands: Mapping[int, Command], seconds: float
-    ) -> dict[int, Done | Refused]:
+        self, commands: Mapping[int, object], seconds: float
+    ) -> dict[int, Done | Refused | Meet]:
         """The answers to these commands, by rank in order."""
         try:
             # The member of this process last: it would keep the others from being asked.
@@ -167,16 +179,16 @@ class Links:
                 with suppress(OSError):
                     self.channels[rank].send(encode(command))
 
-    def _send(self, rank: int, command: Command) -> None:
+    def _send(self, rank: int, command: object) -> None:
         try:
             self.channels[rank].send(encode(command))
         except OSError:
             self._lose(rank, "ended")
 
-    def _gather(self, waiting: set[int], seconds: float) -> dict[int, Done | Refused]:
+    def _gather(self, waiting: set[int], seconds: float) -> dict[int, Done | Refused | Meet]:
         """One answer of each that is not gone, in at most so many seconds; those that wait for one
         that is gone have some more."""
-        replies: dict[int, Done | Refused] = {}
+        replies: dict[int, Done | Refused | Meet] = {}
         alive: set[int] = set()
         deadline, asked = time.monotonic() + seconds, False
         while waiting := self.there(waiting):
@@ -184,10 +196,8 @@ class Links:
                 reply = self._receive(rank, deadline)
                 if reply is None:
                     deadline, asked = time.monotonic() + self.patience.of_settling, False
-                elif isinstance(reply, Ping):
-                    self._send(rank, Pong())
-                elif isinstance(reply, Pong):
-                    alive.add(rank)
+                elif isinstance(reply, (Ping, Pong, Standing)):
+                    self._hear(rank, reply, alive)
                 elif rank in waiting:
                     waiting.remove(rank)
                     replies[rank] = reply
@@ -203,6 +213,15 @@ class Links:
             deadline, asked = time.monotonic() + self.patience.of_sign, True
         return replies
 
+    def _hear(self, rank: int, said: Ping | Pong | Standing, alive: set[int]) -> None:
+        match said:
+            case Ping():
+                self._send(rank, Pong())
+            case Pong():
+                alive.add(rank)
+            case Standing():
+                self.phase, self.doing = said.phase, DOING[said.phase]
+
     def _lose_late(self, waiting: set[int], alive: set[int], seconds: float) -> None:
         """Those that have not answered in time: without a sign of life, if there are such."""
         late = sorted(waiting - alive) or sorted(waiting)
@@ -217,7 +236,9 @@ class Links:
             return unread
         return [self._rank_of[at] for at, _ in self._poller.poll(max(0.0, seconds) * 1e3)]
 
-    def _receive(self, rank: int, deadline: float) -> Done | Refused | Ping | Pong | None:
+    def _receive(
+        self, rank: int, deadline: float
+    ) -> Done | Refused | Meet | Standing | Ping | Pong | None:
         """What it says; null if it is gone, and the run goes on."""
         how: str
         kind: OutcomeKind
@@ -230,7 +251,7 @@ class Links:
         except msgspec.DecodeError as error:
             how, kind = f"sent an unreadable message ({error})", "call"
         else:
-            if isinstance(reply, (Done, Refused, Ping, Pong)):
+            if isinstance(reply, (Done, Refused, Meet, Standing, Ping, Pong)):
                 return reply
             how, kind = "connected again", "call"
             if isinstance(reply, Broke):
@@ -250,7 +271,7 @@ class Links:
         del self._rank_of[channel.fileno()]
         channel.close(0.0)
 
-    def _refusal(self, rank: int, reason: Reason) -> LinkgaugeError:
+    def refusal(self, rank: int, reason: Reason) -> LinkgaugeError:
         """What the member raised."""
         if reason.kind in ("set-aside", "interrupted"):
             reason = Reason(reason.kind, f"{self.ranks[rank]}: {reason.text}")

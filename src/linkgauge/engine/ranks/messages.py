@@ -8,16 +8,15 @@ from collections.abc import Mapping
 
 import msgspec
 
-from linkgauge.backends.member import Allocate, Begin, SharedCopy
-from linkgauge.machine.channel import Answer, decoder
-from linkgauge.model.errors import Phase
+from linkgauge.engine.messages import Measure
+from linkgauge.engine.standing import Standing
+from linkgauge.machine.channel import Answer, Reason, decoder
 from linkgauge.model.inventory import Interface
 from linkgauge.model.machine import Device
 from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
-from linkgauge.model.transfer import Operation, Transfer
 
-PROTOCOL = 2
+PROTOCOL = 3
 """The version of these messages: ranks understand each other's cards whatever theirs is."""
 
 
@@ -50,11 +49,13 @@ class Doing(msgspec.Struct, frozen=True, tag=True):
 
 class Open(msgspec.Struct, frozen=True, tag=True):
     """Open what the member measures with: its device of this backend, beside network interfaces
-    with its GPU if it is asked for. Answered by `Present`."""
+    with its GPU if it is asked for. `hosts` are the names of all ranks' machines. Answered by
+    `Present`."""
 
     backend: str
     settings: Settings
     with_gpu: bool = False
+    hosts: tuple[str, ...] = ()
 
 
 class Present(msgspec.Struct, frozen=True):
@@ -80,99 +81,6 @@ class Clock(msgspec.Struct, frozen=True, tag=True):
     """The member's monotonic clock, in seconds."""
 
 
-class Virtual(msgspec.Struct, frozen=True, tag=True):
-    """The time of the member's simulated machine, in seconds."""
-
-
-class Refuses(msgspec.Struct, frozen=True, tag=True):
-    """Answered by a `Reason`: null if the member carries the transfer out."""
-
-    transfer: Transfer
-
-
-class Remarks(msgspec.Struct, frozen=True, tag=True):
-    transfer: Transfer
-
-
-class Free(msgspec.Struct, frozen=True, tag=True):
-    """Free a buffer of one's own, or let go of another rank's."""
-
-    number: int
-
-
-class Fill(msgspec.Struct, frozen=True, tag=True):
-    number: int
-    size: int
-    pattern: int
-    seed: int
-    inverted: bool
-
-
-class Mismatch(msgspec.Struct, frozen=True, tag=True):
-    number: int
-    size: int
-    pattern: int
-    seed: int
-
-
-class Checksum(msgspec.Struct, frozen=True, tag=True):
-    number: int
-    size: int
-
-
-class Token(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a token by which a group of ranks founds its communicator, such as NCCL's unique id.
-    Answered by bytes."""
-
-
-class Reach(msgspec.Struct, frozen=True, tag=True):
-    """Asks whether one's engine reaches the memories of these copies, which are on several
-    machines. Answered by a tuple: of each copy why not, null if it does."""
-
-    copies: tuple[SharedCopy, ...]
-
-
-class Prepare(msgspec.Struct, frozen=True, tag=True):
-    """Prepare one's part of these copies. Answered by `Prepared`. Of a collective, `tokens` has one
-    for each of its groups, if members of this backend need any; of copies, one for each, empty for
-    those whose engine reaches both memories. The same tokens come with all collectives of the same
-    groups, and with all copies from one rank to another."""
-
-    copies: tuple[SharedCopy, ...]
-    operation: Operation
-    tokens: tuple[bytes, ...] = ()
-
-
-class Arm(msgspec.Struct, frozen=True, tag=True):
-    loops: int
-    laps: int
-
-
-class Iterate(msgspec.Struct, frozen=True, tag=True):
-    """Time so many single iterations of the collective that is prepared. Answered by the seconds of
-    each."""
-
-    count: int
-
-
-class Check(msgspec.Struct, frozen=True, tag=True):
-    """Fill one's buffers, carry the collective out once, and check one's result. Answered by
-    `Wrong`, of its own alone."""
-
-
-class Close(msgspec.Struct, frozen=True, tag=True):
-    """Close what is prepared, if anything is."""
-
-
-class Enter(msgspec.Struct, frozen=True, tag=True):
-    """A phase of cells begins on a simulated machine."""
-
-    cells: Mapping[int, tuple[Transfer, ...]]
-    phase: Phase
-    visit: int
-    taken: int
-
-
 class Ping(msgspec.Struct, frozen=True, tag=True):
     """Answered at once by `Pong`, whatever else the member does. Rank 0 hears it from a member that
     has heard nothing of it for too long."""
@@ -188,14 +96,54 @@ class End(msgspec.Struct, frozen=True, tag=True):
     lost: bool = False
 
 
-Command = (
-    Told | Doing | Open | Hold | Look | Clock | Virtual | Refuses | Remarks | Allocate | Free
-    | Fill | Mismatch | Checksum | Token | Reach | Prepare | Arm | Begin | Iterate | Check | Close
-    | Enter | Ping | Pong | End
-)  # fmt: skip
+class Part(msgspec.Struct, frozen=True, tag=True):
+    """Carry out one's part of this work with the other `parties`, whose ranks all do the same at
+    the same time. Memories in `shared` are of devices that several ranks have; with `anew`, what
+    earlier visits of these cells established is forgotten. Answered by the results, or by none if
+    they are those of the first party."""
+
+    work: Measure
+    parties: tuple[int, ...]
+    shared: tuple[str, ...] = ()
+    anew: bool = False
 
 
-Reply = Card | Answer | Ping | Pong
+class Said(msgspec.Struct, frozen=True):
+    """What one rank says where ranks meet: a value; or why it has none."""
+
+    value: msgspec.Raw
+    reason: Reason | None = None
+
+
+class Meet(msgspec.Struct, frozen=True, tag=True):
+    """Said to rank 0 by all parties before any goes on; answered by `Met`, or by `Apart`. Each
+    moves at most `moved` bytes before its next word. With `start`, they are told when to begin;
+    `late` is whether the last time had passed when it came."""
+
+    said: Said
+    moved: int = 0
+    start: bool = False
+    late: bool = False
+
+
+class Met(msgspec.Struct, frozen=True, tag=True):
+    """What all have said, by rank; when to start by rank 0's clock, and by how many seconds one's
+    own is ahead of it."""
+
+    said: Mapping[int, Said]
+    at: float | None = None
+    ahead: float = 0.0
+
+
+class Apart(msgspec.Struct, frozen=True, tag=True):
+    """A party has left the cell: nothing comes of it for the others."""
+
+    why: str
+
+
+Command = Told | Doing | Open | Hold | Look | Clock | Part | Met | Apart | Ping | Pong | End
+
+Reply = Card | Answer | Standing | Meet | Ping | Pong
 
 decode_command = decoder(Command)
 decode_reply = decoder(Reply)

@@ -3,106 +3,114 @@ another machine, and the tokens by which ranks found communicators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from linkgauge.backends.member import SharedCopy
-from linkgauge.model.errors import LinkgaugeError, Unsupported
+import msgspec
+
+from linkgauge.backends.member import Member, SharedCopy
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Engine, EngineKind, Operation, Transfer
 
-from .links import Links
-from .messages import Reach, Token
-
+FOUNDED = ("cuda", "torch")
+"""Backends whose members found a group of ranks by a token of its first one."""
+PASSING = ("cuda",)
+"""Those whose members pass on copies to other machines, too."""
 Group = tuple[int, ...]
 """Ranks that found a communicator."""
 _CCL: EngineKind = "ccl"
+SHARE = "ranks share a GPU: NCCL needs one for each"
 
 
 class Tokens:
-    """What groups of ranks found their communicators by, once for the run: members keep them."""
+    """What groups, of which this rank is the first, found their communicators by, once for the run:
+    members keep them."""
 
-    def __init__(self, links: Links) -> None:
-        self._links = links
+    def __init__(self, member: Member) -> None:
+        self._member = member
         self._of: dict[Group, bytes] = {}
 
-    def of(self, groups: Sequence[Group]) -> tuple[bytes, ...]:
-        """One for each group, of its first rank."""
-        for group in groups:
+    def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
+        """By the group in words."""
+        own = [group for group in groups if group[0] == rank]
+        for group in own:
             if group not in self._of:
-                self._of[group] = self._links.one(group[0], Token(), bytes)
-        return tuple(self._of[group] for group in groups)
+                self._of[group] = self._member.token()
+        return {str(group): self._of[group] for group in own}
 
-    @contextmanager
-    def founding(self, groups: Sequence[Group]) -> Iterator[tuple[bytes, ...]]:
-        """Their tokens, which are forgotten if its body fails: what they founded may be broken."""
-        try:
-            yield self.of(groups)
-        except Unsupported:
-            raise
-        except LinkgaugeError:
-            for group in groups:
-                self._of.pop(group, None)
-            raise
+    def forget(self, groups: Iterable[Group]) -> None:
+        for group in groups:
+            self._of.pop(group, None)
 
 
-class Passages:
-    """Finds out, of each pair of ranks once, whether the engine of the one reaches the memory of
-    the other. `refusal` says why a rank's part of a collective cannot be carried out."""
+class Reached(msgspec.Struct, frozen=True):
+    """Of each copy that a rank carries out from or to another machine, why its engine does not
+    reach both memories, by its place; and of each copy from or to the rank's own memory, why NCCL
+    does not pass it on."""
 
-    def __init__(
-        self, links: Links, refusal: Callable[[Transfer], str | Unsupported | None]
-    ) -> None:
-        self._links = links
-        self._refusal = refusal
-        self._apart: dict[tuple[int, int], str] = {}
-        """Why the engines of a rank do not reach the memory of another one."""
+    apart: Mapping[int, str]
+    refused: Mapping[int, str]
 
-    def crosses(self, memory: Memory, engine: Engine) -> bool:
-        """Whether they are on different machines."""
-        ranks = self._links.ranks
-        return ranks[memory.rank or 0].host != ranks[engine.owner.rank or 0].host
 
-    def found(self, copies: Sequence[SharedCopy], operation: Operation) -> dict[int, Group]:
-        """The source's and the destination's rank of those copies that NCCL carries out, by their
-        places. Raises Unsupported, with the reasons, for what nothing carries out."""
-        self._ask(copies)
-        found = {}
-        for place, copy in enumerate(copies):
-            reasons = (self._apart.get(pair) for pair in _pairs(copy.transfer))
-            reason = next(filter(None, reasons), None)
-            if reason is not None:
-                self._check(copy.transfer, operation, reason)
-                ends = (copy.transfer.source, copy.transfer.destination)
-                found[place] = tuple(memory.rank or 0 for memory in ends)
-        return found
+def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
+    """Whether they are on different machines."""
+    return hosts[memory.rank or 0] != hosts[engine.owner.rank or 0]
 
-    def _ask(self, copies: Sequence[SharedCopy]) -> None:
-        """Asks who carries copies between machines out whether it can."""
-        asked: dict[int, list[SharedCopy]] = {}
-        for copy in copies:
-            transfer = copy.transfer
-            across = any(self.crosses(memory, transfer.engine) for memory in transfer.memories)
-            if across and not any(pair in self._apart for pair in _pairs(transfer)):
-                asked.setdefault(transfer.engine.owner.rank or 0, []).append(copy)
-        commands = {rank: Reach(tuple(own)) for rank, own in asked.items()}
-        answers = self._links.ask_each(commands, tuple[str | None, ...]) if commands else {}
-        for rank, reasons in answers.items():
-            for copy, reason in zip(asked[rank], reasons, strict=True):
-                if reason is not None:
-                    self._apart |= dict.fromkeys(_pairs(copy.transfer), reason)
 
-    def _check(self, transfer: Transfer, operation: Operation, reason: str) -> None:
-        """Raises Unsupported for what NCCL does not carry out, either."""
-        ends = (transfer.source, transfer.destination)
-        ranks = {memory.rank for memory in ends}
-        is_one = operation == "copy" and not transfer.both_ways and len(ranks) == len(ends)
+def reached(
+    member: Member,
+    copies: Sequence[SharedCopy],
+    rank: int,
+    hosts: Sequence[str],
+    shared: Collection[str],
+) -> Reached:
+    """What is to be known of one rank; memories in `shared` are of devices that several have."""
+    own = {
+        place: copy
+        for place, copy in enumerate(copies)
+        if copy.transfer.engine.owner.rank == rank and _leaves(copy.transfer, hosts)
+    }
+    reasons = zip(own, member.reach(tuple(own.values())), strict=True)
+    refused: dict[int, str] = {}
+    for place, copy in enumerate(copies):
+        for memory in (copy.transfer.source, copy.transfer.destination):
+            if memory.rank == rank and _leaves(copy.transfer, hosts):
+                part = Transfer(memory, memory, Engine(memory, _CCL))
+                why = SHARE if str(memory) in shared else member.refusal(part)
+                refused |= {} if why is None else {place: str(why)}
+    return Reached({place: why for place, why in reasons if why is not None}, refused)
+
+
+def passed(
+    copies: Sequence[SharedCopy], operation: Operation, found: Iterable[Reached]
+) -> dict[int, Group]:
+    """The source's and the destination's rank of those copies that NCCL carries out, by their
+    places. Raises Unsupported, with the reasons, for what nothing carries out."""
+    known = list(found)
+    apart = {
+        pair: why
+        for one in known
+        for place, why in one.apart.items()
+        for pair in _pairs(copies[place].transfer)
+    }
+    groups = {}
+    for place, copy in enumerate(copies):
+        reason = next(filter(None, map(apart.get, _pairs(copy.transfer))), None)
+        if reason is None:
+            continue
+        transfer = copy.transfer
+        ranks = tuple(memory.rank or 0 for memory in (transfer.source, transfer.destination))
+        is_one = operation == "copy" and not transfer.both_ways and len(set(ranks)) == len(ranks)
         if not is_one or transfer.engine.owner.rank not in ranks:
             raise Unsupported(reason)
-        for memory in ends:
-            refused = self._refusal(Transfer(memory, memory, Engine(memory, _CCL)))
-            if refused is not None:
-                raise Unsupported(f"{reason}; {refused}")
+        if refused := [one.refused[place] for one in known if place in one.refused]:
+            raise Unsupported(f"{reason}; {refused[0]}")
+        groups[place] = ranks
+    return groups
+
+
+def _leaves(transfer: Transfer, hosts: Sequence[str]) -> bool:
+    return any(crosses(hosts, memory, transfer.engine) for memory in transfer.memories)
 
 
 def _pairs(transfer: Transfer) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,5 @@
-"""What measures a run of several ranks: the engine's own worker, with all members as its backend.
+"""What measures a run of several ranks: each has the engine's own worker, and those that a cell
+concerns carry it out together.
 
 Rank 0 has no process between itself and what it measures: a member that crashes or hangs is another
 rank, whose loss ends the run, as MPI's does.
@@ -18,25 +19,32 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import ACROSS_RANKS, GPUS, ON_REQUEST, SIMULATED
-from linkgauge.engine.messages import FIRST, Visit
-from linkgauge.engine.reasons import DOING
+from linkgauge.engine.messages import FIRST, Measure, Visit
+from linkgauge.engine.reasons import failed, refused, skipped_by_plan
 from linkgauge.engine.worker import LocalWorker
+from linkgauge.machine.channel import Refused
 from linkgauge.machine.source import commit
-from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Phase
+from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device, Machine
-from linkgauge.model.memory import NETWORK
+from linkgauge.model.memory import NETWORK, Memory
+from linkgauge.model.nics import nic_problem
 from linkgauge.model.notation import parse_memory
+from linkgauge.model.ranks import RankLost
 from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import Profiler, Settings, Tried
+from linkgauge.model.transfer import NIC_ENGINES, Transfer
 
 from .clocks import compare
 from .gathering import Gathering
-from .messages import Hold, Look, Open, Present, Told
-from .remote import RankBackend, SimRankBackend
+from .meeting import Meetings
+from .messages import Hold, Look, Open, Part, Present, Told
+from .passages import FOUNDED, SHARE
 
 AGAIN_SECONDS = 0.5
 """Interval at which a device that another run measures is asked for."""
+PASSED = ("pass", "fail")
+"""Statuses of cells that were measured to the end, in all ranks alike."""
 
 
 class ClusterWorker:
@@ -47,11 +55,14 @@ class ClusterWorker:
         self._gathering = gathering
         self.links = gathering.links
         self.links.patience = self.links.patience._replace(limit=settings.timeout)
-        self._worker = LocalWorker(settings, self._enter)
+        self._here = LocalWorker(settings)
+        self._meetings = Meetings(gathering.links)
         self._machine: Machine | None = None
-
-    def _enter(self, phase: Phase) -> None:
-        self.links.doing = DOING[phase]
+        self._backend = ""
+        self._shared: frozenset[str] = frozenset()
+        """The memories of ranks that have one device in common."""
+        self._unlike: set[tuple[tuple[int, ...], int]] = set()
+        """Cells, by their numbers and size, whose last visit not all ranks ended alike."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         """All ranks with their devices: of the one backend that all have."""
@@ -79,14 +90,11 @@ class ClusterWorker:
                 nics=present[number].nics,
             )
         self.links.goes_on = name == NETWORK  # ranks beside a pair have no part in its copies
-        kind = SimRankBackend if name == SIMULATED else RankBackend
-        backend = kind(
-            name, self.links, devices.values(), self._shared([*devices.items(), *gpus.items()])
-        )
+        self._shared = self._shared_by([*devices.items(), *gpus.items()])
+        self._backend = name
         simulation = self._settings.simulation
-        self._worker.measure_with(backend)
         return Machine(
-            host=self._worker.host,
+            host=self._here.host,
             devices={
                 name: tuple(devices.values()),
                 **({GPUS: tuple(gpus.values())} if gpus else {}),
@@ -101,7 +109,7 @@ class ClusterWorker:
             crowd=None if simulation else self._gathering.crowd,
         )
 
-    def _shared(self, devices: Sequence[tuple[int, Device]]) -> frozenset[str]:
+    def _shared_by(self, devices: Sequence[tuple[int, Device]]) -> frozenset[str]:
         """The memories of ranks that have one device in common."""
         keys = {
             device.memory: (self.links.ranks[number].host, device.pci or device.uuid)
@@ -133,7 +141,9 @@ class ClusterWorker:
         )
 
     def _ask_for(self, backend: str, *, with_gpus: bool = False) -> dict[int, Present]:
-        return self.links.ask(self.links.all, Open(backend, self._settings, with_gpus), Present)
+        hosts = tuple(self.links.ranks[number].host for number in self.links.all)
+        asked = Open(backend, self._settings, with_gpus, hosts)
+        return self.links.ask(self.links.all, asked, Present)
 
     def _devices(self, backend: str, *, with_gpus: bool = False) -> dict[int, Present]:
         """Raises InputError if a rank has none."""
@@ -149,7 +159,7 @@ class ClusterWorker:
         seen = self.links.one(0, Look(), Inventory)
         if self._settings.simulation is not None:
             return seen
-        return msgspec.structs.replace(self._worker.look(()), accelerators=seen.accelerators)
+        return msgspec.structs.replace(self._here.look(()), accelerators=seen.accelerators)
 
     def hold(self, *, wait: bool, tell: Callable[[str], None]) -> None:
         """Each device is held by the first rank that has it, until the run is over. Raises
@@ -187,7 +197,67 @@ class ClusterWorker:
         """Raises RankLost once a rank is gone: the cells that it cost were returned before."""
         if self.links.lost is not None:
             raise self.links.lost
-        return self._worker.measure(cells, size, visit)
+        results: dict[PlannedCell, CellResult] = {}
+        for cell in cells:
+            if (skipped := skipped_by_plan(cell)) is not None:
+                results[cell] = skipped
+                continue
+            try:
+                self._check(cell)
+            except LinkgaugeError as error:
+                results[cell] = refused(cell, error)
+                if cell.at_once:
+                    return tuple(refused(one, error) for one in cells)
+        if able := tuple(cell for cell in cells if cell not in results):
+            measured = self._measure(Measure(able, size, visit))
+            results |= dict(zip(able, measured, strict=True))
+        return tuple(results[cell] for cell in cells)
+
+    def _measure(self, work: Measure) -> tuple[CellResult, ...]:
+        """Has the ranks that they concern measure these cells."""
+        key = tuple(cell.number for cell in work.cells), work.size
+        parties = self._parties(work.cells)
+        part = Part(work, parties, tuple(self._shared), key in self._unlike)
+        self._unlike.add(key)
+        transfers = [transfer for cell in work.cells for transfer in cell.transfers]
+        moved = 2 * sum(transfer.bytes_moved(work.size) for transfer in transfers)
+        self.links.phase = "allocate"
+        try:
+            answers, told = self._meetings.carry_out(part, moved)
+        except RankLost as lost:
+            return tuple(failed(cell, self.links.phase, lost) for cell in work.cells)
+        found = {}
+        for rank, answer in sorted(answers.items()):
+            if isinstance(answer, Refused):
+                raise self.links.refusal(rank, answer.reason)
+            found[rank] = answer.of(tuple[CellResult, ...])
+        if not told and all(cell.status in PASSED for of in found.values() for cell in of):
+            self._unlike.discard(key)
+        # Of a rank that left the cell, if any did: the others only know that it has.
+        return next(of for rank, of in found.items() if of and rank not in told)
+
+    def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
+        """The ranks that cells concern: all where each simulates all of the machine."""
+        if self._backend == SIMULATED or any(cell.operation == "broadcast" for cell in cells):
+            return self.links.all
+        places = {m for cell in cells for t in cell.transfers for m in _places(t)}
+        return tuple(sorted({memory.rank or 0 for memory in places}))
+
+    def _check(self, cell: PlannedCell) -> None:
+        """Raises Unsupported for what only is to be seen with all ranks in view, RankLost if one is
+        gone."""
+        for transfer in cell.transfers:
+            kind = transfer.engine.kind
+            if kind in NIC_ENGINES and self._backend != NETWORK:
+                why = f"{transfer}: {kind} is measured without engines of other kinds"
+                raise Unsupported(why)
+            is_part = kind == "ccl" and self._backend in FOUNDED
+            if is_part and str(transfer.source) in self._shared:
+                raise Unsupported(SHARE)
+            self.links.check_there(memory.rank or 0 for memory in _places(transfer))
+            of_nic = transfer.engine.owner.is_nic
+            if of_nic and (problem := nic_problem(transfer, self.links.ranks)):
+                raise Unsupported(problem)
 
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
         raise InputError("--tune works with one process only: run it first, without a launcher")
@@ -206,4 +276,7 @@ class ClusterWorker:
         with suppress(LinkgaugeError):  # it is over anyway
             if not self.links.is_over:
                 self.links.doing = "leaving"
-                self._worker.close()
+
+
+def _places(transfer: Transfer) -> tuple[Memory, ...]:
+    return (*transfer.memories, transfer.engine.owner)
