@@ -13,7 +13,7 @@ import msgspec
 
 from linkgauge.backends.member import Allocated, Ended, Prepared
 from linkgauge.backends.protocol import Copy, Pace, Wrong
-from linkgauge.engine.ranks.links import Links
+from linkgauge.engine.ranks.links import Links, Patience
 from linkgauge.engine.ranks.meeting import Meeting
 from linkgauge.engine.ranks.messages import (
     Apart,
@@ -25,7 +25,6 @@ from linkgauge.engine.ranks.messages import (
     Told,
     decode_command,
 )
-from linkgauge.engine.ranks.patience import Patience
 from linkgauge.engine.ranks.spanning import SpanningBackend
 from linkgauge.machine.channel import Channel, Done, Reason, Refused, encode
 from linkgauge.machine.launch import Launch

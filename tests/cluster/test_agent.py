@@ -9,11 +9,11 @@ import pytest
 
 from fakes import device
 from linkgauge.engine.ranks import agent as module
+from linkgauge.engine.ranks import links as patience_module
 from linkgauge.engine.ranks import messages
-from linkgauge.engine.ranks import patience as patience_module
 from linkgauge.engine.ranks.agent import ENDED, Agent
+from linkgauge.engine.ranks.links import Patience
 from linkgauge.engine.ranks.messages import Pong, decode_reply
-from linkgauge.engine.ranks.patience import Patience
 from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode
 from linkgauge.model.errors import (
     AllocationError,

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from linkgauge.engine.ranks import patience as module
+from linkgauge.engine.ranks import links as module
 from linkgauge.engine.ranks.messages import Clock, Pong, Told
 from linkgauge.machine.channel import Broke, encode
 from linkgauge.model.errors import (

@@ -106,14 +106,36 @@ class Ended(msgspec.Struct, frozen=True):
 
 class Member(Protocol):
     """Buffers are known by their number in the whole run. `others_wait` says that calls of other
-    members may not end before this one makes progress, even if it is idle. A `token` founds a group
-    of ranks, to all of which it comes when they prepare a collective."""
+    members may not end before this one makes progress, even if it is idle."""
 
-    others_wait: bool
+    others_wait: bool = False
 
-    def make_progress(self) -> None: ...
+    def make_progress(self) -> None:
+        """Nobody depends on that."""
+        return
+
+    def look(self) -> Inventory:
+        """The accelerators that this process sees, by its own names."""
+        return Inventory()
+
+    def token(self) -> bytes:
+        """What founds a group of ranks, to all of which it comes when they prepare a collective."""
+        raise Unsupported("this backend founds no groups of ranks")
+
+    def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]:
+        """Of each copy why the member's engine does not reach both memories; None if it does."""
+        return (None,) * len(copies)
+
+    def iterate(self, count: int) -> tuple[float, ...]:
+        """The seconds of so many single iterations of a collective. Raises BackendError if none is
+        prepared."""
+        raise BackendError("collective", "none is prepared")
+
+    def check(self) -> Wrong:
+        """What is wrong with one's own result of it."""
+        raise BackendError("collective", "none is prepared")
+
     def device(self) -> Device: ...
-    def look(self) -> Inventory: ...
     def refusal(self, transfer: Transfer) -> str | Unsupported | None: ...
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
     def allocate(self, command: Allocate) -> Allocated: ...
@@ -121,15 +143,11 @@ class Member(Protocol):
     def fill(self, number: int, size: int, pattern: Pattern, seed: int, inverted: bool) -> None: ...
     def first_mismatch(self, number: int, size: int, pattern: Pattern, seed: int) -> int | None: ...
     def checksum(self, number: int, size: int) -> int: ...
-    def token(self) -> bytes: ...
-    def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]: ...
     def prepare(
         self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
     ) -> Prepared: ...
     def arm(self, loops: int, laps: int) -> None: ...
     def begin(self, command: Begin) -> Ended: ...
-    def iterate(self, count: int) -> tuple[float, ...]: ...
-    def check(self) -> Wrong: ...
     def close_group(self) -> None: ...
     def close(self) -> None: ...
 
@@ -152,11 +170,9 @@ def await_time(at: float | None) -> float:
     return time.monotonic()
 
 
-class BackendMember:
+class BackendMember(Member):
     """A member with a backend of this process. `buffers` are those that it allocated, and those of
     others that it has opened."""
-
-    others_wait = False
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.rank = rank
@@ -171,11 +187,7 @@ class BackendMember:
         memory = f"{self._device.memory}@{self.rank}"
         return msgspec.structs.replace(self._device, memory=memory)
 
-    def make_progress(self) -> None:
-        """Nobody depends on that."""
-
     def look(self) -> Inventory:
-        """The accelerators that this process sees, by its own names."""
         found = self.backend.inventory() if follows(self.backend, HasTelemetry) else ()  # type: ignore[type-abstract]
         return Inventory(accelerators=found)
 
@@ -234,13 +246,6 @@ class BackendMember:
         """Whether this member carries the copy out, and times it."""
         return copy.transfer.engine.owner.rank == self.rank
 
-    def token(self) -> bytes:
-        raise Unsupported(f"backend {self.backend.name} founds no groups of ranks")
-
-    def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]:
-        """Of each copy why the member's engine does not reach both memories; None if it does."""
-        return (None,) * len(copies)
-
     def prepare(
         self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
     ) -> Prepared:
@@ -287,12 +292,10 @@ class BackendMember:
         )
 
     def iterate(self, count: int) -> tuple[float, ...]:
-        """Raises BackendError if no collective is prepared."""
         times = self._collecting().iterations(count)
         return next((times[number] for _, number in self._timed), ())
 
     def check(self) -> Wrong:
-        """Raises BackendError if no collective is prepared."""
         return self._collecting().check()
 
     def _collecting(self) -> Collecting:

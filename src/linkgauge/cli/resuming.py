@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from linkgauge.engine.journal import JOURNAL_FILE
-from linkgauge.engine.ranks.resuming import resuming
+from linkgauge.engine.ranks.session import resuming
 from linkgauge.engine.resume import go_on
 from linkgauge.engine.runs import latest_run, run_folders
 from linkgauge.history.keeping import remember

@@ -106,9 +106,11 @@ class LocalWorker:
             here, accelerators=tuple(found), unknown=(*here.unknown, *unknown)
         )
 
-    def measure_with(self, backend: Backend, pool: BufferPool) -> None:
-        """From here on this is all backends at once, and its buffers are kept here."""
-        self._only, self._pool = backend, pool
+    def measure_with(self, backend: Backend, pool: BufferPool | None = None) -> None:
+        """From here on this is all backends at once; its buffers are kept here, if given."""
+        self._only = backend
+        if pool is not None:
+            self._pool = pool
 
     def forget(self, cells: Sequence[PlannedCell], size: int) -> None:
         """What earlier visits of these cells established."""

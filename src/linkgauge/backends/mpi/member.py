@@ -20,6 +20,7 @@ from linkgauge.backends.member import (
     Allocated,
     Begin,
     Ended,
+    Member,
     Prepared,
     SharedCopy,
     await_time,
@@ -30,7 +31,6 @@ from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.launch import Launch
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.result import Placement
@@ -75,7 +75,7 @@ class _Block:
         return self._ranks.index(rank) if self._ranks else rank
 
 
-class MpiMember:
+class MpiMember(Member):
     """This process and its host's memory. MPI moves others' bytes, and ends their collective calls,
     only while it is called (MPI 4.1, 2.9: progress)."""
 
@@ -109,9 +109,6 @@ class MpiMember:
     def device(self) -> Device:
         library = self._mpi.Get_library_version().split(",")[0].splitlines()[0]
         return self._host.device(" ".join(library.split())[:80])
-
-    def look(self) -> Inventory:
-        return Inventory()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         if transfer.engine.kind == "ccl":
@@ -205,12 +202,6 @@ class MpiMember:
         if number not in self._blocks:
             raise BackendError("buffer", f"number {number} is not allocated here")
         return self._blocks[number]
-
-    def token(self) -> bytes:
-        return b""
-
-    def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]:
-        return (None,) * len(copies)  # MPI does, wherever they are
 
     def prepare(
         self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()

@@ -23,11 +23,12 @@ from linkgauge.backends.member import (
     Allocated,
     Begin,
     Ended,
+    Member,
     Prepared,
     SharedCopy,
     await_time,
 )
-from linkgauge.backends.protocol import Pace, Pattern, Wrong
+from linkgauge.backends.protocol import Pace, Pattern
 from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.interfaces import from_device, read_interfaces
 from linkgauge.machine.launch import Launch
@@ -51,11 +52,9 @@ from .ucx_copies import BY_UCX, Copies, Part, Workers
 PACE = Pace(seconds=0.02, loops=2)
 
 
-class NetMember:
+class NetMember(Member):
     """This process, its host's memory, its `gpu` if it measures with one, and the interfaces `nics`
     of its network namespace. Nobody is waited for who is `silent` for so many seconds."""
-
-    others_wait = False
 
     def __init__(
         self,
@@ -81,9 +80,6 @@ class NetMember:
         self._bounce: Bounce | None = None
         self._outside: Outside | None = None
         self._loops = 0
-
-    def make_progress(self) -> None:
-        """Nobody depends on that."""
 
     def device(self) -> Device:
         return self._memory.host.device("TCP, UCX")
@@ -140,12 +136,6 @@ class NetMember:
 
     def checksum(self, number: int, size: int) -> int:
         return self._memory.checksum(number, size)
-
-    def token(self) -> bytes:
-        raise Unsupported(f"backend {NETWORK} founds no groups of ranks")
-
-    def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]:
-        return (None,) * len(copies)
 
     def prepare(
         self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
@@ -264,12 +254,6 @@ class NetMember:
             ends = copies.run()
             begun, others = by_tcp.result()
             return min(opened, begun), ends | others
-
-    def iterate(self, count: int) -> tuple[float, ...]:
-        raise BackendError("collective", "none is prepared")
-
-    def check(self) -> Wrong:
-        raise BackendError("collective", "none is prepared")
 
     def close_group(self) -> None:
         self._hang_up()

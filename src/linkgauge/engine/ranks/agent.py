@@ -29,9 +29,9 @@ from linkgauge.model.memory import NETWORK
 from linkgauge.model.result import CellResult
 
 from . import messages
+from .links import NO_SIGN, Patience
 from .meeting import Meeting
 from .messages import Command, Present, decode_command
-from .patience import NO_SIGN, Patience
 from .spanning import SimSpanningBackend, SpanningBackend
 
 LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2

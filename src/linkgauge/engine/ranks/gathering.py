@@ -38,9 +38,8 @@ from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
 
 from .agent import Agent
-from .links import Links
+from .links import Links, Patience
 from .messages import PROTOCOL, Card, End, Ping, Pong, Told, decode_reply
-from .patience import Patience
 from .started import JOINING, LOOK_SECONDS, Processes
 
 JOIN_SECONDS = 60.0

@@ -5,13 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from linkgauge.engine.controller import Observer
 from linkgauge.engine.process import WorkerProcess
 from linkgauge.engine.request import RunRequest
+from linkgauge.engine.resume import Opening, alone
 from linkgauge.engine.session import Session
 from linkgauge.engine.session import opened as opened_alone
 from linkgauge.machine.launch import launched
 from linkgauge.model.errors import InputError
+from linkgauge.model.settings import Settings
 
 
 @contextmanager
@@ -49,3 +53,25 @@ def _check(request: RunRequest) -> None:
         )
     if request.settings.parallel_pairs:
         raise InputError("--parallel-pairs works with one process only")
+
+
+@contextmanager
+def resuming(
+    folder: Path, observer: Observer, *, limit: float | None, wait: bool
+) -> Iterator[tuple[Opening, int]]:
+    """What `engine.resume.go_on` measures the run in this folder with, and how many processes that
+    is: this one, or all ranks of the launch, which appear within the limit (seconds). Rank 0 has
+    the folder; any other rank takes part and leaves by SystemExit. Raises RankLost if a rank does
+    not appear."""
+    launch = launched()
+    if launch.size == 1:
+        yield alone, 1
+        return
+    if launch.rank:
+        from .others import take_part
+
+        sys.exit(take_part(launch, RunRequest(settings=Settings((), timeout=limit))))
+    from .first import gathered_to_go_on
+
+    with gathered_to_go_on(launch, folder, observer, limit=limit, wait=wait) as opening:
+        yield opening, launch.size

@@ -21,7 +21,7 @@ from linkgauge.machine.tree import ROOT, Root, names_in, read_bytes
 from linkgauge.model.errors import InputError
 from linkgauge.model.ranks import LostRank
 
-from .patience import Patience
+from .links import Patience
 
 LOOK_SECONDS = 1.0
 """Interval at which processes are looked for."""
