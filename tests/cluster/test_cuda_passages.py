@@ -1,13 +1,13 @@
-"""GPUs of processes on several machines: copies take fabric handles where these reach, else NCCL,
-and what neither carries out is skipped with the reasons."""
+"""GPUs of processes, each of which opens the others' memory: on several machines copies take fabric
+handles where these reach, else NCCL, and what neither carries out is skipped with the reasons."""
 
 import pytest
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.cuda import collectives
+from linkgauge.backends.cuda import collectives, flags
 from linkgauge.backends.cuda.member import BY_FABRIC, BY_IPC, BY_NCCL, open_cuda
-from linkgauge.backends.protocol import Pattern
+from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from nccl_kit import library_in, nccl_of
@@ -182,3 +182,37 @@ class TestPassed:
 
     def library_of(self, member):
         return member.backend.collectives.nccl._core.library
+
+
+class TestFlags:
+    @pytest.fixture(autouse=True)
+    def _patient(self, monkeypatch):
+        monkeypatch.setattr(flags, "LIMIT", 60)
+
+    def prepared(self, backend, transfer, *buffers):
+        return backend.prepare([Copy(transfer, *buffers, flags.BYTES, 7)], "flag-ping-pong")
+
+    @pytest.mark.parametrize("text", ["cuda:0@0 -> cuda:1@1 by sm", "cuda:1@1 -> cuda:0@0 by sm"])
+    def test_bounce_between_processes(self, launched, text):
+        transfer = parse_transfer(text)
+
+        def call(backend):
+            both = [backend.allocate(m, flags.BYTES, transfer.engine) for m in transfer.memories]
+            group = self.prepared(backend, transfer, *both)
+            assert (group.pace.steps, group.most_loops) == (2, flags.MOST)
+            samples = []
+            for _ in range(2):
+                group.arm(1, 3)
+                group.open()
+                samples.append(group.wait())
+            times = backend.member.member._timed
+            return times, [(len(one.seconds), len(one.progress[0])) for one in samples]
+
+        found = launched("node7", "node7").each(call)
+        begins = transfer.source.rank
+        assert found == {begins: (((0, 0),), [(1, 4)] * 2), 1 - begins: ((), [(1, 4)] * 2)}
+
+    def test_between_no_two_memories_are_refused(self, launched):
+        none = parse_transfer("cuda:0@0 -> null by sm")
+        with pytest.raises(Unsupported, match="flags bounce by a kernel"):
+            launched("node7").result(lambda backend: self.prepared(backend, none, None, None))

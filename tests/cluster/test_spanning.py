@@ -33,12 +33,13 @@ def ranks():
     return Ranks("cuda")
 
 
-def said(*transfers):
+def said(*transfers, times=1):
     """What a group of these copies says of its starts, and its figure of the first of them."""
 
     def call(backend):
         group = backend.prepare(copies(backend, *transfers))
-        measured(group)
+        for _ in range(times):
+            measured(group)
         return group.starts.remarks(), backend.remarks(transfers[0])
 
     return call
@@ -68,24 +69,25 @@ class TestRank0:
         with linked(*(Fake() for _ in range(3))) as links:
             yield ClusterWorker(SimpleNamespace(links=links), Settings(()))
 
-    def check(self, worker, text):
-        worker._check(SimpleNamespace(transfers=[parse_transfer(text)]))
-
-    def test_that_an_end_has_no_such_interface(self, worker):
-        worker._backend = "net"
-        with pytest.raises(Unsupported, match=r"rank 0 \(box\) has no nic:1: there are none"):
-            self.check(worker, "host:0@0 -> host:0@1 by nic:1.tcp")
-
-    def test_that_engines_of_other_kinds_are_not_measured_beside(self, worker):
-        worker._backend = "cuda"
-        with pytest.raises(Unsupported, match="ucx is measured without engines of other kinds"):
-            self.check(worker, "cuda:0@0 -> cuda:1@1 by ucx")
-
-    def test_that_a_rank_is_gone(self, worker):
-        worker.links.gone[1] = RankLost(LostRank(1, "ended", "measuring", "box"))
-        with pytest.raises(RankLost, match=r"rank 1 \(box\) ended while measuring"):
-            self.check(worker, str(PUSH))
-        self.check(worker, str(SHARED))
+    @pytest.mark.parametrize(
+        ("backend", "text", "error", "says"),
+        [
+            ("net", "host:0@0 -> host:0@1 by nic:1.tcp", Unsupported,
+             "rank 0 (box) has no nic:1: there are none"),
+            ("cuda", "cuda:0@0 -> cuda:1@1 by ucx", Unsupported,
+             "ucx is measured without engines of other kinds"),
+            ("cuda", str(PUSH), RankLost, "rank 1 (box) ended while measuring"),
+        ],
+    )  # fmt: skip
+    def test_refuses(self, worker, backend, text, error, says):
+        worker._backend = backend
+        worker.links.gone = {1: RankLost(LostRank(1, "ended", "measuring", "box"))}
+        worker._check(SimpleNamespace(transfers=[SHARED]))
+        if error is Unsupported:
+            worker.links.gone = {}
+        with pytest.raises(error) as refused:
+            worker._check(SimpleNamespace(transfers=[parse_transfer(text)]))
+        assert says in str(refused.value)
 
     def test_tells_a_start_earlier_if_one_was_late(self, worker):
         meetings, leads = Meetings(worker.links), []
@@ -98,16 +100,12 @@ class TestRank0:
 
 
 class TestMemory:
-    def test_that_cannot_be_had_is_an_error_of_its_owner(self, ranks):
-        ranks.special[1]["allocate"] = AllocationError("cuMemAlloc", "none left")
-        found = ranks.each(lambda backend: copies(backend, PUSH))
-        assert isinstance(found[1], AllocationError)
-        assert str(found[1]) == "rank 1: cuMemAlloc: none left"
-        assert isinstance(found[0], list), "to the others it is a name"
-
-    def test_ends_the_cell_for_all_others(self, ranks):
+    def test_that_cannot_be_had_is_an_error_of_its_owner_and_ends_the_cell(self, ranks):
+        """To the others it is a name, until they meet."""
         ranks.special[1]["allocate"] = AllocationError("cuMemAlloc", "none left")
         found = ranks.each(lambda backend: backend.prepare(copies(backend, PUSH)))
+        assert isinstance(found[1], AllocationError)
+        assert str(found[1]) == "rank 1: cuMemAlloc: none left"
         assert str(found[0]) == "the ranks: another has left"
 
     def test_is_filled_and_checked_by_its_owner(self, ranks):
@@ -194,11 +192,8 @@ class TestSeveralEngines:
     def test_that_start_apart_say_so(self, ranks, share, said_of_it):
         """By shares of the shortest copy's time."""
         self.group(ranks, late=share * 0.125)
-        expected = (
-            ()
-            if said_of_it is None
-            else (f"ranks started more than {said_of_it} of a sample's time apart",)
-        )
+        says = f"ranks started more than {said_of_it} of a sample's time apart"
+        expected = () if said_of_it is None else (says,)
         assert ranks.result(said(PUSH, PULL), 0, 1) == (expected, ("by it", *expected))
 
     @pytest.mark.parametrize(
@@ -220,48 +215,37 @@ class TestSeveralEngines:
 
         def call(backend):
             group = backend.prepare(copies(backend, PUSH, PULL))
-            remarks = []
-            for loops in (1, 4, 4, 4, 2):
-                measured(group, loops)
-                remarks.append(" ".join(group.starts.remarks()))
-            return remarks
+            return [
+                measured(group, n) and " ".join(group.starts.remarks()) for n in (1, 4, 4, 4, 2)
+            ]
 
-        first, *others = ranks.result(call, 0, 1)
+        first, none, *others = ranks.result(call, 0, 1)
         assert "more than 100%" in first
-        assert others[0] == ""
-        assert all("more than 1%" in one for one in others[1:]), "the greatest of all counts"
+        assert none == ""
+        assert all("more than 1%" in one for one in others), "the greatest of all counts"
 
     def test_say_that_one_was_late(self, ranks):
         self.group(ranks, late=10 * LEAD_SECONDS)
-
-        def call(backend):
-            group = backend.prepare(copies(backend, PUSH, PULL))
-            return [measured(group).seconds for _ in range(3)]
-
-        assert ranks.result(call, 0, 1) == [(0.25, 0.125)] * 3
+        ranks.result(said(PUSH, PULL, times=3), 0, 1)
         assert ranks.lates == [False, True, True]
 
 
 class TestSimulated:
     """Each member simulates the whole machine, whose clock starts all copies together."""
 
-    @pytest.fixture
-    def ranks(self):
-        return Ranks("sim", kind=SimSpanningBackend)
+    def test_all_do_all(self):
+        ranks = Ranks("sim", kind=SimSpanningBackend)
 
-    def test_all_do_all(self, ranks):
         def call(backend):
             copies(backend, SIM)[0].source.free()
             backend.prepare(copies(backend, SIM, SIM_BACK))
             buffer = backend.allocate(SIM.source, SIZE, SIM.engine)
             backend.fill(buffer, SIZE, Pattern.WORDS, 7, False)
+            backend.enter({3: [SIM]}, "measure", 1, 2)
 
         ranks.result(call)
         for name in ("allocate", "free", "prepare", "fill"):
             assert set(ranks.of(name)) == {0, 1, 2}
-
-    def test_enters_a_phase_with_all(self, ranks):
-        ranks.result(lambda backend: backend.enter({3: [SIM]}, "measure", 1, 2))
         assert ranks.of("enter") == {n: [({3: [SIM]}, "measure", 1, 2)] for n in range(3)}
 
 

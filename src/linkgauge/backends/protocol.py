@@ -12,9 +12,9 @@ For each cell, the engine calls a backend in this order:
     first_mismatch(buffer, …)      every byte compared
     close()
 
-Allocating, gating and verifying are separate calls, so that a controller can join several
-processes in one cell. Backends raise BackendError, with the call's name, for native errors,
-Unsupported for what the machine cannot do, and AllocationError for lack of memory.
+Allocating, gating and verifying are separate calls, between which the ranks of a cell meet.
+Backends raise BackendError, with the call's name, for native errors, Unsupported for what the
+machine cannot do, and AllocationError for lack of memory.
 """
 
 from __future__ import annotations
