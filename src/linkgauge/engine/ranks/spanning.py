@@ -16,10 +16,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from linkgauge.backends import SIMULATED
-from linkgauge.backends.member import (
-    Allocate,
-    Member,
-)
+from linkgauge.backends.member import Allocate, Member
 from linkgauge.backends.protocol import Buffer, Copy, Pattern, Virtual
 from linkgauge.machine.channel import error_of, reason_of
 from linkgauge.model.collective import Collective

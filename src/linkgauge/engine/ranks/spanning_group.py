@@ -33,7 +33,6 @@ _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
 """Engines whose work takes both ranks."""
 _NOWHERE = Allocated(Placement("", 0), (), b"")
 
-
 if TYPE_CHECKING:
     from .spanning import SpanningBackend
 
@@ -149,7 +148,8 @@ class SpanningGroup(Gated):
     def _prepare(
         self, copies: tuple[SharedCopy, ...], operation: Operation, groups: Mapping[int, Group]
     ) -> Mapping[int, Prepared]:
-        backend, tokens = self._backend, tuple[bytes, ...]()
+        backend = self._backend
+        tokens: tuple[bytes, ...] = ()
         if groups:
             made = backend.together(
                 lambda: backend.tokens.of(groups.values(), backend.rank), dict[str, bytes]
