@@ -33,9 +33,9 @@ from linkgauge.backends.protocol import MOST_LAPS, Copy, Group
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operation import OperationName
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.stats.summary import percentile
-from linkgauge.model.transfer import Operation
 from references import compiled_by_nvcc
 from turns import take_turns
 
@@ -53,7 +53,7 @@ class Case(NamedTuple):
 
     name: str
     transfer: str
-    operation: Operation
+    operation: OperationName
     size: int
     function: str
     arguments: tuple[int, ...] = ()
@@ -73,7 +73,7 @@ def cases(devices: int) -> Iterator[Case]:
         path = f"cuda:0 -> cuda:{other} by cuda:0.sm"
         yield Case(f"flag 0-{other}", path, flags, 256, "device_flags", (0, other), 2)
     idle = "null -> null by cuda:0.sm"
-    functions: tuple[tuple[Operation, str], ...] = (
+    functions: tuple[tuple[OperationName, str], ...] = (
         ("launch", "launches"), ("sync", "syncs"), ("event", "events"),
         ("graph-launch", "graphs"), ("doorbell", "doorbells"),
     )  # fmt: skip

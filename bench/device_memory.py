@@ -27,9 +27,9 @@ from linkgauge.backends.cuda.driver import open_driver
 from linkgauge.backends.cuda.memory import CudaBuffer
 from linkgauge.backends.protocol import RESULTS, Copy, Group, Pattern
 from linkgauge.machine.host import read_host
-from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operation import ARRAYS, named
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.units import parse_size
 from references import compiled_by_nvcc
@@ -171,7 +171,7 @@ class Bench:
         source, destination = (
             None if memory.is_null else self._backend.allocate(memory, size * of, transfer.engine)
             for memory, of in (
-                (transfer.source, source_arrays(f"peak-{kind}")),
+                (transfer.source, named(f"peak-{kind}").source_arrays),
                 (transfer.destination, 1),
             )
         )

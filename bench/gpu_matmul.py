@@ -20,7 +20,8 @@ import msgspec
 
 from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.cuda.driver import open_driver
-from linkgauge.backends.cuda.matmul import PRODUCTS_A_SAMPLE, WARM_UPS, ProductGroup
+from linkgauge.backends.cuda.matmul import ProductWork
+from linkgauge.backends.operations.products import PRODUCTS_A_SAMPLE, WARM_UPS, ProductGroup
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError
@@ -57,15 +58,15 @@ class Outcome(msgspec.Struct, frozen=True):
         return BAR[0] <= self.ratio.middle <= BAR[1] and self.wrong is None
 
 
-def by_torch(torch: Any, group: ProductGroup, operation: str, order: int) -> Callable[[], float]:
-    """A turn of torch.matmul on the group's own inputs; its seconds for all timed products."""
+def by_torch(torch: Any, product: ProductWork, operation: str, order: int) -> Callable[[], float]:
+    """A turn of torch.matmul on our own inputs; its seconds for all timed products."""
     kind = getattr(torch, _DTYPES[operation])
     inputs = []
-    for address in group.inputs:
+    for address in (product.a, product.b):
         tensor = torch.empty((order, order), dtype=kind, device="cuda:0")
         torch.cuda.synchronize()
         size = order * order * PRODUCTS[operation].bytes
-        group.device.call("cuMemcpyDtoD", tensor.data_ptr(), address, size)
+        product.device.call("cuMemcpyDtoD", tensor.data_ptr(), address, size)
         inputs.append(tensor)
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
@@ -87,8 +88,9 @@ def compare(backend: CudaBackend, torch: Any, operation: Any, order: int, rounds
     copy = Copy(WORK, None, None, size_of(order), seed=1)
     with closing(backend.prepare([copy], operation)) as group:
         assert isinstance(group, ProductGroup)
+        assert isinstance(group.product, ProductWork)
         work = operations_of(order) * TIMED
-        theirs = by_torch(torch, group, operation, order)
+        theirs = by_torch(torch, group.product, operation, order)
         runs = {
             "ours": lambda: work / seconds(group, PRODUCTS_A_SAMPLE, PRODUCT_SAMPLES),
             "torch": lambda: work / theirs(),

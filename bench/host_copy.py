@@ -27,7 +27,7 @@ import numpy as np
 from linkgauge import _native
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_kernels import kernels_of
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.cpu import revision
 from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.host import read_host
@@ -172,9 +172,7 @@ class Bench:
             (remark,) = self._backend.remarks(transfer)
 
             def ours() -> float:
-                group.arm(1)
-                group.open()
-                return group.wait().seconds[0]
+                return run(group, 1).seconds[0]
 
             runs: dict[str, Callable[[], float]] = {
                 name: lambda number=number: self._references.run(number, ends, cpus)[0]

@@ -24,7 +24,7 @@ import msgspec
 from linkgauge import _native
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_chase import HOPS
-from linkgauge.backends.protocol import Copy, Group
+from linkgauge.backends.protocol import Copy, Group, run
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfer
@@ -107,9 +107,7 @@ def scatter(figures: list[float]) -> float:
 
 def by_group(group: Group, loops: int, steps: int) -> Side:
     def once() -> float:
-        group.arm(loops)
-        group.open()
-        return group.wait().seconds[0] / (loops * steps)
+        return run(group, loops).seconds[0] / (loops * steps)
 
     return once
 

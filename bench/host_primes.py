@@ -25,7 +25,8 @@ from statistics import median, quantiles
 import msgspec
 
 from host_copy import describe, take_turns
-from linkgauge.backends.host_primes import LIMIT, PrimesGroup
+from linkgauge.backends.operations.primes import LIMIT, PrimesGroup
+from linkgauge.backends.protocol import run
 from linkgauge.machine.host import read_host
 from linkgauge.model.stats.summary import median_interval
 
@@ -57,9 +58,7 @@ def ours(cpus: Sequence[int], events: int) -> float:
     """Seconds from the first thread's start to the last one's end, which is what sysbench divides
     by: on a quiet machine the same as by the sum of the threads' own rates."""
     with closing(PrimesGroup([cpus])) as group:
-        group.arm(events)
-        group.open()
-        return group.wait().span
+        return run(group, events).span
 
 
 def sysbench(program: str, cpus: Sequence[int], events: int) -> float:

@@ -38,13 +38,13 @@ from host_copy import PAGES, SEED, SHARE, SMALLEST, TIMES, Block, References, de
 from linkgauge import _native
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_kernels import kernels_of
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import ROOT, read_text
-from linkgauge.model.arrays import ARRAYS, HOST_MODES, ArrayWork
 from linkgauge.model.machine import Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
+from linkgauge.model.operation import ARRAYS, HOST_MODES, ArrayWork
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.stats.summary import median_interval
 from references import compiled
@@ -237,9 +237,7 @@ class _Ours:
 
     def run(self) -> float:
         """Seconds of a pass, the mean over threads and passes."""
-        self._group.arm(1, 1 + TIMED)
-        self._group.open()
-        (times,) = self._group.wait().progress
+        (times,) = run(self._group, 1, 1 + TIMED).progress
         return (times[-1] - times[1]) / TIMED
 
     def close(self) -> None:

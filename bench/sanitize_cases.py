@@ -14,15 +14,15 @@ from linkgauge.backends.cuda.content import Content
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.memory import address_in
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
-from linkgauge.backends.protocol import RESULTS, Buffer, Checked, Copy, Group, Pattern
+from linkgauge.backends.protocol import RESULTS, Buffer, Checked, Copy, Group, Pattern, run
 from linkgauge.machine.host import read_host
-from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.collective import NUMBERS, Collective, Origin
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong, Unsupported
 from linkgauge.model.matmul import size_of
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operation import ARRAYS, OperationName, named
 from linkgauge.model.settings import EngineSettings, Pieces
-from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.transfer import Transfer
 
 LARGE = (1 << 20) + 7
 SMALL = (1, 17, 4097)
@@ -240,7 +240,7 @@ def _arrays(backend: CudaBackend, operation: Any, settings: CopySettings) -> Ite
     source, destination = (
         None if memory.is_null else backend.allocate(memory, size * arrays, transfer.engine)
         for memory, arrays in (
-            (transfer.source, source_arrays(operation)),
+            (transfer.source, named(operation).source_arrays),
             (transfer.destination, 1),
         )
     )
@@ -285,9 +285,7 @@ def _products(backend: CudaBackend) -> Iterator[str]:
         except Unsupported as reason:  # an older GPU
             yield str(reason)
             continue
-        prepared.arm(1)
-        prepared.open()
-        prepared.wait()
+        run(prepared, 1)
         if isinstance(prepared, Checked) and prepared.mismatch() is None:
             yield f"{operation}: what was never multiplied is right"
         prepared.close()
@@ -303,7 +301,7 @@ def _chase(backend: CudaBackend) -> None:
 def _flags(backend: CudaBackend) -> None:
     """Under the tool, two kernels may not run beside each other: flags need not come back."""
     flags.LIMIT = 0.01
-    operations: tuple[Operation, ...] = ("flag-ping-pong", "launch", "doorbell")
+    operations: tuple[OperationName, ...] = ("flag-ping-pong", "launch", "doorbell")
     for operation, place in zip(operations, ("cuda:0", "null", "null"), strict=True):
         transfer = parse_transfer(f"{place} -> {place} by cuda:0.sm")
         ends = _ends(backend, transfer, flags.BYTES)
@@ -332,9 +330,7 @@ def _beside_kernel(backend: CudaBackend) -> Iterator[str]:
         Copy(transfer, *ends, LARGE, 1),
     ]
     prepared = backend.prepare(copies, "overlap")
-    prepared.arm(LOOPS)
-    prepared.open()
-    prepared.wait()
+    run(prepared, LOOPS)
     if isinstance(prepared, Checked) and (wrong := prepared.mismatch()) is not None:
         yield wrong
     prepared.close()
@@ -344,8 +340,6 @@ def _beside_kernel(backend: CudaBackend) -> Iterator[str]:
 def _run(prepared: Group) -> tuple[int | None, ...]:
     """Checksums of a group that ran with an open gate."""
     try:
-        prepared.arm(LOOPS)
-        prepared.open()
-        return prepared.wait().checksums
+        return run(prepared, LOOPS).checksums
     finally:
         prepared.close()

@@ -19,7 +19,7 @@ from statistics import median
 import msgspec
 
 from linkgauge.backends import open_backend
-from linkgauge.backends.protocol import Backend, Buffer, Copy, Pattern
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Pattern, run
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.memory import Memory
@@ -104,9 +104,7 @@ def once(backend: Backend, transfers: list[Transfer], size: int) -> float:
         seconds: list[tuple[float, ...]] = []
         loops = 1
         for number in range(SAMPLES + 2):  # two to warm up, the second of which sets the loops
-            group.arm(loops)
-            group.open()
-            taken = group.wait().seconds
+            taken = run(group, loops).seconds
             if number == 1:
                 loops = max(2, min(round(SAMPLE_SECONDS / min(taken)), group.most_loops))
             elif number > 1:

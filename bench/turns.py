@@ -9,7 +9,7 @@ from statistics import median
 from typing import NamedTuple
 
 from linkgauge.backends.cuda import CudaBackend
-from linkgauge.backends.protocol import Group
+from linkgauge.backends.protocol import Group, run
 from linkgauge.engine.telemetry import sensing
 from linkgauge.model.inventory import Reading
 from linkgauge.model.memory import Memory
@@ -51,9 +51,7 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
 
 def seconds(group: Group, loops: int, laps: int = 1) -> float:
     """Of all loops of a group's first work."""
-    group.arm(loops, laps)
-    group.open()
-    return group.wait().seconds[0]
+    return run(group, loops, laps).seconds[0]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import subprocess
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,7 @@ HERE = Path(__file__).parent
 KERNELS = files("linkgauge.kernels")
 KEPT = HERE.parent / "build" / "emulated"
 FLAGS = ("-std=c++20", "-O1", "-w", "-fPIC")
-HEADERS = {
-    "emulated_cuda.hpp": HERE / "emulated_cuda.hpp",
-    "content.cuh": KERNELS / "content.cuh",
-}
+HEADERS = {"emulated_cuda.hpp": HERE / "emulated_cuda.hpp", "content.cuh": KERNELS / "content.cuh"}
 """What a text may include, beside the standard library."""
 PRECOMPILED = "emulated_cuda.hpp"
 CUBLAS = (HERE / "fake_cublas.cpp").read_text()
@@ -38,6 +36,25 @@ def own_library_of(text, folder):
     kept = library_of(text)
     own = folder / kept.name
     return own if own.exists() else Path(shutil.copy(kept, own))
+
+
+def c_library_of(source):
+    """The shared library of a file in C, which needs a compiler of C alone."""
+    compiler = shutil.which("cc") or pytest.skip("no C compiler")
+
+    def make(made):
+        command = [compiler, "-O2", "-shared", "-fPIC", "-pthread", str(source), "-o", str(made)]
+        subprocess.run(command, check=True)
+
+    return _kept(_digest(source.read_text()) + ".so", make)
+
+
+def module_of(source):
+    """A file of Python that is of no package."""
+    spec = spec_from_file_location(source.stem, source)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @cache

@@ -63,11 +63,7 @@ class Root:
     """A stage's file system, as it is while its instructions are carried out."""
 
     def __init__(
-        self,
-        folder: Path,
-        context: Path,
-        given: Mapping[str, str],
-        surroundings: Mapping[str, str],
+        self, folder: Path, context: Path, given: Mapping[str, str], surroundings: Mapping[str, str]
     ) -> None:
         """`given` are values for ARG; `surroundings` are what only this network needs."""
         self.folder, self._context, self._given = folder, context, given

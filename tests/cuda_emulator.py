@@ -147,10 +147,7 @@ def emulated(devices=1, **engines):
     """A backend of emulated GPUs, and its bindings."""
     uuid = SimpleNamespace(bytes=bytes(range(16)))
     answers = gpu(
-        devices,
-        cuDriverGetVersion=[13000],
-        cuEventElapsedTime=[1.0],
-        cuDeviceGetUuid_v2=[uuid],
+        devices, cuDriverGetVersion=[13000], cuEventElapsedTime=[1.0], cuDeviceGetUuid_v2=[uuid]
     ).answers
     bindings = EmulatedBindings(answers)
     nodes = (Node(0, (0,)),)

@@ -1,10 +1,12 @@
 """What the fuzz test mutates: for each kind of input, how it is made, and the commands that read
 it."""
 
+import json
 import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
+from hashlib import sha256
 from pathlib import Path
 
 from command_kit import called
@@ -60,14 +62,28 @@ def _reads(source: bytes | list[bytes], name: str, *commands: tuple) -> Callable
 
 
 def run(folder: Path) -> Prepared:
-    source = (_measured(folder / "whole") / "run.json").read_bytes()
+    """run.json, the same with its samples in it, or samples.bin, whose new digest run.json has."""
+    whole, file = _measured(folder / "whole"), folder / "run.json"
+    stored, samples = ((whole / name).read_bytes() for name in ("run.json", "samples.bin"))
+    documents = (stored, called("show", whole, "--json").stdout.encode())
     commands = (
-        ("show", "FILE"), ("doctor", "FILE"), ("export", "FILE", "--csv"),
-        ("report", "FILE", "-o", folder / "report.html"), ("compare", "FILE", "FILE"),
-        ("show", "FILE", "--matrix", "--utilization", "-v"), ("export", "FILE", "--junit"),
-        ("baseline", "FILE", "-o", folder / "baseline.json"),
+        ("show", file), ("doctor", file), ("export", file, "--csv"),
+        ("report", file, "-o", folder / "report.html"), ("compare", file, file),
+        ("show", file, "--matrix", "--utilization", "-v"), ("export", file, "--junit"),
+        ("baseline", file, "-o", folder / "baseline.json"),
     )  # fmt: skip
-    return _reads(source, "run.json", *commands)(folder)
+
+    def one(draw: random.Random, seed: int) -> Callable[[], tuple[int, str]]:
+        document, new = mutated(draw.choice(documents), draw), samples
+        if seed % 3 == 0:
+            new = mutated(samples, draw)
+            named = {"bytes": len(new), "sha256": sha256(new).hexdigest()}
+            document = json.dumps(json.loads(stored) | {"samples": named}).encode()
+        file.write_bytes(document)
+        file.with_name("samples.bin").write_bytes(new)
+        return lambda: _called(*commands[seed % len(commands)])
+
+    return one
 
 
 def _journals(folder: Path) -> list[bytes]:
@@ -98,12 +114,14 @@ def resume(folder: Path) -> Prepared:
 
 def packed(folder: Path) -> Prepared:
     """The archive or the run in it."""
-    source = (_measured(folder / "whole") / "run.json").read_bytes()
-    file = folder / "one.tar.zst"
+    whole, file = _measured(folder / "whole"), folder / "one.tar.zst"
+    source, samples = ((whole / name).read_bytes() for name in ("run.json", "samples.bin"))
 
     def one(draw: random.Random, seed: int) -> Callable[[], tuple[int, str]]:
         inside = mutated(source, draw) if seed % 2 else source
-        content = zstd.compressed(tar_of(Captured({"run/run.json": inside})))
+        content = zstd.compressed(tar_of(
+            Captured({"run/run.json": inside, "run/samples.bin": samples})
+        ))  # fmt: skip
         file.write_bytes(content if seed % 2 else mutated(content, draw))
         return lambda: _called("show", file)
 

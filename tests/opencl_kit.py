@@ -104,7 +104,7 @@ def buffers(copy: Copy) -> tuple[Any, ...]:
 def corrupt(buffer: Any, offset: int) -> None:
     """Flips one bit behind the backend's back."""
     if buffer.memory.is_host:
-        with buffer._address() as address:
+        with buffer.at() as address:
             ctypes.c_uint8.from_address(address + offset).value ^= 1
         return
     byte = bytearray(1)

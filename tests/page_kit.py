@@ -1,7 +1,10 @@
 """A run with everything that a report shows, with fixed figures; and the same with hostile text."""
 
 import os
+import re
 import shutil
+from base64 import b64decode
+from gzip import decompress
 
 import pytest
 from msgspec.structs import replace
@@ -40,6 +43,13 @@ def result(name, title, cells, unit="B/s", **more):
         benchmark=name, title=title, backend=more.pop("backend", "x"), size=more.pop("size", MIB),
         unit=unit, better=better, status="pass", cells=tuple(cells), **more,
     )  # fmt: skip
+
+
+def files(text):
+    """The files inside a page, by name."""
+    names = re.findall(r'data-file="(f\d)" data-name="([^"]+)"', text)
+    packed = dict(re.findall(r'<script type="text/plain" id="(f\d)">([^<]*)</script>', text))
+    return {name: decompress(b64decode(packed[at])) for at, name in names}
 
 
 def reading(at, clock):

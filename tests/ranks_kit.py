@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import msgspec
 
 from linkgauge.backends.member import Allocated, Ended, Prepared
-from linkgauge.backends.protocol import Copy, Pace, Wrong
+from linkgauge.backends.protocol import Copy, Pace, Wrong, run
 from linkgauge.engine.ranks.links import Links, Patience
 from linkgauge.engine.ranks.meeting import Meeting
 from linkgauge.engine.ranks.messages import (
@@ -277,6 +277,4 @@ def copies(backend, *transfers, **how):
 
 
 def measured(group, loops=1):
-    group.arm(loops)
-    group.open()
-    return group.wait()
+    return run(group, loops)

@@ -84,7 +84,8 @@ class TestMeasure:
     def test_keeps_the_run_as_the_command_does(self, measured):
         run, out = measured
         (folder,) = out.glob("*/copy/*")
-        assert {path.name for path in folder.iterdir()} == {"run.json", "samples.csv", JOURNAL_FILE}
+        names = {path.name for path in folder.iterdir()}
+        assert names == {"run.json", "samples.bin", "samples.csv", JOURNAL_FILE}
         assert linkgauge.load(folder).run == run.run
         assert linkgauge.load(folder).cells == run.cells
         (again,) = linkgauge.load_all(out)

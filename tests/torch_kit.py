@@ -119,8 +119,7 @@ def fake_torch(*, hip=None, gpus=2, kind="cuda"):
         device=lambda kind, index: SimpleNamespace(type=kind, index=index),
         get_num_threads=lambda: 2,
         accelerator=SimpleNamespace(
-            is_available=lambda: gpus > 0,
-            current_accelerator=lambda: SimpleNamespace(type=kind),
+            is_available=lambda: gpus > 0, current_accelerator=lambda: SimpleNamespace(type=kind)
         ),
         **{kind: module},
     )

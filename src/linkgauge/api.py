@@ -77,8 +77,8 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
         return SAMPLES.frame(self.samples) if samples else CELLS.frame(self.cells)
 
     def save(self, folder: StrPath) -> Path:
-        """Writes run.json and samples.csv into a folder that exists, and returns the path of
-        run.json. Raises ResultsError."""
+        """Writes run.json, samples.bin and samples.csv into a folder that exists, and returns the
+        path of run.json. Raises ResultsError."""
         return write_run(Path(folder), self.run)
 
 

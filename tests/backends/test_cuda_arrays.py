@@ -8,9 +8,9 @@ from cuda_kit import Status
 from linkgauge.backends.cuda import tune
 from linkgauge.backends.cuda.settings import ARRAY_DEFAULT, CopySettings, load_tuned
 from linkgauge.backends.protocol import RESULTS, Copy, Pattern
-from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operation import ARRAYS, named
 
 OPERATIONS = [name for name, work in ARRAYS.items() if work.mode == "peak"]
 TILES = CopySettings(blocks=3, threads=64, unroll=2)
@@ -44,7 +44,7 @@ def lend(backend, operation, size, seed=7):
     given = Pattern.NUMBERS if work.computes else Pattern.WORDS
     source = destination = None
     if work.read:
-        whole = size * source_arrays(operation)
+        whole = size * named(operation).source_arrays
         source = backend.allocate(transfer.source, whole, transfer.engine)
         backend.fill(source, whole, given, seed, inverted=False)
     if work.written:

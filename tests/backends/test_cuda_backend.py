@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from cuda_kit import FakeCompiler, Status, engine_copies, gpu
-from linkgauge.backends.cuda import CudaBackend, enqueuing
+from linkgauge.backends.cuda import CudaBackend, queue
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.group import CudaGroup
 from linkgauge.backends.cuda.settings import CopySettings, store_tuned
@@ -115,7 +115,7 @@ class TestWithoutPeerAccess:
 
     def test_its_own_call_is_what_enqueues_it(self, bindings, monkeypatch):
         seen = []
-        monkeypatch.setattr(enqueuing, "address_of", lambda name: seen.append(name) or 1)
+        monkeypatch.setattr(queue, "address_of", lambda name: seen.append(name) or 1)
         backend = backend_of(bindings, peer_access=False)
         backend.prepare([self.copy(backend)], "enqueue").close()
         assert seen == ["cuMemcpyPeerAsync"]

@@ -5,7 +5,7 @@ import pytest
 from cuda_emulator import emulated
 from linkgauge.backends import iterations
 from linkgauge.backends.cuda import collective_calls, collectives
-from linkgauge.backends.protocol import Collecting, Copy, Wrong, follows
+from linkgauge.backends.protocol import Collecting, Copy, Wrong, follows, run
 from linkgauge.model.collective import (
     COLLECTIVE_NAMES,
     NUMBERS,
@@ -63,9 +63,7 @@ def works():
 def test_each_is_carried_out_right(backend, work):
     group = group_of(backend, work)
     assert follows(group, Collecting)
-    group.arm(2)
-    group.open()
-    timing = group.wait()
+    timing = run(group, 2)
     assert len(timing.seconds) == RANKS
     assert min(timing.seconds) > 0
     assert group.check() == Wrong()
@@ -152,9 +150,7 @@ def test_graphs_are_launched_once_for_each_device(backend, library):
 
 def test_blocking_calls_wait_each_time(backend):
     group = group_of(backend, Collective("all_reduce", reduction="sum", blocking=True))
-    group.arm(3)
-    group.open()
-    assert min(group.wait().seconds) > 0
+    assert min(run(group, 3).seconds) > 0
 
 
 def test_a_call_that_fails_leaves_no_group_open(backend, library):

@@ -4,7 +4,7 @@ import pytest
 
 from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.cuda.driver import open_driver
-from linkgauge.backends.protocol import Copy, Wrong
+from linkgauge.backends.protocol import Copy, Wrong, run
 from linkgauge.machine.host import read_host
 from linkgauge.model.collective import (
     COLLECTIVE_NAMES,
@@ -48,9 +48,7 @@ def collected(backend, work, ranks, size=SIZE, loops=3):
     group = backend.prepare(copies, work)
     try:
         for _ in range(2):
-            group.arm(loops)
-            group.open()
-            timing = group.wait()
+            timing = run(group, loops)
         wrong = group.check() if work.is_checked else Wrong()
         return timing.seconds, group.iterations(4), wrong
     finally:

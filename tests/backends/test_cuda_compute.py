@@ -6,7 +6,7 @@ import pytest
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.protocol import Checked, Copy, Pattern, follows
+from linkgauge.backends.protocol import Checked, Copy, Pattern, follows, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
 
@@ -50,9 +50,7 @@ def test_copies_run_without_and_with_a_kernel_of_all_loops(made):
     copies = copies_of(backend, BOTH)
     group = backend.prepare(copies, "overlap")
     before = len(bindings.calls)
-    group.arm(3)
-    group.open()
-    timing = group.wait()
+    timing = run(group, 3)
     assert len(timing.seconds) == len(timing.checksums) == 3
     enqueued = [name for name, *_ in bindings.calls[before:] if name == "cuMemcpyAsync"]
     assert len(enqueued) == 2 * 2 * 3  # each way, without and with the kernel, three loops

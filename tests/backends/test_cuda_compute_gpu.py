@@ -4,7 +4,7 @@ import pytest
 
 from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.cuda.driver import open_driver
-from linkgauge.backends.protocol import Copy, Pattern
+from linkgauge.backends.protocol import Copy, Pattern, run
 from linkgauge.machine.host import read_host
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.overlap import hidden
@@ -35,11 +35,7 @@ def samples(backend, text, size=SIZE, loops=8):
     for copy in copies[1:]:
         backend.fill(copy.source, size, Pattern.WORDS, 3, inverted=False)
         backend.fill(copy.destination, size, Pattern.WORDS, 3, inverted=True)
-    timings = []
-    for _ in range(5):
-        group.arm(loops)
-        group.open()
-        timings.append(group.wait())
+    timings = [run(group, loops) for _ in range(5)]
     assert group.mismatch() is None
     group.close()
     for copy in copies[1:]:

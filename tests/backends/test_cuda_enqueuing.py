@@ -5,9 +5,9 @@ import ctypes
 import pytest
 
 from cuda_kit import FakeCompiler, Status, gpu
-from linkgauge.backends.cuda import CudaBackend, copy_ping_pong, enqueuing
+from linkgauge.backends.cuda import CudaBackend, queue
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfer
@@ -52,7 +52,7 @@ def copy_of(backend, text):
 def make(bindings, monkeypatch):
     def group(status=0):
         function = Enqueued(bindings, status)
-        monkeypatch.setattr(enqueuing, "address_of", lambda name: function.address)
+        monkeypatch.setattr(queue, "address_of", lambda name: function.address)
         backend = backend_of(bindings)
         function.copy = copy_of(backend, "cuda:0 -> cuda:0 by ce")
         return function, backend.prepare([function.copy], "enqueue")
@@ -134,15 +134,13 @@ def test_a_copy_goes_there_and_back_on_one_stream_and_is_waited_for_each_time(
         for name, count in words.items()
     }
     monkeypatch.setattr(
-        copy_ping_pong, "address_of", lambda name: ctypes.cast(kept[name], ctypes.c_void_p).value
+        queue, "address_of", lambda name: ctypes.cast(kept[name], ctypes.c_void_p).value
     )
     backend = backend_of(bindings)
     transfer = parse_transfer("host:0 -> cuda:0 by ce")
     ends = [backend.allocate(end, 64, transfer.engine) for end in transfer.memories]
     group = backend.prepare([Copy(transfer, *ends, 64, 1)], "copy-ping-pong")
-    group.arm(1)
-    group.open()
-    assert group.wait().seconds[0] > 0
+    assert run(group, 1).seconds[0] > 0
     assert group.pace.steps == 2
     source, destination = (end.address for end in ends)
     there, back, *_ = seen["cuMemcpyAsync"]

@@ -3,18 +3,20 @@
 import ctypes
 import threading
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
 from cuda_emulator import emulated
 from cuda_kit import FakeDevice, gpu
-from linkgauge.backends.cuda import flags, hand_overs
+from linkgauge.backends.cuda import flags, queue
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.operations import hand_overs
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.transfer import HAND_OVERS
+from linkgauge.model.operation import HAND_OVERS, named
 
 
 @pytest.mark.parametrize("text", ["host:0 -> cuda:0 by sm", "cuda:0 -> cuda:0 by sm"])
@@ -66,21 +68,14 @@ class TestTwoProcesses:
         begins.next = answers.next = 1
         return begins, answers
 
-    def sample(self, group, loops, laps):
-        group.arm(loops, laps)
-        group.open()
-        return group.wait()
-
     def test_send_each_value_there_and_back(self, sides, monkeypatch):
         monkeypatch.setattr(flags, "LIMIT", 60)
         begins, answers = self.groups(sides)
         for _ in range(2):
             answered = []
-            other = threading.Thread(
-                target=lambda found=answered: found.append(self.sample(answers, 2, 3))
-            )
+            other = threading.Thread(target=lambda found=answered: found.append(run(answers, 2, 3)))
             other.start()
-            timing = self.sample(begins, 2, 3)
+            timing = run(begins, 2, 3)
             other.join()
             assert [(one.seconds, one.span) for one in answered] == [((), 0.0)]
             (times,) = timing.progress
@@ -97,7 +92,7 @@ class TestTwoProcesses:
         with pytest.raises(
             TookTooLong, match=r"no answer from the other rank within 0.02 s \(0 of"
         ):
-            self.sample(begins, 1, 3)
+            run(begins, 1, 3)
         begins.close()
         answers.close()
 
@@ -143,8 +138,16 @@ class Device(FakeDevice):
 @pytest.fixture
 def calls(monkeypatch):
     made = Calls()
-    monkeypatch.setattr(hand_overs, "address_of", made.address_of)
+    monkeypatch.setattr(queue, "address_of", made.address_of)
     return made
+
+
+def hand_over(device, operation):
+    """The operation on a backend of this device alone."""
+    backend = SimpleNamespace(queue=lambda _, made: queue.CudaQueue(device, made),
+                              beside=lambda group, loads: group)  # fmt: skip
+    work = Copy(parse_transfer("null -> null by cuda:0.sm"), None, None, 1, 1)
+    return hand_overs.prepare(backend, [work], named(operation))
 
 
 EXPECTED = {
@@ -161,10 +164,8 @@ def test_an_iteration_is_these_calls_and_what_they_need_is_released(calls, opera
     bindings = gpu()
     device = Device(Driver(bindings))
     calls.rings = operation == "doorbell"
-    group = hand_overs.hand_over(device, operation)
-    group.arm(1, 3)
-    group.open()
-    (times,) = group.wait().progress
+    group = hand_over(device, operation)
+    (times,) = run(group, 1, 3).progress
     assert len(times) == 4
     rounds = len(calls.seen) // len(EXPECTED[operation])
     assert rounds > 3
@@ -184,5 +185,5 @@ def test_what_cannot_be_made_releases_what_was(calls):
     bindings = gpu()
     bindings.failing["cuGraphInstantiate"] = bindings.CUresult.CUDA_ERROR_OUT_OF_MEMORY
     with pytest.raises(BackendError, match="cuGraphInstantiate"):
-        hand_overs.hand_over(Device(Driver(bindings)), "graph-launch")
+        hand_over(Device(Driver(bindings)), "graph-launch")
     assert "cuGraphDestroy" in bindings.names()

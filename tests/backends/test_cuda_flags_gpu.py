@@ -7,7 +7,7 @@ import pytest
 
 from linkgauge.backends.cuda import CudaBackend, flags
 from linkgauge.backends.cuda.driver import open_driver
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import TookTooLong
 from linkgauge.model.notation import parse_transfer
@@ -29,9 +29,7 @@ def bounce(backend, text, laps=64):
     ends = [backend.allocate(end, flags.BYTES, transfer.engine) for end in transfer.memories]
     group = backend.prepare([Copy(transfer, *ends, flags.BYTES, 1)], "flag-ping-pong")
     try:
-        group.arm(1, laps)
-        group.open()
-        return group.wait()
+        return run(group, 1, laps)
     finally:
         group.close()
         for end in ends:
@@ -85,9 +83,7 @@ def test_a_load_keeps_its_share_of_its_own_rate(backend, share):
             Copy(transfer, *ends, size, 2, interference=True, endless=True),
         ]
         group = backend.prepare(copies, "flag-ping-pong")
-        group.arm(1, 64)
-        group.open()
-        timing = group.wait()
+        timing = run(group, 1, 64)
         rates[load] = 64 * size / timing.seconds[1]
         assert len(timing.progress[0]) == 65
         group.close()

@@ -8,7 +8,7 @@ from linkgauge.backends import cuda
 from linkgauge.backends.cuda import driver as cuda_driver
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
-from linkgauge.backends.protocol import Copy, Pattern
+from linkgauge.backends.protocol import Copy, Pattern, run
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
@@ -60,9 +60,7 @@ class Bench:
     def run(self, loops=3, settings=None):
         group = self.backend.prepare_with(self.copies, settings)
         try:
-            group.arm(loops)
-            group.open()
-            return group.wait()
+            return run(group, loops)
         finally:
             group.close()
 
@@ -199,9 +197,7 @@ class TestOneGpu:
             transfer = parse_transfer(f"{memory} -> null by cuda:0.sm")
             buffer = backend.allocate(transfer.source, 2 * MiB, transfer.engine)
             group = backend.prepare([Copy(transfer, buffer, None, buffer.size, 1)], "chase")
-            group.arm(1)
-            group.open()
-            figures.append(group.wait().seconds[0] / group.pace.steps)
+            figures.append(run(group, 1).seconds[0] / group.pace.steps)
             group.close()
             buffer.free()
         assert 20e-9 < figures[1] < figures[0] < 1e-4
@@ -213,9 +209,7 @@ class TestOneGpu:
     ):
         cell = bench(text, 4096)
         group = backend.prepare([cell.copies[0]], "enqueue")
-        group.arm(100)
-        group.open()
-        (seconds,) = group.wait().seconds
+        (seconds,) = run(group, 100).seconds
         group.close()
         assert 1e-7 < seconds / 100 < 1e-4
         assert cell.mismatches() == [None]

@@ -18,6 +18,7 @@ from linkgauge.backends.cuda.work import (
     engine_pieces,
     kernel_pieces,
 )
+from linkgauge.backends.protocol import run
 from linkgauge.model.errors import BackendError
 
 
@@ -145,12 +146,8 @@ class TestInterference:
         span_and_progress = [1.0] * 5
         times = iter([1.0, 2.0, *span_and_progress])
         monkeypatch.setattr(group, "_elapsed", lambda start, end: next(times))
-        group.arm(self.LOOPS)
-        group.open()
-        assert group.wait().seconds == (1.0, 2.0)
+        assert run(group, self.LOOPS).seconds == (1.0, 2.0)
         times = iter([1.0, 0.9, 1.0, 2.1, *span_and_progress])
-        group.arm(self.LOOPS)
-        group.open()
-        assert group.wait().seconds == (1.0, 2.1)
+        assert run(group, self.LOOPS).seconds == (1.0, 2.1)
         assert list(times) == []
         group.close()

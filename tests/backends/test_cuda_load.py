@@ -8,7 +8,7 @@ import pytest
 
 from cuda_emulator import emulated
 from linkgauge.backends.cuda import load
-from linkgauge.backends.protocol import Copy, Pattern, Timing
+from linkgauge.backends.protocol import Copy, Pattern, Timing, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 
@@ -78,9 +78,7 @@ def test_each_byte_is_copied_and_the_rate_is_that_of_the_load(backend):
     copy = copy_of(backend, "cuda:0 -> cuda:0 by sm")
     group = loaded_by(backend, copy)
     assert (group.pace, group.most_loops) == (Timed.pace, 77)
-    group.arm(1, 2)
-    group.open()
-    timing = group.wait()
+    timing = run(group, 1, 2)
     assert timing.progress[0] == (0.0, 1e-6, 3e-6)
     first, seconds = timing.seconds
     assert first == 3e-6

@@ -10,7 +10,7 @@ from compiled_kit import CUBLAS, own_library_of
 from cuda_emulator import emulated
 from cuda_kit import Status
 from linkgauge.backends.cuda import cublas
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer
@@ -51,12 +51,6 @@ def product(device, operation, order=ORDER, seed=3):
     return backend.prepare([Copy(WORK, None, None, size_of(order), seed)], operation)
 
 
-def run(group, loops=2, laps=1):
-    group.arm(loops, laps)
-    group.open()
-    return group.wait()
-
-
 def poke(address, operation, value):
     packed = struct.pack("<e" if operation == "matmul-fp16" else "<f", value)
     ctypes.memmove(address, packed[-PRODUCTS[operation].bytes :], PRODUCTS[operation].bytes)
@@ -84,7 +78,7 @@ def test_ten_products_warm_up_and_a_hundred_are_timed_behind_one_gate(device, bl
 def test_one_wrong_element_is_found_where_it_is(device, blas, operation, row, column, wrong):
     group = product(device, operation)
     run(group)
-    at = group._work.product + (row * ORDER + column) * PRODUCTS[operation].bytes
+    at = group.product.product + (row * ORDER + column) * PRODUCTS[operation].bytes
     poke(at, operation, wrong)
     first = column // 32 * 32
     assert f"in row {row}, columns {first} to {min(first + 31, 99)}:" in group.mismatch()
@@ -94,7 +88,7 @@ def test_one_wrong_element_is_found_where_it_is(device, blas, operation, row, co
 def test_an_old_product_does_not_pass_for_a_new_one(device, blas):
     group = product(device, "matmul-fp32")
     run(group)
-    group._work.spoil("a stream")
+    group.product.spoil()
     assert "sum is nan, expected" in group.mismatch()
     group.close()
 
@@ -108,7 +102,7 @@ def test_numbers_are_drawn_by_philox_and_box_muller(device, blas):
         radius = math.sqrt(-2 * math.log(((one >> 8) + 0.5) / (1 << 24)))
         angle = 2 * math.pi * (other >> 8) / (1 << 24)
         expected += [radius * math.cos(angle), radius * math.sin(angle)]
-    drawn = struct.unpack("<4f", ctypes.string_at(group._work.a, 16))
+    drawn = struct.unpack("<4f", ctypes.string_at(group.product.a, 16))
     assert drawn == pytest.approx(expected, rel=1e-5)
     group.close()
 
@@ -140,11 +134,11 @@ def test_without_memory_nothing_is_left_behind(blas, left, monkeypatch):
 )
 def test_errors_name_the_call_and_the_status(device, blas, status, error, says):
     group = product(device, "matmul-fp32")
-    handle = group._work._blas
+    handle = group.product._blas
     handle.bind(0)
     blas.fail_next(status)
     with pytest.raises(error, match=says):
-        handle.multiply(4, group._work.a, group._work.b, group._work.product, 0, 68)
+        handle.multiply(4, group.product.a, group.product.b, group.product.product, 0, 68)
     group.close()
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from linkgauge.backends import cuda
-from linkgauge.backends.protocol import Copy, Pattern
+from linkgauge.backends.protocol import Copy, Pattern, run
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
@@ -39,9 +39,7 @@ def copy_once(backend, transfer, size):
     group = backend.prepare([copy])
     try:
         for loops in (1, 3):
-            group.arm(loops)
-            group.open()
-            timing = group.wait()
+            timing = run(group, loops)
             assert min(*timing.seconds, timing.span) > 0
     finally:
         group.close()

@@ -111,8 +111,7 @@ def test_memory_that_cannot_be_shared_is_named(owner, buffer):
 
 
 @pytest.mark.parametrize(
-    "call",
-    ["cuMemImportFromShareableHandle", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"],
+    "call", ["cuMemImportFromShareableHandle", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"]
 )
 def test_a_call_that_fails_at_opening_leaves_nothing(other, exportable, call):
     other[1].failing[call] = Status.CUDA_ERROR_NOT_SUPPORTED

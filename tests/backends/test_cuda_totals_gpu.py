@@ -8,7 +8,7 @@ import pytest
 
 from linkgauge.backends import cuda
 from linkgauge.backends.cuda.settings import BULK_DEFAULT, DEFAULT, SPLIT_DEFAULT
-from linkgauge.backends.protocol import Copy, Pattern
+from linkgauge.backends.protocol import Copy, Pattern, run
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
@@ -55,9 +55,7 @@ def recorded(backend, text, settings):
         copy = Copy(transfer, source, destination, SIZE, 3, tracked=True)
         group = backend.prepare_with([copy], settings)
         try:
-            group.arm(LOOPS, LAPS)
-            group.open()
-            timing = group.wait()
+            timing = run(group, LOOPS, LAPS)
         finally:
             group.close()
         pattern = Pattern.SPLIT if transfer.both_ways else Pattern.WORDS

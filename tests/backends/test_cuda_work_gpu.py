@@ -6,12 +6,12 @@ import pytest
 from linkgauge.backends import cuda
 from linkgauge.backends.cuda import cublas
 from linkgauge.backends.cuda.settings import ARRAY_DEFAULT, CopySettings, load_tuned
-from linkgauge.backends.protocol import RESULTS, Copy, Pattern
+from linkgauge.backends.protocol import RESULTS, Copy, Pattern, run
 from linkgauge.machine.host import read_host
-from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operation import ARRAYS, named
 from linkgauge.model.settings import EngineSettings
 
 pytestmark = pytest.mark.gpu
@@ -46,12 +46,6 @@ def product(backend, operation, order=1000, seed=5):
         pytest.skip(str(reason))
 
 
-def run(group, loops=2, laps=1):
-    group.arm(loops, laps)
-    group.open()
-    return group.wait()
-
-
 @pytest.mark.parametrize("order", [1, 33, 1000, 4096])
 @pytest.mark.parametrize("operation", PRODUCTS)
 def test_products_are_right(backend, operation, order):
@@ -67,22 +61,22 @@ def test_products_are_right(backend, operation, order):
 def test_one_wrong_element_is_found(backend, operation):
     group = product(backend, operation)
     run(group)
-    at = group._work.product + (700 * 1000 + 65) * PRODUCTS[operation].bytes
+    at = group.product.product + (700 * 1000 + 65) * PRODUCTS[operation].bytes
     nothing = b"\xff" * PRODUCTS[operation].bytes
-    group.device.call("cuMemcpyHtoD", at, nothing, len(nothing))
+    group.product.device.call("cuMemcpyHtoD", at, nothing, len(nothing))
     assert "in row 700, columns 64 to 95" in group.mismatch()
     group.close()
 
 
 def test_a_product_in_tf32_does_not_pass_for_one_in_fp32(backend):
     group = product(backend, "matmul-fp32", 4096)
-    if group.device.capability < 80:
+    if group.product.device.capability < 80:
         pytest.skip("it has no TF32")
-    work = group._work
-    work._blas.bind(group.device.aside)
+    work = group.product
+    work._blas.bind(group.product.device.aside)
     ends = work.a, work.b, work.product
     work._blas.multiply(4096, *ends, cublas.R_32F, cublas.COMPUTE_32F_FAST_TF32)
-    group.device.driver.call("cuStreamSynchronize", group.device.aside)
+    group.product.device.driver.call("cuStreamSynchronize", group.product.device.aside)
     assert group.mismatch() is not None
     group.close()
 
@@ -92,7 +86,7 @@ def test_the_same_seed_draws_the_same_numbers(backend):
     drawn = []
     for group in groups:
         data = bytearray(64 * 64 * 4)
-        group.device.call("cuMemcpyDtoH", data, group.inputs[0], len(data))
+        group.product.device.call("cuMemcpyDtoH", data, group.product.a, len(data))
         drawn.append(bytes(data))
         group.close()
     assert drawn[0] == drawn[1] != drawn[2]
@@ -109,7 +103,7 @@ def lend(backend, operation, size, seed=7):
     transfer = parse_transfer(f"{ends[0]} -> {ends[1]} by cuda:0.sm")
     source = destination = None
     if work.read:
-        whole = size * source_arrays(operation)
+        whole = size * named(operation).source_arrays
         source = backend.allocate(transfer.source, whole, transfer.engine)
         given = Pattern.NUMBERS if work.computes else Pattern.WORDS
         backend.fill(source, whole, given, seed, inverted=False)

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from linkgauge import _native
-from linkgauge.backends import host_primes
 from linkgauge.backends.counting import refused
 from linkgauge.backends.host import HostBackend
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.operations import primes
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import BackendError, Unsupported
@@ -93,20 +93,16 @@ def test_what_has_other_arrays_is_refused(text, operation, why):
 def thread(events, seconds, found=None):
     """What one thread did, as the native core has it."""
     (own,) = _native.find_primes(CPUS[:1], 3, 1)
-    found = host_primes.FOUND * events if found is None else found
+    found = primes.FOUND * events if found is None else found
     return SimpleNamespace(
         begin=5.0, end=5.0 + seconds, events=events, found=found, counts=own.counts
     )
 
 
 def timing(monkeypatch, threads, placed, loops=10):
-    monkeypatch.setattr(
-        host_primes, "_native", SimpleNamespace(find_primes=lambda *_: list(threads))
-    )
-    group = host_primes.PrimesGroup(placed)
-    group.arm(loops)
-    group.open()
-    return group.wait()
+    monkeypatch.setattr(primes, "_native", SimpleNamespace(find_primes=lambda *_: list(threads)))
+    group = primes.PrimesGroup(placed)
+    return run(group, loops)
 
 
 def test_a_rate_is_the_sum_of_the_threads_own(monkeypatch):
@@ -144,17 +140,15 @@ def test_the_steal_of_the_cpus_used_is_added_up_if_all_are_reported(
 ):
     """None before, so much after."""
     before = re.sub(r"( 1){7} \d+", r" 1 1 1 1 1 1 1 0", STAT)
-    monkeypatch.setattr(host_primes, "ROOT", captured({"proc/stat": before}))
+    monkeypatch.setattr(primes, "ROOT", captured({"proc/stat": before}))
 
     def find(*_):
-        monkeypatch.setattr(host_primes, "ROOT", captured({"proc/stat": stat}))
+        monkeypatch.setattr(primes, "ROOT", captured({"proc/stat": stat}))
         return [thread(10, 1.0) for _ in cpus]
 
-    monkeypatch.setattr(host_primes, "_native", SimpleNamespace(find_primes=find))
-    group = host_primes.PrimesGroup([cpus])
-    group.arm(10)
-    group.open()
-    assert group.wait().counters.steal == seconds
+    monkeypatch.setattr(primes, "_native", SimpleNamespace(find_primes=find))
+    group = primes.PrimesGroup([cpus])
+    assert run(group, 10).counters.steal == seconds
 
 
 PARANOID = "proc/sys/kernel/perf_event_paranoid"
@@ -190,15 +184,13 @@ def test_products_of_less_than_single_precision_are_found_wrong():
     numpy = pytest.importorskip("numpy")
     pytest.importorskip("threadpoolctl")
     group = product_of(200)
-    group.arm(2)
-    group.open()
-    group.wait()
+    run(group, 2)
     assert group.mismatch() is None
     coarse = [
         (matrix.view(numpy.uint32) & numpy.uint32(0xFFFFE000)).view(numpy.float32)
-        for matrix in (group._a, group._b)
+        for matrix in (group.product._a, group.product._b)
     ]
-    group._product = coarse[0] @ coarse[1]
+    group.product._product = coarse[0] @ coarse[1]
     assert group.mismatch() is not None
 
 

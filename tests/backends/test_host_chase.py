@@ -61,10 +61,7 @@ def test_what_is_not_one_cycle_is_an_error(backend, monkeypatch):
         ("host:0 -> null by cpu*2", "one thread"),
         ("null -> host:0 by cpu*1", "only reads"),
         ("host:0 -> host:0 by cpu*1", "only reads"),
-        (
-            "host:0 -> null by cpu*1 & host:0 -> null by cpu*2",
-            "needs 3 CPUs of host:0, which",
-        ),
+        ("host:0 -> null by cpu*1 & host:0 -> null by cpu*2", "needs 3 CPUs of host:0, which"),
     ],
 )
 def test_what_is_no_chase_or_has_too_few_cpus_is_refused(backend, text, why):

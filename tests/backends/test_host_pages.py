@@ -8,7 +8,7 @@ from linkgauge import _native
 from linkgauge._native import Policy
 from linkgauge.backends import native
 from linkgauge.backends.host import HostBackend
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import Unsupported
@@ -113,9 +113,7 @@ def touch(name, size=3 * HUGE, threads=1):
 def test_each_lap_of_a_first_touch_has_its_time(kind, threads):
     group = touch(f"host:0/{kind}", threads=threads)
     for loops, laps in ((1, 1), (2, 3)):
-        group.arm(loops, laps)
-        group.open()
-        timing = group.wait()
+        timing = run(group, loops, laps)
         (progress,) = timing.progress
         assert timing.seconds == (timing.span,) == (progress[-1],)
         assert len(progress) == laps + 1

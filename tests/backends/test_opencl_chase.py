@@ -14,7 +14,7 @@ pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 from kinds_kit import outcome
 from linkgauge.backends import opencl
 from linkgauge.backends.opencl.runtime import OpenCLDevice
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.transfer import Report
@@ -54,7 +54,7 @@ def content(buffer: Any) -> Any:
     """The buffer's bytes."""
     found = np.zeros(buffer.size, dtype=np.uint8)
     if buffer.memory.is_host:
-        with buffer._address() as address:
+        with buffer.at() as address:
             ctypes.memmove(found.ctypes.data, address, buffer.size)
     else:
         cl.enqueue_copy(buffer.unit.queue, found, buffer.for_kernel())
@@ -65,12 +65,6 @@ def store(buffer: Any, at: int, offset: int) -> None:
     """Makes the line at `at` lead to `offset`."""
     word = np.array([offset], dtype=np.uint64)
     cl.enqueue_copy(buffer.unit.queue, buffer.for_kernel(), word, dst_offset=at)
-
-
-def step(group: Any, loops: int) -> Any:
-    group.arm(loops)
-    group.open()
-    return group.wait()
 
 
 @pytest.mark.parametrize("text", CHASES)
@@ -87,7 +81,7 @@ def test_a_ring_leads_through_every_line_once_and_back(
         at = int(words[at // 8])
     assert at == 0
     assert met == {line * stride for line in range(lines)}
-    step(group, 1)
+    run(group)
     assert group.mismatch() is None
 
 

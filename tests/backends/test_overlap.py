@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.backends.overlap import fit, launched
+from linkgauge.backends.operations import overlap
 from linkgauge.backends.protocol import Gated, Pace, Timing
 
 
@@ -15,7 +15,7 @@ class Kernel:
         self.start, self.each = start, each
 
     def seconds(self, loops):
-        return self.start + self.each * launched(self.rounds, loops)
+        return self.start + self.each * overlap.launched(self.rounds, loops)
 
     def mismatch(self):
         return None
@@ -49,7 +49,7 @@ def test_the_kernel_is_made_as_long_as_the_copies(copy, each):
     kernel = Kernel(each=each)
     done = []
     copies = Pretended(lambda loops: copy * loops)
-    fit(kernel, Pretended(kernel.seconds, done=done), copies)
+    overlap.fit(kernel, Pretended(kernel.seconds, done=done), copies)
     loops = max(loops for _, loops in copies.done)
     assert kernel.seconds(loops) == pytest.approx(copy * loops, rel=0.1)
     assert loops in (64, 1) or copy * loops >= 0.005
@@ -59,6 +59,8 @@ def test_the_kernel_is_made_as_long_as_the_copies(copy, each):
 
 def test_a_kernel_that_cannot_be_as_short_as_the_copies_is_as_short_as_it_can():
     kernel = Kernel(start=1.0)
-    fit(kernel, computing := Pretended(kernel.seconds), Pretended(lambda loops: 1e-3 * loops))
-    assert launched(kernel.rounds, 1) == 1
+    overlap.fit(
+        kernel, computing := Pretended(kernel.seconds), Pretended(lambda loops: 1e-3 * loops)
+    )
+    assert overlap.launched(kernel.rounds, 1) == 1
     assert len(computing.done) < 50

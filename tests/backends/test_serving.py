@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from linkgauge.backends.host import HostBackend
+from linkgauge.backends.protocol import run
 from linkgauge.model.errors import BackendError, InputError, MissingPackage, Unsupported
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.workload import Server, Workload
@@ -37,11 +38,7 @@ def group_of(work):
 
 
 def sampled(group, samples=3):
-    timings = []
-    for _ in range(samples):
-        group.arm(1)
-        group.open()
-        timings.append(group.wait())
+    timings = [run(group, 1) for _ in range(samples)]
     return timings, group.done()
 
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from linkgauge.backends.protocol import Collecting, Copy
+from linkgauge.backends.protocol import Collecting, Copy, run
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.engine.measure import measure_together
@@ -55,9 +55,7 @@ def prepared(machine, collective, size=SIZE, ranks=4):
 
 
 def seconds(group, loops=1):
-    group.arm(loops)
-    group.open()
-    return [one / loops for one in group.wait().seconds]
+    return [one / loops for one in run(group, loops).seconds]
 
 
 def measured(machine, collective, size=SIZE, ranks=4, **settings):
@@ -92,9 +90,7 @@ def test_each_step_takes_the_time_to_start(name, steps):
 
 def test_each_lap_has_its_end():
     group = prepared(backend(), work("all_gather"))
-    group.arm(2, 3)
-    group.open()
-    timing = group.wait()
+    timing = run(group, 2, 3)
     for seconds, times in zip(timing.seconds, timing.progress, strict=True):
         assert times == pytest.approx([seconds * lap / 3 for lap in range(4)])
 

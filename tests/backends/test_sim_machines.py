@@ -11,7 +11,7 @@ import pytest
 from command_kit import called
 from judge_kit import run_of
 from linkgauge.backends import sim
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.model.notation import parse_transfers
@@ -33,9 +33,7 @@ def seconds(backend, text, size=SIZE):
     assert [backend.refusal(transfer) for transfer in transfers] == [None] * len(transfers)
     copies = [Copy(t, None, None, t.bytes_moved(size), 1) for t in transfers]
     group = backend.prepare(copies)
-    group.arm(1)
-    group.open()
-    return group.wait().seconds
+    return run(group, 1).seconds
 
 
 def rate(backend, text, size=SIZE):

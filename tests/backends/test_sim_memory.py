@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import content
-from linkgauge.backends.protocol import Copy, Pattern
+from linkgauge.backends.protocol import Copy, Pattern, run
 from linkgauge.backends.sim import described, simulate
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.settings import EngineSettings
@@ -21,9 +21,7 @@ BOTH = parse_transfer("sim:0 <-> sim:1 by sim:0.sm")
 
 def carry_out(transfer, source, destination, size):
     group = MACHINE.prepare([Copy(transfer, source, destination, size, 1)])
-    group.arm(1)
-    group.open()
-    group.wait()
+    run(group, 1)
 
 
 def real(size, pattern, seed, inverted):

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from linkgauge.backends.protocol import run
 from linkgauge.model.notation import parse_transfers
 from sim_machine import backend, copies, rates, seconds
 
@@ -58,9 +59,7 @@ def test_endless_threads_keep_their_share_until_the_others_are_done(size):
         machine, "sim:0 -> host:0/staging by sm & host:0/staging -> null by cpu*1", size
     )
     group = machine.prepare([push, msgspec.structs.replace(threads, endless=True)])
-    group.arm(1)
-    group.open()
-    taken = group.wait().seconds
+    taken = run(group, 1).seconds
     assert [size / time / 1e9 for time in taken] == pytest.approx([10, 10], rel=0.01)
     (alone,) = seconds(machine, "host:0/staging -> null by cpu*1", size)
     assert size / alone / 1e9 == pytest.approx(12, rel=0.01)
@@ -130,9 +129,7 @@ def test_traffic_is_split_over_all_shortest_paths():
 
 def latency(machine, text):
     chase = machine.prepare(copies(machine, text, 2 << 20), "chase")
-    chase.arm(3)
-    chase.open()
-    return chase.wait().seconds[0] / 3 / chase.pace.steps
+    return run(chase, 3).seconds[0] / 3 / chase.pace.steps
 
 
 @pytest.mark.parametrize(

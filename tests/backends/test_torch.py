@@ -85,7 +85,7 @@ def test_a_wrong_product_is_found(backend, operation):
     group.open()
     group.wait()
     assert group.mismatch() is None
-    group._work.product[70, 40] += 50
+    group.product.product[70, 40] += 50
     assert "row 70, columns 32 to 63" in group.mismatch()
     group.close()
 

@@ -3,7 +3,7 @@
 import pytest
 
 from linkgauge.backends import open_backend
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, run
 from linkgauge.backends.torch.collectives import TorchCollective
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Unsupported
@@ -56,22 +56,20 @@ def test_what_a_rank_receives_is_right(backend, distributed, work, in_place):
     made = group(backend, distributed, Collective(*[getattr(work, name) for name in
                  ("collective", "type", "reduction", "root")], in_place=in_place))  # fmt: skip
     assert made.check().count == 0
-    made.arm(2, 3)
-    made.open()
-    assert made.wait().seconds[0] > 0
+    assert run(made, 2, 3).seconds[0] > 0
     ((one, other),) = made.iterations(2)
     assert min(one, other) > 0
 
 
 def test_a_wrong_number_is_found_with_its_place(backend, distributed, monkeypatch):
     made = group(backend, distributed, Collective("all_reduce", "float", "sum"))
-    carry_out = made._carry_out
+    carry_out = made.carry_out
 
     def spoiled(loops):
         carry_out(loops)
         made._result[7] += 1
 
-    monkeypatch.setattr(made, "_carry_out", spoiled)
+    monkeypatch.setattr(made, "carry_out", spoiled)
     found = made.check()
     assert (found.count, found.rank, found.first) == (1, 3, 7)
 

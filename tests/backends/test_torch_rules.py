@@ -10,6 +10,7 @@ from amd_tree import gpu
 from fakes import machine
 from linkgauge.backends import open_backend
 from linkgauge.backends.amd import AmdTelemetry
+from linkgauge.backends.protocol import run
 from linkgauge.backends.torch import gated
 from linkgauge.backends.torch.gated import GatedGroup
 from linkgauge.model.errors import AllocationError, BackendError, NoPeerAccess, Unsupported
@@ -132,15 +133,9 @@ def clock(monkeypatch):
     return found
 
 
-def sample(group, loops, laps=1):
-    group.arm(loops, laps)
-    group.open()
-    return group.wait()
-
-
 def test_only_loops_are_timed_not_what_the_host_does(clock):
     work = FakeWork([FakeUnit(clock)], each=1e-3, call=1e-4)
-    timing = sample(GatedGroup([work]), 4, 3)
+    timing = run(GatedGroup([work]), 4, 3)
     assert timing.seconds == pytest.approx((12e-3,))
     assert timing.span == pytest.approx(12e-3)
     assert timing.progress[0] == pytest.approx((0, 4e-3, 8e-3, 12e-3))
@@ -156,14 +151,14 @@ def test_a_gate_that_never_holds_is_an_error(clock):
             self.call *= 4
 
     with pytest.raises(BackendError, match="gate: not closed"):
-        sample(GatedGroup([Slower([FakeUnit(clock)], each=1e-6, call=1e-2)]), 1)
+        run(GatedGroup([Slower([FakeUnit(clock)], each=1e-6, call=1e-2)]), 1)
 
 
 def test_works_start_together_when_all_are_warm(clock):
     units = FakeUnit(clock), FakeUnit(clock, "torch:cuda:1")
     works = [FakeWork([units[0]], each=1e-3), FakeWork([units[1]], each=5e-3)]
     group = GatedGroup(works)
-    timing = sample(group, 2)
+    timing = run(group, 2)
     assert timing.seconds == pytest.approx((2e-3, 10e-3))
     assert timing.span == pytest.approx(10e-3)
     assert [work.loops for work in works] == [[1, 2], [1, 2]]

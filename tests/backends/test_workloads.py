@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from linkgauge.backends.protocol import run
 from linkgauge.backends.workloads.launchers import joined
 from linkgauge.backends.workloads.tracing import kind_of, name_of, shares_of
 from linkgauge.model.errors import Unsupported
@@ -73,11 +74,7 @@ def workloads(torch):
 def carried_out(workloads, asked, samples=2):
     """Timings, what is wrong, and what else it shows."""
     with closing(workloads.group("cpu", CPU, asked)) as group:
-        timings = []
-        for _ in range(samples):
-            group.arm(1)
-            group.open()
-            timings.append(group.wait())
+        timings = [run(group, 1) for _ in range(samples)]
         return timings, group.mismatch(), group.done()
 
 
@@ -125,9 +122,7 @@ def test_work_that_does_nothing_is_not_taken_for_right(workloads, asked, nothing
     with closing(workloads.group("cpu", CPU, asked)) as group:
         for name, value in nothing.items():
             setattr(group._work, name, value)
-        group.arm(1)
-        group.open()
-        group.wait()
+        run(group, 1)
         assert group.mismatch() is not None
 
 
@@ -137,11 +132,7 @@ def test_decoding_on_the_second_gpu_reads_all_weights_there(torch, workloads):
     asked = Workload("decode", model="1b", prompt=64, tokens=8)
     memory = parse_memory("torch:cuda:1")
     with closing(workloads.group("cuda:1", memory, asked)) as group:
-        timings = []
-        for _ in range(3):
-            group.arm(1)
-            group.open()
-            timings.append(group.wait().span)
+        timings = [run(group, 1).span for _ in range(3)]
         assert group.mismatch() is None
         done = group.done()
     least = done.demands.memory_bytes / done.rates.memory
@@ -154,9 +145,7 @@ def test_a_wrong_cache_is_noticed(workloads):
     with closing(workloads.group("cpu", CPU, Workload("decode", **SMALL))) as group:
         work = group._work
         work._cache.all[:, :, :, 4:8] = 0.5
-        group.arm(1)
-        group.open()
-        group.wait()
+        run(group, 1)
         assert "off by" in group.mismatch()
 
 
@@ -175,9 +164,7 @@ def test_the_same_seed_makes_the_same_tokens(workloads):
     made = []
     for seed in (1, 1, 2):
         with closing(workloads.group("cpu", CPU, Workload("decode", seed=seed, **SMALL))) as group:
-            group.arm(1)
-            group.open()
-            group.wait()
+            run(group, 1)
             made.append(group._work._made.tolist())
     assert made[0] == made[1] != made[2]
 

@@ -12,12 +12,7 @@ from history_kit import cluster
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 RUNS, CELLS = (1000, 1000) if FULL else (3, 12)
-LIMITS = {
-    "list": 1.0,
-    "list --json": 1.0,
-    "trend of a benchmark": 2.0,
-    "trend of a cell": 2.0,
-}
+LIMITS = {"list": 1.0, "list --json": 1.0, "trend of a benchmark": 2.0, "trend of a cell": 2.0}
 """Seconds."""
 
 

@@ -9,7 +9,7 @@ import pytest
 import sanitize
 import sanitize_cases
 from cuda_kit import FakeCompiler, gpu
-from linkgauge.backends.cuda import flags, group, hand_overs, load, matmul, verify, work
+from linkgauge.backends.cuda import flags, group, load, matmul, queue, verify, work
 
 EVERY = [
     "arrays.arrays", "bulk.copy", "chase.chase", "chase.link", "compute.multiply_add",
@@ -38,7 +38,7 @@ def test_every_kernel_is_launched(monkeypatch):
         monkeypatch.setattr(module, "LIMIT", module.LIMIT)
     nothing = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
     address = ctypes.cast(nothing, ctypes.c_void_p).value
-    monkeypatch.setattr(hand_overs, "address_of", lambda name: address)
+    monkeypatch.setattr(queue, "address_of", lambda name: address)
     driver = sanitize.Recorder(gpu())
     sanitize.run_kernels(driver, FakeCompiler())
     ran = driver.ran()

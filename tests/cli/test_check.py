@@ -102,8 +102,7 @@ def test_a_process_that_breaks_is_a_failure_with_its_last_line(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("form", "says"),
-    [((), "not ok: the check itself hung\n"), (("--json",), '"reason": "Hung"')],
+    ("form", "says"), [((), "not ok: the check itself hung\n"), (("--json",), '"reason": "Hung"')]
 )
 def test_a_check_that_hangs_itself_ends_at_the_deadline(monkeypatch, form, says):
     said, codes, ended = [], [], threading.Event()

@@ -55,8 +55,8 @@ def test_cells_in_doubt_are_measured_again_and_kept_apart(tmp_path, monkeypatch)
         assert linkgauge("run", *names, *of, "--label", label, *fault).returncode in (0, 1)
     for label in ("good", "bad"):  # with an interval that tells of other runs
         (path,) = tmp_path.glob(f"results/*/{label}/*/run.json")
-        text = path.read_text().replace('"basis": "samples",\n', '"basis": "visits",\n')
-        path.write_text(text.replace('"coverage": null', '"coverage": 0.95'))
+        text = path.read_text().replace('"basis":"samples"', '"basis":"visits"')
+        path.write_text(text.replace('"coverage":null', '"coverage":0.95'))
     done = linkgauge("gate", "--baseline", "good", "--current", "bad", "--rerun", "1", "--json")
     assert done.returncode == 1
     document = json.loads(done.stdout)

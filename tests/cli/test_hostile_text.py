@@ -44,7 +44,7 @@ def place(tmp_path_factory):
         done = called("run", *what, cwd=here, **history(here))
         assert done.returncode in (0, 1), done.stderr
         (folder,) = here.glob(f"results/*/{label}/*")
-        run = json.loads((folder / "run.json").read_text())
+        run = json.loads(called("show", folder, "--json").stdout)
         run |= {"label": f"{AT_FIRST} {label}", "command": ["linkgauge", HOSTILE]}
         for result, name in zip(run["results"], (AT_FIRST, HOSTILE), strict=False):
             result |= {"benchmark": name, "title": name, "reason": HOSTILE}
@@ -116,6 +116,7 @@ TABLE = [
     ("exporter", "--machine", "m.yml", "--textfile", "metrics.prom"),
     ("exporter", "--results", "both", "--textfile", "results.prom"),
     ("pack", "bad", "-o", "bad.tar.zst"),
+    ("share", "bad", "-o", "shared.html"),
     *(("run", BENCHMARK, *FAST, form) for form in ("", "--json", "--csv", "--dry-run")),
     ("copy", "sim:0 -> sim:1 by ce", *FAST),
     ("latency", "--machine", "m.yml", "--iterations", "20"),
@@ -137,8 +138,8 @@ TABLE = [
         ("nvbandwidth", HOSTILE), ("rblnBandwidthLatencyTest", HOSTILE))),
     *((name, HOSTILE) for name in (
         "show", "doctor", "compare", "export", "report", "gate", "baseline", "history", "run",
-        "copy", "latency", "scale", "vary", "watch", "vm", "capture", "pack", "ai", "list", "as",
-        "devices", "check", "traffic", "exporter", HOSTILE)),
+        "copy", "latency", "scale", "vary", "watch", "vm", "capture", "pack", "share", "ai", "list",
+        "as", "devices", "check", "traffic", "exporter", HOSTILE)),
     *(("run", BENCHMARK, *FAST, option, HOSTILE) for option in (
         "--label", "--machine", "--size", "--prefix", "--fault", "--out", "--backend", "--resume")),
     ("list", "--prefix", HOSTILE),
@@ -238,7 +239,7 @@ def check_file(path):
         text = "\n".join(page.extract_text() for page in pages)
         assert SEEN in text.replace(" ", "")
         check_text(text)
-    elif path.suffix not in (".tgz", ".zst", ".db", ".db-wal", ".db-shm"):
+    elif path.suffix not in (".tgz", ".zst", ".bin", ".db", ".db-wal", ".db-shm"):
         kind = {".json": "json", ".csv": "csv", ".xml": "junit", ".html": "html",
                 ".sh": "script"}  # fmt: skip
         CHECKS[kind.get(path.suffix, "text")](path.read_text("utf-8"))

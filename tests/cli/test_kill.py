@@ -134,5 +134,5 @@ def test_a_killed_run_goes_on_to_the_cells_of_an_unbroken_one(tmp_path, whole, s
     run = read_run(journal.parent / "run.json")
     assert run.results == unbroken.results  # a simulated machine measures the same again
     shown = linkgauge("show", journal, "--json").stdout
-    assert shown == (journal.parent / "run.json").read_text()
+    assert shown == linkgauge("show", journal.parent, "--json").stdout
     assert shared_memory() <= before

@@ -43,7 +43,7 @@ def test_a_run_keeps_the_profilers_files_and_says_what_its_figures_are_worth(
     folder = folder_of(out)
     files = [f"{name}-1.log", f"{name}-1.{suffix}"]
     assert {path.name for path in folder.iterdir()} == {
-        "run.json", "samples.csv", "journal.jsonl", *files,
+        "run.json", "samples.bin", "samples.csv", "journal.jsonl", *files,
     }  # fmt: skip
     assert f"): {WARNING.format(name)}" in done.stdout
     assert f"files of {name}: {', '.join(files)}" in done.stdout
@@ -55,7 +55,7 @@ def test_a_run_keeps_the_profilers_files_and_says_what_its_figures_are_worth(
     assert (cell["status"], cell["verdict"]) == ("pass", "unknown")
     assert WARNING.format(name) in cell["warnings"]
     of_journal = called("show", folder / "journal.jsonl", "--json").stdout
-    assert of_journal == (folder / "run.json").read_text()
+    assert of_journal == called("show", folder / "run.json", "--json").stdout
     shown = called("show", folder)
     assert f"files of {name}: {', '.join(files)}" in shown.stdout
     assert shown.returncode == 0

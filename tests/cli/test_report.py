@@ -30,24 +30,6 @@ def test_it_lies_beside_the_latest_run_and_is_packed_with_it(results):
     assert "anonymised: report.html" in called("pack", "--anonymize", "-o", "x.tar.zst").stdout
 
 
-def test_several_runs_may_be_named(results, tmp_path):
-    one, other = sorted((results / "gpu-a").glob("*/*"))
-    called("report", one, other, "--against", "guest", "-o", tmp_path / "two.html")
-    text = (tmp_path / "two.html").read_text()
-    assert "2 runs of 2 configurations on gpu-a" in text
-    assert "+25.0%" in text
-    done = called("report", one, other, "--against", "nobody", "-o", tmp_path / "two.html")
-    assert (done.returncode, "no run is labelled 'nobody'" in done.stderr) == (2, True)
-
-
-def test_generate_report_takes_the_folder_of_results(results):
-    assert called("as", "generate_report").stdout == "report: results/report.html\n"
-    assert called("as", "generate_report", "results/gpu-a", "-o", "a.html").returncode == 0
-    assert "2 runs of 2 configurations" in (results.parent / "a.html").read_text()
-    assert called("as", "generate_report", "nowhere").returncode == 1
-    assert called("as", "generate_report", "results", "-o", "a.doc").returncode == 2
-
-
 def test_the_folder_of_a_comparison_of_settings_is_named_with_what_reads_it(tmp_path):
     folder = tmp_path / "results/gpu/vary/20261121T201500Z"
     folder.mkdir(parents=True)

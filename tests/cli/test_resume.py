@@ -21,6 +21,7 @@ from linkgauge.engine.locks import hold
 from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import InputError
 
+FILES = ("samples.csv", "samples.bin", "run.json")
 FAST = ("--prefix", "host_to_host", "--backend", "host", "--size", "64K", "--samples", "3",
         "--loops", "2", "--untuned")  # fmt: skip
 
@@ -47,7 +48,7 @@ def broken(whole, tmp_path):
     lines = (whole / "journal.jsonl").read_bytes().splitlines(keepends=True)
     second = [at for at, line in enumerate(lines) if b'"record":"cell"' in line[:20]][1]
     (folder / "journal.jsonl").write_bytes(b"".join(lines[:second]) + lines[second][:40])
-    for name in ("run.json", "samples.csv"):
+    for name in FILES:
         (folder / name).unlink()
     return folder
 
@@ -88,7 +89,7 @@ def test_it_measures_what_is_left_and_shows_all(whole, broken):
 def test_a_run_killed_after_its_last_record_gets_its_files(whole, broken):
     shutil.copy(whole / "journal.jsonl", broken)
     assert linkgauge("run", "--resume", broken, "--csv").stdout.startswith("run,benchmark")
-    for name in ("run.json", "samples.csv"):
+    for name in FILES:
         assert (broken / name).read_bytes() == (whole / name).read_bytes()
 
 
@@ -245,7 +246,7 @@ def test_a_journal_that_may_not_grow_ends_the_run_and_costs_nothing_written(tmp_
     check_full(done, folder_of(tmp_path), "File too large")
 
 
-@pytest.mark.parametrize("name", ["samples.csv", "run.json"])
+@pytest.mark.parametrize("name", FILES)
 def test_a_full_disk_at_a_file_of_results_says_how_to_go_on(tmp_path, monkeypatch, name):
     plain = Path.write_bytes
 
@@ -262,7 +263,8 @@ def test_a_full_disk_at_a_file_of_results_says_how_to_go_on(tmp_path, monkeypatc
     line = done.stderr.splitlines()[-1]
     assert done.returncode == 3
     assert line.startswith(f"linkgauge: cannot write {folder / name}: No space left on device: ")
+    assert not (folder / "run.json").exists(), "it is there beside its samples alone"
     advice = line.partition("to resume: ")[2].split()
     assert advice[-3:] == ["run", "--resume", str(folder)]
     assert called(*advice[-3:]).returncode == 0
-    assert {"samples.csv", "run.json"} <= {path.name for path in folder.iterdir()}
+    assert {*FILES} <= {path.name for path in folder.iterdir()}

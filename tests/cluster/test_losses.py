@@ -99,10 +99,7 @@ STARTS = (launcher, mpich, by_variables)
 SILENT = [(rank, start, trial) for rank in range(4) for start in STARTS for trial in range(5)]
 
 
-@pytest.mark.parametrize(
-    ("rank", "start", "trial"),
-    SILENT if FULL else [(2, by_variables, 0)],
-)
+@pytest.mark.parametrize(("rank", "start", "trial"), SILENT if FULL else [(2, by_variables, 0)])
 def test_a_rank_that_falls_silent_is_named_not_those_that_wait_for_it(tmp_path, rank, start, trial):
     """Whichever it is, though the launcher may end all others when it sees one die, and with or
     without MPI."""

@@ -5,16 +5,27 @@ from __future__ import annotations
 import ctypes
 import os
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
+from compiled_kit import c_library_of, module_of
 from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import BackendError
 from linkgauge.model.settings import EngineSettings, Simulation
 
+NPU = Path(__file__).parents[2] / "examples/npu"
 ALLOWED = sorted(os.sched_getaffinity(0))
+
+
+def out_of_order(*calls):
+    for call in calls:
+        with pytest.raises(BackendError):
+            call()
 
 
 def release(*copies: Copy) -> None:
@@ -24,16 +35,11 @@ def release(*copies: Copy) -> None:
                 buffer.free()
 
 
-def run(group, loops):
-    group.arm(loops)
-    group.open()
-    return group.wait()
-
-
 class Subject:
     """A backend with its transfers to try. `paths` are single ones, `groups` concurrent ones;
     `chases` follow pointers, `exchanges` go between the caches of CPUs. `arrays` is a memory and
-    the engine that does there what STREAM does, `multiplier` an engine that multiplies matrices."""
+    the engine that does there what STREAM does, `multiplier` an engine that multiplies matrices,
+    `ranks` the memories between which there are collectives."""
 
     name = ""
     memories: tuple[str, ...] = ()
@@ -44,6 +50,7 @@ class Subject:
     exchanges: tuple[str, ...] = ()
     arrays: tuple[str, str] = ("", "")
     multiplier = ""
+    ranks: tuple[str, ...] = ()
 
     def __init__(self):
         self.backend = open_backend(self.name)
@@ -54,10 +61,15 @@ class Subject:
 
     def corrupt(self, buffer, offset: int) -> None:
         """Flips one bit of one byte, past everything that the backend knows."""
-        raise NotImplementedError
+        (byte,) = self.content(buffer, offset, 1)
+        self.write(buffer, offset, bytes([byte ^ 0x10]))
 
-    def content(self, buffer) -> bytes:
-        raise NotImplementedError
+    def content(self, buffer, offset: int = 0, size: int | None = None) -> bytes:
+        """Bytes of a buffer: all, or so many."""
+        return ctypes.string_at(buffer.address + offset, buffer.size if size is None else size)
+
+    def write(self, buffer, offset: int, data: bytes) -> None:
+        ctypes.memmove(buffer.address + offset, data, len(data))
 
 
 class Host(Subject):
@@ -71,6 +83,7 @@ class Host(Subject):
         "host:0 -> host:0 by cpu*1",
         "host:0 -> null by cpu",
         "null -> host:0 by cpu",
+        "null -> host:0/pageable by cpu",
         "host:0/pageable -> host:0/pageable by cpu",
         "host:0 -> host:0/pageable by cpu",
     )
@@ -94,12 +107,6 @@ class Host(Subject):
     exchanges = tuple(
         f"cpu:{first} -> cpu:{second}" for first, second in permutations(ALLOWED[:3], 2)
     )
-
-    def corrupt(self, buffer, offset):
-        ctypes.c_uint8.from_address(buffer.address + offset).value ^= 0x10
-
-    def content(self, buffer):
-        return ctypes.string_at(buffer.address, buffer.size)
 
 
 class OpenCL(Subject):
@@ -157,7 +164,7 @@ class OpenCL(Subject):
 
     def content(self, buffer):
         if buffer.memory.is_host:
-            with buffer._address() as address:
+            with buffer.at() as address:
                 return ctypes.string_at(address, buffer.size)
         data = bytearray(buffer.size)
         self._kit.cl.enqueue_copy(buffer.unit.queue, data, buffer.for_copy(buffer.size))
@@ -281,6 +288,7 @@ class Sim(Subject):
     )
     chases = ("host:1 -> null by sim:0.sm", "sim:1 -> null by sim:0.sm")
     exchanges = ("cpu:0 -> cpu:1", "cpu:95 -> cpu:0")
+    ranks = ("sim:0", "sim:1", "sim:2", "sim:5")
 
     def __init__(self):
         self.backend = simulate(Simulation(*load("ppu-8")), EngineSettings())
@@ -290,6 +298,54 @@ class Sim(Subject):
 
     def content(self, buffer):
         return bytes(buffer.window[: buffer.size])
+
+
+class Npu(Subject):
+    """The vendor's library of docs/vendor.md."""
+
+    arrays = ("npu:0", "sm")
+    multiplier = "npu:0.sm"
+    memories = ("npu:0", "host:0", "host:0/pageable")
+    paths = (
+        "host:0 -> npu:0 by ce",
+        "npu:1 -> host:0/pageable by ce",
+        "npu:0 -> npu:0 by ce",
+        "npu:0 -> npu:1 by ce",
+        "host:0/pageable -> npu:0 by ce",
+    )
+    groups = (
+        "host:0 -> npu:0 by ce & npu:0 -> host:0 by ce x2",
+        " & ".join(["npu:0 -> npu:1 by npu:1.ce"] * 16),
+    )
+    refused = (
+        "host:0 -> npu:2 by ce",
+        "host:77 -> npu:0 by ce",
+        "host:0 -> npu:0 by sm",
+        "npu:0 -> null by ce",
+        "host:0/huge -> npu:0 by ce",
+        "npu:0 -> npu:1 by host:0.cpu",
+        "host:0 -> host:0 by npu:0.ce",
+        "npu:0@1 -> host:0 by ce",
+    )
+    chases = ("npu:0 -> null by ce",)
+
+    def __init__(self):
+        npu = module_of(NPU / "npu.py")
+        self.library = npu.Library(str(c_library_of(NPU / "npu.c")))
+        self.backend = npu.Npu(self.library, read_host().nodes)
+
+    def content(self, buffer, offset=0, size=None):
+        if buffer.memory.is_host:
+            return super().content(buffer, offset, size)
+        data = ctypes.create_string_buffer(buffer.size if size is None else size)
+        buffer.copy(ctypes.addressof(data), buffer.address + offset, len(data))
+        return data.raw
+
+    def write(self, buffer, offset, data):
+        if buffer.memory.is_host:
+            return super().write(buffer, offset, data)
+        held = ctypes.create_string_buffer(data, len(data))
+        return buffer.copy(buffer.address + offset, ctypes.addressof(held), len(data))
 
 
 class Cuda(Subject):
@@ -325,22 +381,19 @@ class Cuda(Subject):
         "cuda:0 -> null by ce",
     )
     chases = ("host:0 -> null by cuda:0.sm", "cuda:0 -> null by sm")
+    ranks = ("cuda:0",)
 
-    def corrupt(self, buffer, offset):
+    def content(self, buffer, offset=0, size=None):
         if buffer.memory.is_host:
-            ctypes.c_uint8.from_address(buffer.address + offset).value ^= 0x10
-            return
-        changed = bytes([self.content(buffer)[offset] ^ 0x10])
-        buffer.home.enter()
-        buffer.home.driver.call("cuMemcpyHtoD", buffer.address + offset, changed, 1)
-
-    def content(self, buffer):
-        if buffer.memory.is_host:
-            return ctypes.string_at(buffer.address, buffer.size)
-        data = bytearray(buffer.size)
-        buffer.home.enter()
-        buffer.home.driver.call("cuMemcpyDtoH", data, buffer.address, buffer.size)
+            return super().content(buffer, offset, size)
+        data = bytearray(buffer.size if size is None else size)
+        buffer.home.call("cuMemcpyDtoH", data, buffer.address + offset, len(data))
         return bytes(data)
+
+    def write(self, buffer, offset, data):
+        if buffer.memory.is_host:
+            return super().write(buffer, offset, data)
+        return buffer.home.call("cuMemcpyHtoD", buffer.address + offset, data, len(data))
 
 
 class CudaPair(Cuda):
@@ -357,6 +410,7 @@ class CudaPair(Cuda):
         "cuda:0 -> cuda:1 by sm & host:0 -> cuda:0 by ce & cuda:1 -> host:0 by sm x2",
     )
     chases = ("cuda:1 -> null by cuda:0.sm",)
+    ranks = ("cuda:0", "cuda:1")
 
     def __init__(self):
         super().__init__()
@@ -368,6 +422,7 @@ SUBJECTS = (
     Host,
     OpenCL,
     Sim,
+    Npu,
     pytest.param(Torch, marks=pytest.mark.ai),
     pytest.param(TorchCuda, marks=pytest.mark.gpu),
     pytest.param(TorchCudaPair, marks=pytest.mark.gpu_pairs),

@@ -2,13 +2,13 @@
 
 import pytest
 
-from conformance.subjects import release, run
-from linkgauge.backends.protocol import RESULTS, Checked, Copy, Pattern, follows
-from linkgauge.model.arrays import ARRAYS, source_arrays
-from linkgauge.model.errors import BackendError, Unsupported
+from conformance.subjects import out_of_order, release
+from linkgauge.backends.protocol import RESULTS, Checked, Copy, Pattern, follows, run
+from linkgauge.model.collective import COLLECTIVE_NAMES, Collective, has_root, reduces
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.transfer import HAND_OVERS
+from linkgauge.model.operation import ARRAYS, HAND_OVERS, named
 
 
 @pytest.mark.parametrize("kind", ["read", "write", "copy", "scale", "add", "triad"])
@@ -24,7 +24,7 @@ def test_arrays_hold_what_the_operation_makes_of_them_or_it_is_unsupported(subje
     for size in (16, 4096, (1 << 20) + 48):
         source = destination = None
         if work.read:
-            whole = size * source_arrays(operation)
+            whole = size * named(operation).source_arrays
             source = backend.allocate(transfer.source, whole, transfer.engine)
             backend.fill(source, whole, given, 3, inverted=False)
         if work.written:
@@ -60,9 +60,7 @@ def test_products_are_right_or_unsupported_and_take_no_memory(subject, operation
     except Unsupported as reason:
         assert "\n" not in str(reason)
         return
-    for call in (group.wait, group.open):
-        with pytest.raises(BackendError):
-            call()
+    out_of_order(group.wait, group.open)
     assert run(group, 2).seconds[0] > 0
     assert group.pace.steps == operations_of(300)
     assert not follows(group, Checked) or group.mismatch() is None
@@ -84,11 +82,8 @@ def test_primes_are_searched_by_host_threads_or_refused_and_take_no_memory(subje
             backend.prepare(copies, "primes")
         return
     group = backend.prepare(copies, "primes")
-    with pytest.raises(BackendError):
-        group.wait()
-    group.arm(2)
-    group.open()
-    timing = group.wait()
+    out_of_order(group.wait)
+    timing = run(group, 2)
     assert len(timing.seconds) == 2
     assert all(seconds > 0 for seconds in timing.seconds)
     assert timing.counters is not None
@@ -108,9 +103,7 @@ def test_work_is_handed_over_again_and_again_or_it_is_unsupported(subject, opera
         return
     assert group.pace.steps == 1
     for laps in (1, 5):
-        group.arm(1, laps)
-        group.open()
-        (times,) = group.wait().progress
+        (times,) = run(group, 1, laps).progress
         assert len(times) == laps + 1
         assert list(times) == sorted(set(times))
     group.close()
@@ -135,15 +128,13 @@ def test_copies_run_without_and_with_a_kernel_or_it_is_unsupported(subject):
         group = backend.prepare(copies, "overlap")
     except Unsupported as reason:
         assert "does not compute beside copies" in str(reason)
-        assert backend.name == "torch"
+        assert not backend.carries(named("overlap"))
         release(*copies)
         return
     for copy in copies[1:]:
         backend.fill(copy.source, size, Pattern.WORDS, 3, inverted=False)
         backend.fill(copy.destination, size, Pattern.WORDS, 3, inverted=True)
-    for call in (group.wait, group.open):
-        with pytest.raises(BackendError):
-            call()
+    out_of_order(group.wait, group.open)
     for _ in range(2):
         timing = run(group, 2)
         assert len(timing.seconds) == len(timing.checksums) == len(timing.progress) == 3
@@ -152,5 +143,28 @@ def test_copies_run_without_and_with_a_kernel_or_it_is_unsupported(subject):
     for copy in copies[1:]:
         assert backend.first_mismatch(copy.destination, size, Pattern.WORDS, 3) is None
     group.close()
+    group.close()
+    release(*copies)
+
+
+@pytest.mark.parametrize("name", COLLECTIVE_NAMES)
+def test_every_rank_has_what_a_collective_leaves_there_or_it_is_unsupported(subject, name):
+    backend, size = subject.backend, 1 << 20
+    how = {"reduction": "sum"} if reduces(name) else {}
+    work = Collective(name, root=0 if has_root(name) else None, **how)
+    if not backend.carries(named(work)):
+        with pytest.raises(Unsupported, match="carries out no collectives"):
+            backend.prepare([Copy(parse_transfer(subject.paths[0]), None, None, size, 1)], work)
+        return
+    ranks = [parse_transfer(f"{place} -> {place} by ccl") for place in subject.ranks]
+    if any(backend.refusal(transfer) for transfer in ranks):
+        return
+    copies = []
+    for transfer, ends in zip(ranks, work.buffer_bytes(size, len(ranks)), strict=True):
+        lent = [backend.allocate(transfer.source, n, transfer.engine) if n else None for n in ends]
+        copies.append(Copy(transfer, *lent, size, 1))
+    group = backend.prepare(copies, work)
+    assert len(run(group).seconds) == len(group.iterations(3)) == len(ranks)
+    assert group.check().count == 0
     group.close()
     release(*copies)

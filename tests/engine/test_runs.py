@@ -4,13 +4,17 @@ import json
 import os
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.engine import runs
 from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import InputError
+from linkgauge.report.files import write_run
 
 GOLDEN = Path(__file__).parents[1] / "report" / "golden" / "run.json"
 WHOLE = GOLDEN.read_bytes()
@@ -37,7 +41,7 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
     document = json.loads(WHOLE) | {"schema": "linkgauge.run/12"}
     path = written(tmp_path, json.dumps(document).encode())
     assert refusal(path) == (
-        f"{path} comes from a later linkgauge (linkgauge.run/12, not linkgauge.run/1): "
+        f"{path} comes from a later linkgauge (linkgauge.run/12, not linkgauge.run/2): "
         "use that version"
     )
 
@@ -48,7 +52,7 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
         (b"not json", "it is not JSON"),
         (b"[1]", "it is not JSON"),
         (b"", "it is empty"),
-        (b"{}", "it is JSON without linkgauge's schema (linkgauge.run/1)"),
+        (b"{}", "it is JSON without linkgauge's schema (linkgauge.run/2)"),
         (b"\x89PNG\r\n\x1a\n\0", "it is a PNG picture"),
         (b"%PDF-1.7", "it is a PDF"),
         (b"<!doctype html><html>", "it is a page for a browser"),
@@ -60,7 +64,7 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
         (b'{"schema": "linkgauge.baseline/1"}', "linkgauge gate --baseline"),
         (b'{"schema": "linkgauge.scale/1"}', "it belongs to a run: give its folder"),
         (b'{"schema": "linkgauge.gate/1"}', "it is what linkgauge gate --json prints"),
-        (b'{"schema": "mine/9"}', "its schema is 'mine/9', not 'linkgauge.run/1'"),
+        (b'{"schema": "mine/9"}', "its schema is 'mine/9', not 'linkgauge.run/2'"),
     ],
 )
 def test_what_is_no_run_is_named_with_what_reads_it(content, what, tmp_path):
@@ -72,6 +76,51 @@ def test_what_is_no_run_is_named_with_what_reads_it(content, what, tmp_path):
 def test_beside_its_journal_it_says_where_the_figures_are(tmp_path):
     journal = written(tmp_path, b"", "journal.jsonl")
     assert str(journal) in refusal(written(tmp_path, WHOLE[:1000]))
+
+
+def kept(folder, run_id="golden"):
+    """The files of a run: run.json and samples.bin."""
+    folder.mkdir(exist_ok=True)
+    path = write_run(folder, replace(read_run(GOLDEN), id=run_id))
+    return path, path.with_name("samples.bin")
+
+
+def test_without_its_own_samples_a_run_is_refused_with_the_remedy(tmp_path):
+    (path, samples), (_, other) = kept(tmp_path / "a"), kept(tmp_path / "b", "other")
+    whole, journal = samples.read_bytes(), written(tmp_path / "a", b"", "journal.jsonl")
+    for content, why in (
+        (other.read_bytes(), "belongs to the run 'other', not to 'golden'"),
+        (whole[:-9], f"is cut off: it has {len(whole) - 9} of {len(whole)} bytes"),
+        (whole[:-1] + b"!", "is not what was written with it"),
+    ):
+        samples.write_bytes(content)
+        assert refusal(path) == f"{samples} {why}: copy the run again"
+    samples.unlink()
+    assert refusal(path).startswith(f"{samples}, which has the samples, is missing: copy it too")
+    assert refusal(path).endswith(f"; {journal} also has what was measured")
+
+
+@pytest.mark.parametrize(
+    ("field", "change", "why"),
+    [
+        ("lengths", lambda v: v[:-1], "iterative unpacking requires"),
+        ("lengths", lambda v: b"\xff\xff\xff\xff" + v[4:], "it has too few samples"),
+        ("values", lambda v: v[8:], "it has too few samples"),
+        ("values", lambda v: v + v, "it has samples of no cell"),
+        ("values", lambda v: b"\xff" * 8 + v[8:], "a sample is no number"),
+        ("summaries", lambda v: b"", "it has too few summaries"),
+        ("summaries", lambda v: v + v, "it has samples of no cell"),
+        ("summaries", lambda v: v[:8] + b"\xff" * 8 + v[16:], "a figure is no number"),
+    ],
+)
+def test_samples_that_fit_no_cell_are_refused(tmp_path, field, change, why):
+    path, samples = kept(tmp_path)
+    found = msgspec.msgpack.decode(samples.read_bytes())
+    changed = msgspec.msgpack.encode(found | {field: change(found[field])})
+    samples.write_bytes(changed)
+    named = {"bytes": len(changed), "sha256": sha256(changed).hexdigest()}
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"samples": named}))
+    assert f"samples.bin is damaged: {why}" in refusal(path)
 
 
 def test_values_are_counted_before_they_are_read(tmp_path, monkeypatch):
@@ -92,11 +141,16 @@ def many(path):
     path.write_bytes(HEAD + b"0," * (runs.MOST_VALUES + 1) + b"0]}")
 
 
+def samples(path):
+    """A run of which the samples are ten GB."""
+    os.truncate(kept(path.parent)[1], 10_000_000_000)
+
+
 def empty_lines(path):
     path.write_bytes(b'{"record"' + b"\n" * (64 << 20))
 
 
-@pytest.mark.parametrize("content", [sparse, many, empty_lines])
+@pytest.mark.parametrize("content", [sparse, many, empty_lines, samples])
 def test_memory_stays_bounded(content, tmp_path):
     path = tmp_path / "run.json"
     content(path)

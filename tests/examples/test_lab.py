@@ -1,7 +1,6 @@
 """examples/ci: labels and jobs of hardware.yml, the pipelines' form, and what a node's job does."""
 
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -14,6 +13,7 @@ import pytest
 import yaml
 
 from command_kit import called
+from compiled_kit import module_of
 
 CI = Path(__file__).parents[2] / "examples/ci"
 PAGE = (CI.parents[1] / "docs/hardware-lab.md").read_text()
@@ -21,9 +21,7 @@ WORKFLOW = (CI / "hardware-lab.yml").read_text()
 PINNED = re.compile(r"uses: [\w/-]+@[0-9a-f]{40}  # v[\d.]+")
 QUIET = {"LINKGAUGE_HISTORY": "none", "LINKGAUGE_NO_REPORT": "1"}
 
-_spec = importlib.util.spec_from_file_location("lab", CI / "lab.py")
-lab = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(lab)
+lab = module_of(CI / "lab.py")
 GPU07 = lab.read(CI / "lab/gpu07.yml")
 
 

@@ -92,10 +92,7 @@ def test_garbled_ports_never_raise_and_say_what_is_missing(texts):
 
 def test_a_software_device_names_its_interface():
     device = "sys/devices/virtual/infiniband/rxe0"
-    files = {
-        f"{INTERFACES}/eth0/ifindex": b"2\n",
-        f"{device}/parent": b"eth0\n",
-    }
+    files = {f"{INTERFACES}/eth0/ifindex": b"2\n", f"{device}/parent": b"eth0\n"}
     (eth,) = read_inventory(Captured(files, {f"{CLASS}/rxe0": f"../../../{device}"})).interfaces
     assert (eth.rdma, eth.up) == ("rxe0", None)
 

@@ -17,8 +17,10 @@ from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.notes import Remark
 from linkgauge.model.ranks import Rank
 from linkgauge.report.files import write_run
+from page_kit import files
 from report.samples import RUN
 
+RUN_FILES = ("run.json", "samples.bin", "samples.csv")
 UUID = "4c4c4544-0042-3010-8054-b4c04f4d3233"
 MAC = "3c:ec:ef:12:34:56"
 SECRETS = (
@@ -92,8 +94,12 @@ def packed(folder, *options):
         pytest.skip("needs zstd: sudo apt-get install zstd")
     plain = subprocess.run(["zstd", "-dc", file], capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
-        members = {one.name: (one, tar.extractfile(one).read().decode()) for one in tar}
+        members = {one.name: (one, text_of(tar.extractfile(one).read())) for one in tar}
     return members, done.stdout
+
+
+def text_of(content):
+    return content.decode(errors="surrogateescape")
 
 
 def texts(members):
@@ -103,8 +109,8 @@ def texts(members):
 def test_a_pack_holds_the_runs_own_files_as_they_are(folder):
     members, _ = packed(folder)
     found = texts(members)
-    assert list(found) == ["numa_topology.txt", "report.html", "run.json", "samples.csv"]
-    assert found == {name: (folder / name).read_text() for name in found}
+    assert list(found) == ["numa_topology.txt", "report.html", *RUN_FILES]
+    assert found == {name: text_of((folder / name).read_bytes()) for name in found}
     assert {name.partition("/")[0] for name in members} == {RUN.id}
     heads = [member for member, _ in members.values()]
     assert {(one.uid, one.gid, one.uname, one.gname) for one in heads} == {(0, 0, "", "")}
@@ -124,7 +130,7 @@ class TestAnonymised:
     def test_no_secret_is_left_and_a_value_has_one_pseudonym_in_all_files(self, folder):
         members, said = packed(folder, "--anonymize")
         files = texts(members)
-        assert set(files) == {"run.json", "samples.csv", "numa_topology.txt"}
+        assert set(files) == {*RUN_FILES, "numa_topology.txt"}
         assert "report.html" in said, "what nothing anonymises is left out and named"
         before = "".join(path.read_text(errors="replace") for path in folder.glob("*.[tj]*"))
         assert [one for one in SECRETS if one not in before] == ["project-zeus"]
@@ -138,7 +144,8 @@ class TestAnonymised:
 
     def test_figures_and_names_of_links_stay(self, folder, tmp_path):
         files = texts(packed(folder, "--anonymize")[0])
-        (tmp_path / "run.json").write_text(files["run.json"])
+        for name in RUN_FILES:
+            (tmp_path / name).write_bytes(files[name].encode(errors="surrogateescape"))
         run, before = read_run(tmp_path / "run.json"), read_run(folder)
         assert run.command[:5] == ("linkgauge", "run", "host_to_device_memcpy_ce", "--size", "64M")
         assert run.command[-1] == "--limits=typed-2"
@@ -148,6 +155,19 @@ class TestAnonymised:
             for one, other in zip(ours.cells, theirs.cells, strict=True):
                 assert replace(one, reason=None, notes=()) == replace(other, reason=None, notes=())
         assert files["samples.csv"] == (folder / "samples.csv").read_text()
+
+    def test_a_shared_page_and_its_card_have_no_secret_and_fit_a_ticket(self, folder, monkeypatch):
+        for most in (1_000_000, 30_000):
+            monkeypatch.setattr("linkgauge.report.share.MOST_BYTES", most)
+            done = called("share", folder, "-o", file := folder.parent / f"{most}.html")
+            lines, page = done.stdout.splitlines(), file.read_text()
+            assert (done.returncode, done.stderr, len(lines)) == (0, "", 6)
+            assert max(map(len, lines)) <= 100
+            assert len(page.encode()) < most
+            assert ("room for All figures" in page) == (most == 30_000)
+            shown = "".join((done.stdout, page, *map(bytes.decode, files(page).values()))).lower()
+            assert [one for one in SECRETS if one.lower() in shown] == []
+            assert "label-1" in page
 
     @pytest.mark.parametrize(
         ("text", "shown"),
@@ -174,7 +194,7 @@ def test_a_journal_is_anonymised_line_by_line(tmp_path):
     assert done.returncode == 0, done.stderr
     folder = next((tmp_path / "out").glob("*/*/*"))
     members, said = packed(folder, "--anonymize")
-    assert said.endswith("packed.tar.zst: journal.jsonl, run.json, samples.csv\n")
+    assert said.endswith(f"packed.tar.zst: journal.jsonl, {', '.join(RUN_FILES)}\n")
     files = texts(members)
     assert "acme" not in "".join(files.values())
     assert str(folder.parent) not in files["journal.jsonl"]

@@ -1,9 +1,8 @@
 """The report of a run as blocks and as HTML: what it says, and what it never does."""
 
 import re
-from base64 import b64decode
-from gzip import decompress
 from html.parser import HTMLParser
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from linkgauge.report.blocks import text_of
 from linkgauge.report.reading import OneRun, page_of_run
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.html import html_of
-from page_kit import HOSTILE, cell, hostile, result, whole, whole_run
+from page_kit import HOSTILE, cell, files, hostile, result, whole, whole_run
 
 
 class Undrawn(Drawer):
@@ -51,17 +50,19 @@ def blocks(one, kind):
     return [b for part in page_of_run(one).parts for b in part.blocks if type(b).__name__ == kind]
 
 
-def files(text):
-    """The files inside a page, by name."""
-    names = re.findall(r'data-file="(f\d)" data-name="([^"]+)"', text)
-    packed = dict(re.findall(r'<script type="text/plain" id="(f\d)">([^<]*)</script>', text))
-    return {name: decompress(b64decode(packed[at])) for at, name in names}
+def of(*results):
+    """A run of these alone, that is not judged."""
+    return OneRun(replace(whole_run(), results=results), Outcome(0))
+
+
+def heat_of(cells):
+    matrix = result("device_to_device_memcpy_read_ce", "device(row) <- device(column)", cells)
+    return blocks(of(matrix), "Heat")[0]
 
 
 def test_a_run_without_references_is_not_judged_and_not_green():
-    bare = replace(whole_run(), results=(result("host_to_device_memcpy_ce", "t", [
-        replace(cell("0", "0", 55e9), verdict="unknown")]),))  # fmt: skip
-    first = page_of_run(OneRun(bare, Outcome(0))).parts[0].blocks[0]
+    bare = result("copy_ce", "t", [replace(cell("0", "0", 55e9), verdict="unknown")])
+    first = page_of_run(of(bare)).parts[0].blocks[0]
     assert (first.severity, first.tone) == ("", "dim")
     assert text_of(first.found) == "not judged: no figure has a reference"
 
@@ -71,8 +72,7 @@ def test_a_benchmark_is_not_ok_where_a_cell_is_not_judged():
     cells = [replace(c, column=str(n), row="0", verdict="ok")
              for n, c in enumerate(whole_run().results[0].cells[:7])]  # fmt: skip
     slow = replace(cells[0], column="7", verdict="unknown", peers=4 * cells[0].headline)
-    one = OneRun(replace(whole_run(), results=(
-        result("all_to_host", "device(column)", [*cells, slow]),)), Outcome(0))  # fmt: skip
+    one = of(result("all_to_host", "device(column)", [*cells, slow]))
     (table,) = [each for each in blocks(one, "Table") if each.says.startswith("Of expected")]
     ((_, verdict, *_),) = table.rows
     assert (verdict.text, verdict.tone) == ("1 of 8 not judged ▽", "warn")
@@ -84,9 +84,7 @@ def test_a_benchmark_is_not_ok_where_a_cell_is_not_judged():
 def test_what_is_far_below_the_others_is_marked_even_where_no_more_is_expected():
     """A device with half of its links reaches all that it can: its matrix is not all green."""
     cells = [replace(c, verdict="ok") for c in whole_run().results[0].cells]
-    many = [*cells, *(cell(str(n), "x", 390e9, verdict="ok") for n in range(8))]
-    matrix = result("device_to_device_memcpy_read_ce", "device(row) <- device(column)", many)
-    (heat,) = blocks(OneRun(replace(whole_run(), results=(matrix,)), Outcome(0)), "Heat")
+    heat = heat_of([*cells, *(cell(str(n), "x", 390e9, verdict="ok") for n in range(8))])
     assert (heat.shades[0][1].tone, heat.shades[0][1].sign) == ("warn", "▿")
     assert heat.shades[1][2].tone == "good"
     assert "far below the median" in text_of(heat.lines[0])
@@ -97,8 +95,7 @@ def test_what_links_at_their_best_would_carry_is_what_a_share_is_of():
     for each in whole_run().results[0].cells:
         expected = replace(each.expected, achievable=each.headline, nominal=2 * each.headline)
         cells.append(replace(each, verdict="ok", expected=expected))
-    matrix = result("device_to_device_memcpy_read_ce", "device(row) <- device(column)", cells)
-    (heat,) = blocks(OneRun(replace(whole_run(), results=(matrix,)), Outcome(0)), "Heat")
+    heat = heat_of(cells)
     shades = [shade for line in heat.shades for shade in line if shade is not None]
     assert {(one.tone, one.share, one.sign) for one in shades} == {("warn", "50%", "↓")}
     assert "slowed: links on the way run below their best" in text_of(heat.lines[0])
@@ -110,13 +107,26 @@ def test_a_page_stays_small_however_many_samples_there_are():
     noisy = replace(cell("0", "1", 1e-6, samples=many), operation="flag-ping-pong")
     cells = [replace(noisy, row=str(n)) for n in range(250)]
     long = result("latency_flag_pingpong", "path(row)", cells, unit="s", sweep=True)
-    run = replace(whole_run(), results=(*whole_run().results, long))
-    text = page(OneRun(run, Outcome(0)))
+    text = page(of(*whole_run().results, long))
     assert len(text) < 2_000_000
     assert "A page has no room for all samples" in text
     kept = run_of(files(text)["run.json"], Path("run.json"))
     assert [len(c.samples) for c in kept.results[-1].cells] == [0] * 250
     assert [len(c.samples) for c in kept.results[0].cells] == [5] * 12
+
+
+@pytest.mark.parametrize(("matrices", "shown"), [(9, 9), (10, 0)])
+def test_a_page_of_many_devices_stays_small(matrices, shown):
+    """72 of them, of which one is slow: matrices, as far as there is room, and every figure."""
+    usual, slow = cell("0", "1", 400e9), cell("0", "1", 200e9)
+    both = list(product(map(str, range(72)), repeat=2))
+    cells = [replace(slow if "5" in at else usual, row=at[0], column=at[1]) for at in both]
+    text = page(of(*(result(f"copy_{n}", "device(row)", cells) for n in range(matrices))))
+    assert len(text) < 3_000_000
+    assert (text.count('<table class="heat dense"'), "reduced to their ends" in text) == (
+        shown, not shown)  # fmt: skip
+    assert len(files(text)["cells.csv"].splitlines()) == 1 + 72 * 72 * matrices
+    assert "no room for run.json and samples.csv" in text
 
 
 @pytest.mark.parametrize("text", HOSTILE)

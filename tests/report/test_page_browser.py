@@ -37,10 +37,7 @@ def browser(chromium):  # noqa: F811
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     """Files of a run with everything and of one with hostile text everywhere."""
-    pages = {
-        "whole": page_of_run(whole()),
-        "hostile": page_of_run(hostile(" ".join(HOSTILE))),
-    }
+    pages = {"whole": page_of_run(whole()), "hostile": page_of_run(hostile(" ".join(HOSTILE)))}
     folder = tmp_path_factory.mktemp("reports")
     for name, page in pages.items():
         with Drawer() as drawer:
@@ -153,6 +150,7 @@ def kinds(tmp_path_factory, reports):
     called("run", COPY, "--machine", "ring-8", "--for", "5s", "--out", "soak", **at)
     called("run", COPY, *few, "rbln-32", "--out", "large", **at)
     called("scale", "all_reduce", *few, "riscv-2gpu", "--out", "scale", **at)
+    called("share", "large", "-o", "shared.html", **at)
     kept = ["results", DATA / "varied/rounds.json", *folder.glob("scale/**/scale.json")]
     kept += [DATA / f"made/{name}.json" for name in KEPT]
     for number, each in enumerate(kept):
@@ -172,7 +170,7 @@ def complaints(page, scheme, width):
 
 def test_every_kind_of_page_can_be_read_by_all(browser, kinds):
     """axe finds nothing of any impact; no text is cut, no word broken, and what scrolls says so."""
-    assert len(kinds) == 9 + len(KEPT)
+    assert len(kinds) == 10 + len(KEPT)
     with browser.new_context(bypass_csp=True) as context:
         page = context.new_page()
         for path, scheme in product(kinds, ("light", "dark")):

@@ -19,25 +19,23 @@ from itertools import cycle, islice
 import msgspec
 
 from linkgauge import _native
-from linkgauge.model.arrays import ARRAYS, ArrayWork
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device, Host, Node
-from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NearCache, Note
-from linkgauge.model.result import Placement
+from linkgauge.model.operation import ARRAY_NAMES, PRODUCT_NAMES, ArrayWork, Operation
 from linkgauge.model.settings import EngineSettings
-from linkgauge.model.transfer import FULL_LOAD, Engine, Operation, Transfer
+from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
 from linkgauge.model.workload import Workload
 
 from . import host_chase, native
 from .counting import counters_of
 from .host_arena import BEYOND
 from .host_kernels import Chosen, Kernels, kernels_of, linear, name_of
-from .host_matmul import ProductGroup
-from .host_primes import PrimesGroup
-from .host_touch import TouchGroup
+from .host_matmul import HostProducts
+from .host_memory import NodeMemory
 from .native import native_errors
+from .offering import Offering
 from .protocol import (
     Addressed,
     Backend,
@@ -49,65 +47,41 @@ from .protocol import (
     Pattern,
     Timing,
 )
-from .rules import (
-    check_alone,
-    check_arrays,
-    check_exchanges,
-    check_work,
-    exchange_refusal,
-    lacking,
-    of_threads,
-)
+from .rules import exchange_refusal, of_threads
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
     return HostBackend(host.nodes, kernels_of(engines, host.nodes))
 
 
-class HostBuffer:
-    """Host memory of the native core. `address` is its address in this process."""
+class HostBuffer(NodeMemory):
+    """Host memory of a node, beyond whose last `cache` its figures are those of memory."""
 
     def __init__(
-        self,
-        memory: Memory,
-        pages: _native.Memory,
-        placement: Placement,
-        cache: int | None = None,
-        nodes: Sequence[int] = (),
+        self, memory: Memory, size: int, node: Node, cpus: Sequence[int], nodes: Sequence[int]
     ) -> None:
-        self._nodes = nodes
-        self.memory = memory
-        self._pages = pages
-        self._placement = placement
-        self.size = pages.size
-        self.address = pages.address
+        super().__init__(memory, size, node.index, len(nodes) == 1, cpus, nodes=nodes)
         self.cycle: int | None = None
         """Bytes through which a cycle of pointers leads, if it still does."""
-        self.warnings = tuple(self._warn())
-        self._cache = cache or 0
-
-    def placement(self) -> Placement:
-        return self._placement
-
-    def free(self) -> None:
-        self._pages.close()
+        self.warnings = tuple(self._warn(nodes))
+        self._cache = node.last_level_cache or 0
 
     def touched(self) -> None:
         """Looks again at what fresh pages it got. Raises Unsupported for pages of another size."""
-        huge = min(self._pages.huge_bytes(), self.size)
-        self._placement = msgspec.structs.replace(self._placement, huge_bytes=huge)
+        huge = min(self.pages.huge_bytes(), self.size)
+        self.placed = msgspec.structs.replace(self.placed, huge_bytes=huge)
         for reason in native.not_of_pages(native.KINDS[self.memory.kind], huge, self.size):
             raise Unsupported(reason)
 
-    def _warn(self) -> Iterator[str]:
-        if self._placement.locked is False:
+    def _warn(self, nodes: Sequence[int]) -> Iterator[str]:
+        if self.placed.locked is False:
             yield (
-                f"{self.memory} is not locked in memory ({self._pages.lock_error}): "
+                f"{self.memory} is not locked in memory ({self.pages.lock_error}): "
                 "raise the memlock limit (ulimit -l)"
             )
-        yield from native.misplaced(self.memory, self._placement)
+        yield from self.warnings
         if self.memory.kind == "interleave":
-            yield from native.unevenly(self._placement, self._nodes)
+            yield from native.unevenly(self.placed, nodes)
 
     def near_cache(self) -> Iterator[NearCache]:
         """That it is too small for a figure of the memory alone."""
@@ -175,11 +149,13 @@ class PingPongGroup(Gated):
         return Timing((progress[-1],), progress[-1], (None,), (progress,), counters)
 
 
-class HostBackend:
+class HostBackend(Offering):
     """Host memories and threads. `nodes` are the NUMA nodes with memory, `kernels` chooses what
     moves the bytes."""
 
     name = "host"
+    carried = ("copy", "chase", "ping-pong", "primes", "touch", *ARRAY_NAMES, *PRODUCT_NAMES)
+    has_own_arrays = False
 
     def __init__(self, nodes: Sequence[Node], kernels: Kernels | None = None) -> None:
         self._kernels = kernels or Kernels()
@@ -226,11 +202,7 @@ class HostBackend:
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> HostBuffer:
         node = self._nodes[memory.index or 0]
-        alone, cpus = len(self._nodes) == 1, node.cpus or self._all_cpus
-        kind = native.KINDS[memory.kind]
-        nodes = tuple(self._nodes)
-        pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus, nodes)
-        return HostBuffer(memory, pages, placement, node.last_level_cache, nodes)
+        return HostBuffer(memory, size, node, node.cpus or self._all_cpus, tuple(self._nodes))
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         _forget_cycle(buffer)
@@ -248,30 +220,22 @@ class HostBackend:
 
         return group_of(workload)
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        if operation not in ("copy", "chase", "ping-pong", "primes", "touch", *ARRAYS, *PRODUCTS):
-            raise lacking(self.name, operation)
-        check_exchanges(copies, operation)
-        check_work(copies, operation)
-        check_arrays(copies, operation)
-        if operation == "ping-pong":
-            check_alone(copies)
-            return PingPongGroup(copies[0].transfer)
+    def begin(self, copies: Sequence[Copy], does: Operation) -> None:
+        self._chosen, self._near, self._crowded, self._multiplied = {}, {}, {}, {}
         for copy in copies:
             _forget_cycle(copy.destination)
-        if operation == "chase":
-            return self._chase(copies)
-        placed = self._place(copies)
-        if operation == "primes":
-            return PrimesGroup(placed)
-        if operation in PRODUCTS:
-            group = ProductGroup(operation, list(map(len, placed)), copies[0].size, copies[0].seed)
-            self._multiplied = dict.fromkeys((c.transfer for c in copies), group.describe())
-            return group
-        if operation == "touch":
-            check_alone(copies)
-            self._chosen, self._near = {}, {}
-            return TouchGroup(copies[0].transfer, copies[0].destination, placed[0])
+
+    def exchanging(self, copy: Copy) -> PingPongGroup:
+        return PingPongGroup(copy.transfer)
+
+    def multiplying(self, copies: Sequence[Copy], does: Operation) -> tuple[Group, HostProducts]:
+        threads = list(map(len, self.threads(copies)))
+        products = HostProducts(does.name, threads, copies[0].size, copies[0].seed)
+        self._multiplied = dict.fromkeys((c.transfer for c in copies), products.describe())
+        return products, products
+
+    def moving(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
+        placed = self.threads(copies)
         threads: Counter[Memory] = Counter()
         for copy, cpus in zip(copies, placed, strict=True):
             threads[copy.transfer.engine.owner] += len(cpus)
@@ -280,11 +244,11 @@ class HostBackend:
             for owner, count in threads.items()
             if count > len(self._nodes[owner.index or 0].cpus)
         }
-        self._choose(list(zip(copies, placed, strict=True)), ARRAYS.get(operation))
+        self._choose(list(zip(copies, placed, strict=True)), does.array)
         self._near = {copy.transfer: tuple(_near_cache(copy)) for copy in copies}
         return HostGroup([self._job(*pair) for pair in zip(copies, placed, strict=True)])
 
-    def _chase(self, copies: Sequence[Copy]) -> HostGroup:
+    def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
         """Prepares the cycle and the caches, and measures the full rate of what runs beside."""
         host_chase.check(copies)
         placed = host_chase.place(copies, self._nodes)
@@ -292,7 +256,6 @@ class HostBackend:
         (cpu,), buffer = placed[0], first.source
         if not isinstance(buffer, HostBuffer):
             raise Unsupported(f"{first.transfer}: host threads chase through their own memory")
-        self._crowded, self._near = {}, {}
         self._choose(others)
         host_chase.link(buffer, first.size, first.seed, cpu)
         chase = host_chase.chase_job(first, buffer.address, cpu)
@@ -322,7 +285,7 @@ class HostBackend:
         with native_errors(f"prepare threads for {copy.transfer}"):
             return _native.Job(op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate)
 
-    def _place(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
+    def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
         """CPUs of each copy's threads. Copies of one node take its CPUs in turn; those that set no
         number of threads share the CPUs evenly."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]

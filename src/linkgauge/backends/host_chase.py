@@ -33,8 +33,8 @@ RATE_RUNS, RATE_SECONDS = 4, 0.02
 def check(copies: Sequence[Copy]) -> None:
     """Raises Unsupported for what is no chase by a host thread, or loads no memory beside it."""
     chase = copies[0].transfer
-    if chase.source.is_null or not chase.destination.is_null or chase.load != FULL_LOAD:
-        raise Unsupported(f"{chase}: a chase only reads: write host:0 -> null by cpu*1")
+    if chase.load != FULL_LOAD:
+        raise Unsupported(f"{chase}: a chase has no load: write host:0 -> null by cpu*1")
     if (chase.engine.count or 1) > 1:
         raise Unsupported(f"{chase}: one thread follows pointers: write cpu*1")
     if not all(copy.endless for copy in copies[1:]):

@@ -20,10 +20,10 @@ from linkgauge.machine.cpu import revision
 from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.host import cpu_model
 from linkgauge.machine.tree import ROOT, Root, read_text
-from linkgauge.model.arrays import counted_arrays
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Node
 from linkgauge.model.names import hint
+from linkgauge.model.operation import ARRAYS
 from linkgauge.model.settings import EngineSettings
 
 from . import cache
@@ -79,7 +79,7 @@ EVERYWHERE = tuple(Regime(*both) for both in product((False, True), repeat=2))
 def regime_of(op: _native.Op, cpus: Sequence[int], size: int) -> Regime:
     """The regime of a job. What it touches may fit into the last-level caches behind its CPUs.
     Two or more threads count as all: they reach the memory's limit, one only its own."""
-    touched = size * counted_arrays(f"peak-{name_of(op)}")
+    touched = size * ARRAYS[f"peak-{name_of(op)}"].counted
     return Regime(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
 

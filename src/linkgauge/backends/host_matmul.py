@@ -11,26 +11,30 @@ from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.matmul import (
     BLOCK,
     PRODUCTS,
-    operations_of,
     order_of,
     tolerance,
     wrong_sum,
 )
-from linkgauge.model.transfer import Operation
+from linkgauge.model.operation import OperationName
 
 from .protocol import Gated, Pace, Timing
 
-_OWN: Operation = "matmul-fp32"
+_OWN: OperationName = "matmul-fp32"
 """The one that a BLAS has: of single precision."""
 
 
-class ProductGroup(Gated):
+class HostProducts(Gated):
     """A loop is one product A · B of matrices of N(0, 1) numbers, by one call of the BLAS with as
     many threads as the transfers' engines have together; each transfer's seconds are those that its
     own threads would take alone, so that rates add up. The BLAS makes its threads itself: they may
     run on any CPU of the process."""
 
-    def __init__(self, operation: Operation, threads: Sequence[int], size: int, seed: int) -> None:
+    on_host = True
+    pace = Pace()
+
+    def __init__(
+        self, operation: OperationName, threads: Sequence[int], size: int, seed: int
+    ) -> None:
         if operation != _OWN:
             raise Unsupported(f"host threads do not multiply {PRODUCTS[operation].name} matrices")
         self._numpy, self._pools = _libraries()
@@ -42,11 +46,9 @@ class ProductGroup(Gated):
         self._product = self._numpy.full_like(self._a, self._numpy.nan)
         self._signs = random.choice((-1.0, 1.0), order)
         self._tolerance = tolerance(operation, order)
-        self.pace = Pace(loops=1, steps=operations_of(order))
 
-    def arm(self, loops: int, laps: int = 1) -> None:
-        super().arm(loops, laps)
-        self._product.fill(self._numpy.nan)  # an old product does not pass for a new one
+    def spoil(self) -> None:
+        self._product.fill(self._numpy.nan)
 
     def wait(self) -> Timing:
         loops, laps = self.pass_gate()
@@ -63,8 +65,6 @@ class ProductGroup(Gated):
         )
 
     def mismatch(self) -> str | None:
-        """Compares sums of `BLOCK` neighbours in each row of the product, with signs drawn by lot,
-        with A times those of B, in double precision (Freivalds, 1977)."""
         numpy = self._numpy
         expected, found = self._a.astype(float) @ self._folded(self._b), self._folded(self._product)
         # A difference that is no number compares as false.

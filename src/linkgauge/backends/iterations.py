@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 
 from linkgauge import _native
 from linkgauge.model.errors import Unsupported
 
-from .protocol import MOST_LAPS, Gated, Pace, Timing
+from .protocol import MOST_LAPS, Buffer, Gated, Pace, Timing
 
 Call = tuple[int, Sequence[int]]
 """The address of a C function that returns 0 if all is well, and its arguments."""
+Named = tuple[str, Sequence[int]]
+"""A C function by its name, and its arguments."""
 _NANO = 1e-9
 WARM_UPS = 8
 """Iterations before those that are timed: the first wake what rested since the gate."""
@@ -68,3 +70,53 @@ class IteratedGroup(Gated):
     def close(self) -> None:
         super().close()
         self._made.close()
+
+
+class Queue:
+    """Base of queues: those of one device, as C functions that the native core calls over and over,
+    with no Python between them. A backend overrides what it has operations for."""
+
+    def address_of(self, name: str) -> int:
+        """The address of a function that is named below."""
+        raise NotImplementedError
+
+    def error_of(self, name: str, status: int) -> Exception:
+        """What is wrong if the function returns other than 0."""
+        raise NotImplementedError
+
+    def enter(self) -> None:
+        """Prepares the calling thread."""
+
+    def copy(self, destination: Buffer | None, source: Buffer | None, size: int) -> Iterator[Named]:
+        """A copy, enqueued."""
+        raise NotImplementedError
+
+    def sync(self) -> Iterator[Named]:
+        """Until the queue has nothing to do."""
+        raise NotImplementedError
+
+    def launch(self) -> Iterator[Named]:
+        """A kernel that does nothing, and its end."""
+        raise NotImplementedError
+
+    def event(self) -> Iterator[Named]:
+        """An event recorded on a queue that has nothing to do, and waited for."""
+        raise NotImplementedError
+
+    def graph_launch(self) -> Iterator[Named]:
+        """A graph of a kernel that does nothing, and its end."""
+        raise NotImplementedError
+
+    def doorbell(self) -> Iterator[Named]:
+        """A kernel that stores a number in the host's memory, until the host sees it there."""
+        raise NotImplementedError
+
+
+def iterated(queue: Queue, named: Sequence[Named], steps: int, made: ExitStack) -> IteratedGroup:
+    """A group of calls on a queue, an iteration of which has `steps` latencies."""
+    calls = [(queue.address_of(name), words) for name, words in named]
+
+    def error_of(status: int, failed: int) -> Exception:
+        return queue.error_of(named[failed][0], status)
+
+    return IteratedGroup(calls, steps, error_of, lambda count: queue.enter(), made)

@@ -28,8 +28,9 @@ from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Interface, Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
+from linkgauge.model.operation import OperationName
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 
 _T = TypeVar("_T")
 
@@ -144,7 +145,7 @@ class Member(Protocol):
     def first_mismatch(self, number: int, size: int, pattern: Pattern, seed: int) -> int | None: ...
     def checksum(self, number: int, size: int) -> int: ...
     def prepare(
-        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
     ) -> Prepared: ...
     def arm(self, loops: int, laps: int) -> None: ...
     def begin(self, command: Begin) -> Ended: ...
@@ -247,7 +248,7 @@ class BackendMember(Member):
         return copy.transfer.engine.owner.rank == self.rank
 
     def prepare(
-        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
     ) -> Prepared:
         self.close_group()
         places = [place for place, copy in enumerate(copies) if self.is_mine(copy)]

@@ -31,9 +31,10 @@ from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note
+from linkgauge.model.operation import OperationName
 from linkgauge.model.result import Placement
 from linkgauge.model.settings import Tried
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.workload import WorkDone, Workload
 
 
@@ -171,10 +172,10 @@ class Group(Protocol):
     out of order raise and never hang; `close` is safe at any moment, also while armed.
     """
 
+    pace: Pace
+
     @property
     def most_loops(self) -> int: ...
-    @property
-    def pace(self) -> Pace: ...
     def arm(self, loops: int, laps: int = 1) -> None:
         """Arms `laps` laps (at most `MOST_LAPS`) of `loops` loops of each copy, back to back."""
         ...
@@ -231,6 +232,13 @@ class Works(Protocol):
         """The group of a workload on the owner of the transfer's engine. Raises Unsupported if it
         does not fit there."""
         ...
+
+
+def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
+    """So many loops behind the group's gate."""
+    group.arm(loops, laps)
+    group.open()
+    return group.wait()
 
 
 class Gated:
@@ -351,7 +359,7 @@ class Backend(Protocol):
         """Xor of all 64-bit words of the buffer (the tail zero-extended)."""
         ...
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         """A group that can be armed any number of times. Copies, operations on arrays and `primes`
         can be several.
         `chase`: one thread of the engine follows pointers through all of the source buffer;

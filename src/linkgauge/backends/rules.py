@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 
-from linkgauge.model.arrays import ARRAYS, source_arrays
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import PAGE_KINDS, POLICY_KINDS, Memory
-from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, Engine, Operation, Transfer
+from linkgauge.model.operation import Operation, OperationName, named
+from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
 
 from .protocol import Copy
 
@@ -59,32 +57,9 @@ def of_copy_engine(transfer: Transfer) -> Iterator[str]:
         yield "ce copies one way at a time: a copy both ways at once needs a kernel (sm)"
 
 
-_LACKING: Mapping[Operation, str] = {
-    "chase": "does not measure latency",
-    "enqueue": "does not time enqueueing",
-    "ping-pong": "bounces no cache lines",
-    "copy-ping-pong": "times no copies there and back",
-    "flag-ping-pong": "bounces no flags",
-    "timed-copy": "times no single copies by events",
-    "primes": "searches for no prime numbers",
-    "touch": "hands out no fresh memory",
-    "overlap": "does not compute beside copies",
-}
-
-
-def lacking(name: str, operation: Operation) -> Unsupported:
+def lacking(name: str, operation: OperationName) -> Unsupported:
     """What backend `name` raises for an operation that it lacks."""
-    if operation in ARRAYS:
-        return Unsupported(f"backend {name} has no arrays: host threads do that")
-    if operation in PRODUCTS:
-        return Unsupported(
-            f"backend {name} multiplies no matrices: cuda and torch do, and host threads"
-        )
-    if operation in HAND_OVERS:
-        return Unsupported(f"backend {name} times no {operation.replace('-', ' ')}")
-    if isinstance(operation, Collective):
-        return Unsupported(f"backend {name} carries out no collectives: cuda and mpi do")
-    return Unsupported(f"backend {name} {_LACKING.get(operation, f'has no {operation}')}")
+    return Unsupported(f"backend {name} {named(operation).lacking}")
 
 
 def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | None:
@@ -126,61 +101,20 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
     return transfer.source, transfer.destination
 
 
-def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
+def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
     """Raises Unsupported for a ping-pong between memories other than CPU caches, and for another
     operation between CPU caches."""
     for copy in copies:
-        if copy.transfer.source.is_cpu != (operation == "ping-pong"):
+        if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
             raise Unsupported(f"{copy.transfer}: {problem}, and nothing else belongs there")
 
 
-def check_work(copies: Sequence[Copy], operation: Operation) -> None:
+def check_work(copies: Sequence[Copy], does: Operation) -> None:
     """Raises Unsupported for a copy from null to null, and for work that has a memory. What is
     beside work that is handed over loads the link; what is beside a kernel that computes copies."""
-    first_alone = (*HAND_OVERS, "overlap")
-    works = operation == "primes" or operation in (*PRODUCTS, *first_alone)
-    for copy in copies[:1] if operation in first_alone else copies:
-        if (not copy.transfer.memories) != works:
-            problem = f"{operation} takes no memory" if copy.transfer.memories else "moves nothing"
+    for copy in copies[:1] if does.loads_beside else copies:
+        if bool(copy.transfer.memories) != does.in_memory:
+            problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"
             where = "null -> null is for cpu_primes_*, gpu_matmul, latency_launch and the like"
             raise Unsupported(f"{copy.transfer}: {problem} ({where})")
-
-
-def check_overlap(copies: Sequence[Copy]) -> tuple[Copy, Sequence[Copy]]:
-    """The work of a kernel, and the copies of the same device that run beside it. Raises
-    Unsupported for anything else."""
-    (first, *others), owner = copies, copies[0].transfer.engine.owner
-    if not owner.is_device or first.transfer.engine.kind != "sm":
-        raise Unsupported(f"{first.transfer}: what computes beside copies is a kernel (sm)")
-    if not others:
-        raise Unsupported(f"{first.transfer}: no copy runs beside it")
-    for copy in others:
-        if len(copy.transfer.memories) < 2 or copy.transfer.engine.owner != owner:
-            raise Unsupported(
-                f"{copy.transfer}: only a copy of its own can run beside a kernel of {owner}"
-            )
-    return first, others
-
-
-def check_arrays(copies: Sequence[Copy], operation: Operation) -> None:
-    """Raises Unsupported for an operation on arrays whose transfer or buffers do not have them."""
-    work = ARRAYS.get(operation)
-    for copy in copies if work else ():
-        ends = copy.transfer.source, copy.transfer.destination
-        if work and [end.is_null for end in ends] != [not work.read, not work.written]:
-            raise Unsupported(f"{copy.transfer}: {operation} is another operation ({work.formula})")
-        if copy.source and copy.source.size < copy.size * source_arrays(operation):
-            raise Unsupported(f"{copy.transfer}: the source of {operation} holds two arrays")
-
-
-def check_own_arrays(name: str, copies: Sequence[Copy], operation: Operation) -> None:
-    """Raises Unsupported for arrays that are not in the memory of the device whose kernel works on
-    them: backend `name` has no other ones."""
-    for copy in copies:
-        transfer = copy.transfer
-        if ARRAYS[operation].mode != "peak" or transfer.engine.kind != "sm":
-            raise lacking(name, operation)
-        if any(memory != transfer.engine.owner for memory in transfer.memories):
-            raise Unsupported(f"{transfer}: a kernel's arrays are in its own device's memory")
-    check_arrays(copies, operation)

@@ -9,35 +9,50 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from typing import Protocol
+from contextlib import ExitStack, suppress
+from typing import NamedTuple
 
+from linkgauge import _native
 from linkgauge.model.errors import BackendError
 
-from .protocol import Gated, Pace, Timing
+from .iterations import Queue
+from .protocol import Copy, Gated, Pace, Timing
 
 PATIENCE = 30.0
 """Seconds for which threads wait for each other before they start."""
 
 
-class Worked(Protocol):
-    """What one thread does."""
+def _nothing() -> None:
+    pass
 
-    def enter(self) -> None:
-        """Prepares the calling thread; before anything else is called."""
-        ...
 
-    def run(self, loops: int) -> None:
-        """Carries out so many loops, and returns when they are done."""
-        ...
+class Worked(NamedTuple):
+    """What one thread does. `run` carries out so many loops, and returns when they are done;
+    `enter` prepares the calling thread, before all else; `checksum` is the xor of what a pure read
+    saw, None for other work."""
 
-    def checksum(self) -> int | None:
-        """The xor of what a pure read saw, None for other work."""
-        ...
+    run: Callable[[int], None]
+    enter: Callable[[], None] = _nothing
+    checksum: Callable[[], int | None] = _nothing
+    close: Callable[[], None] = _nothing
 
-    def close(self) -> None: ...
+
+def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
+    """A copy as calls on a queue, those of all loops with no Python in between, and a wait for the
+    queue. `made` has what the calls need."""
+    moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
+    calls, at_last = (
+        [(queue.address_of(name), words) for name, words in named] for named in (moved, last)
+    )
+
+    def run(loops: int) -> None:
+        _, status, failed = _native.time_iterations(calls, loops, at_last)
+        if status:
+            raise queue.error_of((*moved, *last)[failed][0], status)
+
+    return Worked(run, queue.enter, close=made.close)
 
 
 class ThreadedGroup(Gated):

@@ -19,12 +19,12 @@ SIZES = (1 << 20, 8 << 20, 64 << 20)
 any TLB, those of 64 MiB of few."""
 
 
-def _by_pages(operation: str) -> Callable[[DeviceSet], Iterator[Cell]]:
+def _by_pages(way: str) -> Callable[[DeviceSet], Iterator[Cell]]:
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         for node in fabric.with_cpus:
             for kind in PAGE_KINDS:
                 memory = host(node.index, kind)
-                transfer = Transfer(*ENDS[operation](memory), Engine(memory.place, "cpu"))
+                transfer = Transfer(*ENDS[way](memory), Engine(memory.place, "cpu"))
                 yield Cell(str(node.index), kind, (transfer,), Report.FIRST)
 
     return cells
@@ -51,10 +51,10 @@ def _touches(fabric: DeviceSet) -> Iterator[Cell]:
                 yield Cell(*place, (transfer,), Report.FIRST, operation="touch")
 
 
-def _by_policy(operation: str) -> Callable[[DeviceSet], Iterator[Cell]]:
+def _by_policy(way: str) -> Callable[[DeviceSet], Iterator[Cell]]:
     def transfer(node: Node, kind: str) -> Transfer:
         memory = host(node.index, kind)
-        return Transfer(*ENDS[operation](memory), Engine(memory.place, "cpu"))
+        return Transfer(*ENDS[way](memory), Engine(memory.place, "cpu"))
 
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         nodes = fabric.with_cpus
@@ -73,14 +73,14 @@ def _by_policy(operation: str) -> Callable[[DeviceSet], Iterator[Cell]]:
 PAGES: tuple[Sweep, ...] = (
     *(
         Sweep(
-            f"memory_pages_{operation}",
-            f"{operation} CPU within node(row) by kind of page(column)",
-            _by_pages(operation),
+            f"memory_pages_{way}",
+            f"{way} CPU within node(row) by kind of page(column)",
+            _by_pages(way),
             size=beyond_caches,
             reason=NO_CPU,
             profiles=UNHURRIED,
         )
-        for operation in ENDS
+        for way in ENDS
     ),
     Sweep(
         "memory_pages_latency",
@@ -101,13 +101,13 @@ PAGES: tuple[Sweep, ...] = (
     ),
     *(
         Sweep(
-            f"memory_pages_policy_{operation}",
-            f"{operation} CPU by threads' node(row) of memory placed by policy(column)",
-            _by_policy(operation),
+            f"memory_pages_policy_{way}",
+            f"{way} CPU by threads' node(row) of memory placed by policy(column)",
+            _by_policy(way),
             size=beyond_caches,
             reason="needs two nodes: with one, every policy places pages alike",
             profiles=UNHURRIED,
         )
-        for operation in ENDS
+        for way in ENDS
     ),
 )

@@ -22,12 +22,12 @@ def thread_counts(cpus: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*powers, cpus))) if cpus else ()
 
 
-def _by_threads(operation: str) -> Callable[[DeviceSet], Iterator[Cell]]:
+def _by_threads(way: str) -> Callable[[DeviceSet], Iterator[Cell]]:
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         for node in fabric.nodes:
             memory = host(node.index)
             for count in thread_counts(len(node.cpus)):
-                transfer = Transfer(*ENDS[operation](memory), Engine(memory, "cpu", count))
+                transfer = Transfer(*ENDS[way](memory), Engine(memory, "cpu", count))
                 yield Cell(str(node.index), str(count), (transfer,), Report.FIRST)
 
     return cells
@@ -45,12 +45,12 @@ def _by_kind(fabric: DeviceSet) -> Iterator[Cell]:
 SWEEPS: tuple[Sweep, ...] = (
     *(
         Sweep(
-            f"host_threads_memcpy_{operation}_cpu",
-            f"{operation} CPU within node(row) by number of threads(column)",
-            _by_threads(operation),
+            f"host_threads_memcpy_{way}_cpu",
+            f"{way} CPU within node(row) by number of threads(column)",
+            _by_threads(way),
             profiles=(),
         )
-        for operation in ENDS
+        for way in ENDS
     ),
     Sweep(
         "host_kinds_memcpy_copy_cpu",

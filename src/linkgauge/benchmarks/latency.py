@@ -7,7 +7,8 @@ from itertools import permutations, product
 
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.transfer import Cell, Engine, HandOver, Operation, Report, Transfer
+from linkgauge.model.operation import HandOver, OperationName
+from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, format_size
 
 from .gpu import OnDevices
@@ -79,7 +80,7 @@ def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
         flag = Transfer(first, second, Engine(owner, "sm"))
         copy = Transfer(far, owner, Engine(owner, "ce"))
         launch = Transfer(NULL, NULL, Engine(owner, "sm"))
-        kinds: tuple[tuple[str, Transfer, Operation], ...] = (
+        kinds: tuple[tuple[str, Transfer, OperationName], ...] = (
             ("flag", flag, "flag-ping-pong"), ("copy", copy, "copy-ping-pong"),
             ("launch", launch, "launch"),
         )  # fmt: skip

@@ -9,7 +9,8 @@ multinode_testcases.cpp.
 
 from __future__ import annotations
 
-from linkgauge.model.transfer import Operation, Report
+from linkgauge.model.operation import OperationName
+from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 
 from .latency import FLAG_BYTES
@@ -35,7 +36,7 @@ def _row(
     cell: str,
     report: Report = Report.SUM,
     *,
-    operation: Operation = "copy",
+    operation: OperationName = "copy",
     parts: tuple[str, ...] = (),
 ) -> Row:
     return Row(

@@ -19,17 +19,10 @@ from linkgauge.backends import GPUS
 from linkgauge.model.memory import NETWORK, NIC, Memory
 from linkgauge.model.nics import able_nics, nearest_nic, rdma_nics, usual_nic
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.outside import OUTSIDE, OutsideOperation
+from linkgauge.model.operation import OperationName, named
+from linkgauge.model.outside import OutsideOperation
 from linkgauge.model.ranks import Rank
-from linkgauge.model.transfer import (
-    Benchmark,
-    Cell,
-    Engine,
-    EngineKind,
-    Operation,
-    Report,
-    Transfer,
-)
+from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
 from .latency import FLAG_BYTES
@@ -69,7 +62,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     pairs_of: Pairs
     kind: EngineKind = "tcp"
     report: Report = Report.FIRST
-    operation: Operation = "copy"
+    operation: OperationName = "copy"
     parts: tuple[str, ...] = ()
     streams: int | None = None
     at_once: bool = False
@@ -124,7 +117,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
         return None if any(True for _ in self.pairs_of(fabric)) else "needs more ranks"
 
     def _cells(self, fabric: DeviceSet) -> Iterator[Cell]:
-        if self.operation in OUTSIDE and self.kind == "rdma":
+        if named(self.operation).outside and self.kind == "rdma":
             yield from self._of_perftest(fabric)
             return
         for row, column, pairs in self.pairs_of(fabric):

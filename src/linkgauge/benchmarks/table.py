@@ -19,16 +19,9 @@ from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.machine import Device, Node
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory, parse_transfers
+from linkgauge.model.operation import OperationName, named
 from linkgauge.model.ranks import Rank
-from linkgauge.model.transfer import (
-    Benchmark,
-    Cell,
-    Engine,
-    EngineKind,
-    Operation,
-    Report,
-    Transfer,
-)
+from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, Unit
 from linkgauge.model.workload import WorkloadChoice
 
@@ -144,7 +137,7 @@ class Row(msgspec.Struct, frozen=True):
     cell: str
     report: Report = Report.FIRST
     unit: Unit = BANDWIDTH
-    operation: Operation = "copy"
+    operation: OperationName = "copy"
     parts: tuple[str, ...] = ()
     size: int | None = None
     diagonal: bool = False
@@ -247,7 +240,7 @@ class Row(msgspec.Struct, frozen=True):
             yield self._cell(f"{memory.label}->{other.label}", HOST_ROW, placed)
 
     def _cell(self, row: str, column: str, transfers: Sequence[Transfer]) -> Cell:
-        if self.operation == "flag-ping-pong":
+        if named(self.operation).by_flags:
             transfers = tuple(map(_by_flags, transfers))
         return Cell(row, column, tuple(transfers), self.report, operation=self.operation)
 

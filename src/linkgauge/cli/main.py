@@ -42,6 +42,7 @@ COMMANDS = {
     "gate": _OF_ROOMS["gate"],
     "export": ".export:export",
     "pack": ".pack:pack",
+    "share": ".share:share",
     "history": _OF_ROOMS["history"],
     "exporter": _OF_ROOMS["exporter"],
     "doctor": ".doctor:doctor",

@@ -16,9 +16,9 @@ from linkgauge.engine.ranks.session import opened
 from linkgauge.engine.request import RunRequest
 from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
-from linkgauge.model.arrays import HOST_MODES, HostMode
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.names import hint
+from linkgauge.model.operation import HOST_MODES, HostMode
 from linkgauge.model.pairs import PairSample, Seed
 from linkgauge.model.result import Run
 from linkgauge.model.settings import (

@@ -11,16 +11,9 @@ from linkgauge.engine.reasons import unmeasured
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.notation import parse_memory
+from linkgauge.model.operation import OperationName, named
 from linkgauge.model.result import CellResult, exit_code
-from linkgauge.model.transfer import (
-    Benchmark,
-    Cell,
-    Engine,
-    EngineKind,
-    Operation,
-    Report,
-    Transfer,
-)
+from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
 from linkgauge.report.sentences import sentence
 
@@ -75,7 +68,7 @@ class Meter:
     def measure(
         self,
         cells: Sequence[Sequence[Transfer]],
-        operation: Operation = "copy",
+        operation: OperationName = "copy",
         *,
         size: int | None = None,
         optional: bool = False,
@@ -86,7 +79,7 @@ class Meter:
         interrupted."""
         if not cells:
             return ()
-        copies = operation == "copy"
+        copies = named(operation).is_copy
         unit: Unit = BANDWIDTH if copies else LATENCY
         report = Report.SPAN if copies else Report.LATENCY
         benchmark = Benchmark(

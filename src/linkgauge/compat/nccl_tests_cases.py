@@ -84,11 +84,11 @@ def parts(
 ) -> Iterator[Part]:
     """All that is measured; without end if so many cycles were asked for. Raises Unable for a root
     that is no rank."""
-    for works, operation in _works(name, options, split, len(fabric.devices)):
+    for works, label in _works(name, options, split, len(fabric.devices)):
         ranks = len(works[0].groups(len(fabric.devices))[0])
         # As there, 0 cycles are counted down below 0.
         for _ in range(options.cycles) if options.cycles > 0 else count():
-            lines = (Line(works, size, ranks, operation) for size in sizes(options))
+            lines = (Line(works, size, ranks, label) for size in sizes(options))
             while some := tuple(islice(lines, _AT_ONCE)):
                 cells = tuple(cell for line in some for cell in line.cells(fabric))
                 yield Part(some, _benchmark(name, fabric, cells))

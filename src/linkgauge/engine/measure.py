@@ -188,7 +188,9 @@ class _Together:
                 return owners[0].carry_out(copies[0].transfer, workload)
             raise Unsupported(f"backend {owners[0].name} has no AI workloads: torch has")
         places: defaultdict[Backend, list[int]] = defaultdict(list)
-        if operation != "copy" and (len(self._cells) > 1 or len(set(owners)) > 1):
+        if not self._cells[0].planned.does.is_copy and (
+            len(self._cells) > 1 or len(set(owners)) > 1
+        ):
             raise Unsupported("latencies are measured one at a time")
         # Host threads last: their endless copies end once the others have.
         for place, owner in sorted(enumerate(owners), key=lambda one: one[1].name == "host"):

@@ -16,18 +16,16 @@ from linkgauge.backends.protocol import (
     Wrong,
     seed_of,
 )
-from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.collective import Collective
 from linkgauge.model.counters import total
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Reading
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note, Remark
-from linkgauge.model.outside import OUTSIDE
 from linkgauge.model.overlap import hidden
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, RankTimes
 from linkgauge.model.settings import Settings
-from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, ITERATED, Report, Transfer
+from linkgauge.model.transfer import FULL_LOAD, Report, Transfer
 from linkgauge.model.workload import WorkDone
 
 from .headline import definition_of, headline
@@ -89,29 +87,13 @@ class Measurement:
         """Steps of one loop of the operation, each of which is a latency."""
         self.definition: Definition | None = None
         """What its total means, if an earlier visit determined that."""
-        # A pointer chase copies nothing: a wrong pointer would derail it, as a flag that does not
-        # come ends a ping-pong. That fresh memory is zero is checked by its operation. Other tools
-        # move bytes of their own.
-        unlike = "chase", "flag-ping-pong", "touch", *HAND_OVERS, *OUTSIDE
-        self.verifies = settings.verify and planned.operation not in unlike
-        if isinstance(planned.operation, Collective):
-            self.verifies = settings.verify and planned.operation.is_checked
+        self.verifies = settings.verify and planned.does.is_compared
         self.staging = Staging(planned.transfers, size)
 
     @property
     def is_tracked(self) -> bool:
         """Whether each transfer's progress over time matters."""
         return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
-
-    @property
-    def _is_chase(self) -> bool:
-        """Whether it follows pointers."""
-        return self.planned.operation == "chase"
-
-    @property
-    def _is_loaded(self) -> bool:
-        """Whether what else it has loads the memory, or the link, for as long."""
-        return self._is_chase or self.planned.operation in ITERATED
 
     def range_name(self, benchmark: str) -> str:
         """What a profiler shows of it."""
@@ -157,7 +139,8 @@ class Measurement:
             yield Copy(transfer, source, destination, whole, seed)
 
     def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
-        only_first = self.planned.report.is_first or self._is_chase
+        does = self.planned.does
+        only_first = self.planned.report.is_first or does.follows_pointers
         spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
         shared = self.staging.lend(pool, self.backends, visit)
         origins = self._origins(pool, visit)
@@ -166,8 +149,8 @@ class Measurement:
         ):
             size = self._size * transfer.scale
             interferes = only_first and number > 0
-            same = interferes or (self._is_chase and size >= LARGE_CHASE)
-            endless = self.staging.is_endless(transfer) or (self._is_loaded and number > 0)
+            same = interferes or (does.follows_pointers and size >= LARGE_CHASE)
+            endless = self.staging.is_endless(transfer) or (does.is_loaded and number > 0)
             if transfer.load != FULL_LOAD and not endless:
                 raise Unsupported(f"{transfer}: only what runs beside a latency takes a load")
             seed = first_seed if touches(transfer) else first_seed + number
@@ -181,7 +164,7 @@ class Measurement:
                 else lent.get(memory)
                 or pool.lend(backend, memory, size * arrays, transfer.engine, 0 if same else visit)
                 for memory, arrays, lent in (
-                    (transfer.source, source_arrays(self.planned.operation), shared | origins),
+                    (transfer.source, does.source_arrays, shared | origins),
                     (transfer.destination, 1, shared),
                 )
             )
@@ -200,7 +183,7 @@ class Measurement:
     def _origins(self, pool: BufferPool, visit: int) -> dict[Memory, Buffer]:
         """Of a broadcast, the one buffer of each source, of which all its transfers are."""
         origins: dict[Memory, Buffer] = {}
-        if self.planned.operation == "broadcast":
+        if self.planned.does.from_one:
             for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
                 if transfer.source not in origins:
                     own = transfer.source, self._size * transfer.scale, transfer.engine
@@ -214,7 +197,7 @@ class Measurement:
             given, made = self._contents(copy)
             if copy.source is not None:
                 to_come = copy.transfer.source in self.staging.written
-                size = copy.size * source_arrays(self.planned.operation)
+                size = copy.size * self.planned.does.source_arrays
                 backend.fill(copy.source, size, given, copy.seed, inverted=to_come)
             if copy.destination is not None:
                 backend.fill(copy.destination, copy.size, made, copy.seed, inverted=True)
@@ -229,9 +212,9 @@ class Measurement:
 
     def _contents(self, copy: Copy) -> tuple[Pattern, Pattern]:
         """What the source holds, and what a one-way transfer makes of it in the destination."""
-        work = ARRAYS.get(self.planned.operation)
-        if work is not None and work.computes:
-            return Pattern.NUMBERS, RESULTS[work.kind]
+        array = self.planned.does.array
+        if array is not None and array.computes:
+            return Pattern.NUMBERS, RESULTS[array.kind]
         return (self._moved(copy),) * 2
 
     def _moved(self, copy: Copy) -> Pattern:
@@ -243,7 +226,7 @@ class Measurement:
 
     def _has_own_pattern(self, transfer: Transfer) -> bool:
         """Whether it moves the word that was asked for."""
-        asked = self._settings.pattern is not None and self.planned.operation != "chase"
+        asked = self._settings.pattern is not None and not self.planned.does.follows_pointers
         return asked and not (touches(transfer) or transfer.both_ways)
 
     def _mismatches(self, last: Timing) -> Iterator[str]:
@@ -325,7 +308,7 @@ class Measurement:
 
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
         for number, size in enumerate(self.planned.counted(self._size)):
-            if not size and self.planned.operation == "broadcast":
+            if not size and self.planned.does.from_one:
                 continue
             if number == 0 and self.planned.report.is_latency:
                 yield Part(0, 0, tuple(self.figure(timing, loops) for timing in timings), None)

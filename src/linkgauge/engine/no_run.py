@@ -19,6 +19,7 @@ _KINDS = (
     (b"SQLite format 3", "it is a database: linkgauge history --history FILE reads a history"),
     (b"\x1f\x8b", "it is packed: gunzip unpacks a run; a capture is for linkgauge devices --root"),
     (MAGIC, "it is an archive: what linkgauge pack writes is read if its name ends in .tar.zst"),
+    (b"\x85\xa6schema", "it holds a run's samples: give the run's folder"),
     (b"PK\x03\x04", "it is a ZIP archive"),
     (b"<!DOCTYPE html", "it is a page for a browser"),
 )
@@ -55,10 +56,14 @@ def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
     try:
         schema = msgspec.json.decode(data, type=_Head).schema
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        journal = path.with_name(JOURNAL_FILE)
-        kept = f"; {journal} also has what was measured" if journal.exists() else ""
-        return InputError(f"{path} is damaged or incomplete: {error}{kept}")
+        return InputError(f"{path} is damaged or incomplete: {error}{kept_beside(path)}")
     return InputError(f"{path} {_of_schema(schema, error)}")
+
+
+def kept_beside(path: Path) -> str:
+    """Where what was measured is kept too, as the rest of a sentence."""
+    journal = path.with_name(JOURNAL_FILE)
+    return f"; {journal} also has what was measured" if journal.exists() else ""
 
 
 def _of_schema(schema: str, error: Exception) -> str:

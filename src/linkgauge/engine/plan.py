@@ -11,7 +11,6 @@ import msgspec
 
 from linkgauge.backends import ON_REQUEST
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
-from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine, Node
 from linkgauge.model.memory import Memory
@@ -276,7 +275,7 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
     DRAM counts there too."""
     if any(t.both_ways and not t.bytes_each_way(size) for cell in cells for t in cell.transfers):
         return f"{format_size(size)} is too small to go both ways: give at least 1 KiB"
-    if size % NUMBER and any(c.operation in ARRAYS and ARRAYS[c.operation].computes for c in cells):
+    if size % NUMBER and any(c.does.computes for c in cells):
         return f"arrays of numbers take a multiple of {NUMBER} bytes: {format_size(size)} is not"
     for place, need in _buffers(cells, size):
         one = rooms.get(place, _UNKNOWN).one

@@ -19,13 +19,13 @@ from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
 from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
 from linkgauge.benchmarks.workloads import BACKEND, ServingRow, WorkloadRow, lacking_torch
-from linkgauge.model.arrays import HostMode, mode_of
 from linkgauge.model.collective import CollectiveChoice, CollectiveName
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
 from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.names import hint
 from linkgauge.model.notation import parse_transfers
+from linkgauge.model.operation import HostMode
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import NIC_ENGINES, Benchmark, Cell, Report
 from linkgauge.model.workload import WorkloadChoice
@@ -102,7 +102,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
 
     def _in_mode(self, benchmark: Benchmark) -> Benchmark:
         """The benchmark without cells of another mode than the one that was asked for."""
-        modes = [mode_of(cell.operation) for cell in benchmark.cells]
+        modes = [cell.does.mode for cell in benchmark.cells]
         if self.host_mode is None or benchmark.backend != "host" or not any(modes):
             return benchmark
         wanted = (None, self.host_mode)

@@ -48,11 +48,11 @@ def by_engine(benchmarks: Sequence[Benchmark], kind: DeviceEngine) -> tuple[Benc
     no device copies."""
 
     def driven(cell: Cell) -> Cell:
-        if cell.operation != "copy":
+        if not cell.does.is_copy:
             return cell
         return _with_transfers(cell, [_by_engine(one, kind) for one in cell.transfers])
 
-    copies = (t for b in benchmarks for c in b.cells if c.operation == "copy" for t in c.transfers)
+    copies = (t for b in benchmarks for c in b.cells if c.does.is_copy for t in c.transfers)
     nothing = "--engine has no effect: no device copies"
     found = _rewritten(benchmarks, driven, nothing, changes=any(map(_is_device_copy, copies)))
     by_name: dict[tuple[str, str], Benchmark] = {}
@@ -88,15 +88,12 @@ def as_graphs(benchmarks: Sequence[Benchmark]) -> tuple[Benchmark, ...]:
     none."""
 
     def launched(cell: Cell) -> Cell:
-        return replace(cell, operation="graph-launch") if _is_launch(cell) else cell
+        graph = cell.does.as_graph
+        return cell if graph is None else replace(cell, operation=graph)
 
     nothing = "--graph has no effect: only latency_launch launches kernels"
-    launches = (_is_launch(cell) for benchmark in benchmarks for cell in benchmark.cells)
+    launches = (cell.does.as_graph for benchmark in benchmarks for cell in benchmark.cells)
     return _rewritten(benchmarks, launched, nothing, changes=any(launches))
-
-
-def _is_launch(cell: Cell) -> bool:
-    return cell.operation == "launch"
 
 
 def _rewritten(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
 from typing import TypeVar
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from linkgauge.machine.archive import read_files
 from linkgauge.machine.given import read_given
@@ -18,14 +18,17 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 from linkgauge.model.notation import decode_hook
 from linkgauge.model.result import Result, Run
+from linkgauge.model.stored import SamplesFile, StoredRun
 
 from .books import book_of
 from .fitting import check_figures
 from .folder import label_name
 from .journal import JOURNAL_FILE, RUN_FILE, records_of
-from .no_run import why_no_run
+from .no_run import kept_beside, why_no_run
 from .older import current
 from .origins import origin_of
+from .packed import MOST_SAMPLES, SAMPLES_BIN, Series
+from .stored import Reader
 from .texts import Once, spread_texts
 
 VARY_FILE = "vary.json"
@@ -152,16 +155,18 @@ def read_run(path: Path) -> Run:
     """The run of a run.json, a journal.jsonl, the folder of either, or an archive that
     `linkgauge pack` wrote. Raises InputError."""
     if path.name.endswith(PACKED):
-        return run_of(_packed(path), path)
+        content, beside = _packed(path)
+        return run_of(content, path, beside)
     path = run_file(path)
     try:
         return run_of(read_given(path, MOST_BYTES, begins=b"{"), path)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+        raise InputError(f"cannot read {error.filename or path}: {error.strerror}") from error
 
 
-def run_of(data: bytes, path: Path) -> Run:
-    """The run in the content of a file. Raises InputError, and names the path."""
+def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -> Run:
+    """The run in the content of a file; `beside` are those in its folder, if they are not on the
+    disk. Raises InputError, and names the path."""
     if data.count(b",") > MOST_VALUES:
         raise InputError(f"{path} has more than {MOST_VALUES} values: it is not a run")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
@@ -170,30 +175,51 @@ def run_of(data: bytes, path: Path) -> Run:
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
     try:
-        run = _decoded(data)
+        run = _decoded(data, path, beside)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise why_no_run(path, data, error) from error
     return _checked(run, path)
 
 
-class _Outline(Run, frozen=True, kw_only=True):
+class _Outline(StoredRun, frozen=True, kw_only=True):
     """A run whose results are not read yet."""
 
     results: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
 
 
-def _decoded(data: bytes) -> Run:
+def _decoded(data: bytes, path: Path, beside: Mapping[str, bytes] | None) -> Run:
     """Reads one result after another: of what their cells have in common, memory holds one."""
     hook = decode_hook()
     try:
         outline = msgspec.json.decode(data, type=_Outline, dec_hook=hook)
-        decoder = msgspec.json.Decoder(Result, dec_hook=hook)
-        once = Once()
-        results = tuple(_read(decoder.decode(one), once) for one in outline.results)
+        if outline.samples is msgspec.UNSET:
+            decoder = msgspec.json.Decoder(Result, dec_hook=hook)
+            once = Once()
+            results = tuple(_read(decoder.decode(one), once) for one in outline.results)
+        else:
+            results = _with_samples(outline, outline.samples, path, beside)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        msgspec.json.decode(data, type=Run, dec_hook=hook)  # names the place in the whole file
+        msgspec.json.decode(data, type=StoredRun, dec_hook=hook)  # names the place in the file
         raise
-    return Run(**(asdict(outline) | {"results": results}))
+    known = {name: getattr(outline, name) for name in Run.__struct_fields__ if name != "schema"}
+    return Run(**known | {"results": results})
+
+
+def _with_samples(
+    of: _Outline, file: SamplesFile, path: Path, beside: Mapping[str, bytes] | None
+) -> tuple[Result, ...]:
+    own = path.with_name(SAMPLES_BIN)
+    name = own if beside is None else f"{SAMPLES_BIN} of {path}"
+    try:
+        content = read_given(own, MOST_SAMPLES) if beside is None else beside[SAMPLES_BIN]
+    except (FileNotFoundError, KeyError) as error:
+        remedy = f"copy it too, or take what `linkgauge pack` makes{kept_beside(path)}"
+        raise InputError(f"{name}, which has the samples, is missing: {remedy}") from error
+    series = Series(name, content, file, of.id)
+    reader = Reader(series, MOST_VALUES)
+    results = tuple(map(reader.result, of.results))
+    series.check_end()
+    return results
 
 
 def _read(result: Result, once: Once) -> Result:
@@ -201,13 +227,15 @@ def _read(result: Result, once: Once) -> Result:
     return spread_texts(replace(result, cells=tuple(cells)))
 
 
-def _packed(path: Path) -> bytes:
-    """The run.json of an archive."""
+def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
+    """The run.json of an archive, and all files in its folder."""
     files = read_files(path, "give what `linkgauge pack` wrote")
-    found = [content for name, content in files.items() if name.rpartition("/")[2] == RUN_FILE]
+    found = [name for name in files if name.rpartition("/")[2] == RUN_FILE]
     if len(found) != 1:
         raise InputError(f"{path} holds {len(found) or 'no'} runs: unpack it (tar --zstd -x)")
-    return found[0]
+    folder = found[0].removesuffix(RUN_FILE)
+    beside = {name.removeprefix(folder): files[name] for name in files if name.startswith(folder)}
+    return beside[RUN_FILE], beside
 
 
 def read_kept(path: Path, kind: type[_Kept], schema: str) -> _Kept | None:

@@ -3,7 +3,6 @@ of caches."""
 
 from __future__ import annotations
 
-from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.machine import Machine
 from linkgauge.model.transfer import Benchmark
 
@@ -31,7 +30,7 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
     wanted = -(-TIMES * caches // _MI) * _MI
     most = min(free, default=wanted * SHARE) // SHARE
     enough = min(wanted, most // _MI * _MI)
-    if any(cell.operation in ARRAYS for cell in benchmark.cells):
+    if any(cell.does.array for cell in benchmark.cells):
         return max(enough, min(size, ARRAY, max(_MI, most // _MI * _MI)))
     return max(size, enough)
 

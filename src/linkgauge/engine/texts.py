@@ -4,12 +4,14 @@ run.json of 72 devices has 50,000 cells."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import CellResult, Expected, Result, Run
 
+Value = TypeVar("Value")
 _COMMON = ("row", "column", "transfers", "visits", "interval", "readings")
 """Of which few cells have their own."""
 
@@ -23,13 +25,17 @@ class Once:
     """Values that cells have in common, each kept once: 50,000 cells have few different ones."""
 
     def __init__(self) -> None:
-        self._known: dict[object, object] = {}
+        self._known: dict[Any, Any] = {}
 
     def of(self, cell: CellResult) -> CellResult:
-        own = {name: getattr(cell, name) for name in _COMMON}
+        own = {name: self.value(getattr(cell, name)) for name in _COMMON}
         if all(one.nodes is None for one in cell.placement):  # else it has no hash
-            own["placement"] = cell.placement
-        return replace(cell, **{name: self._known.setdefault(v, v) for name, v in own.items()})
+            own["placement"] = self.value(cell.placement)
+        return replace(cell, **own)
+
+    def value(self, one: Value) -> Value:
+        known: Value = self._known.setdefault(one, one)
+        return known
 
 
 def _shared(result: Result) -> Result:

@@ -270,7 +270,7 @@ def class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:
             *sorted((_kind(transfer.source), _kind(transfer.destination))),
             transfer.source.place == transfer.destination.place,
             transfer.both_ways,
-            1 if cell.operation == "chase" else transfer.scale,  # a size, of a curve
+            1 if cell.does.follows_pointers else transfer.scale,
         )
         for transfer in cell.transfers
     )

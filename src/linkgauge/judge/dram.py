@@ -67,7 +67,7 @@ def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
         for cell in result.cells:
             if cell.status != "pass" or cell.summary is None or len(cell.transfers) > 1:
                 continue
-            if cell.operation != "copy":
+            if not cell.does.is_copy:
                 continue
             (transfer,) = cell.transfers
             node = transfer.engine.owner.index or 0

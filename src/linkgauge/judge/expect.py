@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.arrays import ARRAYS, counted_arrays
 from linkgauge.model.collective import Collective
 from linkgauge.model.inventory import Reading
 from linkgauge.model.machine import Machine
@@ -94,12 +93,12 @@ class Expectations:
         transfers = cell.transfers
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell.operation, transfers, size)
-        if cell.operation in ARRAYS and transfers[0].engine.owner.is_device:
+        if cell.does.array and transfers[0].engine.owner.is_device:
             # Of each array that is counted, each byte crosses the memory once: as those of a read.
             transfers = tuple(Transfer(t.engine.owner, NULL, t.engine) for t in transfers)
-            size, unit = size * counted_arrays(cell.operation), BANDWIDTH.symbol
+            size, unit = size * cell.does.counted_arrays, BANDWIDTH.symbol
         bounded = unit == BANDWIDTH.symbol and cell.report is not Report.LATENCY
-        if not bounded or cell.operation == "touch":
+        if not bounded or not cell.does.is_by_bytes:
             return _unknown("no limit is known", "no-limit")
         readings = cell.readings if loaded and isinstance(cell, CellResult) else ()
         try:

@@ -32,7 +32,7 @@ def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Time
     figure = cell.headline
     if not figure or cell.kind == "wrong-bytes":
         return
-    if cell.operation in ("copy-ping-pong", "timed-copy"):
+    if cell.does.is_single and cell.does.of_sizes:
         size = cell.transfers[0].bytes_moved(result.size)
         yield None, Timed(size, size, figure)
     elif result.unit in (BANDWIDTH.symbol, STREAM.symbol) and cell.bytes and not _is_staged(cell):

@@ -145,5 +145,5 @@ def _shared(one: Level, other: Level) -> float:
 
 def _is_curve(result: Result) -> bool:
     """Whether its cells chase pointers through many sizes of their own."""
-    alone = all(c.operation == "chase" and len(c.transfers) == 1 for c in result.cells)
+    alone = all(c.does.follows_pointers and len(c.transfers) == 1 for c in result.cells)
     return result.sweep and alone and len({c.transfers[0].scale for c in result.cells}) >= LEAST

@@ -31,6 +31,8 @@ SCATTER = 0.035
 deviation of few samples errs by a third."""
 NOISE = 0.02
 """Noise that any machine may have."""
+_FAR = 1e30
+"""Figures of a damaged file may be farther apart, up to where nothing can be computed of them."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
@@ -94,7 +96,8 @@ def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
         times = case.times
         if case.cell.status in ("pass", "fail") and len(times) >= LEAST:
             middle = statistics.median(times)
-            relative.append((case, tuple(time / middle for time in times)))
+            near = (min(_FAR, max(1 / _FAR, time / middle)) for time in times)
+            relative.append((case, tuple(near)))
     if not relative:
         return ()
     usual = statistics.median(
@@ -123,7 +126,7 @@ def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
         if logs[-count] > bound:
             least = bound
             break
-    return math.exp(least), most
+    return math.exp(min(least, math.log(_FAR))), most
 
 
 def _apart(logs: Sequence[float], usual: float) -> float:

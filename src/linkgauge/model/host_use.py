@@ -8,28 +8,20 @@ Ten runs on two H100s bear this out (tests/judge/test_host_use.py, docs/gate.md)
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Literal
 
-from .arrays import ARRAYS
 from .machine import Machine
-from .matmul import PRODUCTS
 from .result import CellResult
-from .transfer import Operation
 
 HostUse = Literal["none", "memory", "cpus"]
-TIMED_BY_DEVICES: Collection[Operation] = ("copy", "broadcast", "chase", "timed-copy")
-"""Those of a device, besides its work on arrays and its products."""
 
 
 def host_use(cell: CellResult, machine: Machine) -> HostUse:
     """What the figure of this cell, measured on this machine, depends on."""
     devices = {device.memory: device for device in machine.all_devices}
     owners = [devices.get(str(each.engine.owner.place)) for each in cell.transfers]
-    work = cell.operation
-    is_timed = work in TIMED_BY_DEVICES or work in ARRAYS or work in PRODUCTS
     engines = {each.engine.kind for each in cell.transfers}
-    if not cell.transfers or not is_timed or engines - {"ce", "sm"}:
+    if not cell.transfers or not cell.does.by_device or engines - {"ce", "sm"}:
         return "cpus"
     if any(owner is None or owner.is_cpu for owner in owners):
         return "cpus"

@@ -1,4 +1,4 @@
-"""The output of a run: `run.json`. tools/schemas makes docs/run.schema.json of these types.
+"""The output of a run, whole: what `--json` writes. Its files hold it as model.stored has it.
 
 Absent is null, never 0; warnings are fields; figures are in the result's unit (SI base units).
 """
@@ -41,7 +41,7 @@ Definition = Literal["sustained", "serial", "span"]
 """How a total is computed: the sum of the rates while all transfers run; bytes over the span
 because they never all ran together; or bytes over the span as nvbandwidth times it."""
 
-SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
+SCHEMA: Literal["linkgauge.run/2"] = "linkgauge.run/2"
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
@@ -347,7 +347,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         samples of some of their visits; else null.
     """
 
-    schema: Literal["linkgauge.run/1"] = SCHEMA
+    schema: Literal["linkgauge.run/2"] = SCHEMA
     id: str
     label: str
     simulated: bool = False

@@ -165,7 +165,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     def of(self, cell: Cell) -> Settings:
         """Those of this cell."""
-        if cell.operation == "primes":
+        if cell.does.fills_time:
             return replace(self, max_time=self.rate_time, precision=0.0)
         if cell.runs is not None and self.samples is None:
             return replace(self, samples=cell.runs)

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from .arrays import ArrayOperation, counted_arrays, source_arrays
 from .collective import Collective
-from .matmul import MATRICES, PRODUCTS, ProductOperation
+from .matmul import MATRICES
 from .memory import NIC, NULL, Memory
-from .outside import OutsideOperation
+from .operation import Operation, OperationName, named
 from .pairs import Drawn
 from .units import BANDWIDTH, Unit
 from .workload import WORK_SAMPLES, Workload
@@ -29,25 +28,6 @@ what network interfaces do, and UCX by any way that it finds."""
 HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg", "ccl", "ucx")
 DEVICE_ENGINES: tuple[EngineKind, ...] = ("ce", "sm", "ccl", "ucx")
 NIC_ENGINES: tuple[EngineKind, ...] = ("tcp", "ucx", "rdma")
-HandOver = Literal["launch", "sync", "event", "graph-launch", "doorbell"]
-HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
-"""What the host does to hand work over to a device, and to hear that it is done."""
-Operation = (
-    Literal[
-        "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
-        HandOver, "overlap", "touch", "primes", "broadcast", "workload", OutsideOperation,
-        ArrayOperation, ProductOperation,
-    ]
-    | Collective
-)  # fmt: skip
-"""What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
-line, copies there and back, bounces flags between memories, times single copies by the device's
-events, hands over work that is nothing, copies while a kernel computes, has fresh memory handed
-out, searches prime numbers, stores what one memory holds in all others at once, has another tool
-measure, works on arrays as STREAM does, multiplies matrices, or carries out its AI workload or a
-collective of all its ranks."""
-ITERATED: tuple[Operation, ...] = ("copy-ping-pong", "flag-ping-pong", "timed-copy", *HAND_OVERS)
-"""Operations whose samples are single iterations, so that their percentiles count."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
 FULL_LOAD = 100
@@ -246,7 +226,7 @@ class Report(StrEnum):
         return self in (Report.TOTAL, Report.SPAN)
 
 
-def operation_of(report: Report, operation: Operation) -> Operation:
+def operation_of(report: Report, operation: OperationName) -> OperationName:
     """A cell's operation, even if its file is of a version that did not name it: then the report
     implied it."""
     if operation == "copy" and report.is_latency:
@@ -308,11 +288,16 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
     workload: Which AI workload it is; null of any other operation.
     """
 
-    operation: Operation = "copy"
+    operation: OperationName = "copy"
     workload: Workload | None = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "operation", operation_of(self.report, self.operation))
+
+    @property
+    def does(self) -> Operation:
+        """Its operation."""
+        return named(self.operation)
 
     @property
     def runs(self) -> int | None:
@@ -323,7 +308,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
             return OVERLAP_SAMPLES
         if self.workload is not None:
             return WORK_SAMPLES
-        if self.operation not in PRODUCTS:
+        if self.does.product is None:
             return None
         on_device = any(transfer.engine.owner.is_device for transfer in self.transfers)
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
@@ -331,9 +316,9 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
     def counted(self, size: int) -> list[int]:
         """The bytes of one loop of each transfer that the figures count: payload once, but every
         array of an operation on arrays; of a broadcast, what its source stores once for all."""
-        times = counted_arrays(self.operation)
+        times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
-        if self.operation == "broadcast":
+        if self.does.from_one:
             sources = [transfer.source for transfer in self.transfers]
             for at, source in enumerate(sources):
                 counted[at] *= sources.index(source) == at
@@ -353,12 +338,12 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         if isinstance(self.operation, Collective):
             yield from self._collective_buffers(self.operation, size)
             return
-        if self.operation in PRODUCTS:
+        if self.does.product is not None:
             yield from ((self.transfers[0].engine.owner, size) for _ in range(MATRICES))
         for transfer in self.transfers:
             moved = transfer.bytes_moved(size)
             for memory, arrays in (
-                (transfer.source, source_arrays(self.operation)),
+                (transfer.source, self.does.source_arrays),
                 (transfer.destination, 1),
             ):
                 if not memory.is_null and not memory.is_cpu:

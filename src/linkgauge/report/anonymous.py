@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from pathlib import Path
 
 import msgspec
 
@@ -17,19 +18,24 @@ from linkgauge.backends import KNOWN
 from linkgauge.backends.sim.description import shipped
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.engine.folder import label_name
+from linkgauge.engine.journal import RUN_FILE
 from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.runs import run_of
 from linkgauge.machine.anonymize import Anonymizer, is_distinctive
 from linkgauge.machine.secrets import REMOVED
 from linkgauge.model.errors import InputError
-from linkgauge.model.notation import parse_transfers
+from linkgauge.model.notation import encode_hook, parse_transfers
 from linkgauge.model.printable import escaped
 from linkgauge.model.result import Run
+
+from .files import document_of
 
 _STRUCTURE = frozenset((
     "schema", "record", "id", "benchmark", "backend", "unit", "better", "status", "verdict",
     "stopped", "definition", "kind", "phase", "basis", "code", "report", "operation", "transfers",
     "memory", "pci", "address", "parent", "started", "finished", "resumed", "profile", "commit",
     "linkgauge", "python", "driver", "firmware", "library", "version", "architecture", "isa",
+    "sha256",
 ))  # fmt: skip
 """Fields that hold words of linkgauge's own, notation, times and versions."""
 _TYPED = frozenset(("command", "options"))
@@ -106,7 +112,8 @@ class RunAnonymizer:
         if isinstance(value, str):
             return self._step(value, key)
         if isinstance(value, list):
-            return [self._value(each, key) for each in value]
+            numbers = value and isinstance(value[0], float)  # samples, of which there are many
+            return value if numbers else [self._value(each, key) for each in value]
         if isinstance(value, dict):
             return dict(self._fields(value, key))
         return value
@@ -121,7 +128,7 @@ class RunAnonymizer:
                 yield name, self._value(each, key if key in _TYPED else name)
 
     def _string(self, text: str, key: str) -> str:
-        if key in _STRUCTURE:
+        if key in _STRUCTURE or (key == "simulated" and text in self._public):
             return text
         if key in ("hostname", "host"):
             return self._who.hostname(text) if key == "hostname" else self._who.prose(text)
@@ -153,6 +160,13 @@ class RunAnonymizer:
 def _is_harmless(word: str) -> bool:
     """A number, an option, a memory, or how a benchmark's name begins."""
     return bool(_HARMLESS.fullmatch(word)) or any(name.startswith(word) for name in CATALOG)
+
+
+def anonymised(run: Run) -> Run:
+    """The run without what identifies its machine or its owner."""
+    content = msgspec.json.encode(document_of(run), enc_hook=encode_hook)
+    who = RunAnonymizer(run, (content.decode(),))
+    return run_of(who.lines(content + b"\n"), Path(RUN_FILE))
 
 
 Change = Callable[[RunAnonymizer, bytes], bytes]

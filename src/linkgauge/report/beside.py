@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
 
-from linkgauge.model.matmul import PRODUCTS, operations_of, order_of
+from linkgauge.model.matmul import operations_of, order_of
 from linkgauge.model.memory import Memory
 from linkgauge.model.overlap import time_together
 from linkgauge.model.result import CellResult, Result
@@ -42,7 +42,7 @@ def matrices_beside(result: Result) -> Iterator[Matrix]:
 
 
 def _of_product(operations: float, cell: CellResult) -> float | None:
-    rate = cell.headline if cell.operation in PRODUCTS else None
+    rate = cell.headline if cell.does.product is not None else None
     return operations / rate / _MILLI if rate else None
 
 

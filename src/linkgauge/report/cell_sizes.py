@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from linkgauge.model.collective import Collective
 from linkgauge.model.result import PlannedSheet, Result, Sheet
-from linkgauge.model.transfer import HAND_OVERS, Cell
+from linkgauge.model.transfer import Cell
 from linkgauge.model.units import format_size
 
-_OF_SIZES = ("chase", "copy-ping-pong", "timed-copy")
-"""Operations whose cells are points of a curve over sizes."""
 _UNIT = 1
 """The size of a result whose cells have sizes of their own, or none."""
 
 
 def has_own_size(cell: Cell) -> bool:
     """Whether it is a point of a curve over sizes."""
-    return cell.operation in _OF_SIZES or isinstance(cell.operation, Collective)
+    return cell.does.of_sizes
 
 
 def size_of(result: Sheet, cell: Cell) -> int | None:
     """The bytes that a cell is of; None of work that is in no memory."""
     if has_own_size(cell):
         return cell.transfers[0].bytes_moved(result.size)
-    return None if cell.operation in HAND_OVERS else result.size or None
+    return (result.size or None) if cell.does.has_size else None
 
 
 def size_without_cells(result: Sheet) -> int | None:

@@ -1,8 +1,8 @@
-"""The files of a run: `run.json` and `samples.csv`."""
+"""The files of a run: `run.json` with its `samples.bin`, and `samples.csv`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
@@ -11,6 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.journal import JOURNAL_FILE, RUN_FILE
+from linkgauge.engine.packed import SAMPLES_BIN
+from linkgauge.engine.stored import stored
 from linkgauge.engine.texts import share_texts
 from linkgauge.model.errors import ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
@@ -33,7 +35,12 @@ def json_document(value: object) -> str:
 
 def document_of(run: Run) -> Run:
     """The run as files hold it: with words for its notes, and each text once."""
-    return share_texts(replace(run, results=tuple(map(_with_warnings, run.results))))
+    return share_texts(with_words(run))
+
+
+def with_words(run: Run) -> Run:
+    """The run, with the notes of its cells also in words."""
+    return replace(run, results=tuple(map(_with_warnings, run.results)))
 
 
 def _indented(value: object) -> bytes:
@@ -43,7 +50,6 @@ def _indented(value: object) -> bytes:
 
 
 def _with_warnings(result: Result) -> Result:
-    """The result as files hold it: with the notes of its cells also in words."""
     return replace(result, cells=tuple(map(_with_words, result.cells)))
 
 
@@ -72,12 +78,18 @@ def _row(fields: Iterable[object]) -> str:
     return csv_text([fields])[:-1]
 
 
+def run_files(run: Run) -> dict[str, bytes]:
+    """The contents of samples.bin and of the run.json that it belongs to, by their names."""
+    document, samples = stored(with_words(run))
+    return {SAMPLES_BIN: samples, RUN_FILE: escaped(document)}
+
+
 def write_run(folder: Path, run: Run) -> Path:
-    """Writes both files and returns the path of run.json. Raises ResultsError with the path, and
-    how to resume."""
+    """Writes the files, run.json as the last, and returns its path. Raises ResultsError with the
+    path, and how to resume."""
     try:
         write_file(folder / SAMPLES_FILE, samples_csv(run).encode())
-        write_file(folder / RUN_FILE, _indented(run))
+        _write_kept({folder / name: data for name, data in run_files(run).items()})
     except ResultsError as error:
         raise resumable(error, folder) from error
     return folder / RUN_FILE
@@ -100,27 +112,39 @@ def write_document(path: Path, value: object) -> Path:
 def write_file(path: Path, data: bytes) -> None:
     """Writes all or nothing: a reader never sees half a file. Raises ResultsError with the
     path."""
-    try:
-        _write(path, data)
-    except OSError as error:
-        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+    _write_kept({path: data})
 
 
 def write_asked(path: Path, data: bytes) -> None:
     """The same of a file that a person named: raises InputError where it cannot be made there,
     ResultsError where the disk is full."""
     try:
-        _write(path, data)
+        _write({path: data})
     except OSError as error:
         raise unwritable(path, error) from error
 
 
-def _write(path: Path, data: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
+def _write_kept(files: Mapping[Path, bytes]) -> None:
     try:
-        partial.write_bytes(data)
-        partial.replace(path)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink()
-        raise
+        _write(files)
+    except OSError as error:
+        raise ResultsError(f"cannot write {error.filename}: {error.strerror}") from error
+
+
+def _write(files: Mapping[Path, bytes]) -> None:
+    """Of several files, the last one is only ever there beside its others. Raises OSError with the
+    path."""
+    partials = {path: path.with_name(path.name + ".partial") for path in files}
+    path = last = next(reversed(partials))
+    try:
+        for path, data in files.items():
+            partials[path].write_bytes(data)
+        if len(files) > 1:
+            last.unlink(missing_ok=True)
+        for path, partial in partials.items():
+            partial.replace(path)
+    except OSError as error:
+        for partial in partials.values():
+            with suppress(OSError):
+                partial.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from error

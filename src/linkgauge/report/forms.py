@@ -29,8 +29,10 @@ FEW_SETTINGS = 4
 """So is a sweep, or a single column, of so many."""
 
 
-Large = Literal["summary", "uniform", "whole"]
-"""Whether a large matrix is a line of a summary: any, one whose figures are much the same, none."""
+Large = Literal["summary", "reduced", "uniform", "whole"]
+"""Whether a large matrix is a line of a summary: any, on a terminal or (reduced) on a page; one
+whose figures are much the same; none."""
+_REDUCED: tuple[Large, ...] = ("summary", "reduced")
 
 
 class Together(NamedTuple):
@@ -103,7 +105,7 @@ def form_of(result: Result, large: Large) -> Form:
     few = FEW_SETTINGS if result.sweep or len(columns) == 1 else FEW
     if len(result.cells) <= few and result.drawn is None:
         return "rows"
-    if is_large(result) and (large == "summary" or (large == "uniform" and is_uniform(result))):
+    if is_large(result) and (large in _REDUCED or (large == "uniform" and is_uniform(result))):
         return "summary"
     return "columns" if len(rows) == 1 or (result.sweep and len(rows) <= FEW) else "matrix"
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from linkgauge.engine.folder import label_name
 from linkgauge.engine.journal import RUN_FILE
+from linkgauge.engine.packed import SAMPLES_BIN
 from linkgauge.engine.runs import is_run, read_run, run_of
 from linkgauge.machine import zstd
 from linkgauge.machine.archive import tar_of
@@ -18,7 +19,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
 
 from .anonymous import CHANGES, RunAnonymizer
-from .files import SAMPLES_FILE, json_document, samples_csv
+from .files import SAMPLES_FILE, run_files, samples_csv
 
 MOST_BYTES = 1 << 30
 """Of all files of a run together."""
@@ -35,8 +36,8 @@ class Packed(NamedTuple):
 
 
 def pack_run(folder: Path, *, anonymous: bool = False) -> Packed:
-    """Packs a run's folder: the same files make the same archive. run.json and samples.csv are made
-    of the journal where a run broke off before they were written.
+    """Packs a run's folder: the same files make the same archive. run.json, samples.bin and
+    samples.csv are made of the journal where a run broke off before they were written.
 
     Raises InputError for what is no run's folder, MissingPackage without Zstandard.
     """
@@ -44,12 +45,13 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> Packed:
         raise InputError(f"{folder} is not a run's folder: give the folder that --out names")
     run = read_run(folder)
     files = _files(folder)
-    files.setdefault(RUN_FILE, json_document(run).encode())
+    if RUN_FILE not in files:
+        files |= run_files(run)
     left_out: tuple[str, ...] = ()
     if anonymous:
-        files, left_out = _anonymised(run, files)
-        run = run_of(files[RUN_FILE], folder / RUN_FILE)
-        files[SAMPLES_FILE] = samples_csv(run).encode()
+        kept, left_out = _anonymised(run, files)
+        run = run_of(kept[RUN_FILE], folder / RUN_FILE, files)
+        files = kept | run_files(run)
     files.setdefault(SAMPLES_FILE, samples_csv(run).encode())
     top = label_name(run.id)
     tree = Captured({f"{top}/{name}": content for name, content in files.items()})
@@ -72,13 +74,14 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    who = RunAnonymizer(run, (content.decode(errors="replace") for content in files.values()))
+    texts = (files[name].decode(errors="replace") for name in files if name != SAMPLES_BIN)
+    who = RunAnonymizer(run, texts)
     kept, left_out = {}, []
     for name, content in files.items():
         change = CHANGES.get(Path(name).suffix)
         if change is not None:
             kept[name] = change(who, content)
-        elif name != SAMPLES_FILE:  # made anew
+        elif name not in (SAMPLES_FILE, SAMPLES_BIN):  # made anew
             left_out.append(name)
     return kept, tuple(left_out)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.memory import POLICY_KINDS, Memory
 from linkgauge.model.result import CellResult, Result
 
@@ -24,7 +23,7 @@ def page_lines(result: Result) -> Iterator[Line]:
     node, what other policies make of it; of threads that work on arrays of their own node, what
     those of other nodes make of it."""
     cells = [cell for cell in result.cells if cell.summary is not None and cell.transfers]
-    if any(cell.operation == "chase" and len(cell.transfers) == 1 for cell in cells):
+    if any(cell.does.follows_pointers and len(cell.transfers) == 1 for cell in cells):
         yield from _shares(cells)
         return
     for row in dict.fromkeys(cell.row for cell in cells):
@@ -44,7 +43,7 @@ def page_lines(result: Result) -> Iterator[Line]:
 
 def _node_of(cell: CellResult) -> Memory | None:
     """The one node whose memory the cell's one transfer by host threads is of."""
-    if cell.operation not in ARRAYS or len(cell.transfers) != 1:
+    if cell.does.array is None or len(cell.transfers) != 1:
         return None
     places = {memory.place for memory in cell.transfers[0].memories if memory.is_host}
     return places.pop() if len(places) == 1 else None

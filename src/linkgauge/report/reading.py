@@ -22,6 +22,7 @@ from .blocks import Attachment, Attachments, Block, Page, Part, plain
 from .formats import FORMATS, Document
 from .results import label, named
 from .sections import OneRun, Section, SeveralRuns, sections
+from .sections.opening import sentence_of
 
 MOST_NAME = 120
 """Characters of a name in a title."""
@@ -101,9 +102,11 @@ def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
 def page_of_run(one: OneRun) -> Page:
     made = ((each, each.of_run(one)) for each in sections() if each.of_run is not None)
     run = one.run
+    when = f"{_times(run)} · linkgauge {run.machine.linkgauge}"
+    said = sentence_of(run, one.outcome)
     return Page(
         f"{named(run.machine)} · {label(run.label, MOST_NAME)}",
-        (plain(_machine(run)), plain(f"{_times(run)} · linkgauge {run.machine.linkgauge}", "dim")),
+        (*([plain(said)] if said else []), plain(machine_of(run)), plain(when, "dim")),
         _parts(made),
         run.simulated,
     )
@@ -147,10 +150,10 @@ def page_of_kept(document: Document, value: Any) -> Page:
     )
 
 
-def _machine(run: Run) -> str:
+def machine_of(run: Run) -> str:
     """`8 × NVIDIA H200, Intel(R) Xeon(R) …, 224 CPUs`."""
     machine = run.machine
-    models = Counter(device.model for device in machine.all_devices)
+    models = Counter(one.model for one in machine.all_devices if not one.is_cpu)
     devices = [f"{count} × {model}" if count > 1 else model for model, count in models.items()]
     host = machine.host
     parts = [*devices, host.cpu_model or "unknown processor", f"{host.cpus} CPUs"]

@@ -79,11 +79,12 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 class OneRun(msgspec.Struct, frozen=True):
     """A run with the verdict of each cell, what it comes to, and the folder that keeps it, if one
-    does."""
+    does. A page of it is to be small, if `is_small`."""
 
     run: Run
     outcome: Outcome
     folder: Path | None = None
+    is_small: bool = False
 
 
 def cell_rows(run: Run) -> Iterator[CellRow]:

@@ -24,6 +24,8 @@ from .sentences import NAMED, QUIET, near_cache, sentence
 MOST_NOTES = 4
 """Most notes at the end of a run."""
 MORE = "linkgauge show -v"
+_MORE = "show -v"
+"""The same behind a long line."""
 _NUMBER = re.compile(r"[0-9]+")
 
 
@@ -57,7 +59,7 @@ def folded_notes(run: Run) -> Iterator[Line]:
         kinds.setdefault(kind, []).append(noted)
     first, more = list(kinds.values())[:MOST_NOTES], list(kinds.values())[MOST_NOTES:]
     for alike in first:
-        like_it = f", and {len(alike) - 1} like it ({MORE})" if len(alike) > 1 else ""
+        like_it = f", and {len(alike) - 1} like it ({_MORE})" if len(alike) > 1 else ""
         yield alike[0].line(like_it)
     if more:
         yield Noted(f"{sum(map(len, more))} more ({MORE})").line()

@@ -8,54 +8,54 @@ owner's context), and `sm`, a copy kernel on the owner. A kernel also reads or w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from linkgauge.backends.affinity import settle
-from linkgauge.backends.iterations import single_iterations
+from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
-from linkgauge.backends.rules import (
-    check_alone,
-    check_copy_engine,
-    check_overlap,
-    check_own_arrays,
-    check_work,
-    lacking,
-    no_node,
-    of_load,
-)
-from linkgauge.model.arrays import ARRAYS
+from linkgauge.backends.rules import check_alone, no_node, of_load
+from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
-from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import Memory
+from linkgauge.model.operation import (
+    COPY,
+    HAND_OVERS,
+    PEAK_NAMES,
+    PRODUCT_NAMES,
+    Operation,
+    OperationName,
+    named,
+)
 from linkgauge.model.settings import EngineSettings, Tried
-from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 
 from . import memory as cuda_memory
 from .arrays import ArrayKernels, array_work
-from .chase import chase
 from .collectives import ENGINE, Collectives
 from .compiler import Compiler
-from .compute import beside_kernel
+from .compute import ComputeWork, chase
 from .device import CudaDevice
 from .driver import Driver, open_driver
-from .enqueuing import Call, EnqueuingGroup, copy_call
-from .group import CudaGroup
-from .iterated import iterated
+from .enqueuing import EnqueuingGroup
+from .flags import device_flags, host_flags
+from .group import CudaGroup, streams_of
 from .launches import copy_launch
-from .matmul import Products
+from .load import loaded
+from .matmul import Products, ProductWork
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
 from .nvml import NvmlTelemetry
-from .pageable import PageableGroup
 from .passing import Passage, PassingWork
 from .peers import Peers
 from .pieces import PieceCopies, pieces_launch
+from .queue import CudaQueue
 from .settings import DEFAULT, CopySettings, chosen, defaults
 from .verify import Verifier
-from .work import KernelWork, PeerCopy, StreamWork, copying, reading, writing
+from .work import KernelWork, PeerCopy, StreamWork, blocking, copying, reading, writing
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
@@ -66,10 +66,15 @@ def create(engines: EngineSettings, host: Host) -> Backend:
     return CudaBackend(open_driver(), host.nodes, engines)
 
 
-class CudaBackend:
+class CudaBackend(Offering):
     """All visible devices of this process, and the host memory that they can use."""
 
     name = "cuda"
+    collects = True
+    carried = (
+        "copy", "chase", "enqueue", "copy-ping-pong", "flag-ping-pong", "timed-copy", "overlap",
+        *HAND_OVERS, *PEAK_NAMES, *PRODUCT_NAMES,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -205,32 +210,33 @@ class CudaBackend:
     def checksum(self, buffer: Buffer, size: int) -> int:
         return self._verifier.checksum(ours(buffer), size)
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        if isinstance(operation, Collective):
-            self._settle(copies)
-            return self.collectives.group(copies, operation)
-        check_work(copies, operation)
-        if operation in ARRAYS:
-            check_own_arrays(self.name, copies, operation)
-        self._arrays.prepare(copies, operation)
-        if operation == "copy" or operation in ARRAYS:
-            return self.prepare_with(copies, None, operation)
-        if operation in ITERATED:
-            return self._iterated(copies, operation)
-        if operation == "overlap":
-            return self._beside_kernel(copies)
-        check_alone(copies)
-        if operation in PRODUCTS:
-            self._settle(copies)
-            device = self.device_of(copies[0].transfer.engine.owner)
-            return self._products.group(device, copies[0], operation)
-        if operation == "chase":
-            return self._chase(copies[0])
-        if operation == "enqueue":
-            return self._enqueuing(copies[0])
-        raise lacking(self.name, operation)
+    def begin(self, copies: Sequence[Copy], does: Operation) -> None:
+        self._arrays.forget()
+        self._ready(copies)
 
-    def _search(self, copy: Copy, operation: Operation) -> CopySettings | None:
+    def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
+        if does.array is not None:
+            self._arrays.prepare(copies, does)
+        return self._gated(copies, DEFAULT if does.is_single else None, does)
+
+    def beside(self, group: Group, loads: Sequence[Copy]) -> Group:
+        return loaded(self.device_of, group, loads)
+
+    def queue(self, owner: Memory, made: ExitStack) -> CudaQueue:
+        return CudaQueue(self.device_of(owner), made)
+
+    def chasing(self, copies: Sequence[Copy], does: Operation) -> CudaGroup:
+        check_alone(copies)
+        (copy,) = copies
+        device = self.device_of(copy.transfer.engine.owner)
+        return chase(self._driver, device, ours(copy.source), copy.size)
+
+    def multiplying(self, copies: Sequence[Copy], does: Operation) -> tuple[CudaGroup, ProductWork]:
+        check_alone(copies)
+        device = self.device_of(copies[0].transfer.engine.owner)
+        return self._products.group(device, copies[0], does)
+
+    def _search(self, copy: Copy, operation: OperationName) -> CopySettings | None:
         from .tune import Path, search
 
         return search(self, Path(copy.transfer, operation), copy)
@@ -239,25 +245,41 @@ class CudaBackend:
         self,
         copies: Sequence[Copy],
         settings: CopySettings | None,
-        operation: Operation = "copy",
+        operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
         """prepare(), with these settings instead of each path's own. Of copies that have passages,
         by their places, this process has one side."""
+        self._ready(copies, passages)
+        return self._gated(copies, settings, named(operation), passages)
+
+    def _ready(self, copies: Sequence[Copy], passages: Collection[int] = ()) -> None:
+        """Moves the controlling thread to where they are, and connects their devices."""
         self._settle(copies)
+        for place, copy in enumerate(copies):
+            if place not in passages:
+                self._connect(copy.transfer)
+
+    def _gated(
+        self,
+        copies: Sequence[Copy],
+        settings: CopySettings | None,
+        does: Operation,
+        passages: Mapping[int, Passage] = {},
+    ) -> Group:
         works: list[StreamWork] = []
         try:
             for place, copy in enumerate(copies):
                 if place in passages:
                     works.append(PassingWork(passages[place], copy))
                     continue
-                self._connect(copy.transfer)
-                own = settings or self.settings_of(copy.transfer, operation)
-                works.append(self._work(copy, own, operation))
+                own = settings or self.settings_of(copy.transfer, does.name)
+                works.append(self._work(copy, own, does))
             kinds = {memory.kind for copy in copies for memory in copy.transfer.memories}
             # The queues cannot hold a loop of pieces behind a gate.
             if kinds & UNGATED or any(isinstance(work, PieceCopies) for work in works):
-                return PageableGroup(works)
+                each = zip(works, streams_of(works), strict=True)
+                return ThreadedGroup([blocking(*one) for one in each])
             aligned = all(copy.warm_ups is None for copy in copies)
             return CudaGroup(self._driver, works, aligned=aligned)
         except BaseException:
@@ -265,51 +287,49 @@ class CudaBackend:
                 work.close()
             raise
 
-    def _chase(self, copy: Copy) -> CudaGroup:
-        """For `MEMORY -> null by cuda:N.sm`."""
-        self._connect(copy.transfer)
-        device = self.device_of(copy.transfer.engine.owner)
-        return chase(self._driver, device, ours(copy.source), copy.size)
+    def computing(
+        self, copies: Sequence[Copy], made: ExitStack
+    ) -> tuple[ComputeWork, Group, Group, Group]:
+        first, *others = copies
+        copying = self._gated(others, None, COPY)
+        made.callback(copying.close)
+        if not isinstance(copying, CudaGroup):
+            raise Unsupported("only copies behind a gate begin with a kernel")
+        kernel = ComputeWork(self.device_of(first.transfer.engine.owner))
+        made.callback(kernel.close)
+        alone = CudaGroup(self._driver, [kernel])
+        made.callback(alone.close)
+        together = CudaGroup(self._driver, [kernel, *copying.works])
+        made.callback(together.close)
+        return kernel, alone, copying, together
 
-    def _beside_kernel(self, copies: Sequence[Copy]) -> Group:
-        """Copies beside a kernel that computes, the first of them."""
-        first, others = check_overlap(copies)
-        copying = self.prepare_with(others, None)
-        if isinstance(copying, CudaGroup):
-            return beside_kernel(self._driver, self.device_of(first.transfer.engine.owner), copying)
-        copying.close()
-        raise Unsupported("only copies behind a gate begin with a kernel")
-
-    def _enqueuing(self, copy: Copy) -> EnqueuingGroup:
-        """The host's part of a copy: cuMemcpyAsync, or cuLaunchKernel for a kernel."""
+    def enqueuing(self, copy: Copy) -> EnqueuingGroup:
+        """cuMemcpyAsync, or cuLaunchKernel for a kernel."""
         transfer = copy.transfer
         if len(transfer.memories) < 2 or any(m.kind in UNGATED for m in transfer.memories):
             raise Unsupported(f"{transfer}: the driver does not enqueue such copies at once")
-        self._settle((copy,))
-        self._connect(transfer)
         device = self.device_of(transfer.engine.owner)
+        stream, made = int(device.stream(0)), ExitStack()
         if self._is_left_to_the_driver(transfer):
-            call = copy_call("cuMemcpyPeerAsync", self._peer_ends(copy), may_block=True)
-            return EnqueuingGroup(device, call)
+            words = *map(int, self._peer_ends(copy)), stream
+            return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), made, may_block=True)
         ends = address_in(copy.destination), address_in(copy.source)
         if transfer.engine.kind == "ce":
-            return EnqueuingGroup(device, copy_call("cuMemcpyAsync", (*ends, copy.size)))
+            return EnqueuingGroup(device, ("cuMemcpyAsync", (*ends, copy.size, stream)), made)
         settings = self.settings_of(transfer)
         kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
-        return EnqueuingGroup(device, Call("cuLaunchKernel", kernel.words))
+        made.callback(lambda: kernel)
+        return EnqueuingGroup(device, ("cuLaunchKernel", kernel.words(stream)), made)
 
-    def _iterated(self, copies: Sequence[Copy], operation: Operation) -> Group:
-        """What is timed iteration by iteration; copies after the first are loads."""
-        if operation == "timed-copy":
-            check_alone(copies)
-            group = self.prepare_with((check_copy_engine(copies[0]),), DEFAULT)
-            if isinstance(group, CudaGroup):
-                group.pace = single_iterations(1)
-            return group
-        self._settle(copies)
-        for copy in copies:
-            self._connect(copy.transfer)
-        return iterated(self._devices, copies, operation)
+    def bouncing(self, copy: Copy) -> Group:
+        transfer, ends = copy.transfer, (address_in(copy.source), address_in(copy.destination))
+        partner = self.device_of(transfer.destination)
+        if transfer.source.is_host:
+            return host_flags(partner, ends[0])
+        return device_flags(self.device_of(transfer.source), partner, *ends)
+
+    def collecting(self, copies: Sequence[Copy], work: Collective) -> Group:
+        return self.collectives.group(copies, work)
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
         """Searches for 30 to 40 s a device, and stores the best settings for its model."""
@@ -339,16 +359,16 @@ class CudaBackend:
         """A device of this process, by its memory."""
         return self._devices[memory.index or 0]
 
-    def settings_of(self, transfer: Transfer, operation: Operation = "copy") -> CopySettings:
+    def settings_of(self, transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
         """Settings given by hand, else tuned for the device's model and path, else the defaults."""
         device = self.device_of(transfer.engine.owner)
         return chosen(device.tuned, self._engines, transfer, operation)
 
-    def _work(self, copy: Copy, settings: CopySettings, operation: Operation) -> StreamWork:
+    def _work(self, copy: Copy, settings: CopySettings, does: Operation) -> StreamWork:
         """The work that carries out one copy."""
         device = self.device_of(copy.transfer.engine.owner)
-        if operation in ARRAYS:
-            return array_work(device, copy, operation, settings)
+        if does.array is not None:
+            return array_work(device, copy, does.array, settings)
         if copy.source is None:
             return writing(device, address_in(copy.destination), copy)
         if copy.destination is None:

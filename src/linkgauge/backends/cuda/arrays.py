@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.model.arrays import ARRAYS, ArrayKind
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.operation import ArrayKind, ArrayWork, Operation, OperationName
 from linkgauge.model.settings import EngineSettings
-from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .device import CudaDevice, Launch
@@ -32,28 +32,29 @@ _KINDS: dict[ArrayKind, int] = {
     "read": 0, "write": 1, "copy": 2, "scale": 3, "add": 4, "triad": 5,
 }  # fmt: skip
 """As kernels/arrays.cu numbers them."""
-Search = Callable[[Copy, Operation], CopySettings | None]
+Search = Callable[[Copy, OperationName], CopySettings | None]
 _BEYOND = 4
 """Arrays are to be this many times as large as the device's last cache: STREAM's rule."""
 
 
 def array_work(
-    device: CudaDevice, copy: Copy, operation: object, settings: CopySettings
+    device: CudaDevice, copy: Copy, array: ArrayWork, settings: CopySettings
 ) -> StreamWork:
     """The work of one operation on arrays; each loop is a launch. Raises Unsupported for two arrays
     that do not both begin at an access."""
-    kind = ARRAYS[operation].kind
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
         kernel = copy_launch(device, destination, source, copy.size, settings, both_ways=False)
         return KernelWork(device, kernel, in_kernel=False)
-    if ARRAYS[operation].read > 1 and copy.size % UNIT:
+    if array.read > 1 and copy.size % UNIT:
         size = format_size(copy.size)
-        raise Unsupported(f"{operation} by a kernel takes a multiple of {UNIT} bytes, not {size}")
-    word = new_word(device) if kind == "read" else 0
+        raise Unsupported(
+            f"{array.mode}-{array.kind} by a kernel takes a multiple of {UNIT} bytes, not {size}"
+        )
+    word = new_word(device) if array.kind == "read" else 0
     ends = destination, source, source + copy.size
     try:
-        kernel = _launch(device, kind, ends, copy, settings, word)
+        kernel = _launch(device, array.kind, ends, copy, settings, word)
     except BaseException:
         if word:
             device.driver.call("cuMemFree", word)
@@ -96,10 +97,14 @@ class ArrayKernels:
         self._search = search
         self._remarks: dict[Transfer, tuple[str, ...]] = {}
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation) -> None:
-        """Searches for what is not known yet, if the copies do that."""
+    def forget(self) -> None:
+        """Another group is prepared."""
         self._remarks = {}
-        for copy in copies if operation in ARRAYS else ():
+
+    def prepare(self, copies: Sequence[Copy], does: Operation) -> None:
+        """Searches for what is not known yet."""
+        operation = does.name
+        for copy in copies:
             device = self._devices[copy.transfer.engine.owner.index or 0]
             path = key(copy.transfer, operation)
             asked = self._engines.searches and self._engines.tuned
@@ -108,7 +113,7 @@ class ArrayKernels:
                 self._remember(device, path, self._search(copy, operation) or ARRAY_DEFAULT)
             settings = chosen(device.tuned, self._engines, copy.transfer, operation)
             how = f"{copy.transfer.engine}: {settings.describe('sm')}"
-            self._remarks[copy.transfer] = (how, *_near_cache(device, copy, operation))
+            self._remarks[copy.transfer] = (how, *_near_cache(device, copy, does))
 
     def _remember(self, device: CudaDevice, path: str, found: CopySettings) -> None:
         for alike in self._devices:
@@ -122,10 +127,10 @@ class ArrayKernels:
         return self._remarks.get(transfer, ())
 
 
-def _near_cache(device: CudaDevice, copy: Copy, operation: Operation) -> Iterator[str]:
+def _near_cache(device: CudaDevice, copy: Copy, does: Operation) -> Iterator[str]:
     """That arrays are too small for a figure of the memory alone."""
     cache = device.attribute("L2_CACHE_SIZE")
-    touched = copy.size * ARRAYS[operation].counted
+    touched = copy.size * does.counted_arrays
     if touched < _BEYOND * cache:
         fits = f"less than {_BEYOND} times the L2 cache ({approximate_size(cache)})"
         yield f"arrays of {format_size(touched)} in all are {fits}: the figure may be the cache's"

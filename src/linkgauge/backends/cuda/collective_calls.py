@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from linkgauge.backends.operations.collectives import Share
 from linkgauge.model.collective import Collective, CollectiveName, Counts
 from linkgauge.model.errors import Unsupported
 
 from .device import CudaDevice
-from .enqueuing import address_of
 from .nccl import Nccl
+from .queue import address_of
 
 GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 
@@ -39,19 +40,21 @@ class Part(NamedTuple):
     size: int
 
     @property
+    def share(self) -> Share:
+        return Share(self.work, self.rank, self.ranks, self.size)
+
+    @property
     def counts(self) -> Counts:
-        return self.work.counts(self.size, self.ranks)
+        return self.share.counts
 
     @property
     def sends_from(self) -> int:
         """Where what it sends begins: in place, within the receive buffer."""
-        step = self.counts.send_step if self.work.in_place else 0
-        return self.send + step * self.rank * self.work.number.bytes
+        return self.send + self.share.sends_at
 
     @property
     def receives_at(self) -> int:
-        step = self.counts.receive_step if self.work.in_place else 0
-        return self.receive + step * self.rank * self.work.number.bytes
+        return self.receive + self.share.receives_at
 
 
 def driver_call(name: str, *words: int) -> Call:

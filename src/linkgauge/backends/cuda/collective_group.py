@@ -8,8 +8,9 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from linkgauge import _native
-from linkgauge.backends.protocol import Gated, Pace, Timing, Wrong
-from linkgauge.model.collective import Collective, origin_of
+from linkgauge.backends.operations.collectives import POISON, CollectiveGroup
+from linkgauge.backends.protocol import Timing, Wrong
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Unsupported
 
 from .collective_calls import GROUP_END, GROUP_START, Call, Part, driver_call, iteration
@@ -17,23 +18,20 @@ from .content import Content
 from .nccl import Nccl
 
 _NANO, _MILLI = 1e-9, 1e-3
-_POISON = 0xA5
 _GRAPHED = 512
 """Iterations of one graph at most."""
 
 
-class CollectiveGroup(Gated):
+class NcclGroup(CollectiveGroup):
     """These parts of a collective of `count` copies; the other parts are other processes'."""
 
     def __init__(self, nccl: Nccl, parts: Sequence[Part], work: Collective, count: int) -> None:
+        super().__init__(work)
         self._nccl = nccl
         self._parts = parts
-        self._work = work
         self._count = count
-        self._seed = 0
         self._made = ExitStack()
         self._graphs: list[Any] = []
-        self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
         if work.graphed:
             self.most_loops = _GRAPHED
         try:
@@ -178,30 +176,26 @@ class CollectiveGroup(Gated):
         for part, events in zip(self._parts, marks, strict=True):
             yield driver_call("cuEventRecord", int(events[at]), int(part.device.stream(0)))
 
-    def check(self) -> Wrong:
-        self._seed += 1
+    def fill(self) -> None:
         for part in self._parts:
-            self._fill(part)
-        self._make(self._calls, 1, self._ends)
-        found = [self._wrong(part) for part in self._parts]
-        first = next((one for one in found if one.count), Wrong())
-        return Wrong(sum(one.count for one in found), first.rank, first.first)
+            device, size = (
+                part.device,
+                self._work.buffer_bytes(part.size, self._count)[part.place][1],
+            )
+            device.enter()
+            device.driver.call("cuMemsetD8Async", part.receive, POISON, size, device.aside)
+            of = Content(self._work, part.ranks, self._seed)
+            of.fill(device, part.sends_from, part.counts.send, part.rank)
 
-    def _fill(self, part: Part) -> None:
-        """What it sends; where it only receives, a poison."""
-        device, size = part.device, part.work.buffer_bytes(part.size, self._count)[part.place][1]
-        device.enter()
-        device.driver.call("cuMemsetD8Async", part.receive, _POISON, size, device.aside)
-        of = Content(self._work, part.ranks, self._seed)
-        of.fill(device, part.sends_from, part.counts.send, part.rank)
+    def carry_out(self, loops: int) -> None:
+        self._make(self._calls, loops, self._ends)
 
-    def _wrong(self, part: Part) -> Wrong:
-        origin = origin_of(self._work, part.counts, part.rank, part.ranks)
-        if origin is None:
-            return Wrong()
-        of = Content(self._work, part.ranks, self._seed)
-        count, first = of.wrong(part.device, part.receives_at, part.counts.receive, origin)
-        return Wrong(count, part.place, first)
+    def found(self) -> Iterator[Wrong]:
+        for part in self._parts:
+            if (origin := part.share.origin) is not None:
+                of = Content(self._work, part.ranks, self._seed)
+                count, first = of.wrong(part.device, part.receives_at, part.counts.receive, origin)
+                yield Wrong(count, part.place, first)
 
     def close(self) -> None:
         super().close()

@@ -19,7 +19,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Transfer
 
 from .collective_calls import Part
-from .collective_group import CollectiveGroup
+from .collective_group import NcclGroup
 from .device import CudaDevice
 from .memory import CudaBuffer, address_in
 from .nccl import Nccl, open_nccl
@@ -86,7 +86,7 @@ class Collectives:
 
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
-    ) -> CollectiveGroup:
+    ) -> NcclGroup:
         """The collective of all these copies' ranks, or, with `tokens`, one for each of the
         collective's groups, of those copies that have buffers here. Raises Unsupported for what
         NCCL, or a device, does not do."""
@@ -96,7 +96,7 @@ class Collectives:
             if here:
                 token = tokens[number] if tokens else None
                 parts += self._parts(copies, work, ranks, here, token)
-        return CollectiveGroup(self.nccl, parts, work, len(copies))
+        return NcclGroup(self.nccl, parts, work, len(copies))
 
     def _parts(
         self,

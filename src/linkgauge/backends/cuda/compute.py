@@ -1,23 +1,30 @@
-"""A kernel that computes in registers alone, beside which copies run."""
+"""Kernels that copy nothing: one that computes in registers alone, and one that follows
+pointers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from ctypes import c_float
 from typing import Any
 
-from linkgauge.backends.overlap import FACTOR, SUMMAND, OverlapGroup, fit, launched
+from linkgauge.backends.operations.overlap import FACTOR, SUMMAND, launched
+from linkgauge.backends.protocol import Pace
 
 from .device import CudaDevice, Launch
 from .driver import Driver
 from .group import CudaGroup
+from .launches import chase_launches, link_launch
+from .memory import CudaBuffer
 from .verify import new_word, read_word, run
-from .work import StreamWork
+from .work import InPieces, StreamWork
 
 _THREADS, _BLOCKS_A_MULTIPROCESSOR = 256, 4
 """They keep every multiprocessor at work: a thread has several chains of steps."""
 _WORD = 8
+_STRIDE = 128
+_ACCESSES = 60_000
+"""nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all, divided among the
+multiprocessors. A loop here makes this many accesses."""
 
 
 class ComputeWork(StreamWork):
@@ -60,15 +67,13 @@ class ComputeWork(StreamWork):
             self.device.call("cuMemFree", word)
 
 
-def beside_kernel(driver: Driver, device: CudaDevice, copies: CudaGroup) -> OverlapGroup:
-    """The copies of a device without and with a kernel that takes about as long."""
-    with ExitStack() as made:
-        made.callback(copies.close)
-        kernel = ComputeWork(device)
-        made.callback(kernel.close)
-        computing = CudaGroup(driver, [kernel])
-        made.callback(computing.close)
-        together = CudaGroup(driver, [kernel, *copies.works])
-        made.callback(together.close)
-        fit(kernel, computing, copies)
-        return OverlapGroup(copies, computing, together, made.pop_all(), kernel)
+def chase(driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int) -> CudaGroup:
+    """One thread of the device, on each multiprocessor in turn, follows pointers through so many
+    bytes of a buffer that it reaches."""
+    count = max(1, size // _STRIDE)
+    run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
+    each = max(1, _ACCESSES // device.multiprocessors)
+    launches = chase_launches(device, ring.address, count, _STRIDE, each)
+    group = CudaGroup(driver, [InPieces(device, [launch.enqueue for launch in launches])])
+    group.pace = Pace(loops=1, steps=each * len(launches))
+    return group

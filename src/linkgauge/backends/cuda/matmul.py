@@ -1,4 +1,4 @@
-"""Products of matrices by cuBLAS, as torch.matmul has them made: 10 to warm up, then 100."""
+"""Products of matrices by cuBLAS, as torch.matmul has them made."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.backends.protocol import Copy, Pace
+from linkgauge.backends.operations.products import WARM_UPS
+from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import (
     BLOCK,
     PRODUCTS,
-    operations_of,
     order_of,
     tolerance,
     wrong_sum,
 )
-from linkgauge.model.transfer import PRODUCT_SAMPLES, Operation, Transfer
+from linkgauge.model.operation import Operation, OperationName
+from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import approximate_size
 
 from . import cublas
@@ -31,8 +32,6 @@ from .group import CudaGroup
 from .verify import read_word, run
 from .work import StreamWork
 
-WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
-"""100 products are timed, in 50 samples, which is as many as fit behind one gate."""
 _LAUNCHES = 3
 """Operations that a product enqueues at most: kernels, and what clears their workspace."""
 _THREADS, _MOST_BLOCKS_A_MULTIPROCESSOR = 256, 16
@@ -66,19 +65,21 @@ class Products:
         self._library: CuBlas | None = None
         self._handles: dict[int, BlasHandle] = {}
 
-    def group(self, device: CudaDevice, copy: Copy, operation: Operation) -> ProductGroup:
+    def group(
+        self, device: CudaDevice, copy: Copy, does: Operation
+    ) -> tuple[CudaGroup, ProductWork]:
         """Raises Unsupported without cuBLAS, or if the device has no such numbers."""
-        kind = _KINDS[operation]
+        kind = _KINDS[does.name]
         if device.capability < kind.capability:
             least = f"{kind.capability // 10}.{kind.capability % 10}"
-            name = PRODUCTS[operation].name
+            name = PRODUCTS[does.name].name
             raise Unsupported(f"{name} needs compute capability {least}: {device.model} has less")
         if device.index not in self._handles:
             self._library = self._library or open_cublas(self._driver)
             self._handles[device.index] = BlasHandle(self._library, device)
-        work = ProductWork(self._handles[device.index], device, operation, copy)
+        work = ProductWork(self._handles[device.index], device, does.name, copy)
         try:
-            return ProductGroup(self._driver, work)
+            return CudaGroup(self._driver, [work]), work
         except BaseException:
             work.close()
             raise
@@ -97,10 +98,11 @@ class Products:
 class ProductWork(StreamWork):
     """A, B and their product on a device; a loop is one product."""
 
+    on_host = False
     warm_up = WARM_UPS
 
     def __init__(
-        self, blas: BlasHandle, device: CudaDevice, operation: Operation, copy: Copy
+        self, blas: BlasHandle, device: CudaDevice, operation: OperationName, copy: Copy
     ) -> None:
         super().__init__(device)
         self.operation = operation
@@ -132,14 +134,12 @@ class ProductWork(StreamWork):
         for _ in range(loops):
             self._blas.multiply(self.order, self.a, self.b, self.product, kind.number, kind.compute)
 
-    def spoil(self, stream: Any) -> None:
-        """Overwrites the product, so that an old one does not pass for a new one."""
-        call = self.device.call
-        call("cuMemsetD8Async", self.product, _NOT_A_NUMBER, self._bytes, stream)
+    def spoil(self) -> None:
+        device = self.device
+        where = self.product, _NOT_A_NUMBER, self._bytes
+        device.call("cuMemsetD8Async", *where, device.stream(0))
 
     def mismatch(self) -> str | None:
-        """What is wrong with the product. Compares sums of `BLOCK` neighbours in each of its rows,
-        with signs drawn by lot, with A times those of B, in double precision (Freivalds, 1977)."""
         blocks = -(-self.order // BLOCK)
         count, shape = self.order * blocks, (self.order, BLOCK)
         with ExitStack() as made:
@@ -174,24 +174,6 @@ class ProductWork(StreamWork):
         most = self.device.multiprocessors * _MOST_BLOCKS_A_MULTIPROCESSOR
         grid = (min(-(-count // _THREADS), most), _THREADS)
         return Launch(self.device, kernel, grid, arguments)
-
-
-class ProductGroup(CudaGroup):
-    """One work, whose product is checked. `inputs` are the addresses of A and B."""
-
-    def __init__(self, driver: Driver, work: ProductWork) -> None:
-        super().__init__(driver, [work])
-        self._work = work
-        self.device, self.inputs = work.device, (work.a, work.b)
-        steps = operations_of(work.order)
-        self.pace = Pace(0.0, PRODUCTS_A_SAMPLE, PRODUCT_SAMPLES, steps=steps)
-
-    def arm(self, loops: int, laps: int = 1) -> None:
-        self._work.spoil(self._first.streams[0])
-        super().arm(loops, laps)
-
-    def mismatch(self) -> str | None:
-        return self._work.mismatch()
 
 
 def _number_at(device: CudaDevice, address: int) -> float:

@@ -21,7 +21,8 @@ from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.operation import OperationName, named
+from linkgauge.model.transfer import Engine, Transfer
 
 _WORD = 8
 """Bytes of a flag."""
@@ -104,14 +105,14 @@ class CudaMember(BackendMember):
         return None
 
     def prepare(
-        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
     ) -> Prepared:
-        if operation == "broadcast":
+        if named(operation).from_one:
             raise Unsupported("stores to several GPUs at once need multicast memory (NVLS)")
         if isinstance(operation, Collective):
             return self._collective(copies, operation, tokens)
         self._ways.clear()
-        if operation == "flag-ping-pong":
+        if named(operation).by_flags:
             self.close_group()
             return self._bounce(copies[0])
         if any(tokens):

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from linkgauge.backends import native
+from linkgauge.backends.host_memory import NodeMemory, usable_cpus
 from linkgauge.backends.protocol import Buffer, Pattern
 from linkgauge.backends.shift import shift_within
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
@@ -124,29 +125,27 @@ def _native_memory(
     """Memory of the native core, which binds it to its node, touches it with all CPUs there and
     requests huge pages; the driver then pins it, unless it is pageable. Pinning existing pages
     takes a fraction of the time that the driver needs to allocate them itself."""
-    kind = native.KINDS[memory.kind]
-    cpus = node.cpus or sorted(os.sched_getaffinity(0))
-    pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus)
+    held = NodeMemory(memory, size, node.index, alone, node.cpus)
     pinned = memory.kind != "pageable"
     if pinned:
         try:
             enums = home.driver.enums
             flags = enums.CU_MEMHOSTREGISTER_PORTABLE | enums.CU_MEMHOSTREGISTER_DEVICEMAP
             about = _about(memory, size)
-            home.driver.call("cuMemHostRegister", pages.address, size, flags, about=about)
+            home.driver.call("cuMemHostRegister", held.address, size, flags, about=about)
         except BackendError:
-            pages.close()
+            held.free()
             raise
-        placement = msgspec.structs.replace(placement, locked=True)
+        held.placed = msgspec.structs.replace(held.placed, locked=True)
 
     def release() -> None:
         try:
             if pinned:
-                home.driver.call("cuMemHostUnregister", pages.address)
+                home.driver.call("cuMemHostUnregister", held.address)
         finally:
-            pages.close()
+            held.free()
 
-    return CudaBuffer(memory, size, pages.address, home, release, placement)
+    return CudaBuffer(memory, size, held.address, home, release, held.placed)
 
 
 def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
@@ -180,7 +179,7 @@ def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: boo
         home.managed -= size
         home.driver.call("cuMemFree", address)
 
-    cpus = node.cpus or sorted(os.sched_getaffinity(0))
+    cpus = node.cpus or usable_cpus()
     try:
         _advise(home, address, size, memory, alone)
         # The host touches the pages first: otherwise they might be placed on a device.

@@ -11,8 +11,9 @@ from msgspec import Meta
 
 from linkgauge.backends.cache import load, store, tuned_file
 from linkgauge.model.memory import Memory
+from linkgauge.model.operation import OperationName
 from linkgauge.model.settings import Blocks, EngineSettings, Streams, Threads
-from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.transfer import Transfer
 
 IN_KERNEL_LOOPS = 64 << 20
 """From this size on (bytes) one launch carries out all loops of a kernel copy, as in nvbandwidth;
@@ -95,7 +96,10 @@ def is_shaped(engines: EngineSettings) -> bool:
 
 
 def override(
-    base: CopySettings, engines: EngineSettings, transfer: Transfer, operation: Operation = "copy"
+    base: CopySettings,
+    engines: EngineSettings,
+    transfer: Transfer,
+    operation: OperationName = "copy",
 ) -> CopySettings:
     """`base` with what the user set by hand. If the user sets a kernel's shape, the rest comes from
     the kernel's defaults, not from what was tuned for another shape. Both directions at once use
@@ -116,7 +120,7 @@ def chosen(
     tuned: Mapping[str, CopySettings],
     engines: EngineSettings,
     transfer: Transfer,
-    operation: Operation = "copy",
+    operation: OperationName = "copy",
 ) -> CopySettings:
     """Settings given by hand, else `tuned` for the device's model and path, else the defaults."""
     base = tuned.get(key(transfer, operation), defaults(transfer, operation))
@@ -129,7 +133,7 @@ def _seen(memory: Memory, owner: Memory) -> str:
     return "own" if memory.place == owner else "peer"
 
 
-def key(transfer: Transfer, operation: Operation = "copy") -> str:
+def key(transfer: Transfer, operation: OperationName = "copy") -> str:
     """The name under which a transfer's tuned settings are stored: `sm from-host`, `sm peak-read`
     of arrays."""
     owner = transfer.engine.owner
@@ -156,7 +160,7 @@ def store_tuned(
     return path
 
 
-def defaults(transfer: Transfer, operation: Operation = "copy") -> CopySettings:
+def defaults(transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
     """Settings of a transfer for which none are tuned or set by hand."""
     if operation != "copy":
         return ARRAY_DEFAULT

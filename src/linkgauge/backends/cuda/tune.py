@@ -10,12 +10,12 @@ from statistics import median
 
 import msgspec
 
-from linkgauge.backends.protocol import RESULTS, Copy, Group, Pattern, Timing
-from linkgauge.model.arrays import ARRAYS, counted_arrays, source_arrays
+from linkgauge.backends.protocol import RESULTS, Copy, Pattern, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import NULL, Memory
+from linkgauge.model.operation import ARRAYS, OperationName, named
 from linkgauge.model.settings import Tried
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 
 from . import CudaBackend
 from .memory import CudaBuffer
@@ -44,7 +44,7 @@ class Path(msgspec.Struct, frozen=True):
     """What settings are searched for: a transfer and what it does."""
 
     transfer: Transfer
-    operation: Operation = "copy"
+    operation: OperationName = "copy"
 
     @property
     def name(self) -> str:
@@ -130,7 +130,7 @@ def candidates(path: Path, multiprocessors: int) -> Iterator[CopySettings]:
     yield from (CopySettings(kernel="bulk", unroll=ahead) for ahead in (1, 2, 3))
 
 
-def _of_arrays(operation: Operation, multiprocessors: int) -> Iterator[CopySettings]:
+def _of_arrays(operation: OperationName, multiprocessors: int) -> Iterator[CopySettings]:
     """A block for each tile, as STREAM's programs for GPUs have it, or as many as run at once,
     which sweep through the arrays together."""
     yield ARRAY_DEFAULT
@@ -154,7 +154,7 @@ def _tune_path(
     ends: list[CudaBuffer | None] = []
     try:
         for memory, arrays in (
-            (transfer.source, source_arrays(path.operation)),
+            (transfer.source, named(path.operation).source_arrays),
             (transfer.destination, 1),
         ):
             of_none = memory.is_null
@@ -217,7 +217,7 @@ class _Trial(msgspec.Struct, frozen=True):
         Raises BackendError if not even the buffers can be filled: the device is dead."""
         copy, (given, made) = self.copy, self.path.contents
         if copy.source is not None:
-            size = copy.size * source_arrays(self.path.operation)
+            size = copy.size * named(self.path.operation).source_arrays
             self.backend.fill(copy.source, size, given, copy.seed, inverted=False)
         if copy.destination is not None:
             self.backend.fill(copy.destination, copy.size, made, copy.seed, inverted=True)
@@ -245,9 +245,9 @@ class _Trial(msgspec.Struct, frozen=True):
         group = self.backend.prepare_with([self.copy], settings, operation)
         seconds = _ARRAY_SECONDS if operation in ARRAYS else _SAMPLE_SECONDS
         try:
-            loops = min(max(2, int(seconds / _run(group, 1).span)), group.most_loops)
-            moved = self.copy.transfer.bytes_moved(self.copy.size) * counted_arrays(operation)
-            timing = _run(group, loops)
+            loops = min(max(2, int(seconds / run(group, 1).span)), group.most_loops)
+            moved = self.copy.transfer.bytes_moved(self.copy.size) * named(operation).counted_arrays
+            timing = run(group, loops)
             return moved * loops / timing.span, (*timing.checksums, None)[0]
         finally:
             group.close()
@@ -272,9 +272,3 @@ class _Trial(msgspec.Struct, frozen=True):
             Candidate(settings, median(own) if min(own) else 0.0)
             for settings, own in zip(finalists, rates, strict=True)
         ]
-
-
-def _run(group: Group, loops: int) -> Timing:
-    group.arm(loops)
-    group.open()
-    return group.wait()

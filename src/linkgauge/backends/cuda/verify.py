@@ -6,11 +6,10 @@ the link; host threads handle only what kernels do not reach.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from contextlib import suppress
 
 from linkgauge.backends import native
+from linkgauge.backends.host_memory import usable_cpus
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import BackendError
 
@@ -32,7 +31,7 @@ class Verifier:
         self, buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, inverted: bool
     ) -> None:
         if buffer.host_only:
-            native.fill(buffer.address, size, pattern, seed, inverted, _cpus())
+            native.fill(buffer.address, size, pattern, seed, inverted, usable_cpus())
         else:
             run(buffer.home, fill_launch(buffer, size, pattern, seed, inverted))
 
@@ -40,7 +39,7 @@ class Verifier:
         self, buffer: CudaBuffer, size: int, pattern: Pattern, seed: int
     ) -> int | None:
         if buffer.host_only:
-            return native.first_mismatch(buffer.address, size, pattern, seed, _cpus())
+            return native.first_mismatch(buffer.address, size, pattern, seed, usable_cpus())
         word = self._word(buffer.home, 0xFF)
         run(buffer.home, compare_launch(buffer, size, pattern, seed, word))
         found = read_word(buffer.home, word)
@@ -48,7 +47,7 @@ class Verifier:
 
     def checksum(self, buffer: CudaBuffer, size: int) -> int:
         if buffer.host_only:
-            return native.checksum(buffer.address, size, _cpus())
+            return native.checksum(buffer.address, size, usable_cpus())
         word = self._word(buffer.home, 0)
         run(buffer.home, read_launch(buffer.home, buffer.address, size, word))
         return read_word(buffer.home, word)
@@ -88,7 +87,3 @@ def read_word(device: CudaDevice, address: int) -> int:
     value = bytearray(_WORD)
     device.call("cuMemcpyDtoH", value, address, _WORD)
     return int.from_bytes(value, "little")
-
-
-def _cpus() -> Sequence[int]:
-    return sorted(os.sched_getaffinity(0))

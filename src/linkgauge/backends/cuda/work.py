@@ -10,6 +10,7 @@ from itertools import cycle
 from typing import Any
 
 from linkgauge.backends.protocol import Copy
+from linkgauge.backends.threaded import Worked
 
 from .device import CudaDevice, Launch
 from .launches import copy_launch, read_launch, write_launch
@@ -114,6 +115,17 @@ class PeerCopy(StreamWork):
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         for _ in range(loops):
             self.device.driver.call("cuMemcpyPeerAsync", *self._ends, streams[0])
+
+
+def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
+    """A work that a thread drives to its end: of pageable host memory, which the driver stages on
+    the calling thread, a call may return only once its bytes have arrived."""
+
+    def run(loops: int) -> None:
+        work.enqueue(streams, loops)
+        work.device.driver.call("cuStreamSynchronize", streams[0])
+
+    return Worked(run, work.device.enter, work.checksum, work.close)
 
 
 Piece = Callable[[Any], object]

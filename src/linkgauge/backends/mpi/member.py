@@ -33,8 +33,9 @@ from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
+from linkgauge.model.operation import OperationName, named
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import approximate_size
 
 from .collectives import Communicators, MpiCollective, RankPart, part_refusal
@@ -93,7 +94,7 @@ class MpiMember(Member):
         self._pairs: dict[tuple[int, ...], Any] = {}
         """Communicators of some ranks, which have windows in common."""
         self._copies: Sequence[SharedCopy] = ()
-        self._operation: Operation = "copy"
+        self._operation: OperationName = "copy"
         self._loops = 0
         self._ready: list[Stream] = []
         self._flags: FlagSide | None = None
@@ -124,7 +125,7 @@ class MpiMember(Member):
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         if self._collective is not None:
             return self._collective.remarks
-        if self._operation == "broadcast":
+        if named(self._operation).from_one:
             by = "MPI_Ibcast"
         elif transfer.engine.kind == "msg":
             by = "MPI_Isend and MPI_Irecv"
@@ -204,11 +205,11 @@ class MpiMember(Member):
         return self._blocks[number]
 
     def prepare(
-        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
     ) -> Prepared:
         self.close_group()
         self._copies, self._operation, self._shortest = copies, operation, None
-        if operation == "flag-ping-pong":
+        if named(operation).by_flags:
             check_alone(copies)  # type: ignore[arg-type]  # counts them
             self._flags = self._flag_side(copies[0])
             return Prepared(self._flags.pace if self._times(copies[0]) else None)
@@ -216,9 +217,10 @@ class MpiMember(Member):
             parts = [self._part(copy) for copy in copies]
             self._collective = MpiCollective(self._comms_of, operation, parts, self._cpus)
             return Prepared(self._collective.pace, self._collective.most_loops)
-        if operation not in ("copy", "broadcast"):
+        does = named(operation)
+        if not (does.is_copy or does.from_one):
             raise lacking("mpi", operation)
-        if operation == "broadcast":
+        if does.from_one:
             for root in sorted({copy.transfer.source.rank or 0 for copy in copies}):
                 if root not in self._comms:
                     with mpi_errors("MPI_Comm_dup"):
@@ -263,7 +265,7 @@ class MpiMember(Member):
         if self._collective is not None:
             return self._collective.run(self._loops)
         with mpi_errors("move bytes by MPI"):
-            ends = self._one_sided() if self._operation == "copy" else {}
+            ends = self._one_sided() if named(self._operation).is_copy else {}
             ends |= run(self._mpi, self._ready)
         seconds = {place: end - opened for place, end in ends.items()}
         if seconds:
@@ -299,7 +301,7 @@ class MpiMember(Member):
     def _streams(self) -> list[Stream]:
         """This rank's part of the messages; beside one-sided copies, the word of their end."""
         part = Part(self._comm, self._rank, self._loops, self._memory)
-        if self._operation == "broadcast":
+        if named(self._operation).from_one:
             return broadcast_streams(part, self._comms, self._copies)
         made = (message_stream(part, place, copy) for place, copy in enumerate(self._copies))
         return [stream for stream in made if stream is not None]

@@ -37,9 +37,9 @@ from linkgauge.model.inventory import Interface, Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.nics import nic_ends
-from linkgauge.model.outside import OUTSIDE
+from linkgauge.model.operation import OperationName, named
 from linkgauge.model.settings import Settings
-from linkgauge.model.transfer import NIC_ENGINES, Operation, Transfer
+from linkgauge.model.transfer import NIC_ENGINES, Transfer
 
 from .links import SILENT_SECONDS, Door, Key, decode, is_by_tcp, keys_of
 from .memory import NetGpu, NetMemory, open_gpu
@@ -138,15 +138,16 @@ class NetMember(Member):
         return self._memory.checksum(number, size)
 
     def prepare(
-        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
     ) -> Prepared:
         """Connects. Raises BackendError where that fails. Other ranks may have connected before."""
         self._hang_up()
-        if operation in OUTSIDE:
-            return self._prepare_outside(copies, tool_of(operation))
-        if operation not in ("copy", "flag-ping-pong"):
+        does = named(operation)
+        if does.outside is not None:
+            return self._prepare_outside(copies, tool_of(does.outside))
+        if not (does.is_copy or does.by_flags):
             raise lacking(NETWORK, operation)
-        if operation != "copy" and not all(map(is_by_tcp, copies)):
+        if does.by_flags and not all(map(is_by_tcp, copies)):
             raise Unsupported("flags bounce over networks by tcp")
         self._connections = self._door.connected(copies, self._rank)
         own = [
@@ -161,7 +162,7 @@ class NetMember(Member):
             for stream in self._streams_of(place, copy)
         ]
         self._parts = [self._part(place, copy) for place, copy in own if not is_by_tcp(copy)]
-        if operation == "flag-ping-pong":
+        if does.by_flags:
             check_alone(copies)  # type: ignore[arg-type]  # counts them
             self._bounce = Bounce(self._streams[0])
             return Prepared(self._bounce.pace if self._streams[0].times else None)

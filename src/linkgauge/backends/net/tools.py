@@ -58,9 +58,9 @@ class PerftestReport(msgspec.Struct, frozen=True):
 
 
 def tool_of(operation: OutsideOperation) -> Tool:
-    if operation == "iperf3":
-        return Tool("iperf3", "iperf3", iperf_command, iperf_seconds, pace=_BY_TIME)
     program, _, memory = operation.partition(" ")
+    if program == "iperf3":
+        return Tool(program, "iperf3", iperf_command, iperf_seconds, pace=_BY_TIME)
 
     def command(call: Call) -> Sequence[str]:
         return perftest_command(program, memory, call)

@@ -8,35 +8,28 @@ back (copy_ping_pong) and pointer chases (chase).
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from linkgauge.backends.amd import AmdTelemetry
-from linkgauge.backends.iterations import single_iterations
-from linkgauge.backends.overlap import OverlapGroup, fit
-from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group, Pattern
-from linkgauge.backends.rules import (
-    check_alone,
-    check_copy_engine,
-    check_overlap,
-    check_own_arrays,
-    check_work,
-    lacking,
-)
-from linkgauge.model.arrays import ARRAYS
+from linkgauge.backends.iterations import Queue
+from linkgauge.backends.offering import Holding
+from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group
+from linkgauge.backends.rules import check_alone
 from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
+from linkgauge.model.operation import COPY, PEAK_NAMES, Operation
 from linkgauge.model.settings import EngineSettings, Pieces
-from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 
 from . import refusals
 
 if TYPE_CHECKING:
     from .buffer import OpenCLBuffer
+    from .compute import ComputeLane
     from .group import OpenCLGroup
     from .runtime import OpenCLDevice
 
@@ -55,22 +48,24 @@ def create(engines: EngineSettings, host: Host) -> Backend:
     return OpenCL(discover(), host.nodes, engines.pieces)
 
 
-class OpenCL:
+class OpenCL(Holding["OpenCLBuffer"]):
     """Implements protocol.Backend for `units`; `nodes` are the host's. With `pieces`, transfers
     are copied piece by piece."""
 
     name = refusals.SPACE
+    carried = (
+        "copy", "chase", "copy-ping-pong", "timed-copy", "launch", "sync", "overlap", *PEAK_NAMES,
+    )  # fmt: skip
 
     def __init__(
         self, units: Sequence[OpenCLDevice], nodes: Sequence[Node], pieces: Pieces | None = None
     ) -> None:
+        super().__init__()
         self._pieces = pieces
         self._units = units
         self._facts = [unit.facts for unit in units]
         self._nodes = {node.index: node for node in nodes}
         self.sensors = AmdTelemetry(self.devices())
-        self._buffers: weakref.WeakSet[OpenCLBuffer] = weakref.WeakSet()
-        self._groups: weakref.WeakSet[OpenCLGroup] = weakref.WeakSet()
         self._of_chase: tuple[str, ...] = ()
         """Remarks on the chase that was prepared last, if nothing else was since."""
 
@@ -113,99 +108,59 @@ class OpenCL:
             unit = self._unit(engine.owner)
             node = self._nodes[memory.index or 0]
             buffer = allocate_host(unit, memory, size, engine.kind, node, len(self._nodes) == 1)
-        self._buffers.add(buffer)
-        return buffer
+        return self.held(buffer)
 
-    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        self._own(buffer).fill(size, pattern, seed, inverted)
+    def own(self, buffer: Buffer | None) -> OpenCLBuffer:
+        from .buffer import own
 
-    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        return self._own(buffer).first_mismatch(size, pattern, seed)
+        return own(buffer)
 
-    def checksum(self, buffer: Buffer, size: int) -> int:
-        return self._own(buffer).checksum(size)
-
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+    def begin(self, copies: Sequence[Copy], does: Operation) -> None:
         self._of_chase = ()
-        check_work(copies, operation)
-        if operation in ITERATED:
-            check_alone(copies)
-            return self._iterated(copies[0], operation)
-        if operation == "chase":
-            from .chase import chase, near_cache
 
-            unit = self._unit(copies[0].transfer.engine.owner)
-            self._of_chase = tuple(near_cache(unit, copies[0].size))
-            return self._keep(chase(unit, copies))
-        if operation == "overlap":
-            return self._beside_kernel(copies)
-        if operation != "copy" and operation not in ARRAYS:
-            raise lacking(self.name, operation)
-        return self._keep(self._copying(copies, operation))
+    def queue(self, owner: Memory, made: ExitStack) -> Queue:
+        from .queue import OpenCLQueue
 
-    def _iterated(self, copy: Copy, operation: Operation) -> Group:
-        """What is timed iteration by iteration."""
-        unit = self._unit(copy.transfer.engine.owner)
-        if operation == "timed-copy":
-            group = self._keep(self._copying([check_copy_engine(copy)], "copy"))
-            group.pace = single_iterations(1)
-            return group
-        if operation == "copy-ping-pong":
-            from .copy_ping_pong import ping_pong
+        return OpenCLQueue(self._unit(owner))
 
-            return ping_pong(unit, check_copy_engine(copy))
-        from .hand_overs import hand_over
+    def chasing(self, copies: Sequence[Copy], does: Operation) -> OpenCLGroup:
+        from .chase import chase, near_cache
 
-        return hand_over(unit, operation)
+        check_alone(copies)
+        unit = self._unit(copies[0].transfer.engine.owner)
+        self._of_chase = tuple(near_cache(unit, copies[0].size))
+        return self.kept(chase(unit, copies[0]))
 
-    def _beside_kernel(self, copies: Sequence[Copy]) -> OverlapGroup:
-        """Copies without and with a kernel that takes about as long, the first of them."""
+    def computing(
+        self, copies: Sequence[Copy], made: ExitStack
+    ) -> tuple[ComputeLane, Group, Group, Group]:
         from .compute import ComputeLane
         from .group import OpenCLGroup
 
-        first, others = check_overlap(copies)
-        copying = self._copying(others, "copy")
+        first, *others = copies
+        copying = self.moving(others, COPY)
         kernel = ComputeLane(self._unit(first.transfer.engine.owner))
-        groups = copying, OpenCLGroup([kernel]), OpenCLGroup([kernel, *copying.lanes])
-        with ExitStack() as made:
-            for group in groups:
-                made.callback(self._keep(group).close)
-            fit(kernel, groups[1], copying)
-            return OverlapGroup(*groups, made.pop_all(), kernel)
+        alone, together = OpenCLGroup([kernel]), OpenCLGroup([kernel, *copying.lanes])
+        for group in (copying, alone, together):
+            made.callback(self.kept(group).close)
+        return kernel, alone, copying, together
 
-    def _copying(self, copies: Sequence[Copy], operation: Operation) -> OpenCLGroup:
-        """Copies, or operations on arrays, side by side."""
+    def moving(self, copies: Sequence[Copy], does: Operation) -> OpenCLGroup:
         from .group import CopyLane, OpenCLGroup
 
         work = [(self._unit(copy.transfer.engine.owner), copy) for copy in copies]
-        pieces, makes = self._pieces, None
-        if operation in ARRAYS:
-            check_own_arrays(self.name, copies, operation)
-            pieces, makes = None, RESULTS.get(ARRAYS[operation].kind)
+        pieces = self._pieces if does.array is None else None
+        makes = RESULTS.get(does.array.kind) if does.array is not None else None
         for unit in {id(unit): unit for unit, _ in work if makes is not None}.values():
             if not unit.has_doubles:
                 place = unit.facts.device.memory
-                raise Unsupported(f"{place} has no double precision, which {operation} needs")
-        return OpenCLGroup([CopyLane(unit, copy, pieces, makes) for unit, copy in work])
-
-    def _keep(self, group: OpenCLGroup) -> OpenCLGroup:
-        """The group, which close() closes."""
-        self._groups.add(group)
-        return group
+                raise Unsupported(f"{place} has no double precision, which {does.name} needs")
+        return self.kept(OpenCLGroup([CopyLane(unit, copy, pieces, makes) for unit, copy in work]))
 
     def close(self) -> None:
-        """Closes groups first: copies behind a closed gate still use the buffers."""
-        for group in list(self._groups):
-            group.close()
-        for buffer in list(self._buffers):
-            buffer.free()
+        super().close()
         for unit in self._units:
             unit.free_spare()
 
     def _unit(self, memory: Memory) -> OpenCLDevice:
         return self._units[memory.index or 0]
-
-    def _own(self, buffer: Buffer) -> OpenCLBuffer:
-        from .buffer import own
-
-        return own(buffer)

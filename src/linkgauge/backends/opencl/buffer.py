@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 
-from linkgauge.backends.protocol import Pattern
+from linkgauge.backends import offering
+from linkgauge.backends.protocol import Buffer, Pattern
 from linkgauge.model.errors import AllocationError, BackendError
 from linkgauge.model.memory import Memory
 from linkgauge.model.result import Placement
@@ -54,11 +56,8 @@ class OpenCLBuffer:
             self._buffer = None
 
 
-def own(buffer: object) -> OpenCLBuffer:
-    """The buffer as ours. Raises BackendError for another backend's."""
-    if not isinstance(buffer, OpenCLBuffer):
-        raise BackendError("prepare", f"{buffer!r} is not a buffer of the opencl backend")
-    return buffer
+def own(buffer: Buffer | None) -> OpenCLBuffer:
+    return offering.own(buffer, OpenCLBuffer, "opencl")
 
 
 def create(unit: OpenCLDevice, size: int, flags: int) -> cl.Buffer:
@@ -74,3 +73,30 @@ def refuse_larger(unit: OpenCLDevice, size: int) -> None:
             "clCreateBuffer",
             f"{device.memory} allocates at most {device.largest_buffer} bytes at once, not {size}",
         )
+
+
+class Words:
+    """64-bit numbers in the device's memory, 0 at first."""
+
+    def __init__(self, unit: OpenCLDevice, count: int = 1) -> None:
+        self._unit = unit
+        self._host = np.zeros(count, dtype=np.uint64)
+        self.buffer = create(unit, self._host.nbytes, cl.mem_flags.READ_WRITE)
+        self.store(0)
+
+    def total(self) -> int:
+        """The xor of them all; of a single one, its value."""
+        with calling("clEnqueueReadBuffer"):
+            cl.enqueue_copy(self._unit.queue, self._host, self.buffer)
+        return int(np.bitwise_xor.reduce(self._host))
+
+    def store(self, value: int) -> None:
+        """Gives all this value."""
+        self._host[:] = value
+        with calling("clEnqueueWriteBuffer"):
+            cl.enqueue_copy(self._unit.queue, self.buffer, self._host)
+
+
+def partial_sums(unit: OpenCLDevice) -> Words:
+    """The result of a pure read: an xor of words for each work-item."""
+    return Words(unit, unit.geometry[0][0])

@@ -3,7 +3,7 @@ where the hops led compared with where they must lead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import count
 
@@ -12,20 +12,18 @@ import numpy as np
 import pyopencl as cl
 
 from linkgauge.backends.protocol import Copy, Pace
-from linkgauge.backends.rules import check_alone
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.units import approximate_size, format_size
 
-from .buffer import OpenCLBuffer, create, own
+from .buffer import OpenCLBuffer, Words, own
 from .group import Enqueue, Lane, OpenCLGroup
-from .runtime import ALONE, OpenCLDevice, calling
+from .runtime import ALONE, OpenCLDevice
 
 HOPS = 16_381
 """Accesses of a loop, about as many as of a host thread's chase. A prime, so that hardly ever a
 number of loops leads back to the line where it began, as no access at all would. One launch follows
 all loops of a lap, so that what a launch takes counts once a sample."""
 _FILE = "chase"
-_WORD = 8
 _MASK = (1 << 64) - 1
 _ROUNDS = 4
 _UNBOUNDED = 1 << 30
@@ -67,19 +65,13 @@ def _mixed(x: int) -> int:
     return x ^ x >> 31
 
 
-def chase(unit: OpenCLDevice, copies: Sequence[Copy]) -> ChaseGroup:
-    """A chase by a kernel of `unit` through the source. Raises Unsupported for what is none, and
-    BackendError if the memory does not hold one ring over all of its lines."""
-    check_alone(copies)
-    transfer, size = copies[0].transfer, copies[0].size
-    if transfer.source.is_null or not transfer.destination.is_null:
-        raise Unsupported(
-            f"{transfer}: a chase only reads: write MEMORY -> null by {transfer.engine}"
-        )
+def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
+    """A chase by a kernel of `unit` through the source. Raises Unsupported for less than a line,
+    and BackendError if the memory does not hold one ring over all of its lines."""
+    size, source = copy.size, own(copy.source)
     if size < unit.cache_line:
-        raise Unsupported(f"{transfer}: {size} bytes are less than a cache line")
-    source = own(copies[0].source)
-    ring = Ring(size // unit.cache_line, unit.cache_line, copies[0].seed + next(_orders))
+        raise Unsupported(f"{copy.transfer}: {size} bytes are less than a cache line")
+    ring = Ring(size // unit.cache_line, unit.cache_line, copy.seed + next(_orders))
     _lay(unit, source, ring)
     return ChaseGroup(ChaseLane(unit, source, ring))
 
@@ -98,32 +90,11 @@ def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
     memory, lines, stride = source.for_kernel(), np.uint64(ring.lines), np.uint64(ring.stride)
     order = np.uint64(ring.seed & _MASK), np.uint32(ring.bits)
     unit.run("lay_ring", memory, lines, stride, *order, file=_FILE)
-    length = Word(unit)
+    length = Words(unit)
     unit.run("ring_length", memory, lines, stride, length.buffer, file=_FILE, alone=True)
-    if length.value != ring.lines:
-        problem = f"a ring of {length.value} lines instead of {ring.lines}"
+    if length.total() != ring.lines:
+        problem = f"a ring of {length.total()} lines instead of {ring.lines}"
         raise BackendError("link pointers", f"{source.memory}: {problem}")
-
-
-class Word:
-    """A 64-bit number in the device's memory, 0 at first."""
-
-    def __init__(self, unit: OpenCLDevice) -> None:
-        self._unit = unit
-        self.buffer = create(unit, _WORD, cl.mem_flags.READ_WRITE)
-        self.value = 0
-
-    @property
-    def value(self) -> int:
-        found = np.zeros(1, dtype=np.uint64)
-        with calling("clEnqueueReadBuffer"):
-            cl.enqueue_copy(self._unit.queue, found, self.buffer)
-        return int(found[0])
-
-    @value.setter
-    def value(self, value: int) -> None:
-        with calling("clEnqueueWriteBuffer"):
-            cl.enqueue_copy(self._unit.queue, self.buffer, np.array([value], dtype=np.uint64))
 
 
 class ChaseLane(Lane):
@@ -135,8 +106,8 @@ class ChaseLane(Lane):
         super().__init__(unit)
         self._ring = ring
         self._memory = source.memory
-        self._at = Word(unit)
-        self._at.value = ring.offset(0)
+        self._at = Words(unit)
+        self._at.store(ring.offset(0))
         self._kernel = unit.kernel(
             "chase", source.for_kernel(), self._at.buffer, np.uint64(0), file=_FILE
         )
@@ -156,7 +127,7 @@ class ChaseLane(Lane):
         return event
 
     def mismatch(self) -> str | None:
-        at, right = self._at.value, self._ring.offset(self._hops)
+        at, right = self._at.total(), self._ring.offset(self._hops)
         if at == right:
             return None
         return f"{self._memory}: {self._hops} accesses led to byte {at} instead of {right}"

@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 import pyopencl as cl
 
-from linkgauge.backends.overlap import FACTOR, SUMMAND, launched
+from linkgauge.backends.operations.overlap import FACTOR, SUMMAND, launched
 
-from .chase import Word
+from .buffer import Words
 from .group import Enqueue, Lane
 from .runtime import OpenCLDevice
 
@@ -22,7 +22,7 @@ class ComputeLane(Lane):
     def __init__(self, unit: OpenCLDevice) -> None:
         super().__init__(unit)
         self.rounds = 1.0
-        self._wrong = Word(unit)
+        self._wrong = Words(unit)
         arguments = np.uint64(1), np.float32(FACTOR), np.float32(SUMMAND), self._wrong.buffer
         self._kernel = unit.kernel("multiply_add", *arguments, file="compute")
 
@@ -39,4 +39,4 @@ class ComputeLane(Lane):
 
     def mismatch(self) -> str | None:
         """That a work-item found a wrong result, if one did."""
-        return f"{self.unit.facts.device.memory} computed wrongly" if self._wrong.value else None
+        return f"{self.unit.facts.device.memory} computed wrongly" if self._wrong.total() else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from typing import Any
 
@@ -13,7 +12,7 @@ from linkgauge.backends.protocol import Pattern
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import CHUNK
 
-from .buffer import OpenCLBuffer, create
+from .buffer import OpenCLBuffer, create, partial_sums
 from .host_memory import PageableBuffer
 from .runtime import OpenCLDevice, calling
 
@@ -64,7 +63,7 @@ class DeviceBuffer(OpenCLBuffer):
     def checksum(self, size: int) -> int:
         if self.unit.no_kernels:
             return self._fetched(size).checksum(size)
-        sums = PartialSums(self.unit)
+        sums = partial_sums(self.unit)
         self.unit.run("pure_read", self._buffer, sums.buffer, np.uint64(size))
         return sums.total()
 
@@ -105,25 +104,8 @@ class DeviceBuffer(OpenCLBuffer):
         spare = self.unit.spare
         if not isinstance(spare, PageableBuffer) or spare.size < size:
             self.unit.free_spare()
-            cpus = sorted(os.sched_getaffinity(0))
-            spare = self.unit.spare = PageableBuffer(self.unit, self.memory, size, None, cpus)
+            spare = self.unit.spare = PageableBuffer(self.unit, self.memory, size, None)
         return spare
-
-
-class PartialSums:
-    """The result of a pure read: an xor of words for each work-item."""
-
-    def __init__(self, unit: OpenCLDevice) -> None:
-        self._unit = unit
-        (self._items,) = unit.geometry[0]
-        self.buffer = create(unit, self._items * _WORD, cl.mem_flags.READ_WRITE)
-
-    def total(self) -> int:
-        """The xor of them all, once the read has ended."""
-        sums = np.zeros(self._items, dtype=np.uint64)
-        with calling("clEnqueueReadBuffer"):
-            cl.enqueue_copy(self._unit.queue, sums, self.buffer)
-        return int(np.bitwise_xor.reduce(sums))
 
 
 def word_of(seed: int, index: int, pattern: Pattern, count: int = 0) -> int:

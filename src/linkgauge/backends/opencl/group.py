@@ -16,8 +16,7 @@ from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.settings import Pieces
 
-from .buffer import OpenCLBuffer, own
-from .device_memory import PartialSums
+from .buffer import OpenCLBuffer, Words, own, partial_sums
 from .runtime import OpenCLDevice, calling, error_of
 
 Enqueue = Callable[..., cl.Event]
@@ -31,7 +30,7 @@ _QUEUE = 1000
 class Lane(ABC):
     """What one transfer enqueues, with its own in-order queue."""
 
-    sums: PartialSums | None = None
+    sums: Words | None = None
     """Of a pure read."""
     _keeps_events = False
     """Whether no event may be destroyed while the gate is closed."""
@@ -91,7 +90,7 @@ class CopyLane(Lane):
         self._makes = makes
         whole = copy.transfer.both_ways or len(copy.transfer.memories) < 2
         self._pieces = None if whole else pieces
-        self.sums = PartialSums(unit) if copy.destination is None else None
+        self.sums = partial_sums(unit) if copy.destination is None else None
         self._commands, self._keeps_events = self._loop(copy)
 
     def lap(self, loops: int) -> list[Enqueue]:

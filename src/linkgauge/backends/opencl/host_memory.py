@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
 from linkgauge._native import Kind
-from linkgauge.backends import native
+from linkgauge.backends.host_memory import ByThreads, NodeMemory, usable_cpus
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.machine import Node
 from linkgauge.model.memory import Memory
@@ -30,11 +29,11 @@ def allocate_host(
 
     Raises Unsupported if pageable memory cannot be bound to the node.
     """
-    cpus = node.cpus or sorted(os.sched_getaffinity(0))
+    cpus = node.cpus or usable_cpus()
     # The node of the driver's memory is certain only if there is just one.
     surely = node.index if alone else None
     if memory.kind == "pageable":
-        return PageableBuffer(unit, memory, size, node.index, cpus, alone)
+        return PageableBuffer(unit, memory, size, node.index, alone)
     if kind == "ce":
         return PinnedBuffer(unit, memory, size, surely, cpus)
     if unit.facts.fine_grained:
@@ -42,29 +41,35 @@ def allocate_host(
     return InPlaceBuffer(unit, memory, size, surely, cpus)
 
 
-class OpenCLHostBuffer(OpenCLBuffer):
-    """Host memory. `node` is its node if certain (None: unknown), `alone` means that there is no
-    other, `cpus` fill and check it. `address` is valid for its lifetime."""
+class OpenCLHostBuffer(ByThreads, OpenCLBuffer):
+    """Host memory. `address` is valid for its lifetime."""
 
-    address: int
-    _is_fresh = True
-    """Whether the pages still need their first touch."""
+    def for_copy(self, size: int) -> Any:
+        with self.at() as address:
+            return (ctypes.c_uint8 * size).from_address(address)
+
+
+class PageableBuffer(NodeMemory, OpenCLHostBuffer):
+    """Ordinary memory of the system, unknown to OpenCL: for ce."""
 
     def __init__(
-        self,
-        unit: OpenCLDevice,
-        memory: Memory,
-        size: int,
-        node: int | None,
-        cpus: Sequence[int],
-        alone: bool = True,
+        self, unit: OpenCLDevice, memory: Memory, size: int, node: int | None, alone: bool = True
+    ) -> None:
+        super().__init__(memory, size, node, alone, kind=Kind.PAGEABLE)
+        self.unit = unit
+
+
+class MadeBuffer(OpenCLHostBuffer):
+    """Memory that OpenCL makes. `node` is its node if certain (None: unknown), whose `cpus` touch
+    it first."""
+
+    def __init__(
+        self, unit: OpenCLDevice, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
     ) -> None:
         super().__init__(unit, memory, size)
-        self._node, self._alone = node, alone
-        self._cpus = cpus
+        self._node, self.cpus = node, cpus
         self._allocate()
-        if self._is_fresh:  # first touch, by CPUs of the right node
-            self.fill(size, Pattern.WORDS, 0, False)
+        self.fill(size, Pattern.WORDS, 0, False)
 
     def _allocate(self) -> None:
         raise NotImplementedError
@@ -73,47 +78,8 @@ class OpenCLHostBuffer(OpenCLBuffer):
         """OpenCL does not say whether memory that it allocates is locked."""
         return Placement(str(self.memory), self.size, node=self._node)
 
-    def for_copy(self, size: int) -> Any:
-        with self._address() as address:
-            return (ctypes.c_uint8 * size).from_address(address)
 
-    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        with self._address() as address:
-            native.fill(address, size, pattern, seed, inverted, self._cpus)
-
-    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
-        with self._address() as address:
-            return native.first_mismatch(address, size, pattern, seed, self._cpus)
-
-    def checksum(self, size: int) -> int:
-        with self._address() as address:
-            return native.checksum(address, size, self._cpus)
-
-    def _address(self) -> AbstractContextManager[int]:
-        """A context in which the bytes are at the address that it yields."""
-        return nullcontext(self.address)
-
-
-class PageableBuffer(OpenCLHostBuffer):
-    """Ordinary memory of the system, unknown to OpenCL: for ce."""
-
-    _is_fresh = False
-
-    def _allocate(self) -> None:
-        self._pages, self._placement = native.allocate(
-            self.memory, self.size, Kind.PAGEABLE, self._node, self._alone, self._cpus
-        )
-        self.address = self._pages.address
-        self.warnings = tuple(native.misplaced(self.memory, self._placement))
-
-    def placement(self) -> Placement:
-        return self._placement
-
-    def free(self) -> None:
-        self._pages.close()
-
-
-class DriverBuffer(OpenCLHostBuffer):
+class DriverBuffer(MadeBuffer):
     """Memory that the driver allocates on the host, as an OpenCL buffer."""
 
     def _allocate(self) -> None:
@@ -146,11 +112,11 @@ class InPlaceBuffer(DriverBuffer):
     def for_kernel(self) -> Any:
         return self._buffer
 
-    def _address(self) -> AbstractContextManager[int]:
+    def at(self) -> AbstractContextManager[int]:
         return _mapped(self.unit, self._buffer, self.size)
 
 
-class SharedBuffer(OpenCLHostBuffer):
+class SharedBuffer(MadeBuffer):
     """Fine-grained shared virtual memory: host and kernels can use the same address at any time."""
 
     _release = "clSVMFree"

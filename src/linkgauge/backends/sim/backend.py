@@ -10,40 +10,23 @@ from functools import cache, cached_property
 from msgspec.structs import replace
 
 from linkgauge.backends.iterations import single_iterations
-from linkgauge.backends.overlap import OverlapGroup
-from linkgauge.backends.protocol import (
-    RESULTS,
-    Buffer,
-    Copy,
-    Group,
-    Pace,
-    Pattern,
-)
-from linkgauge.backends.rules import (
-    check_alone,
-    check_copy_engine,
-    check_exchanges,
-    check_flags,
-    check_overlap,
-    check_own_arrays,
-    check_work,
-    exchange_refusal,
-    lacking,
-)
-from linkgauge.model.arrays import ARRAYS, counted_arrays
+from linkgauge.backends.offering import Filling, own
+from linkgauge.backends.protocol import RESULTS, Buffer, Copy, Pace
+from linkgauge.backends.rules import check_alone, exchange_refusal
 from linkgauge.model.collective import Collective
-from linkgauge.model.errors import BackendError, Phase, Unsupported
+from linkgauge.model.errors import Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
 from linkgauge.model.map import Flow
-from linkgauge.model.matmul import PRODUCTS, operations_of, order_of
+from linkgauge.model.matmul import operations_of, order_of
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.motion import Movement, Work, movements, steady
+from linkgauge.model.operation import PEAK_NAMES, PRODUCT_NAMES, Operation, named
 from linkgauge.model.settings import EngineSettings, Simulation
-from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 
 from . import inventory, pci, refusals
-from .collecting import CollectiveGroup
+from .collecting import SimCollective
 from .description import Description
 from .exchanging import Exchanging
 from .faults import Fault
@@ -59,10 +42,6 @@ from .trouble import Trouble
 
 STRIDE = 128
 """Bytes between consecutive pointers of a chase, as in nvbandwidth."""
-_KNOWN = (
-    "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
-    "overlap", *ARRAYS, *PRODUCTS,
-)  # fmt: skip
 
 
 def simulate(
@@ -76,10 +55,15 @@ def simulate(
     return SimBackend(*read(simulation), cpus, simulation.draw, simulation.passed)
 
 
-class SimBackend(SimMachine):
+class SimBackend(SimMachine, Filling[SimBuffer]):
     """A simulated machine's host memories and threads, and its devices, at work."""
 
     name = refusals.SPACE
+    collects = True
+    carried = (
+        "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
+        "overlap", *PEAK_NAMES, *PRODUCT_NAMES,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -182,50 +166,87 @@ class SimBackend(SimMachine):
     def allocate(self, memory: Memory, size: int, engine: Engine) -> SimBuffer:
         return SimBuffer(memory, size, self._room)
 
-    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        _own(buffer).fill(size, pattern, seed, inverted)
+    def own(self, buffer: Buffer | None) -> SimBuffer:
+        return own(buffer, SimBuffer, self.name)
 
-    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        return _own(buffer).first_mismatch(size, pattern, seed)
+    def moving(self, copies: Sequence[Copy], does: Operation) -> SimGroup:
+        demands, sigmas = self._demands(copies, does)
+        moving = self._moving(copies, demands)
+        makes = RESULTS.get(does.array.kind) if does.array is not None else None
+        return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
 
-    def checksum(self, buffer: Buffer, size: int) -> int:
-        return _own(buffer).checksum(size)
+    def returning(self, copy: Copy) -> SimGroup:
+        """One way is as long as the other."""
+        group = self.moving([copy], named("copy-ping-pong"))
+        group.pace = single_iterations(1)
+        return group
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        if isinstance(operation, Collective):
-            return self._collecting(copies, operation)
-        if operation not in _KNOWN:
-            raise lacking(self.name, operation)
-        check_exchanges(copies, operation)
-        check_work(copies, operation)
-        if operation in ARRAYS:
-            check_own_arrays(self.name, copies, operation)
-        demands = [self._demand(copy, copies, operation) for copy in copies]
-        demands = self._trouble.begin(copies, demands)
-        sigmas = self._sigmas(demands)
-        if operation == "copy" or operation in ARRAYS:
-            moving = self._moving(copies, demands)
-            makes = RESULTS.get(ARRAYS[operation].kind) if operation in ARRAYS else None
-            return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
-        if operation == "overlap":
-            return self._beside_kernel(copies, demands, sigmas)
+    def computing(
+        self, copies: Sequence[Copy], made: ExitStack
+    ) -> tuple[None, SimGroup, SimGroup, SimGroup]:
+        """The kernel takes as long as the copies do, and crosses nothing."""
+        demands, sigmas = self._demands(copies, named("overlap"))
+        first, *others = copies
+        moving = self._moving(others, demands[1:])
+        seconds = max(movement.end for movement in moving)
+        kernel = replace(demands[0], flow=Flow((), first.size / seconds), startup=0.0)
+        copying = SimGroup(others, moving, sigmas[1:], self._course)
+        alone = SimGroup([first], [steady(seconds)], sigmas[:1], self._course)
+        movements = self._moving(copies, [kernel, *demands[1:]])
+        together = SimGroup(copies, movements, sigmas, self._course, self._stall)
+        return None, alone, copying, together
+
+    def multiplying(self, copies: Sequence[Copy], does: Operation) -> tuple[SimGroup, None]:
         check_alone(copies)
-        if operation in ("copy-ping-pong", "timed-copy"):  # one way is as long as the other
-            check_copy_engine(copies[0])
-            moving = self._moving(copies, demands)
-            pace = single_iterations(1)
-            return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
-        if operation in PRODUCTS:
-            steps = operations_of(order_of(copies[0].size))
-            seconds = 1 / demands[0].flow.cap
-        else:
-            seconds, steps = self._step(copies[0], operation)
-        moving = (steady(seconds * steps),)
-        if operation == "enqueue":  # work of the host, independent of the links
+        demands, sigmas = self._demands(copies, does)
+        steps = operations_of(order_of(copies[0].size))
+        moving = steady(steps / demands[0].flow.cap)
+        return SimGroup(copies, [moving], sigmas, self._course, self._stall), None
+
+    def chasing(self, copies: Sequence[Copy], does: Operation) -> SimGroup:
+        check_alone(copies)
+        (copy,) = copies
+        transfer = copy.transfer
+        latency = self._resources.latency(transfer.source, transfer.engine.owner)
+        return self._steps(copy, latency, Pace(loops=1, steps=max(1, copy.size // STRIDE)), does)
+
+    def bouncing(self, copy: Copy) -> SimGroup:
+        (source, destination), owner = copy.transfer.memories, copy.transfer.engine.owner
+        latency = self._resources.latency(source if source != owner else destination, owner)
+        # A device polls its flag in the host's memory: two accesses a round trip.
+        latency = latency if source.is_host else latency / 2
+        return self._steps(copy, latency, single_iterations(2), named("flag-ping-pong"))
+
+    def exchanging(self, copy: Copy) -> SimGroup:
+        """Like an access to the other's memory that hits a cache: half of that memory's latency."""
+        transfer = self._on_nodes(copy.transfer)
+        latency = self._resources.latency(transfer.destination, transfer.source)
+        own_node = self._hardware.nodes[transfer.destination.index or 0]
+        seconds = latency - own_node.group.latency / 2
+        return self._steps(copy, seconds, Pace(loops=1, steps=2), named("ping-pong"))
+
+    def enqueuing(self, copy: Copy) -> SimGroup:
+        """Work of the host, independent of the links."""
+        if copy.transfer.engine.kind == "cpu":
+            raise Unsupported("host threads enqueue nothing")
+        call = self._description.host.call
+        return self._steps(copy, call, Pace(loops=1), named("enqueue"))
+
+    def _steps(self, copy: Copy, seconds: float, pace: Pace, does: Operation) -> SimGroup:
+        """A loop of steps that each take so many seconds, whatever else moves."""
+        _, sigmas = self._demands([copy], does)
+        if does.by_host_alone:
             sigmas = [self._description.noise]
-        single = operation in ITERATED
-        pace = single_iterations(steps) if single else Pace(loops=1, steps=steps)
-        return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
+        moving = [steady(seconds * pace.steps)]
+        return SimGroup([copy], moving, sigmas, self._course, self._stall, pace)
+
+    def _demands(
+        self, copies: Sequence[Copy], does: Operation
+    ) -> tuple[Sequence[Demand], Sequence[float]]:
+        """What the copies ask for, as faults leave it, and their relative noise."""
+        demands = [self._demand(copy, copies, does) for copy in copies]
+        demands = self._trouble.begin(copies, demands)
+        return demands, self._sigmas(demands)
 
     def _sigmas(self, demands: Sequence[Demand]) -> list[float]:
         """The relative noise of each copy."""
@@ -234,27 +255,13 @@ class SimBackend(SimMachine):
             for place, demand in enumerate(demands)
         ]
 
-    def _collecting(self, copies: Sequence[Copy], work: Collective) -> CollectiveGroup:
+    def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
         exchanging = Exchanging(copies, work, self._resources, self._topology)
         self._trouble.begin(copies, exchanging.ranks)
         seconds = exchanging.seconds(self._trouble.capacity(exchanging.demands))
         sigmas = self._sigmas(exchanging.ranks)
         flip = self._trouble.flip
-        return CollectiveGroup(copies, work, seconds, sigmas, self._course, self._stall, flip)
-
-    def _beside_kernel(
-        self, copies: Sequence[Copy], demands: Sequence[Demand], sigmas: Sequence[float]
-    ) -> OverlapGroup:
-        """Copies without and with a kernel that takes as long as they do and crosses nothing."""
-        first, others = check_overlap(copies)
-        moving = self._moving(others, demands[1:])
-        seconds = max(movement.end for movement in moving)
-        kernel = replace(demands[0], flow=Flow((), first.size / seconds), startup=0.0)
-        copying = SimGroup(others, moving, sigmas[1:], self._course)
-        computing = SimGroup([first], [steady(seconds)], sigmas[:1], self._course)
-        together = self._moving(copies, [kernel, *demands[1:]])
-        both = SimGroup(copies, together, sigmas, self._course, self._stall)
-        return OverlapGroup(copying, computing, both, ExitStack())
+        return SimCollective(copies, work, seconds, sigmas, self._course, self._stall, flip)
 
     def _moving(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> tuple[Movement, ...]:
         bounded = any(not copy.endless for copy in copies)
@@ -264,49 +271,22 @@ class SimBackend(SimMachine):
         ]
         return movements(works, self._trouble.capacity(demands))
 
-    def _step(self, copy: Copy, operation: Operation) -> tuple[float, int]:
-        """Seconds of one step of an operation other than a copy, and the steps in a loop."""
-        transfer = self._on_nodes(copy.transfer)
-        if operation == "chase":
-            latency = self._resources.latency(transfer.source, transfer.engine.owner)
-            return latency, max(1, copy.size // STRIDE)
-        if operation == "flag-ping-pong":
-            source, destination = check_flags(copy)
-            owner = transfer.engine.owner
-            latency = self._resources.latency(source if source != owner else destination, owner)
-            # A device polls its flag in the host's memory: two accesses a round trip.
-            return latency if source.is_host else latency / 2, 2
-        if operation == "ping-pong":
-            # Like an access to the other's memory that hits a cache: half of that memory's latency.
-            latency = self._resources.latency(transfer.destination, transfer.source)
-            own = self._hardware.nodes[transfer.destination.index or 0].group.latency
-            return latency - own / 2, 2
-        if transfer.engine.kind == "cpu":
-            raise Unsupported("host threads enqueue nothing")
-        return self._description.host.call, 1
-
-    def _demand(self, copy: Copy, copies: Sequence[Copy], operation: Operation) -> Demand:
+    def _demand(self, copy: Copy, copies: Sequence[Copy], does: Operation) -> Demand:
         """Transfers that ask for no number of threads share their node's CPUs evenly."""
         transfer = self._on_nodes(copy.transfer)
         owner, threads = transfer.engine.owner, 0
-        if operation in PRODUCTS:
-            return self._resources.work(owner, operation)
+        if does.product is not None:
+            return self._resources.work(owner, does.product)
         if transfer.engine.kind == "cpu":
             sharing = sum(copy.transfer.engine.owner == owner for copy in copies)
             cpus = len(self._hardware.nodes[owner.index or 0].cpus)
             threads = transfer.engine.count or max(1, cpus // sharing)
         demand = self._resources.demand(transfer, threads, self._description.host.thread)
-        if operation not in ARRAYS:
+        if does.array is None:
             return demand
-        own = {str(owner): float(counted_arrays(operation))}
+        own = {str(owner): float(does.counted_arrays)}
         usage = tuple((name, own.get(str(name), part)) for name, part in demand.flow.usage)
         return replace(demand, flow=replace(demand.flow, usage=usage))
 
     def close(self) -> None:
         """Does nothing: only buffers hold resources, and their owners free them."""
-
-
-def _own(buffer: Buffer) -> SimBuffer:
-    if not isinstance(buffer, SimBuffer):
-        raise BackendError("buffer", f"{buffer.memory} does not belong to this machine")
-    return buffer

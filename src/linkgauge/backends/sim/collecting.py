@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from linkgauge import _native
 from linkgauge.backends.number_bytes import combine, decode, encode
-from linkgauge.backends.protocol import Copy, Gated, Pace, Timing, Wrong
-from linkgauge.model.collective import (
-    Collective,
-    Counts,
-    content_fields,
-    origin_of,
-)
+from linkgauge.backends.operations.collectives import CollectiveGroup, Share
+from linkgauge.backends.protocol import Copy, Pace, Timing, Wrong
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError
 
 from .group import StallSeconds
 from .memory import WINDOW, SimBuffer
 from .run_position import RunPosition
 
-_SEED = 1
 _MOST_RANKS = 1 << 12
 """More than a machine has: a draw of an iteration is numbered by both."""
 
 
-class CollectiveGroup(Gated):
+class SimCollective(CollectiveGroup):
     """A collective behind a gate: `seconds` are those of an iteration, by rank, with the relative
     noise `sigmas`. What comes late by `stall`, all others of its group wait for. `flip` lets the
     faults strike that alter what was received."""
@@ -45,8 +39,8 @@ class CollectiveGroup(Gated):
         stall: StallSeconds | None,
         flip: Callable[[], None],
     ) -> None:
+        super().__init__(work)
         self._copies = copies
-        self._work = work
         self._groups = work.groups(len(copies))
         self._seconds = seconds
         self._sigmas = sigmas
@@ -87,58 +81,56 @@ class CollectiveGroup(Gated):
                     found[rank].append(self._seconds[rank] * noise + last - late[rank])
         return tuple(map(tuple, found))
 
-    def check(self) -> Wrong:
+    def fill(self) -> None:
         for group in self._groups:
             if any(self._copies[rank].destination is None for rank in group):
                 raise BackendError("check", "no buffers")
-            _carry_out(self._work, [self._copies[rank] for rank in group])
+            for part in self._shares(group):
+                _fill(*part, self._seed)
+
+    def carry_out(self, loops: int) -> None:
+        for group in self._groups:
+            _carry_out(self._work, self._shares(group))
         self._flip()
-        found = [
-            (rank, *_count_wrong(self._work, self._copies[rank], number, len(group)))
-            for group in self._groups
-            for number, rank in enumerate(group)
+
+    def found(self) -> Iterator[Wrong]:
+        for group in self._groups:
+            for place, part in zip(group, self._shares(group), strict=True):
+                count, first = _wrong(*part, self._seed)
+                yield Wrong(count, place, first)
+
+    def _shares(self, group: Sequence[int]) -> list[tuple[Copy, Share]]:
+        """The parts of a group, with as many bytes as are really carried out."""
+        copies = [self._copies[place] for place in group]
+        return [
+            (copy, Share(self._work, rank, len(group), min(copy.size, WINDOW)))
+            for rank, copy in enumerate(copies)
         ]
-        bad = [one for one in found if one[1]]
-        if not bad:
-            return Wrong()
-        rank, _, first = min(bad)
-        return Wrong(sum(count for _, count, _ in bad), rank, first)
 
 
-def _counts(work: Collective, copy: Copy, ranks: int) -> Counts:
-    """Those of what is really carried out."""
-    return work.counts(min(copy.size, WINDOW), ranks)
+def _fill(copy: Copy, share: Share, seed: int) -> None:
+    """Clears what a rank receives, and makes what it sends."""
+    received = _buffer(copy)
+    received.window[:] = bytes(len(received.window))
+    received.flipped = {}
+    share.fill(_address(_sent(copy)) + share.sends_at, seed, _cpus())
 
 
-def _carry_out(work: Collective, copies: Sequence[Copy]) -> None:
-    """The collective of one group: what each rank sends is made, then received."""
-    ranks, each = len(copies), work.number.bytes
-    counts = _counts(work, copies[0], ranks)
-    for copy in copies:
-        received = _buffer(copy)
-        received.window[:] = bytes(len(received.window))
-        received.flipped = {}
-    sent: list[bytes] = []
-    for rank, copy in enumerate(copies):
-        buffer = copy.source if isinstance(copy.source, SimBuffer) else _buffer(copy)
-        begin = rank * counts.send_step * each if work.in_place else 0
-        part = slice(begin, begin + counts.send * each)
-        if counts.send:
-            with_content = content_fields(work, ranks, _SEED)
-            held = (ctypes.c_uint8 * len(buffer.window)).from_buffer(buffer.window)
-            address = ctypes.addressof(held) + begin
-            code = work.number.code
-            _native.fill_content(address, counts.send, code, with_content, rank, _cpus())
-        sent.append(bytes(buffer.window[part]))
+def _carry_out(work: Collective, parts: Sequence[tuple[Copy, Share]]) -> None:
+    """The collective of one group: what each rank has sent is received."""
+    each = work.number.bytes
+    sent = [
+        bytes(_sent(copy).window[share.sends_at :][: share.counts.send * each])
+        for copy, share in parts
+    ]
     reduced = b""
     if work.reduction is not None:
         numbers = [decode(work.type, own) for own in sent]
         reduced = encode(work.type, combine(work.reduction, numbers))
-    for rank, copy in enumerate(copies):
-        origin = origin_of(work, counts, rank, ranks)
+    for copy, share in parts:
+        origin, counts, begin = share.origin, share.counts, share.receives_at
         if origin is None:
             continue
-        begin = rank * counts.receive_step * each if work.in_place else 0
         if work.reduction is not None:
             data = reduced[origin.base * each : (origin.base + counts.receive) * each]
         else:
@@ -149,37 +141,34 @@ def _carry_out(work: Collective, copies: Sequence[Copy]) -> None:
         _buffer(copy).window[begin : begin + len(data)] = data
 
 
-def _count_wrong(work: Collective, copy: Copy, rank: int, ranks: int) -> tuple[int, int]:
+def _wrong(copy: Copy, share: Share, seed: int) -> tuple[int, int]:
     """How many elements of a rank's receive buffer are wrong, and the index of the first."""
-    counts, each, buffer = _counts(work, copy, ranks), work.number.bytes, _buffer(copy)
-    origin = origin_of(work, counts, rank, ranks)
-    if origin is None or not counts.receive:
+    if share.origin is None:
         return 0, 0
-    begin = rank * counts.receive_step * each if work.in_place else 0
-    held = (ctypes.c_uint8 * len(buffer.window)).from_buffer(buffer.window)
-    address = ctypes.addressof(held) + begin
-    where = (origin.first, origin.chunk, origin.base)
-    count, first = _native.count_wrong(
-        address,
-        counts.receive,
-        work.number.code,
-        content_fields(work, ranks, _SEED),
-        where,
-        _cpus(),
-    )
-    more = _altered(work, copy, ranks) if not begin else []
+    begin = share.receives_at
+    count, first = share.wrong(_address(_buffer(copy)) + begin, seed, _cpus())
+    more = _altered(copy, share) if not begin else []
     return count + len(more), first if count or not more else more[0]
 
 
-def _altered(work: Collective, copy: Copy, ranks: int) -> list[int]:
+def _altered(copy: Copy, share: Share) -> list[int]:
     """The elements beyond what is really carried out that have a flipped bit."""
-    each, buffer = work.number.bytes, _buffer(copy)
-    done = _counts(work, copy, ranks).receive * each
-    all_bytes = work.counts(copy.size, ranks).receive * each
+    each, buffer = share.work.number.bytes, _buffer(copy)
+    done = share.counts.receive * each
+    all_bytes = share.work.counts(copy.size, share.ranks).receive * each
     near = range(done, min(len(buffer.window), all_bytes))
-    flipped = [at for at in near if buffer.window[at]] if not work.in_place else []
+    flipped = [at for at in near if buffer.window[at]] if not share.work.in_place else []
     flipped += [at for at in buffer.flipped if at < all_bytes]
     return sorted({at // each for at in flipped})
+
+
+def _sent(copy: Copy) -> SimBuffer:
+    """A rank's send buffer."""
+    return copy.source if isinstance(copy.source, SimBuffer) else _buffer(copy)
+
+
+def _address(buffer: SimBuffer) -> int:
+    return ctypes.addressof((ctypes.c_uint8 * len(buffer.window)).from_buffer(buffer.window))
 
 
 def _buffer(copy: Copy) -> SimBuffer:

@@ -8,8 +8,9 @@ from functools import lru_cache
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import host
+from linkgauge.model.operation import OperationName
 from linkgauge.model.settings import Simulation
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 
 from .description import Description, load, parse_description
 from .faults import Fault, parse_fault
@@ -60,7 +61,7 @@ class SimMachine:
         """The names that a fault may be aimed at to strike the transfer."""
         return self._resources.touched(self._on_nodes(transfer))
 
-    def touched_by(self, transfers: Sequence[Transfer], operation: Operation) -> frozenset[str]:
+    def touched_by(self, transfers: Sequence[Transfer], operation: OperationName) -> frozenset[str]:
         """The same of a whole cell: a collective also touches the links between its ranks."""
         touched = frozenset[str]().union(*map(self.touched, transfers))
         if not isinstance(operation, Collective):

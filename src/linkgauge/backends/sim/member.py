@@ -10,8 +10,9 @@ from linkgauge.backends.sim import SimBackend, simulate
 from linkgauge.model.errors import InputError, Phase, Unsupported
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.memory import Memory
+from linkgauge.model.operation import OperationName
 from linkgauge.model.settings import Settings
-from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.transfer import Transfer
 
 
 class SimMember(BackendMember):
@@ -39,7 +40,7 @@ class SimMember(BackendMember):
         return memory.unranked
 
     def prepare(
-        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
     ) -> Prepared:
         self.close_group()
         self._timed = tuple((n, n) for n, copy in enumerate(copies) if self.is_mine(copy))

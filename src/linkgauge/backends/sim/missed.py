@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import CellResult, Result, Run
 
@@ -88,12 +87,11 @@ def _often(fault: Fault, met: _Met) -> bool:
 
 
 def _copies(_fault: Fault, met: _Met) -> bool:
-    work = met.cell.operation
-    return work in ("copy", "overlap") or isinstance(work, Collective)
+    return met.cell.does.is_by_bytes
 
 
 def _scatters(_fault: Fault, met: _Met) -> bool:
-    return met.cell.operation != "enqueue"
+    return not met.cell.does.by_host_alone
 
 
 _NEEDS: dict[type[Fault], tuple[Callable[[Fault, _Met], bool], str]] = {

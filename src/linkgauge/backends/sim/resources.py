@@ -12,7 +12,7 @@ import msgspec
 
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.map import Crossing, Flow, Resource
-from linkgauge.model.matmul import PRODUCTS
+from linkgauge.model.matmul import ProductType
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Access, Engine, EngineKind, Transfer
 
@@ -125,10 +125,10 @@ class Resources:
         that it crosses and their ends."""
         return self.demand(transfer, 0, 0.0).touched
 
-    def work(self, owner: Memory, operation: object) -> Demand:
+    def work(self, owner: Memory, product: ProductType) -> Demand:
         """What a device takes to multiply matrices: its flow is of floating-point operations.
         Raises Unsupported if its description has no such rate."""
-        name = PRODUCTS[operation].name
+        name = product.name
         rates = self._hardware.devices[owner.index or 0].group.products if owner.is_device else {}
         rate = rates.get(name.lower())  # type: ignore[call-overload]  # of none, none
         if rate is None:

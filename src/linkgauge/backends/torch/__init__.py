@@ -12,37 +12,35 @@ kernels), works timed by events behind a gate (gated), products of matrices (mat
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
 
 from msgspec.structs import replace
 
 from linkgauge.backends.affinity import settle
 from linkgauge.backends.amd import AmdTelemetry
-from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
-from linkgauge.backends.rules import check_alone, check_own_arrays, check_work, lacking
+from linkgauge.backends.offering import Holding
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Group
+from linkgauge.backends.rules import check_alone
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.backends.workloads import Workloads
-from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
-from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
+from linkgauge.model.operation import ARRAYS, PEAK_NAMES, PRODUCT_NAMES, Operation
 from linkgauge.model.settings import EngineSettings
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.workload import Workload
 
 from . import refusals
 from .buffer import TorchBuffer, allocate, own
 from .gated import GatedGroup
 from .kernels import KernelWork
-from .matmul import ProductGroup, ProductWork
+from .matmul import ProductWork
 from .runtime import TorchDevice, discover
-from .work import CopyWork, Threaded, Work, streams_of
+from .work import CopyWork, Work, streams_of, threaded
 
 REMEDY = pip_install("linkgauge[ai]")
 
@@ -60,10 +58,11 @@ def create(engines: EngineSettings, host: Host) -> Backend:
     return TorchBackend(discover(torch), host.nodes, engines)
 
 
-class TorchBackend:
+class TorchBackend(Holding[TorchBuffer]):
     """Implements protocol.Backend for `units`; `nodes` are the host's."""
 
     name = refusals.SPACE
+    carried = ("copy", *(name for name in PEAK_NAMES if ARRAYS[name].written), *PRODUCT_NAMES)
 
     def __init__(
         self,
@@ -71,13 +70,12 @@ class TorchBackend:
         nodes: Sequence[Node],
         engines: EngineSettings = EngineSettings(),  # noqa: B008
     ) -> None:
+        super().__init__()
         self._engines = engines
         self._facts = [unit.facts for unit in units]
         self._units = {unit.memory: unit for unit in units}
         self._nodes = {node.index: node for node in nodes}
         self.sensors = AmdTelemetry(self.devices())
-        self._buffers: weakref.WeakSet[TorchBuffer] = weakref.WeakSet()
-        self._groups: weakref.WeakSet[Any] = weakref.WeakSet()
         self._workloads: Workloads | None = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
@@ -111,28 +109,22 @@ class TorchBackend:
         if memory.is_host and node is None:
             raise Unsupported(f"no node {memory.place} on this machine")
         buffer = allocate(unit, memory, size, node, len(self._nodes) == 1)
-        self._buffers.add(buffer)
-        return buffer
+        return self.held(buffer)
 
-    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        own(buffer).fill(size, pattern, seed, inverted)
+    def own(self, buffer: Buffer | None) -> TorchBuffer:
+        return own(buffer)
 
-    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        return own(buffer).first_mismatch(size, pattern, seed)
-
-    def checksum(self, buffer: Buffer, size: int) -> int:
-        return own(buffer).checksum(size)
-
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        check_work(copies, operation)
-        if operation in PRODUCTS:
-            return self._product(copies, operation)
-        if operation in ARRAYS:
-            check_own_arrays(self.name, copies, operation)
-        elif operation != "copy":
-            raise lacking(self.name, operation)
+    def begin(self, copies: Sequence[Copy], does: Operation) -> None:
         self._settle(copies)
-        return self._group(copies, [self._work(copy, operation) for copy in copies])
+
+    def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
+        return self._group(copies, [self._work(copy, does) for copy in copies])
+
+    def multiplying(self, copies: Sequence[Copy], does: Operation) -> tuple[Group, ProductWork]:
+        check_alone(copies)
+        unit = self._units[copies[0].transfer.engine.owner]
+        work = ProductWork(unit, copies[0], does.name)
+        return self._group(copies, [work]), work
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
         """The group of an AI workload on the engine's owner. Raises Unsupported if it does not fit
@@ -141,14 +133,7 @@ class TorchBackend:
         if self._engines.affinity and not unit.is_cpu:
             settle(self._nodes, unit.facts.device.near)
         self._workloads = self._workloads or Workloads(unit.torch)
-        return self._keep(self._workloads.group(unit.device, unit.memory, workload))
-
-    def _product(self, copies: Sequence[Copy], operation: Operation) -> Group:
-        check_alone(copies)
-        self._settle(copies)
-        unit = self._units[copies[0].transfer.engine.owner]
-        work = ProductWork(unit, copies[0], operation)
-        return ProductGroup(self._group(copies, [work]), work)
+        return self.kept(self._workloads.group(unit.device, unit.memory, workload))
 
     def _group(self, copies: Sequence[Copy], works: Sequence[Work]) -> Group:
         """The works, one of each copy, timed by events if all of them can be."""
@@ -156,12 +141,15 @@ class TorchBackend:
         gated = all(
             refusals.is_gated(copy.transfer, known[copy.transfer.engine.owner]) for copy in copies
         )
-        return self._keep(GatedGroup(works) if gated else _threaded(works))
+        if gated:
+            return self.kept(GatedGroup(works))
+        each = zip(works, streams_of(works), strict=True)
+        return self.kept(ThreadedGroup([threaded(*one) for one in each]))
 
-    def _work(self, copy: Copy, operation: Operation) -> Work:
+    def _work(self, copy: Copy, does: Operation) -> Work:
         units = self._units_of(copy.transfer)
         if copy.transfer.engine.kind == "sm":
-            return KernelWork(units[0], copy, operation)
+            return KernelWork(units[0], copy, does)
         return CopyWork(units, copy)
 
     def unit(self, memory: Memory) -> TorchDevice:
@@ -181,22 +169,7 @@ class TorchBackend:
             hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
             settle(self._nodes, hosts[0] if hosts else owner.facts.device.near)
 
-    def _keep(self, group: Group) -> Group:
-        """The group, which close() closes."""
-        self._groups.add(group)
-        return group
-
     def close(self) -> None:
-        """Closes groups first: copies of an armed group still use the buffers."""
-        for group in list(self._groups):
-            group.close()
-        for buffer in list(self._buffers):
-            buffer.free()
+        super().close()
         if self._workloads is not None:
             self._workloads.close()
-
-
-def _threaded(works: Sequence[Work]) -> ThreadedGroup:
-    return ThreadedGroup(
-        [Threaded(work, own) for work, own in zip(works, streams_of(works), strict=True)]
-    )

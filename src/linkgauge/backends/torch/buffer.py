@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from linkgauge._native import Kind
-from linkgauge.backends import native
+from linkgauge.backends import native, offering
+from linkgauge.backends.host_memory import ByThreads, NodeMemory, usable_cpus
 from linkgauge.backends.protocol import Buffer, Pattern
 from linkgauge.backends.shift import shift_within
 from linkgauge.model.errors import BackendError
@@ -86,12 +85,8 @@ class DeviceBuffer(TorchBuffer):
             self.unit.let_go()
 
 
-class AddressedBuffer(TorchBuffer):
-    """Memory that the host reaches, filled and compared by its threads: of torch's `cpu`, or pinned
-    by torch's own allocator. `address` is its first byte."""
-
-    _cpus: Sequence[int] = ()
-    _placement: Placement | None = None
+class AddressedBuffer(ByThreads, TorchBuffer):
+    """Memory that torch allocates and the host reaches: of torch's `cpu`, or pinned."""
 
     def __init__(
         self,
@@ -102,32 +97,19 @@ class AddressedBuffer(TorchBuffer):
         pinned: bool = False,
     ) -> None:
         super().__init__(unit, memory, size)
-        self._cpus = cpus or sorted(os.sched_getaffinity(0))
-        self._tensor = self._allocate(pinned)
+        self.cpus = cpus or usable_cpus()
+        self._tensor = _empty(unit, memory, size, pinned)
         self.address = int(self._tensor.data_ptr())
-        if self._placement is None:
-            self.fill(size, Pattern.WORDS, 0, False)  # touched first by CPUs of the right node
-            node = native.node_of(self.address, size)
-            self._placement = Placement(str(memory), size, node, locked=pinned or None)
+        self.fill(size, Pattern.WORDS, 0, False)  # touched first by CPUs of the right node
+        node = native.node_of(self.address, size)
+        self._placement = Placement(str(memory), size, node, locked=pinned or None)
         self.warnings = tuple(native.misplaced(memory, self._placement))
 
-    def _allocate(self, pinned: bool) -> Any:
-        return _empty(self.unit, self.memory, self.size, pinned)
-
     def placement(self) -> Placement:
-        return self._placement or super().placement()
-
-    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        native.fill(self.address, size, pattern, seed, inverted, self._cpus)
-
-    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
-        return native.first_mismatch(self.address, size, pattern, seed, self._cpus)
-
-    def checksum(self, size: int) -> int:
-        return native.checksum(self.address, size, self._cpus)
+        return self._placement
 
 
-class NodeBuffer(AddressedBuffer):
+class NodeBuffer(NodeMemory, TorchBuffer):
     """Memory of the native core, bound to its node and first touched there. For a device of CUDA or
     ROCm, the runtime then pins it, unless it is pageable: torch's own allocator neither binds
     memory nor asks for huge pages."""
@@ -135,26 +117,18 @@ class NodeBuffer(AddressedBuffer):
     def __init__(
         self, unit: TorchDevice, memory: Memory, size: int, node: Node, alone: bool
     ) -> None:
-        self._node, self._alone = node, alone
+        super().__init__(memory, size, node.index, alone, node.cpus)
+        self.unit = unit
         self._pins = memory.kind != "pageable" and unit.facts.type == "cuda"
-        super().__init__(unit, memory, size, node.cpus)
-
-    def _allocate(self, pinned: bool) -> Any:
-        kind = native.KINDS.get(self.memory.kind, Kind.PINNED)
-        self._pages, placement = native.allocate(
-            self.memory, self.size, kind, self._node.index, self._alone, self._cpus
-        )
-        address = self._pages.address
         try:
             if self._pins:
-                self._register(address)
-                placement = msgspec.structs.replace(placement, locked=True)
+                self._register(self.address)
+                self.placed = msgspec.structs.replace(self.placed, locked=True)
         except BackendError:
-            self._pages.close()
+            self.pages.close()
             raise
-        self._placement = placement
-        window = (ctypes.c_uint8 * self.size).from_address(address)
-        return self.unit.torch.frombuffer(window, dtype=self.unit.torch.uint8)
+        window = (ctypes.c_uint8 * size).from_address(self.address)
+        self._tensor = unit.torch.frombuffer(window, dtype=unit.torch.uint8)
 
     def _register(self, address: int) -> None:
         about = f"{approximate_size(self.size)} of {self.memory}"
@@ -167,17 +141,14 @@ class NodeBuffer(AddressedBuffer):
 
     def free(self) -> None:
         if self._tensor is not None:
-            super().free()
+            self._tensor = None
             if self._pins:
                 self.unit.torch.cuda.cudart().cudaHostUnregister(self.address)
-            self._pages.close()
+            super().free()
 
 
 def own(buffer: Buffer | None) -> TorchBuffer:
-    """The buffer as ours. Raises BackendError for another backend's."""
-    if not isinstance(buffer, TorchBuffer):
-        raise BackendError("prepare", f"{buffer!r} is not a buffer of the torch backend")
-    return buffer
+    return offering.own(buffer, TorchBuffer, "torch")
 
 
 def allocate(

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from linkgauge import _native
-from linkgauge.backends.protocol import Copy, Gated, Pace, Timing, Wrong
+from linkgauge.backends.host_memory import usable_cpus
+from linkgauge.backends.operations.collectives import POISON, CollectiveGroup, Share
+from linkgauge.backends.protocol import Copy, Timing, Wrong
 from linkgauge.model.collective import (
     Collective,
     NumberName,
     Reduction,
-    content_fields,
-    origin_of,
 )
 from linkgauge.model.errors import Unsupported
 
@@ -39,7 +38,6 @@ _REDUCTIONS: dict[Reduction, str] = {
     "min": "MIN",
     "avg": "AVG",
 }
-_POISON = 0xA5
 _MOST_LOOPS = 1 << 16
 
 
@@ -50,7 +48,7 @@ def library_of(unit: TorchDevice) -> str:
     return {"cpu": "gloo", "xpu": "xccl"}.get(unit.facts.type) or unit.facts.type
 
 
-class TorchCollective(Gated):
+class TorchCollective(CollectiveGroup):
     """The part of the rank that is at `place`, in the group that torch.distributed has joined.
     Raises Unsupported, in all ranks alike, for what torch does not do."""
 
@@ -59,27 +57,19 @@ class TorchCollective(Gated):
     def __init__(
         self, distributed: Any, unit: TorchDevice, work: Collective, copy: Copy, place: int
     ) -> None:
+        super().__init__(work)
         self._library = library_of(unit)
         _check(work, self._library)
-        self._distributed, self._unit, self._work, self._place = distributed, unit, work, place
-        self._rank, self._ranks = distributed.get_rank(), distributed.get_world_size()
-        self._counts = counts = work.counts(copy.size, self._ranks)
-        self._seed = 0
-        self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
-        kind = getattr(unit.torch, _TYPES[work.type])
-        whole = own(copy.destination).tensor
-        self._bytes = whole
-        numbers = whole[: whole.numel() // work.number.bytes * work.number.bytes].view(kind)
-        if work.in_place:
-            sends, receives = self._rank * counts.send_step, self._rank * counts.receive_step
-            self._given = numbers[sends : sends + counts.send]
-            self._result = numbers[receives : receives + counts.receive]
-            self._all = numbers
-        else:
-            source = own(copy.source).tensor
-            size = counts.send * work.number.bytes
-            self._given = source[:size].view(kind)
-            self._result = self._all = numbers[: counts.receive]
+        self._distributed, self._unit, self._place = distributed, unit, place
+        rank, ranks = distributed.get_rank(), distributed.get_world_size()
+        self._share = Share(work, rank, ranks, copy.size)
+        self._counts = counts = self._share.counts
+        kind, each = getattr(unit.torch, _TYPES[work.type]), work.number.bytes
+        self._bytes = own(copy.destination).tensor
+        source = self._bytes if work.in_place else own(copy.source).tensor
+        sent, received = source[self._share.sends_at :], self._bytes[self._share.receives_at :]
+        self._given = sent[: counts.send * each].view(kind)
+        self._result = received[: counts.receive * each].view(kind)
         self._call = self._made() if counts.count else (lambda: None)
 
     @property
@@ -118,8 +108,7 @@ class TorchCollective(Gated):
             case "broadcast":
                 call = partial(distributed.broadcast, self._result, root)
             case "all_gather":
-                gathered = self._all[: self._counts.receive]
-                return partial(distributed.all_gather_into_tensor, gathered, self._given)
+                return partial(distributed.all_gather_into_tensor, self._result, self._given)
             case "reduce_scatter":
                 return partial(
                     distributed.reduce_scatter_tensor, self._result, self._given, reduction
@@ -128,17 +117,17 @@ class TorchCollective(Gated):
                 return partial(distributed.all_to_all_single, self._result, self._given)
         if not self._copies_first:
             return call
-        sends = work.collective != "broadcast" or self._rank == root
+        sends = work.collective != "broadcast" or self._share.rank == root
         return lambda: (self._result.copy_(self._given) if sends else None, call())
 
     def wait(self) -> Timing:
         loops, laps = self.pass_gate()
         begin = time.monotonic()
-        self._carry_out(loops * laps)
+        self.carry_out(loops * laps)
         seconds = time.monotonic() - begin
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
-    def _carry_out(self, loops: int) -> None:
+    def carry_out(self, loops: int) -> None:
         """So many iterations, until the device is done."""
         with calling(f"torch.distributed.{self._work.collective}"):
             for _ in range(loops):
@@ -156,32 +145,23 @@ class TorchCollective(Gated):
                 self._distributed.barrier()
                 self._unit.finish()
             begin = time.monotonic()
-            self._carry_out(1)
+            self.carry_out(1)
             found.append((time.monotonic() - begin) / self._work.aggregated)
         return (tuple(found),)
 
-    def check(self) -> Wrong:
-        """Fills this rank's buffers, carries the collective out once, and counts what is wrong. The
-        numbers are made and compared in the host's memory."""
-        self._seed += 1
-        self._bytes.fill_(_POISON)
-        number, cpus = self._work.number, sorted(os.sched_getaffinity(0))
-        content = content_fields(self._work, self._ranks, self._seed)
+    def fill(self) -> None:
+        """The numbers are made and compared in the host's memory."""
+        self._bytes.fill_(POISON)
         if self._counts.send:
             made = self._host_copy(self._given)
-            where = made.data_ptr(), self._counts.send, number.code
-            _native.fill_content(*where, content, self._rank, cpus)
+            self._share.fill(made.data_ptr(), self._seed, usable_cpus())
             self._given.copy_(made)
         self._unit.finish()
-        self._carry_out(1)
-        origin = origin_of(self._work, self._counts, self._rank, self._ranks)
-        if origin is None or not self._counts.receive:
-            return Wrong()
+
+    def found(self) -> Iterator[Wrong]:
         found = self._host_copy(self._result)
-        where = found.data_ptr(), self._counts.receive, number.code
-        origins = origin.first, origin.chunk, origin.base
-        count, first = _native.count_wrong(*where, content, origins, cpus)
-        return Wrong(count, self._place, first)
+        count, first = self._share.wrong(found.data_ptr(), self._seed, usable_cpus())
+        yield Wrong(count, self._place, first)
 
     def _host_copy(self, numbers: Any) -> Any:
         with calling("Tensor.to"):

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.transfer import Operation
+from linkgauge.model.operation import Operation
 
 from . import content
 from .buffer import own
@@ -21,11 +20,11 @@ class KernelWork:
     """One call of torch for each loop, which launches a kernel over all of the buffers. (A buffer
     whose size is no multiple of 8 takes a kernel over bytes.)"""
 
-    def __init__(self, unit: TorchDevice, copy: Copy, operation: Operation) -> None:
+    def __init__(self, unit: TorchDevice, copy: Copy, does: Operation) -> None:
         self.units: tuple[TorchDevice, ...] = (unit,)
         if copy.destination is None:
             raise Unsupported(f"{copy.transfer}: {NO_READS}")
-        self._call = _call(unit.torch, copy, operation)
+        self._call = _call(unit.torch, copy, does)
 
     def enqueue(self, loops: int) -> None:
         with calling("launch"):
@@ -33,11 +32,11 @@ class KernelWork:
                 self._call()
 
 
-def _call(torch: Any, copy: Copy, operation: Operation) -> Callable[[], object]:
+def _call(torch: Any, copy: Copy, does: Operation) -> Callable[[], object]:
     into = own(copy.destination).tensor[: copy.size]
     if copy.source is None:
         return _writes(torch, into, copy)
-    work = ARRAYS.get(operation)
+    work = does.array
     if work is None or not work.computes:
         kind = torch.uint8 if copy.size % content.WORD else torch.int64
         ends = own(copy.source).tensor[: copy.size].view(kind), into.view(kind)

@@ -5,38 +5,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkgauge.backends.protocol import Copy, Group, Pace, Timing
+from linkgauge.backends.operations.products import WARM_UPS
+from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import (
     BLOCK,
-    operations_of,
     order_of,
     tolerance,
     wrong_sum,
 )
-from linkgauge.model.transfer import PRODUCT_SAMPLES, Operation
+from linkgauge.model.operation import OperationName
 
 from .runtime import TorchDevice, calling
 
-WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
 _TYPES = {
     "matmul-fp32": "float32",
     "matmul-tf32": "float32",
     "matmul-bf16": "bfloat16",
     "matmul-fp16": "float16",
 }
-_TF32: Operation = "matmul-tf32"
+_TF32: OperationName = "matmul-tf32"
 
 
 class ProductWork:
     """A, B and their product on a device; a loop is one product."""
 
-    def __init__(self, unit: TorchDevice, copy: Copy, operation: Operation) -> None:
+    def __init__(self, unit: TorchDevice, copy: Copy, operation: OperationName) -> None:
         if operation == _TF32 and (unit.facts.type != "cuda" or unit.torch.version.hip):
             raise Unsupported(f"{unit.memory} has no TF32: NVIDIA's GPUs do")
         self.units: tuple[TorchDevice, ...] = (unit,)
         self.operation = operation
         self.order = order_of(copy.size)
+        self.on_host = unit.is_cpu
         self._unit, self._seed = unit, copy.seed
         torch = unit.torch
         kind = getattr(torch, _TYPES[str(operation)])
@@ -64,13 +64,10 @@ class ProductWork:
                 torch.set_float32_matmul_precision(before)
 
     def spoil(self) -> None:
-        """Overwrites the product, so that an old one does not pass for a new one."""
         self.product.fill_(self._unit.torch.nan)
         self._unit.finish()
 
     def mismatch(self) -> str | None:
-        """What is wrong with the product. Compares sums of `BLOCK` neighbours in each of its rows,
-        with signs drawn by lot, with A times those of B, in double precision (Freivalds, 1977)."""
         torch = self._unit.torch
         draw = torch.Generator().manual_seed(self._seed)
         signs = torch.randint(0, 2, (self.order,), generator=draw).double() * 2 - 1
@@ -98,30 +95,3 @@ class ProductWork:
             matrix * signs, (0, blocks * BLOCK - self.order)
         )
         return signed.view(self.order, blocks, BLOCK).sum(dim=2)
-
-
-class ProductGroup:
-    """A group of one work, whose product is checked."""
-
-    def __init__(self, group: Group, work: ProductWork) -> None:
-        self._group, self._work = group, work
-        self.most_loops = group.most_loops
-        self.pace = Pace(0.0, PRODUCTS_A_SAMPLE, PRODUCT_SAMPLES, steps=operations_of(work.order))
-        if work.units[0].is_cpu:  # as the host's own are sampled
-            self.pace = Pace(loops=1, steps=operations_of(work.order))
-
-    def arm(self, loops: int, laps: int = 1) -> None:
-        self._work.spoil()
-        self._group.arm(loops, laps)
-
-    def open(self) -> None:
-        self._group.open()
-
-    def wait(self) -> Timing:
-        return self._group.wait()
-
-    def mismatch(self) -> str | None:
-        return self._work.mismatch()
-
-    def close(self) -> None:
-        self._group.close()

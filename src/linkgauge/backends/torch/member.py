@@ -27,7 +27,8 @@ from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.operation import OperationName
+from linkgauge.model.transfer import Transfer
 
 PATIENCE = timedelta(seconds=60)
 """How long ranks wait for each other in a call."""
@@ -92,7 +93,7 @@ class TorchMember(BackendMember):
         return token
 
     def prepare(
-        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
     ) -> Prepared:
         if not isinstance(operation, Collective):
             return super().prepare(copies, operation, tokens)

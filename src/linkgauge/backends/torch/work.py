@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from linkgauge.backends.protocol import Copy
+from linkgauge.backends.threaded import Worked
 
 from .buffer import own
 from .runtime import TorchDevice, calling, current
@@ -40,27 +41,17 @@ class CopyWork:
                 move(source, non_blocking=True)
 
 
-class Threaded:
-    """A work that a thread of the host carries out to its end."""
+def threaded(work: Work, streams: Streams) -> Worked:
+    """A work that a thread of the host carries out to its end. Streams are chosen by each thread
+    for itself, whenever it runs."""
 
-    def __init__(self, work: Work, streams: Streams) -> None:
-        self._work, self._streams = work, streams
-
-    def enter(self) -> None:
-        """Streams are chosen by each thread for itself, whenever it runs."""
-
-    def run(self, loops: int) -> None:
-        with current(self._streams):
-            self._work.enqueue(loops)
-        for unit, stream in self._streams:
+    def run(loops: int) -> None:
+        with current(streams):
+            work.enqueue(loops)
+        for unit, stream in streams:
             unit.finish(stream)
 
-    def checksum(self) -> None:
-        return None
-
-    def close(self) -> None:
-        """Lets go of its buffers."""
-        self._streams = ()
+    return Worked(run)
 
 
 def streams_of(works: Sequence[Work]) -> list[Streams]:

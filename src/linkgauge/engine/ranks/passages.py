@@ -10,7 +10,8 @@ import msgspec
 from linkgauge.backends.member import Member, SharedCopy
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import Memory
-from linkgauge.model.transfer import Engine, EngineKind, Operation, Transfer
+from linkgauge.model.operation import OperationName, named
+from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 FOUNDED = ("cuda", "torch")
 """Backends whose members found a group of ranks by a token of its first one."""
@@ -82,7 +83,7 @@ def reached(
 
 
 def passed(
-    copies: Sequence[SharedCopy], operation: Operation, found: Iterable[Reached]
+    copies: Sequence[SharedCopy], operation: OperationName, found: Iterable[Reached]
 ) -> dict[int, Group]:
     """The source's and the destination's rank of those copies that NCCL carries out, by their
     places. Raises Unsupported, with the reasons, for what nothing carries out."""
@@ -100,7 +101,9 @@ def passed(
             continue
         transfer = copy.transfer
         ranks = tuple(memory.rank or 0 for memory in (transfer.source, transfer.destination))
-        is_one = operation == "copy" and not transfer.both_ways and len(set(ranks)) == len(ranks)
+        is_one = (
+            named(operation).is_copy and not transfer.both_ways and len(set(ranks)) == len(ranks)
+        )
         if not is_one or transfer.engine.owner.rank not in ranks:
             raise Unsupported(reason)
         if refused := [one.refused[place] for one in known if place in one.refused]:

@@ -23,7 +23,8 @@ from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.operation import OperationName
+from linkgauge.model.transfer import Engine, Transfer
 
 from .meeting import Meeting
 from .passages import PASSING, Tokens, crosses
@@ -129,7 +130,7 @@ class SpanningBackend:
             now = self.of_one(first, time.monotonic, float)
         return now
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> SpanningGroup:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> SpanningGroup:
         kind = SpanningCollective if isinstance(operation, Collective) else SpanningGroup
         self._group = kind(self, copies, operation)
         return self._group

@@ -23,8 +23,9 @@ from linkgauge.backends.protocol import Buffer, Copy, Gated, Timing, Wrong
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.memory import Memory
+from linkgauge.model.operation import OperationName, named
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import NIC_ENGINES, Engine, EngineKind, Operation
+from linkgauge.model.transfer import NIC_ENGINES, Engine, EngineKind
 
 from .passages import FOUNDED, PASSING, Group, Reached, crosses, passed, reached
 from .starts import Starts, common_pace
@@ -70,14 +71,15 @@ class SpanningGroup(Gated):
     compared, if any; one alone starts at once. What two ranks pass on is work of both."""
 
     def __init__(
-        self, backend: SpanningBackend, copies: Sequence[Copy], operation: Operation
+        self, backend: SpanningBackend, copies: Sequence[Copy], operation: OperationName
     ) -> None:
         self._backend, self._member = backend, backend.member
         self._moved = sum(copy.size for copy in copies)
         self._places = [copy.transfer.engine.owner.rank or 0 for copy in copies]
         self._buffers = [spanned(one) for c in copies for one in (c.source, c.destination) if one]
         by_both = any(copy.transfer.engine.kind in _BY_BOTH for copy in copies)
-        awaits_all = operation == "broadcast" or (by_both and operation == "copy")
+        does = named(operation)
+        awaits_all = does.from_one or (by_both and does.is_copy)
         self.starts = Starts(self._places, awaits_all=awaits_all)
         try:
             self._lend()
@@ -125,7 +127,7 @@ class SpanningGroup(Gated):
             self._backend.have(buffer, buffer.number or 0)
 
     def _founding(
-        self, copies: tuple[SharedCopy, ...], operation: Operation
+        self, copies: tuple[SharedCopy, ...], operation: OperationName
     ) -> Mapping[int, Group]:
         """The ranks that found a communicator, by the place of their copy, or of their group in a
         collective."""
@@ -146,7 +148,7 @@ class SpanningGroup(Gated):
         return passed(copies, operation, found.values())
 
     def _prepare(
-        self, copies: tuple[SharedCopy, ...], operation: Operation, groups: Mapping[int, Group]
+        self, copies: tuple[SharedCopy, ...], operation: OperationName, groups: Mapping[int, Group]
     ) -> Mapping[int, Prepared]:
         backend = self._backend
         tokens: tuple[bytes, ...] = ()

@@ -30,6 +30,7 @@ from linkgauge.model.machine import Device, Machine
 from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.nics import nic_problem
 from linkgauge.model.notation import parse_memory
+from linkgauge.model.operation import named
 from linkgauge.model.ranks import RankLost
 from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import Profiler, Settings, Tried
@@ -238,7 +239,7 @@ class ClusterWorker:
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
         """The ranks that cells concern: all where each simulates all of the machine."""
-        if self._backend == SIMULATED or any(cell.operation == "broadcast" for cell in cells):
+        if self._backend == SIMULATED or any(named(cell.operation).from_one for cell in cells):
             return self.links.all
         places = {m for cell in cells for t in cell.transfers for m in _places(t)}
         return tuple(sorted({memory.rank or 0 for memory in places}))

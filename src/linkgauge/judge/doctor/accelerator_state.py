@@ -9,7 +9,6 @@ from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import nvidia, tools
 from linkgauge.model.grouped import grouped
 from linkgauge.model.inventory import Accelerator, Reading
-from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.part import Part
 
 from .pcie_chains import latest_accelerators
@@ -58,7 +57,7 @@ def _throttled(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
         for cell in evidence.cells()
         for reading in cell.readings
         for reason in reading.throttled
-        if not (cell.operation in PRODUCTS and reason == POWER_CAP)
+        if not (cell.does.product and reason == POWER_CAP)
     )
 
 

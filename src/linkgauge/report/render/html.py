@@ -37,9 +37,11 @@ def html_of(page: Page, drawer: Drawer) -> str:
     style = _bare(_file("page.css") + style_of_pictures())
     style = style.replace("; ", ";").replace(", ", ",").replace(": ", ":")
     script = _bare(_file("page.js"))
+    place = _Places()
     return _environment().get_template("page.html").render(
         page=page,
         pictures=pictures,
+        place=place,
         missing=drawer.missing if figures else None,
         style=Markup(style), style_hash=_hash(style),  # noqa: S704  # files of this package
         script=Markup(script), script_hash=_hash(script),  # noqa: S704
@@ -69,7 +71,6 @@ def _environment() -> Environment:
     environment.filters |= {
         "kind": _kind,
         "identity": id,
-        "place": _place,
         "base64": _base64,
         "size": approximate_size,
         "last_command": _last_command,
@@ -88,14 +89,21 @@ def _kind(block: Block) -> str:
     return type(block).__name__
 
 
-def _place(shade: Shade | None, dense: bool) -> Markup:
-    """A place of a matrix: of thousands, a template takes its time."""
-    if shade is None:
-        return Markup("<td></td>")
-    share = f"<small>{escape(shade.share)}</small>" if shade.share and not dense else ""
-    kind = f" class={shade.kind}" if shade.kind else ""
-    more = f' data-e="{escape(printable(_more(shade, dense)))}"' if _more(shade, dense) else ""
-    return Markup(f"<td{kind}{more}>{escape(printable(shade.text))}{shade.sign}{share}</td>")  # noqa: S704
+class _Places:
+    """Places of matrices; `said` is what one sees by pointing at them. Of thousands, a template
+    takes its time; and since the same is said of many, they have its number."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, int] = {}
+
+    def __call__(self, shade: Shade | None, dense: bool) -> Markup:
+        if shade is None:
+            return Markup("<td>")
+        share = f"<small>{escape(shade.share)}</small>" if shade.share and not dense else ""
+        kind = f" class={shade.kind}" if shade.kind else ""
+        more = printable(_more(shade, dense))
+        number = f" data-e={self.said.setdefault(more, len(self.said))}" if more else ""
+        return Markup(f"<td{kind}{number}>{escape(printable(shade.text))}{shade.sign}{share}")  # noqa: S704
 
 
 def _more(shade: Shade, dense: bool) -> str:

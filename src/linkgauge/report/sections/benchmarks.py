@@ -22,7 +22,7 @@ _HEADS = (
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
-    found = list(anchors(one.run))
+    found = list(anchors(one))
     names = names_of([result for _, result in found])
     rows = [_row(result, name, anchor) for (anchor, result), name in zip(found, names, strict=True)]
     if rows:

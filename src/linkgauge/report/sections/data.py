@@ -14,46 +14,79 @@ from linkgauge.model.printable import escaped
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.stats.summary import Summary
 from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, plain
+from linkgauge.report.csv_text import csv_text
 from linkgauge.report.files import SAMPLES_FILE, document_of, samples_csv
+from linkgauge.report.rows import cell_rows
 from linkgauge.report.tables import CELLS
 
 from . import OneRun, Section
 
 MOST_BYTES = 900_000
 """Of all files, compressed: as text they take a third more."""
+CELLS_FILE = "cells.csv"
 MOST_SAMPLES = 120_000
-"""More never fit."""
+MOST_CELLS = 12_000
+"""More never fit: nor do the figures of more cells than samples."""
 _FEWER = (256, 32, 0)
 """Samples of one cell: cells with more come without, where not all fit."""
 _DIGITS = 7
 """Of the statistics in run.json, where not all fit."""
+_FEW_DIGITS = 5
+_OF_FIGURE = (
+    "benchmark", "backend", "size", "row", "column", "status", "verdict", "unit", "figure", "low",
+    "high", "expected",
+)  # fmt: skip
+"""Fields of a cell of which there are very many."""
+
+Files = tuple[Attachment, ...]
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
+    if not one.is_small:  # else they get what room is left
+        yield from attached(one, MOST_BYTES)
+
+
+def attached(one: OneRun, most: int) -> Iterator[Block]:
+    """As much as fits in so many bytes, compressed, and what does not."""
+    files, left_out = next(each for each in _choices(one) if _bytes(each[0]) <= most)
+    if files:
+        yield Attachments(files)
+    if left_out:
+        has_all = f"the run's folder has all, {one.folder or 'if one was kept'}"
+        yield Prose([plain(f"A page has no room for {left_out}: {has_all}", "dim")])
+
+
+def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
+    """Files, the most first, and what they lack."""
+    cells = sum(len(result.cells) for result in one.run.results)
     total = sum(map(_count, _cells(one.run)))
-    whole = _files(one.run, f"all {total:,} raw samples") if total <= MOST_SAMPLES else ()
-    if whole and _bytes(whole) <= MOST_BYTES:
-        table = CELLS.csv(one).encode()
-        cells = Attachment("cells.csv", "a row for each cell", table)
-        fits = _bytes((*whole, cells)) <= MOST_BYTES
-        yield Attachments((cells, *whole) if fits else whole)
-        return
-    held, files = 0, whole
-    for most in _FEWER:
-        run = _thinned(one.run, most)
-        held = sum(map(_count, _cells(run)))
-        if held <= MOST_SAMPLES:
-            files = _files(run, f"{held:,} of {total:,} raw samples")
-            if _bytes(files) <= MOST_BYTES:
-                break
-    yield Attachments(files)
-    text = f"A page has no room for all samples, nor for more than {_DIGITS} digits of statistics"
-    yield Prose(
-        [plain(f"{text}: the run's folder has all, {one.folder or 'if one was kept'}", "dim")]
-    )
+    if cells <= MOST_CELLS:
+        if total <= MOST_SAMPLES:
+            whole = _files(one.run, f"all {total:,} raw samples")
+            table = Attachment(CELLS_FILE, "a row for each cell", CELLS.csv(one).encode())
+            yield (table, *whole), ""
+            yield whole, ""
+        for most in _FEWER:
+            run = _thinned(one.run, most)
+            held = sum(map(_count, _cells(run)))
+            if held <= MOST_SAMPLES:
+                less = f"all samples, nor for more than {_DIGITS} digits of statistics"
+                yield _files(run, f"{held:,} of {total:,} raw samples"), less
+    left_out = f"{RUN_FILE} and {SAMPLES_FILE} of {cells:,} cells and {total:,} samples"
+    if sum(cell.headline is not None for cell in _cells(one.run)) <= MOST_SAMPLES:
+        says = f"each cell's figure, interval and expected figure, in {_FEW_DIGITS} digits"
+        yield (Attachment(CELLS_FILE, says, _figures(one.run)),), left_out
+    yield (), f"{CELLS_FILE}, {left_out}"
 
 
-def _files(run: Run, what: str) -> tuple[Attachment, Attachment]:
+def _figures(run: Run) -> bytes:
+    """The cells that have one."""
+    rows = (row for row in cell_rows(run) if row.figure is not None)
+    found = ([_digits(getattr(row, name), _FEW_DIGITS) for name in _OF_FIGURE] for row in rows)
+    return csv_text((_OF_FIGURE, *found)).encode()
+
+
+def _files(run: Run, what: str) -> Files:
     document = escaped(msgspec.json.encode(document_of(run), enc_hook=encode_hook))
     return (
         Attachment(SAMPLES_FILE, what, samples_csv(run).encode()),
@@ -101,9 +134,9 @@ def _rounded(summary: Summary | None) -> Summary | None:
     return Summary(*(_digits(getattr(summary, name)) for name in summary.__struct_fields__))
 
 
-def _digits(value: Any) -> Any:
+def _digits(value: Any, digits: int = _DIGITS) -> Any:
     if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}")
+        return float(f"{value:.{digits}g}")
     return tuple(map(_digits, value)) if isinstance(value, tuple) else value
 
 

@@ -19,6 +19,9 @@ from linkgauge.report.forms import (
     Together,
     cells_of,
     columns_of,
+    form_of,
+    has_figures,
+    is_large,
     meaning_of,
     rows_of,
     together,
@@ -33,6 +36,8 @@ from .sizes import MOST_PATHS, chart_of_levels, line_lines
 
 MOST_LINES = 8
 """Lines below a matrix of a page."""
+MOST_PLACES, FEW_PLACES = 50_000, 8_000
+"""Of the large matrices of a page, together; of a small page."""
 FEW_LINES = 4
 """Of more paths, lines over sizes are summed up."""
 SOME = 8
@@ -46,6 +51,12 @@ SHADES = (
     "Green is as expected, amber below (▼), what slow links allow (↓) or far from its peers (▽ △"
     " ▿), red below half (▼▼); blue is not judged, and darker for more."
 )
+LESS = (
+    f"Matrices of more than {MOST_COLUMNS} rows are reduced to their ends and what stands out, "
+    "since this page has no room for more: linkgauge show --all shows them whole."
+)
+ALIKE = "Large matrices whose figures are much the same: linkgauge show --all shows them whole."
+_OF_PAGE: tuple[Large, ...] = ("uniform", "reduced")
 
 
 def blocks(run: Run, large: Large = "summary") -> Iterator[Block]:
@@ -61,10 +72,19 @@ def blocks_of(
     yield from _FORMS[shown.form](_View(anchor, shown, run, large))
 
 
-def anchors(run: Run) -> Iterator[tuple[str, Result]]:
+def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
     """Each result with the anchor of its figures on a page."""
-    for number, shown in enumerate(together(run.results, "uniform")):
+    for number, shown in enumerate(together(judged.run.results, large_of(judged))):
         yield from ((f"b{number}", result) for result in shown.results)
+
+
+def large_of(judged: OneRun) -> Large:
+    """How its large matrices are shown on a page."""
+    found = (one for one in judged.run.results if has_figures(one) and is_large(one))
+    matrices = (one for one in found if form_of(one, "uniform") == "matrix")
+    places = sum(len(one.cells) for one in matrices if not many.is_many(one))
+    most = FEW_PLACES if judged.is_small else MOST_PLACES
+    return "uniform" if places <= most else "reduced"
 
 
 Shaded = tuple[str, list[Shade | None]]
@@ -91,7 +111,7 @@ class _View(NamedTuple):
         """What is said of the figures, and what fits the times of each benchmark over sizes."""
         is_named = self.shown.form in ("rows", "transfers")
         lines = [*below_lines(self.results, named=is_named), *self._fits()]
-        if self.large == "uniform" and len(lines) > MOST_LINES:
+        if self.large in _OF_PAGE and len(lines) > MOST_LINES:
             rest = f"and {len(lines) - MOST_LINES} more remarks"
             lines = [*lines[:MOST_LINES], plain(rest, "dim")]
         return (*(one for one in more if one), *lines)
@@ -242,7 +262,7 @@ def _by_size(name: str, every: Sequence[Result], sizes: Sequence[int]) -> Iterat
 
 
 def _summary(view: _View) -> Iterator[Block]:
-    hint = WHOLE if view.large == "summary" else ""
+    hint = {"summary": WHOLE, "uniform": ALIKE}.get(view.large, "")
     caption = common(view.results, unit_of(view.first.unit).shown)
     yield summaries.table_of(view.results, caption, view.below(), view.anchor, hint)
 
@@ -273,7 +293,10 @@ _FORMS = {
 
 
 def _of_page(one: OneRun) -> Iterator[Block]:
-    found = list(blocks(one.run, "uniform"))
+    large = large_of(one)
+    found = list(blocks(one.run, large))
+    if large == "reduced":
+        yield Prose((plain(LESS),))
     if any(isinstance(block, Heat) for block in found):
         yield Prose((plain(SHADES, "dim"),))
     yield from found

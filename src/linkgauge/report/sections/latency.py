@@ -10,7 +10,6 @@ from itertools import pairwise
 
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.stats.summary import known_percentile, percentile
-from linkgauge.model.transfer import ITERATED
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report import charts
 from linkgauge.report.beside import load
@@ -41,7 +40,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _iterated(result: Result) -> list[CellResult]:
-    return [cell for cell in result.cells if cell.operation in ITERATED and cell.samples]
+    return [cell for cell in result.cells if cell.does.is_single and cell.samples]
 
 
 def percentiles(result: Result) -> Iterator[Table]:

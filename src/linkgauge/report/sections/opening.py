@@ -39,7 +39,7 @@ def blocks(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator
     if len({one.benchmark for one in run.results if has_figures(one)}) <= FEW:
         return
     lines = []
-    if said := _sentence(run, outcome):
+    if said := sentence_of(run, outcome):
         lines.append(line(said, mark(run.simulated)))
     wrong = worst_of(run, outcome, ending)
     if wrong is not None and not (said and wrong.group and wrong.group.first.check == "busy"):
@@ -48,7 +48,7 @@ def blocks(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator
         yield Prose([*lines, ()])
 
 
-def _sentence(run: Run, outcome: Outcome) -> str:
+def sentence_of(run: Run, outcome: Outcome) -> str:
     """`8 NVIDIA H200 copy 55.4 GB/s from host memory and 394 GB/s from each other, as this hardware
     should`; without devices, `2 CPUs copy 25 GB/s within host:0`. Empty without such figures."""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}

@@ -57,7 +57,7 @@ def _found(run: Run) -> Iterator[tuple[str, Unit, Curves]]:
     """Those of several sizes, but for the curves of levels, which stand among the figures."""
     by_name: dict[tuple[str, str], list[Result]] = {}
     for result in run.results:
-        if not any(cell.operation == "chase" for cell in result.cells):
+        if not any(cell.does.follows_pointers for cell in result.cells):
             by_name.setdefault((result.benchmark, result.backend), []).append(result)
     for (name, _), results in by_name.items():
         unit, curves = unit_of(results[0].unit), curves_of(results)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from linkgauge.model.inventory import Reading
-from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.result import Result, Run
 from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Span, Tone, line, plain
 from linkgauge.report.curves import over_time
@@ -133,7 +132,7 @@ _MHZ = 1e6
 def state_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
     """A line for each row of products: what throttled its devices; `detailed`: also their clocks,
     power and temperature meanwhile."""
-    for row in dict.fromkeys(cell.row for cell in result.cells if cell.operation in PRODUCTS):
+    for row in dict.fromkeys(cell.row for cell in result.cells if cell.does.product):
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]
         figures, throttled = ", ".join(_figures(readings)) if detailed else "", _throttled(readings)

@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from linkgauge.engine.journal import RUN_FILE
 from linkgauge.engine.runs import MOST_BYTES
@@ -22,6 +23,12 @@ class _Cell(msgspec.Struct):
 
     row: str
     column: str
+    expected: Expected | UnsetType | None = UNSET
+
+
+class _Common(msgspec.Struct, frozen=True):
+    """What holds of the cells that do not say otherwise."""
+
     expected: Expected | None = None
 
 
@@ -30,6 +37,7 @@ class _Result(msgspec.Struct):
     backend: str
     size: int
     cells: tuple[_Cell, ...]
+    common: _Common = _Common()
 
 
 class _Run(msgspec.Struct):
@@ -60,8 +68,8 @@ def _read(path: Path, run: str, _changed: int, _size: int) -> Expectations:
     if found.id != run:
         return {}
     return {
-        of.cell((cell.row, cell.column), repeat): cell.expected
+        of.cell((cell.row, cell.column), repeat): expected
         for result, of, repeat in numbered(found.results)
         for cell in result.cells
-        if cell.expected is not None
+        if (expected := result.common.expected if cell.expected is UNSET else cell.expected)
     }

@@ -48,6 +48,7 @@ document.querySelectorAll(".scroll").forEach((box) => {
 
 // What a point of a chart or a place of a matrix is.
 const tip = document.getElementById("tip");
+const said = JSON.parse(document.getElementById("said").textContent);
 function told(target) {
   const point = target.closest("[data-tip]");
   if (point) return point.dataset.tip;
@@ -56,7 +57,7 @@ function told(target) {
   const head = cell.closest("table").tHead.rows[0].cells[cell.cellIndex];
   const name = `${cell.parentElement.cells[0].textContent}, ${head.textContent}`;
   const figure = [...cell.childNodes].map((node) => node.textContent).join(" · ");
-  return [name, figure, cell.dataset.e].filter(Boolean).join("\n");
+  return [name, figure, said[cell.dataset.e]].filter(Boolean).join("\n");
 }
 function show(target, x, y) {
   const text = target instanceof Element ? told(target) : "";

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Protocol
 
-from .protocol import Gated, Group, Pace, Timing
+from linkgauge.backends.offering import Offering
+from linkgauge.backends.protocol import Copy, Gated, Group, Pace, Timing, run
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.operation import Operation
 
 FACTOR, SUMMAND = -1.0, 1.0
 """A kernel's step is x · FACTOR + SUMMAND: x is what it was after an even number of them, exactly.
@@ -77,6 +81,31 @@ class OverlapGroup(Gated):
         self._made.close()
 
 
+def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGroup:
+    """Copies without and with a kernel that takes about as long, the first of them."""
+    _check(copies)
+    with ExitStack() as made:
+        kernel, computing, copying, together = on.computing(copies, made)
+        if kernel is not None:
+            fit(kernel, computing, copying)
+        return OverlapGroup(copying, computing, together, made.pop_all(), kernel)
+
+
+def _check(copies: Sequence[Copy]) -> None:
+    """Raises Unsupported for anything but the work of a kernel, and copies of the same device that
+    run beside it."""
+    (first, *others), owner = copies, copies[0].transfer.engine.owner
+    if not owner.is_device or first.transfer.engine.kind != "sm":
+        raise Unsupported(f"{first.transfer}: what computes beside copies is a kernel (sm)")
+    if not others:
+        raise Unsupported(f"{first.transfer}: no copy runs beside it")
+    for copy in others:
+        if len(copy.transfer.memories) < 2 or copy.transfer.engine.owner != owner:
+            raise Unsupported(
+                f"{copy.transfer}: only a copy of its own can run beside a kernel of {owner}"
+            )
+
+
 def fit(kernel: Computing, computing: Group, copies: Group) -> None:
     """Has the kernel take about as long as the copies, as measured here: where one is much shorter,
     little is left to hide it behind. How close it comes does not matter, since each sample measures
@@ -91,10 +120,3 @@ def fit(kernel: Computing, computing: Group, copies: Group) -> None:
         if 1 / _CLOSE < ratio < _CLOSE:
             return
         kernel.rounds *= min(ratio, _GROWTH)
-
-
-def run(group: Group, loops: int) -> Timing:
-    """So many loops behind the group's own gate."""
-    group.arm(loops)
-    group.open()
-    return group.wait()

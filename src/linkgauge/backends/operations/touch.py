@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Protocol, TypeGuard
 
 from linkgauge import _native
+from linkgauge.backends.native import native_errors
+from linkgauge.backends.offering import Offering
+from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Timing
+from linkgauge.backends.rules import check_alone
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.operation import Operation
 from linkgauge.model.transfer import Transfer
-
-from .native import native_errors
-from .protocol import Buffer, Gated, Pace, Timing
 
 KINDS = ("pageable", "base", "thp", "hugetlb")
 """Kinds of host memory whose pages can be given back: they are not locked."""
@@ -53,3 +55,8 @@ class TouchGroup(Gated):
 
 def _is_touchable(buffer: Buffer | None, transfer: Transfer) -> TypeGuard[Touchable]:
     return hasattr(buffer, "touched") and transfer.destination.kind in KINDS
+
+
+def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> TouchGroup:
+    check_alone(copies)
+    return TouchGroup(copies[0].transfer, copies[0].destination, on.threads(copies)[0])

@@ -8,14 +8,15 @@ from itertools import islice
 from msgspec.structs import replace
 
 from linkgauge import _native
+from linkgauge.backends.counting import counters_of
+from linkgauge.backends.native import native_errors
+from linkgauge.backends.offering import Offering
+from linkgauge.backends.protocol import Copy, Gated, Pace, Timing
 from linkgauge.machine.steal import steal_seconds
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.counters import Counters, ThreadSteps, total
 from linkgauge.model.errors import BackendError
-
-from .counting import counters_of
-from .native import native_errors
-from .protocol import Gated, Pace, Timing
+from linkgauge.model.operation import Operation
 
 LIMIT = 10_000
 """An event verifies the numbers below this: sysbench's default."""
@@ -82,3 +83,7 @@ def _rate(threads: Iterable[_native.PrimesThread]) -> float:
     last event counts for none of the others."""
     own = (one.events / max(one.end - one.begin, 1e-9) for one in threads)
     return max(sum(own), LEAST_RATE)
+
+
+def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> PrimesGroup:
+    return PrimesGroup(on.threads(copies))

@@ -1,0 +1,71 @@
+"""Memory of the host as buffers of every backend: filled and compared by the host's threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from linkgauge._native import Kind
+from linkgauge.model.memory import Memory
+from linkgauge.model.result import Placement
+
+from . import native
+from .protocol import Pattern
+
+
+def usable_cpus() -> list[int]:
+    """Those that this process may use."""
+    return sorted(os.sched_getaffinity(0))
+
+
+class ByThreads:
+    """Base of buffers that the host reaches at `address`: threads on `cpus` fill and compare
+    them."""
+
+    address: int
+    cpus: Sequence[int]
+
+    def at(self) -> AbstractContextManager[int]:
+        """A context in which the bytes are at the address that it yields."""
+        return nullcontext(self.address)
+
+    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        with self.at() as address:
+            native.fill(address, size, pattern, seed, inverted, self.cpus)
+
+    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
+        with self.at() as address:
+            return native.first_mismatch(address, size, pattern, seed, self.cpus)
+
+    def checksum(self, size: int) -> int:
+        with self.at() as address:
+            return native.checksum(address, size, self.cpus)
+
+
+class NodeMemory(ByThreads):
+    """Memory of the native core on a node (None: anywhere), touched first by `cpus` (none: all that
+    may be used); `alone` means that there is no other node. Raises as native.allocate does."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        size: int,
+        node: int | None,
+        alone: bool = True,
+        cpus: Sequence[int] = (),
+        kind: Kind | None = None,
+        nodes: Sequence[int] = (),
+    ) -> None:
+        self.memory, self.size = memory, size
+        self.cpus = cpus or usable_cpus()
+        kind = native.KINDS.get(memory.kind, Kind.PINNED) if kind is None else kind
+        self.pages, self.placed = native.allocate(memory, size, kind, node, alone, self.cpus, nodes)
+        self.address = self.pages.address
+        self.warnings = tuple(native.misplaced(memory, self.placed))
+
+    def placement(self) -> Placement:
+        return self.placed
+
+    def free(self) -> None:
+        self.pages.close()

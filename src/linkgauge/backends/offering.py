@@ -1,0 +1,178 @@
+"""What a backend offers: the primitives upon which operations are written, once for all backends.
+
+A backend states in `carried` which operations it carries out, and overrides the primitives that
+these take; its devices, memory and rules of refusal are those of `protocol.Backend`. Whoever adds a
+vendor's library has one file to write: docs/vendor.md shows one.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from linkgauge.model.collective import Collective
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.memory import Memory
+from linkgauge.model.operation import Operation, OperationName, named
+
+from .iterations import Queue, iterated
+from .protocol import Buffer, Copy, Group, Pattern
+from .threaded import ThreadedGroup, Worked, called
+
+if TYPE_CHECKING:
+    from .operations.overlap import Computing
+    from .operations.products import Product
+
+
+class Offering:
+    """Base of backends. A primitive that is not overridden says that the backend lacks what it is
+    for; `copies` have their buffers, and groups are made of them as `protocol.Backend.prepare`
+    says."""
+
+    name: str
+    carried: Collection[OperationName] = ()
+    """The operations that it carries out, without collectives."""
+    collects: bool = False
+    """Whether it carries out collectives."""
+    has_own_arrays = True
+    """Whether its arrays are those of kernels, in the memory of their own devices."""
+
+    def carries(self, does: Operation) -> bool:
+        """Whether it carries out the operation, at least for some copies."""
+        return self.collects if does.collective is not None else does.name in self.carried
+
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
+        from .operations import prepare  # which knows what is below
+
+        return prepare(self, copies, named(operation))
+
+    def begin(self, copies: Sequence[Copy], does: Operation) -> None:
+        """Forgets what it knows of the group prepared last."""
+
+    def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
+        """Copies, or operations on arrays, that start together behind a gate; here by a queue and a
+        thread for each, which the host's clock times."""
+        works: list[Worked] = []
+        with ExitStack() as opened:
+            for copy in copies:
+                made = opened.enter_context(ExitStack())
+                queue = self.queue(copy.transfer.engine.owner, made)
+                works.append(called(queue, copy, made))
+            group = ThreadedGroup(works)
+            opened.pop_all()
+        return group
+
+    def beside(self, group: Group, loads: Sequence[Copy]) -> Group:
+        """The group while these copies load what it crosses."""
+        if loads:
+            raise Unsupported("latencies are measured one at a time")
+        return group
+
+    def queue(self, owner: Memory, made: ExitStack) -> Queue:
+        """A queue of a device."""
+        raise NotImplementedError
+
+    def returning(self, copy: Copy) -> Group:
+        """The copy and one back, a round trip an iteration."""
+        source, destination = copy.source, copy.destination
+        with ExitStack() as made:
+            queue = self.queue(copy.transfer.engine.owner, made)
+            there = *queue.copy(destination, source, copy.size), *queue.sync()
+            back = *queue.copy(source, destination, copy.size), *queue.sync()
+            return iterated(queue, (*there, *back), 2, made.pop_all())
+
+    def chasing(self, copies: Sequence[Copy], does: Operation) -> Group:
+        """A chase through the first copy's source; the others load the memory."""
+        raise NotImplementedError
+
+    def computing(
+        self, copies: Sequence[Copy], made: ExitStack
+    ) -> tuple[Computing | None, Group, Group, Group]:
+        """A kernel of the first copy's device that is to be fitted to the other copies, a group of
+        it, one of the copies, and one of all; `made` closes them."""
+        raise NotImplementedError
+
+    def multiplying(self, copies: Sequence[Copy], does: Operation) -> tuple[Group, Product | None]:
+        """A group of products of matrices, and the product that is checked."""
+        raise NotImplementedError
+
+    def enqueuing(self, copy: Copy) -> Group:
+        """The host's part of a copy, while the device is held."""
+        raise NotImplementedError
+
+    def bouncing(self, copy: Copy) -> Group:
+        """Flags that bounce between the ends of a copy."""
+        raise NotImplementedError
+
+    def exchanging(self, copy: Copy) -> Group:
+        """A cache line that bounces between the ends of a copy."""
+        raise NotImplementedError
+
+    def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
+        """The CPUs of each copy's threads."""
+        raise NotImplementedError
+
+    def collecting(self, copies: Sequence[Copy], work: Collective) -> Group:
+        """A collective of which each copy is a rank's part."""
+        raise NotImplementedError
+
+
+class Filled(Buffer, Protocol):
+    """A buffer that writes and compares its own contents."""
+
+    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None: ...
+    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None: ...
+    def checksum(self, size: int) -> int: ...
+
+
+_Kind = TypeVar("_Kind", bound=Filled)
+_Group = TypeVar("_Group", bound=Group)
+
+
+def own(buffer: Buffer | None, kind: type[_Kind], name: str) -> _Kind:
+    """The buffer as one of backend `name`. Raises BackendError for another backend's."""
+    if not isinstance(buffer, kind):
+        raise BackendError("prepare", f"{buffer!r} is not a buffer of the {name} backend")
+    return buffer
+
+
+class Filling(Offering, Generic[_Kind]):
+    """Base of backends whose buffers fill themselves."""
+
+    def own(self, buffer: Buffer | None) -> _Kind:
+        """The buffer as one of this backend. Raises BackendError for another backend's."""
+        raise NotImplementedError
+
+    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        self.own(buffer).fill(size, pattern, seed, inverted)
+
+    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
+        return self.own(buffer).first_mismatch(size, pattern, seed)
+
+    def checksum(self, buffer: Buffer, size: int) -> int:
+        return self.own(buffer).checksum(size)
+
+
+class Holding(Filling[_Kind]):
+    """Base of such backends of which `kept` groups end, and `held` buffers are freed, with them."""
+
+    def __init__(self) -> None:
+        self._buffers: weakref.WeakSet[_Kind] = weakref.WeakSet()
+        self._groups: weakref.WeakSet[Group] = weakref.WeakSet()
+
+    def held(self, buffer: _Kind) -> _Kind:
+        self._buffers.add(buffer)
+        return buffer
+
+    def kept(self, group: _Group) -> _Group:
+        self._groups.add(group)
+        return group
+
+    def close(self) -> None:
+        """Closes groups first: what is behind a closed gate still uses the buffers."""
+        for group in list(self._groups):
+            group.close()
+        for buffer in list(self._buffers):
+            buffer.free()

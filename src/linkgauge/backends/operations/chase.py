@@ -1,0 +1,19 @@
+"""One thread of an engine follows pointers through all of the source buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkgauge.backends.offering import Offering
+from linkgauge.backends.protocol import Copy, Group
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.operation import Operation
+
+
+def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    """What runs beside the first, where the backend allows that, is endless."""
+    chase = copies[0].transfer
+    if chase.source.is_null or not chase.destination.is_null:
+        how = f"write MEMORY -> null by {chase.engine}"
+        raise Unsupported(f"{chase}: a chase only reads: {how}")
+    return on.chasing(copies, does)

@@ -1,0 +1,92 @@
+"""Collectives: each rank's part, what it sends and what must arrive, and the check of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from linkgauge import _native
+from linkgauge.backends.protocol import Gated, Pace, Wrong
+from linkgauge.model.collective import Collective, Counts, Origin, content_fields, origin_of
+
+POISON = 0xA5
+"""Every byte of a receive buffer before a check."""
+
+
+class Share(NamedTuple):
+    """The part of a `rank` among the `ranks` of a group, in a collective of so many bytes."""
+
+    work: Collective
+    rank: int
+    ranks: int
+    size: int
+
+    @property
+    def counts(self) -> Counts:
+        return self.work.counts(self.size, self.ranks)
+
+    @property
+    def sends_at(self) -> int:
+        """Where in its buffer what it sends begins, in bytes: in place, the receive buffer."""
+        return self._after(self.counts.send_step)
+
+    @property
+    def receives_at(self) -> int:
+        return self._after(self.counts.receive_step)
+
+    def _after(self, step: int) -> int:
+        return step * self.rank * self.work.number.bytes if self.work.in_place else 0
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where what it receives comes from; None if it receives nothing."""
+        counts = self.counts
+        return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None
+
+    def fill(self, address: int, seed: int, cpus: Sequence[int]) -> None:
+        """Writes what it sends to memory of the host."""
+        if self.counts.send:
+            content = content_fields(self.work, self.ranks, seed)
+            where = address, self.counts.send, self.work.number.code
+            _native.fill_content(*where, content, self.rank, cpus)
+
+    def wrong(self, address: int, seed: int, cpus: Sequence[int]) -> tuple[int, int]:
+        """How many elements in memory of the host are not what it has to receive, and the index of
+        the first."""
+        origin = self.origin
+        if origin is None:
+            return 0, 0
+        content = content_fields(self.work, self.ranks, seed)
+        where = address, self.counts.receive, self.work.number.code
+        origins = origin.first, origin.chunk, origin.base
+        return _native.count_wrong(*where, content, origins, cpus)
+
+
+class CollectiveGroup(Gated):
+    """Base of groups that carry out a collective."""
+
+    def __init__(self, work: Collective) -> None:
+        self._work = work
+        self._seed = 0
+        self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
+
+    def fill(self) -> None:
+        """Writes what every rank here sends by the seed; where it only receives, poison."""
+        raise NotImplementedError
+
+    def carry_out(self, loops: int) -> None:
+        """So many iterations, until all is done."""
+        raise NotImplementedError
+
+    def found(self) -> Iterable[Wrong]:
+        """What is wrong with the result of each rank here."""
+        raise NotImplementedError
+
+    def check(self) -> Wrong:
+        """Fills the buffers, carries the collective out once, and checks what every rank has."""
+        self._seed += 1
+        self.fill()
+        self.carry_out(1)
+        found = sorted((one for one in self.found() if one.count), key=lambda one: one.rank)
+        first = found[0] if found else Wrong()
+        return Wrong(sum(one.count for one in found), first.rank, first.first)

@@ -1,0 +1,13 @@
+"""Copies that run at the same time, and reads and writes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkgauge.backends.offering import Offering
+from linkgauge.backends.protocol import Copy, Group
+from linkgauge.model.operation import Operation
+
+
+def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    return on.moving(copies, does)

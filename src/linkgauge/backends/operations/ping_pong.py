@@ -1,0 +1,15 @@
+"""A cache line that bounces between two CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkgauge.backends.offering import Offering
+from linkgauge.backends.protocol import Copy, Group
+from linkgauge.backends.rules import check_alone
+from linkgauge.model.operation import Operation
+
+
+def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    check_alone(copies)
+    return on.exchanging(copies[0])

@@ -1,0 +1,68 @@
+"""Products of matrices: 10 to warm up, then 100 on a device, as torch.matmul is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from linkgauge.backends.offering import Offering
+from linkgauge.backends.protocol import Copy, Group, Pace, Timing
+from linkgauge.model.matmul import operations_of, order_of
+from linkgauge.model.operation import Operation
+from linkgauge.model.transfer import PRODUCT_SAMPLES
+
+WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
+"""100 products are timed, in 50 samples, which is as many as fit behind one gate."""
+
+
+class Product(Protocol):
+    """A, B and their product."""
+
+    on_host: bool
+    """Whether CPUs multiply, and are sampled as the host's own are."""
+
+    def spoil(self) -> None:
+        """Overwrites the product, so that an old one does not pass for a new one."""
+        ...
+
+    def mismatch(self) -> str | None:
+        """What is wrong with the product. Compares sums of `BLOCK` neighbours in each of its rows,
+        with signs drawn by lot, with A times those of B, in double precision (Freivalds, 1977)."""
+        ...
+
+
+class ProductGroup:
+    """A group of products, the last of which is checked."""
+
+    def __init__(self, group: Group, product: Product, pace: Pace) -> None:
+        self._group, self.product, self.pace = group, product, pace
+        self.most_loops = group.most_loops
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        self.product.spoil()
+        self._group.arm(loops, laps)
+
+    def open(self) -> None:
+        self._group.open()
+
+    def wait(self) -> Timing:
+        return self._group.wait()
+
+    def mismatch(self) -> str | None:
+        return self.product.mismatch()
+
+    def close(self) -> None:
+        self._group.close()
+
+
+def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
+    group, product = on.multiplying(copies, does)
+    steps = operations_of(order_of(copies[0].size))
+    if product is None or product.on_host:
+        pace = Pace(loops=1, steps=steps)
+    else:
+        pace = Pace(0.0, PRODUCTS_A_SAMPLE, PRODUCT_SAMPLES, steps=steps)
+    if product is None:
+        group.pace = pace
+        return group
+    return ProductGroup(group, product, pace)

@@ -1,0 +1,269 @@
+"""What cells do: operations as values. A value has all about an operation that is the same whatever
+carries it out: which bytes count, what is compared, how samples are taken, who uses which memory.
+How it is carried out is in `backends.operations`.
+
+STREAM's operations on arrays are `stream-triad`, `peak-copy` and so on. The size of a cell is that
+of one array. Figures count every array that is read or written, as STREAM does (McCalpin, *Memory
+Bandwidth and Machine Balance in Current High Performance Computers*, 1995). The source of an
+operation on two arrays b and c holds one behind the other. read and write are not STREAM's own: one
+array is read, or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal, get_args
+
+import msgspec
+
+from .collective import Collective
+from .matmul import PRODUCTS, ProductOperation, ProductType
+from .outside import OUTSIDE, OutsideOperation
+
+HostMode = Literal["stream", "peak"]
+"""`stream`: a linear walk with ordinary stores, as compilers make of STREAM's loops. `peak`: what
+was found to be the fastest on this machine."""
+HOST_MODES: tuple[HostMode, ...] = get_args(HostMode)
+
+ArrayKind = Literal["copy", "scale", "add", "triad", "read", "write"]
+ArrayOperation = Literal[
+    "stream-copy",
+    "stream-scale",
+    "stream-add",
+    "stream-triad",
+    "stream-read",
+    "stream-write",
+    "peak-copy",
+    "peak-scale",
+    "peak-add",
+    "peak-triad",
+    "peak-read",
+    "peak-write",
+]
+HandOver = Literal["launch", "sync", "event", "graph-launch", "doorbell"]
+HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
+"""What the host does to hand work over to a device, and to hear that it is done."""
+OperationName = (
+    Literal[
+        "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
+        HandOver, "overlap", "touch", "primes", "broadcast", "workload", OutsideOperation,
+        ArrayOperation, ProductOperation,
+    ]
+    | Collective
+)  # fmt: skip
+"""How a cell, and a file, names what it does: moves bytes, follows pointers, enqueues copies on a
+device, bounces a cache line, copies there and back, bounces flags between memories, times single
+copies by the device's events, hands over work that is nothing, copies while a kernel computes, has
+fresh memory handed out, searches prime numbers, stores what one memory holds in all others at once,
+carries out its AI workload, has another tool measure, works on arrays as STREAM does, multiplies
+matrices, or carries out a collective of all its ranks."""
+
+
+class ArrayWork(msgspec.Struct, frozen=True):
+    """One of STREAM's operations: arrays `read` and `written`, and its formula for people."""
+
+    mode: HostMode
+    kind: ArrayKind
+    read: int
+    written: int
+    formula: str
+
+    @property
+    def computes(self) -> bool:
+        """Whether arrays are of 64-bit floating-point numbers, not just of bytes."""
+        return self.kind in ("scale", "add", "triad")
+
+    @property
+    def counted(self) -> int:
+        """Arrays whose bytes count."""
+        return self.read + self.written
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """What the transfers of a cell do.
+
+    name: Its name, by which cells and files know it.
+    lacking: What a backend that lacks it does not do, behind the backend's name.
+    is_copy: Whether it moves bytes and does nothing else: such cells may run at the same time, over
+        several backends, and by another engine.
+    is_compared: Whether the bytes in its buffers show that it was right. A pointer chase copies
+        nothing: a wrong pointer would derail it, as a flag that does not come ends a ping-pong.
+        That fresh memory is zero is checked as it is touched. Other tools move bytes of their own.
+    is_single: Whether its samples are single iterations, so that their percentiles count.
+    is_by_bytes: Whether its time is that of its bytes, over links and through memories.
+    by_device: Whether a device that does it also times it.
+    by_host_alone: Whether it is work of the host, which no link and no device delays.
+    by_flags: Whether each side stores in the other's memory.
+    between_cpus: Whether it goes between the caches of CPUs.
+    in_memory: Whether its first transfer has memories; of others it is `null -> null`.
+    loads_beside: Whether transfers after the first are of another kind: they copy, beside it.
+    follows_pointers: Whether its transfer's scale is the size of the memory that it visits.
+    has_size: Whether its size means anything.
+    of_sizes: Whether its cells are points of a curve over sizes.
+    from_one: Whether a source stores once what all its destinations get.
+    fills_time: Whether it runs for the time set for rates, whatever the precision.
+    as_graph: The operation that does the same by a graph.
+    array: Which of STREAM's operations it is.
+    product: The type of the numbers whose matrices it multiplies.
+    collective: Which collective it is.
+    outside: Which of another tool's it is.
+    """
+
+    name: OperationName
+    lacking: str
+    is_copy: bool = False
+    is_compared: bool = True
+    is_single: bool = False
+    is_by_bytes: bool = True
+    by_device: bool = False
+    by_host_alone: bool = False
+    by_flags: bool = False
+    between_cpus: bool = False
+    in_memory: bool = True
+    loads_beside: bool = False
+    follows_pointers: bool = False
+    has_size: bool = True
+    of_sizes: bool = False
+    from_one: bool = False
+    fills_time: bool = False
+    as_graph: OperationName | None = None
+    array: ArrayWork | None = None
+    product: ProductType | None = None
+    collective: Collective | None = None
+    outside: OutsideOperation | None = None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether what else a cell has loads the memory, or the link, for as long as it takes."""
+        return self.follows_pointers or self.is_single
+
+    @property
+    def computes(self) -> bool:
+        """Whether it computes with 64-bit floating-point numbers in its arrays."""
+        return self.array is not None and self.array.computes
+
+    @property
+    def mode(self) -> HostMode | None:
+        """How host threads do it, if it is on arrays."""
+        return self.array.mode if self.array is not None else None
+
+    @property
+    def source_arrays(self) -> int:
+        """Arrays that its source buffer holds."""
+        return max(1, self.array.read) if self.array is not None else 1
+
+    @property
+    def counted_arrays(self) -> int:
+        """How often its figures count the cell's size: once, unless they count as STREAM does."""
+        return self.array.counted if self.array is not None else 1
+
+
+_KINDS: dict[ArrayKind, tuple[int, int, str]] = {
+    "copy": (1, 1, "a = b"),
+    "scale": (1, 1, "a = 3 b"),
+    "add": (2, 1, "a = b + c"),
+    "triad": (2, 1, "a = b + 3 c"),
+    "read": (1, 0, "b is read"),
+    "write": (0, 1, "a is written"),
+}
+ARRAYS: Mapping[object, ArrayWork] = {
+    f"{mode}-{kind}": ArrayWork(mode, kind, *arrays)
+    for mode in HOST_MODES
+    for kind, arrays in _KINDS.items()
+}
+ARRAY_NAMES: tuple[ArrayOperation, ...] = get_args(ArrayOperation)
+PEAK_NAMES = tuple(name for name in ARRAY_NAMES if ARRAYS[name].mode == "peak")
+"""What kernels do with arrays."""
+PRODUCT_NAMES: tuple[ProductOperation, ...] = get_args(ProductOperation)
+
+COPY = Operation("copy", "has no copy", is_copy=True, by_device=True)
+_ALL: tuple[Operation, ...] = (
+    COPY,
+    Operation(
+        "chase",
+        "does not measure latency",
+        is_compared=False,
+        is_by_bytes=False,
+        by_device=True,
+        follows_pointers=True,
+        of_sizes=True,
+    ),
+    Operation("enqueue", "does not time enqueueing", is_by_bytes=False, by_host_alone=True),
+    Operation("ping-pong", "bounces no cache lines", is_by_bytes=False, between_cpus=True),
+    Operation("copy-ping-pong", "times no copies there and back", is_single=True, of_sizes=True),
+    Operation(
+        "flag-ping-pong",
+        "bounces no flags",
+        is_compared=False,
+        is_single=True,
+        is_by_bytes=False,
+        by_flags=True,
+    ),
+    Operation(
+        "timed-copy",
+        "times no single copies by events",
+        is_single=True,
+        by_device=True,
+        of_sizes=True,
+    ),
+    *(
+        Operation(
+            name,
+            f"times no {name.replace('-', ' ')}",
+            is_compared=False,
+            is_single=True,
+            is_by_bytes=False,
+            in_memory=False,
+            loads_beside=True,
+            has_size=False,
+            as_graph="graph-launch" if name == "launch" else None,
+        )
+        for name in HAND_OVERS
+    ),
+    Operation("overlap", "does not compute beside copies", in_memory=False, loads_beside=True),
+    Operation("touch", "hands out no fresh memory", is_compared=False, is_by_bytes=False),
+    Operation(
+        "primes",
+        "searches for no prime numbers",
+        is_by_bytes=False,
+        in_memory=False,
+        fills_time=True,
+    ),
+    Operation("broadcast", "has no broadcast", by_device=True, from_one=True),
+    Operation("workload", "has no workload"),
+    *(Operation(name, f"has no {name}", is_compared=False, outside=name) for name in OUTSIDE),
+    *(
+        Operation(name, "has no arrays: host threads do that", by_device=True, array=ARRAYS[name])
+        for name in ARRAY_NAMES
+    ),
+    *(
+        Operation(
+            name,
+            "multiplies no matrices: cuda and torch do, and host threads",
+            is_by_bytes=False,
+            by_device=True,
+            in_memory=False,
+            product=PRODUCTS[name],
+        )
+        for name in PRODUCT_NAMES
+    ),
+)
+OPERATIONS: Mapping[OperationName, Operation] = {one.name: one for one in _ALL}
+"""All but the collectives, by name."""
+
+
+def named(name: OperationName) -> Operation:
+    """The operation of this name."""
+    return _of_collective(name) if isinstance(name, Collective) else OPERATIONS[name]
+
+
+@cache
+def _of_collective(work: Collective) -> Operation:
+    return Operation(
+        work,
+        "carries out no collectives: cuda and mpi do",
+        is_compared=work.is_checked,
+        of_sizes=True,
+        collective=work,
+    )

@@ -1,0 +1,189 @@
+"""A run for others: one small page without names, and a card of six lines for a ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from math import ceil
+from operator import itemgetter
+
+from linkgauge.model.printable import printable
+from linkgauge.model.result import Result, Run
+from linkgauge.model.units import unit_of
+
+from .anonymous import anonymised
+from .blocks import Page, Part, Problem, Tile, Tiles, Tone, cut, plain, text_of
+from .forms import has_figures
+from .judged import judged
+from .matrix import brief
+from .reading import machine_of, page_of_run
+from .remedies import Command
+from .remedies import Prose as Said
+from .render.drawing import Drawer
+from .render.html import html_of
+from .results import SIMULATED_TILE, label
+from .rows import OneRun
+from .sections import data
+from .sections.notes import reason_lines
+from .sections.verdict import Closing, verdict
+
+MOST_BYTES = 1_000_000
+"""Of the page: what tickets and mail take."""
+MOST_LETTERS = 100
+"""Of a line of the card."""
+_ROOM = MOST_LETTERS - len("verdict: ")
+"""Of what stands behind its name."""
+_WORDS = 4_000
+"""Bytes of what is said of files inside the page."""
+_STAYS = ("verdict", "machine", "benchmarks", "notes", "bill")
+"""Sections that are never left out."""
+ANONYMOUS = (
+    "Anonymised: names of hosts and people, labels, paths, serial numbers and addresses are "
+    "replaced. In what drivers wrote they were searched for: look it through."
+)
+_KINDS = {
+    "host->device": ("host_to_device_memcpy_ce", "host_to_device_memcpy_sm"),
+    "device->host": ("device_to_host_memcpy_ce", "device_to_host_memcpy_sm"),
+    "device->device": ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_read_sm"),
+    "host->host": ("host_to_host_memcpy_copy_cpu", "memory_stream_triad"),
+    "in a device": ("device_local_copy", "gpu_bandwidth_best_of"),
+}
+"""What of a run matters most, by the first of these benchmarks that it has."""
+_GRAVE: tuple[Tone, ...] = ("bad", "warn", "simulated", "good")
+
+
+def shared(run: Run) -> OneRun:
+    """The run without names, judged anew, for a small page."""
+    one = judged(anonymised(run))
+    return OneRun(one.run, one.outcome, is_small=True)
+
+
+def small_page(one: OneRun) -> bytes:
+    """A page of HTML with as much as there is room for: first sections, then files."""
+    page = page_of_run(one)
+    page = page._replace(under=(*page.under, plain(ANONYMOUS, "dim")))
+    content, gone = _html(page), ""
+    while len(content) > MOST_BYTES - _WORDS:
+        last = next((part for part in reversed(page.parts) if part.name not in _STAYS), None)
+        if last is None:
+            return content
+        gone = f"{last.title}, {gone}" if gone else last.title
+        parts = tuple(part for part in page.parts if part is not last)
+        page = page._replace(parts=parts)
+        content = _html(_said(page, gone))
+    room = (MOST_BYTES - _WORDS - len(content)) * 3 // 4  # as text they take a third more
+    files = Part("data", data.SECTION.title, tuple(data.attached(one, room)))
+    page = page._replace(parts=(*page.parts, files))
+    return _html(_said(page, gone) if gone else page)
+
+
+def _said(page: Page, gone: str) -> Page:
+    text = f"This page has no room for {gone}: linkgauge report shows all."
+    return page._replace(under=(*page.under, plain(text)))
+
+
+def _html(page: Page) -> bytes:
+    with Drawer() as drawer:
+        return html_of(page, drawer).encode("utf-8", "replace")
+
+
+def card(one: OneRun, file: str, size: int) -> list[str]:
+    """Six lines of text, which name the page's `file` of so many bytes."""
+    run = one.run
+    found = list(verdict(run, one.outcome, Closing()))
+    problem = next((each for each in found if isinstance(each, Problem)), Problem("", "", "", ()))
+    tallies = (each for each in found if isinstance(each, Tiles))
+    tiles = [tile for each in tallies for tile in each.tiles if tile != SIMULATED_TILE]
+    made = f"linkgauge {run.machine.linkgauge}, profile {run.settings.profile}, {run.started[:10]}"
+    lines = (
+        f"machine: {_machine(run)}",
+        f"verdict: {_verdict(problem, tiles)}",
+        f"figures: {_figures(run)}",
+        f"finding: {_finding(problem)}",
+        f"not judged: {_not_judged(one, tiles)}",
+        f"page: {file} ({ceil(size / 1e5) / 10} MB), {made}",
+    )
+    return [label(printable(line), MOST_LETTERS) for line in lines]
+
+
+def _machine(run: Run) -> str:
+    simulated = f"SIMULATED {run.machine.simulated}, " if run.simulated else ""
+    hosts = len({rank.host for rank in run.machine.ranks})
+    return f"{simulated}{f'{hosts} hosts, ' if hosts > 1 else ''}{machine_of(run)}"
+
+
+def _verdict(problem: Problem, tiles: list[Tile]) -> str:
+    """In a word, and how many cells are how well, what is bad first."""
+    word = problem.severity or next((span.text for span in problem.found), "not judged")
+    first, *rest = (one for one in tiles if not one.name.startswith(("not judged", "skipped")))
+    rest.sort(key=lambda tile: _GRAVE.index(tile.tone) if tile.tone in _GRAVE else len(_GRAVE))
+    while len(text := f"{word}; {text_of(Tiles((first, *rest)).as_line)}") > _ROOM and rest:
+        rest.pop()
+    return text
+
+
+def _figures(run: Run) -> str:
+    """The least and the most of each kind, as far as there is room."""
+    shown = []
+    for name, result in _kinds(run):
+        figures = [cell.headline for cell in result.cells if cell.headline is not None]
+        ends = dict.fromkeys(brief(each, result.unit) for each in (min(figures), max(figures)))
+        shown.append((unit_of(result.unit).shown, f"{name} {'-'.join(ends)}"))
+    while len(text := "; ".join(_by_unit(shown))) > _ROOM and shown[1:]:
+        shown.pop()
+    return text or "none"
+
+
+def _by_unit(shown: list[tuple[str, str]]) -> Iterator[str]:
+    for unit, own in groupby(shown, key=itemgetter(0)):
+        yield f"{', '.join(text for _, text in own)} {unit}"
+
+
+def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
+    """Each kind with its result of the largest size; of a run without any kind, its benchmarks."""
+    results = sorted(filter(has_figures, run.results), key=lambda result: result.size)
+    found = {one.benchmark: one for one in results}
+    known = {
+        kind: next(found[name] for name in names if name in found)
+        for kind, names in _KINDS.items()
+        if not found.keys().isdisjoint(names)
+    }
+    yield from (known or found).items()
+
+
+def _finding(problem: Problem) -> str:
+    """What was found, its cause, and what to do first. Where there is no room, an explanation that
+    is no cause is left out, then names of checks, then what a cause explains; then the longest
+    piece is cut."""
+    if not (problem.severity or problem.tone == "bad"):
+        return "none"
+    check, _, subject = problem.subject.partition("  ")
+    found = [f"{subject}: {text_of(problem.found)}" if subject else text_of(problem.found)]
+    said = [f"{name}: {text_of(text)}".replace("  ", " ") for name, text in problem.said[:1]]
+    cause = [f"cause: {text.split(': ', 2)[-1]}" for text in said if text.startswith("cause: ")]
+    commands = [step.line for step in problem.steps if isinstance(step, Command)]
+    prose = [step.text for step in problem.steps if isinstance(step, Said)]
+    do = [f"do: {step}" for step in (*commands, *prose)[:1]]
+    full = [f"{check} {found[0]}"] if subject else found
+    last = [f"{check} {subject}", *cause, *do] if cause else [*found, *do]
+    for pieces in ([*full, *said, *do], [*full, *cause, *do], [*found, *cause, *do], last):
+        if len("; ".join(pieces)) <= _ROOM:
+            return "; ".join(pieces)
+    while len("; ".join(last)) > _ROOM:
+        at = max(range(len(last)), key=lambda number: len(last[number]))
+        last[at] = cut(last[at], len(last[at]) - 1)
+    return "; ".join(last)
+
+
+def _not_judged(one: OneRun, tiles: list[Tile]) -> str:
+    """How many figures and why; how much was skipped, and the first reason."""
+    if not one.outcome.verdict:
+        return "all figures"
+    counts = {tile.name.partition(" (")[0]: tile for tile in tiles}
+    pieces = []
+    if (tile := counts.get("not judged")) is not None:
+        pieces.append(f"{tile.number} {tile.name.removeprefix('not judged ')}")
+    if (tile := counts.get("skipped")) is not None:
+        why = next((text_of(line).partition("  ")[2] for line in reason_lines(one.run)), "")
+        pieces.append(f"{tile.number} skipped{f' ({why})' if why else ''}")
+    return "; ".join(pieces) or "none"
