@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ucx_programs
-from linkgauge.cluster.host_memory import HostMemory
+from linkgauge.backends.rank_memory import HostMemory
 from linkgauge.machine.interfaces import read_interfaces
 from ucx_programs import Failed
 

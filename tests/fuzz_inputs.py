@@ -11,10 +11,10 @@ from pathlib import Path
 
 from command_kit import called
 from fuzz_kit import mutated
+from linkgauge.backends.net.outside import Call
+from linkgauge.backends.net.tools import iperf_seconds, perftest_seconds
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
-from linkgauge.cluster.outside import Call
-from linkgauge.cluster.outside_tools import iperf_seconds, perftest_seconds
 from linkgauge.machine import zstd
 from linkgauge.machine.archive import pack, read_archive, tar_of
 from linkgauge.machine.tree import Captured

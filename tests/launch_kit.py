@@ -27,43 +27,49 @@ _LAUNCHERS = ("PMI", "OMPI", "PMIX", "SLURM", "HYDI", "MPI_LOCAL", "LINKGAUGE_RA
 
 HARMED = """
 import os, signal, sys
-from linkgauge.cluster import messages
-from linkgauge.cluster.agent import Agent
+from importlib import import_module
 from linkgauge.__main__ import main
 import linkgauge
 
 how, at, count = {how!r}, {at!r}, {count}
 names = "LINKGAUGE_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"
 mine = {rank} == next((int(os.environ[name]) for name in names if name in os.environ), -1)
-carry_out = Agent._carry_out
 seen = []
 
-def harmed(agent, command):
-    if type(command).__name__ == at:
-        seen.append(command)
-        if len(seen) == count:
-            if how == "raise":
-                raise RuntimeError("out of order")
-            if how == "SIGSTOP":  # until all others have ended
-                others = " && ".join(f"[ -e exit-{{n}} ]" for n in {others})
-                until = f"until {{others}}; do sleep 0.1; done; kill -9 {{os.getpid()}}"
-                os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", until)
-                open("stopped", "w").close()
-            os.kill(os.getpid(), getattr(signal, how))
-    return carry_out(agent, command)
+def harmed(self, *given, **more):
+    seen.append(given)
+    if len(seen) == count:
+        if how == "raise":
+            raise RuntimeError("out of order")
+        if how == "SIGSTOP":  # until all others have ended
+            others = " && ".join(f"[ -e exit-{{n}} ]" for n in {others})
+            until = f"until {{others}}; do sleep 0.1; done; kill -9 {{os.getpid()}}"
+            os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", until)
+            open("stopped", "w").close()
+        os.kill(os.getpid(), getattr(signal, how))
+    return own(self, *given, **more)
 
 if mine and at == "start":
     os.kill(os.getpid(), getattr(signal, how))
 if mine and at == "version":
     linkgauge.__version__ = "0.0.1"
-    import linkgauge.cluster.gathering as gathering
+    import linkgauge.engine.ranks.gathering as gathering
     gathering.__version__ = "0.0.1"
-elif mine:
-    Agent._carry_out = harmed
+elif mine and at != "start":
+    module, kind, name = at.split(".")
+    owner = getattr(import_module("linkgauge.engine.ranks." + module), kind)
+    own = getattr(owner, name)
+    setattr(owner, name, harmed)
 sys.argv[0] = "linkgauge"
 main()
 """
-"""A linkgauge whose rank does something to itself as it is asked for something."""
+"""A linkgauge whose rank does something to itself as it comes to do something."""
+CALLS = {
+    "Open": "agent.Agent.open",
+    "Prepare": "spanning.SpanningBackend.prepare",
+    "Begin": "spanning_group.SpanningGroup.wait",
+    "Mismatch": "spanning.SpanningBackend.first_mismatch",
+}
 
 
 def mpich() -> list[str]:
@@ -159,7 +165,7 @@ def launch(
 
 
 def harmed(rank: int, how: str, at: str, count: int = 1, ranks: int = 3) -> str:
-    """A program of which this rank (of so many) is sent a signal, or raises, at the `count`th
-    command of a kind; or at its start; or it has another version."""
+    """A program of which this rank (of so many) is sent a signal, or raises, at the `count`th call
+    of a method (or of one in CALLS); or at its start; or it has another version."""
     others = [other for other in range(ranks) if other != rank]
-    return HARMED.format(rank=rank, how=how, at=at, count=count, others=others)
+    return HARMED.format(rank=rank, how=how, at=CALLS.get(at, at), count=count, others=others)

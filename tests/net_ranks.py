@@ -2,12 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+from linkgauge.backends.member import Allocate, Begin, Lent, SharedCopy
+from linkgauge.backends.net import member as net
+from linkgauge.backends.net import ucx
 from linkgauge.backends.protocol import Pattern
-from linkgauge.cluster import ucx
-from linkgauge.cluster.launch import Launch
-from linkgauge.cluster.messages import Allocate, Begin, Lent, SharedCopy
-from linkgauge.cluster.net import NetMember
 from linkgauge.machine.interfaces import read_interfaces
+from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
 
@@ -21,7 +21,7 @@ class Pair:
 
     def __init__(self, silent=15.0, gpus=(None, None)):
         nics = read_interfaces()
-        self.members = [NetMember(Launch(rank, 2), nics, silent, gpus[rank]) for rank in (0, 1)]
+        self.members = [net.NetMember(Launch(rank, 2), nics, silent, gpus[rank]) for rank in (0, 1)]
         # UCX is used by one thread of a member alone.
         self._threads = [ThreadPoolExecutor(1) for _ in self.members]
         self._number = 0

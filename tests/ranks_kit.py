@@ -11,27 +11,24 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
-from linkgauge.backends.protocol import Copy, Pace, run
-from linkgauge.cluster import messages
-from linkgauge.cluster.launch import Launch
-from linkgauge.cluster.links import Links
-from linkgauge.cluster.messages import (
-    Allocated,
+from linkgauge.backends.member import Allocated, Ended, Prepared
+from linkgauge.backends.protocol import Copy, Pace, Wrong, run
+from linkgauge.engine.ranks.links import Links, Patience
+from linkgauge.engine.ranks.meeting import Meeting
+from linkgauge.engine.ranks.messages import (
+    Apart,
     Doing,
-    Done,
     End,
-    Ended,
+    Met,
     Ping,
     Pong,
-    Prepared,
-    Reason,
-    Refused,
     Told,
     decode_command,
-    encode,
 )
-from linkgauge.cluster.patience import Patience
-from linkgauge.engine.channel import Channel
+from linkgauge.engine.ranks.spanning import SpanningBackend
+from linkgauge.machine.channel import Channel, Done, Reason, Refused, encode
+from linkgauge.machine.launch import Launch
+from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import Rank
 from linkgauge.model.result import Placement
 
@@ -145,40 +142,138 @@ def _shut(end):
         end.shutdown(socket.SHUT_RDWR)
 
 
+class Member:
+    """Answers as real ones do."""
+
+    def __init__(self, rank):
+        self.rank = rank
+
+    def allocate(self, asked):
+        placement = Placement(f"of rank {self.rank}", asked.size)
+        return Allocated(placement, (f"warned by {self.rank}",), b"handle %d" % self.rank)
+
+    def begin(self, command):
+        return Ended(command.at or 0.0, {})
+
+    def reach(self, copies):
+        return (None,) * len(copies)
+
+    def __getattr__(self, name):
+        answers = {
+            "checksum": 99, "first_mismatch": 7, "remarks": ("by it",), "check": Wrong(),
+            "prepare": Prepared(Pace(), 100 + self.rank), "token": b"token %d" % self.rank,
+        }  # fmt: skip
+        return lambda *given: answers.get(name)
+
+
+class Recorded:
+    """A member of which is known what it was asked; `special` answers come first, by call."""
+
+    def __init__(self, member, special):
+        self.member, self.special, self.heard = member, special, []
+
+    def __getattr__(self, name):
+        own = getattr(self.member, name)
+        if not callable(own):
+            return own
+
+        def call(*given):
+            self.heard.append((name, *given))
+            found = self.special.get(name, own)
+            if isinstance(found, Exception):
+                raise found
+            return found(*given) if callable(found) else found
+
+        return call
+
+    def clock(self):
+        return 0.0
+
+    def enter(self, *given):
+        self.heard.append(("enter", *given))
+
+
 class Ranks:
-    """Members that answer as real ones do; `special` answers come first, by rank and command."""
+    """Ranks that carry out one cell together, as threads of this process; their clocks are `ahead`.
+    `special` answers of members come first, by rank and call."""
 
-    def __init__(self, count=3):
-        self.special = {}
-        self.ended = {}
-        """What a rank answers at the end of a sample, given when it was to begin."""
-        self.fakes = [Fake(lambda command, n=n: self.answer(n, command)) for n in range(count)]
+    def __init__(self, name, count=3, hosts=None, members=None, kind=SpanningBackend):
+        self.special = [{} for _ in range(count)]
+        made = members or [Member(n) for n in range(count)]
+        self.members = [Recorded(one, self.special[n]) for n, one in enumerate(made)]
+        self.backends = [
+            kind(name, member, n, hosts or ["box"] * count) for n, member in enumerate(self.members)
+        ]
+        self.ahead = dict.fromkeys(range(count), 0.0)
+        self.lates = []
+        self._said, self._answer, self._changed = {}, None, threading.Condition()
 
-    def answer(self, number, command):
-        kind = type(command)
-        if (number, kind) in self.special:
-            return self.special[number, kind]
-        if kind is messages.Allocate:
-            placement = Placement(f"of rank {number}", command.size)
-            return done(Allocated(placement, (f"warned by {number}",), b"handle %d" % number))
-        if kind is messages.Prepare:
-            return done(Prepared(Pace(), 100 + number))
-        if kind is messages.Begin:
-            return done(self.ended[number](command.at) if number in self.ended else Ended(0.0, {}))
-        answers = {messages.Checksum: 99, messages.Mismatch: 7, messages.Remarks: ("by it",)}
-        return done(answers.get(kind))
+    def each(self, call, *parties):
+        """What this gives with the backend of each of these ranks (all), or raises."""
+        here = set(parties or range(len(self.backends)))
+        ranks, found = tuple(sorted(here)), {}
 
-    def of(self, kind):
+        def meet(rank, said):
+            with self._changed:
+                before, self._said[rank] = self._answer, said
+                self._go_on(here, apart=len(here) < len(ranks))
+                assert self._changed.wait_for(lambda: self._answer is not before, LONG)
+                return self._answer[rank]
+
+        def run(rank):
+            self.backends[rank].meeting = Meeting(rank, ranks, lambda said: meet(rank, said))
+            try:
+                found[rank] = call(self.backends[rank])
+            except LinkgaugeError as error:
+                found[rank] = error
+            with self._changed:
+                here.discard(rank)
+                self._go_on(here, apart=True)
+
+        threads = [threading.Thread(target=run, args=(rank,)) for rank in ranks]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LONG)
+        return dict(sorted(found.items()))
+
+    def _go_on(self, here, *, apart):
+        """Once all that are here have said something."""
+        if not self._said or set(self._said) != here:
+            return
+        said, self._said = self._said, {}
+        at = 100.0 if any(one.start for one in said.values()) else None
+        self.lates += [any(one.late for one in said.values())] if at else []
+        words = {rank: one.said for rank, one in said.items()}
+        self._answer = {
+            rank: Apart("another has left") if apart else Met(words, at, self.ahead[rank])
+            for rank in said
+        }
+        self._changed.notify_all()
+
+    def result(self, call, *parties):
+        """The same of all; raises what all raise."""
+        found = list(self.each(call, *parties).values())
+        for one in found:
+            if isinstance(one, Exception):
+                assert {str(other) for other in found} == {str(one)}
+                raise one
+        assert all(one == found[0] for one in found)
+        return found[0]
+
+    def of(self, name):
         """Who was asked this, and what exactly."""
-        return {n: fake.of(kind) for n, fake in enumerate(self.fakes) if fake.of(kind)}
+        asked = {
+            n: [one[1:] for one in m.heard if one[0] == name] for n, m in enumerate(self.members)
+        }
+        return {n: words for n, words in asked.items() if words}
 
 
-def allocated(backend, transfer):
-    return [backend.allocate(memory, SIZE, transfer.engine) for memory in transfer.memories]
-
-
-def copies(backend, *transfers):
-    return [Copy(one, *allocated(backend, one), SIZE, 7) for one in transfers]
+def copies(backend, *transfers, **how):
+    return [
+        Copy(one, *(backend.allocate(m, SIZE, one.engine) for m in one.memories), SIZE, 7, **how)
+        for one in transfers
+    ]
 
 
 def measured(group, loops=1):

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from ctypes.util import find_library
 from pathlib import Path
 
-from linkgauge.cluster.outside import Call, is_heard
-from linkgauge.cluster.outside_tools import perftest_command
+from linkgauge.backends.net.outside import Call, is_heard
+from linkgauge.backends.net.tools import perftest_command
 from linkgauge.machine.interfaces import read_interfaces
 from linkgauge.model.inventory import Interface
 

@@ -10,6 +10,7 @@ import pytest
 
 from command_kit import called, with_processes
 from linkgauge.engine import bounded
+from linkgauge.machine import process
 
 NODE = ("--machine", "dgx-h200-8")
 
@@ -54,19 +55,22 @@ def test_a_loss_against_a_baseline_is_found(tmp_path):
 def measure_by(monkeypatch, program):
     """The process that measures, which is not a thread of this one, does this instead."""
     with_processes(monkeypatch)
-    monkeypatch.setattr(bounded, "_PROGRAM", program)
+    monkeypatch.setattr(process, "_PROGRAM", program)
 
 
 def test_what_cannot_even_be_opened_is_named_and_its_processes_are_gone(tmp_path, monkeypatch):
     """As of a driver that hangs when it is opened: the process and its own are killed."""
-    said = json.dumps({"type": "Doing", "what": "opening the devices"})
     measure_by(
         monkeypatch,
         "import os, time\n"
         "worker = os.fork()\n"
         "if worker:\n"
         f"    open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{worker}}')\n"
-        f"    print({said!r}, flush=True)\n"
+        "    import sys, socket\n"
+        "    sys.path[:] = sys.argv[5:]\n"
+        "    from linkgauge.engine.bounded import Channel, Doing, encode\n"
+        "    end = Channel(socket.socket(fileno=int(sys.argv[2])))\n"
+        "    end.send(encode(Doing('opening the devices')))\n"
         "time.sleep(60)\n",
     )  # fmt: skip
     code, out, _ = check(*NODE, "--under", "5s", "--json")

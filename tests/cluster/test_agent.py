@@ -8,13 +8,13 @@ from contextlib import contextmanager
 import pytest
 
 from fakes import device
-from linkgauge.cluster import agent as module
-from linkgauge.cluster import messages
-from linkgauge.cluster import patience as patience_module
-from linkgauge.cluster.agent import ENDED, Agent
-from linkgauge.cluster.messages import Done, Pong, Reason, Refused, decode_reply, encode
-from linkgauge.cluster.patience import Patience
-from linkgauge.engine.channel import Channel
+from linkgauge.engine.ranks import agent as module
+from linkgauge.engine.ranks import links as patience_module
+from linkgauge.engine.ranks import messages
+from linkgauge.engine.ranks.agent import ENDED, Agent
+from linkgauge.engine.ranks.links import Patience
+from linkgauge.engine.ranks.messages import Pong, decode_reply
+from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode
 from linkgauge.model.errors import (
     AllocationError,
     BackendError,
@@ -25,11 +25,11 @@ from linkgauge.model.errors import (
     TookTooLong,
     Unsupported,
 )
-from linkgauge.model.notation import parse_transfer
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.settings import Settings
 from ranks_kit import LONG, SOON, launch
 
-WRITE = parse_transfer("fake:0@0 -> fake:0@1 by ce")
+INVENTORY = Inventory()
 OPEN = messages.Open("fake", Settings((1,)))
 
 
@@ -59,7 +59,7 @@ class FakeMember:
             self.stuck.wait(LONG)
             if self.fails is not None:
                 raise self.fails
-            return {"checksum": 99}.get(name)
+            return {"look": INVENTORY}.get(name)
 
         return call
 
@@ -100,7 +100,7 @@ class First:
 
 def _decoded(done, kind):
     assert isinstance(done, Done), done
-    return messages.msgspec.msgpack.decode(done.result, type=kind, dec_hook=messages.hook)
+    return done.of(kind)
 
 
 @pytest.fixture
@@ -138,13 +138,8 @@ class TestCommands:
         monkeypatch.setattr(module, "open_member", fails)
         with serving() as first:
             assert first.result(OPEN, messages.Present) == messages.Present(None, str(problem))
-            refused = first.ask(messages.Remarks(WRITE))
+            refused = first.ask(messages.Look())
         assert refused == Refused(Reason("call", "member: nothing is open"))
-
-    def test_the_clock_of_a_simulated_machine_is_no_other_members(self, first):
-        for command in (messages.Virtual(), messages.Enter({}, "measure", 0, 0)):
-            refused = first.ask(command)
-            assert refused == Refused(Reason("call", "simulate: this member cannot simulate"))
 
     def test_its_device_is_held_until_the_run_is_over(self, first, member):
         assert first.result(messages.Hold(), type(None)) is None
@@ -174,14 +169,14 @@ class TestErrors:
     )
     def test_are_refusals_after_which_it_goes_on(self, first, member, error, kind):
         member.fails = error
-        refused = first.ask(messages.Close())
+        refused = first.ask(messages.Look())
         assert refused == Refused(Reason(kind, str(error)))
         member.fails = None
-        assert first.result(messages.Checksum(4, 8), int) == 99
+        assert first.result(messages.Look(), Inventory) == INVENTORY
 
     def test_that_are_unexpected_end_it(self, first, member):
         member.fails = KeyError(3)
-        assert first.ask(messages.Close()) == messages.Broke("KeyError: 3")
+        assert first.ask(messages.Look()) == Broke("KeyError: 3")
         first.thread.join()
         assert isinstance(first.error, KeyError)
         assert member.closed == 1
@@ -200,14 +195,14 @@ class TestSigns:
         with serving() as first:
             first.result(OPEN, messages.Present)
             assert enough.wait(LONG)
-            assert first.result(messages.Checksum(4, 8), int) == 99
+            assert first.result(messages.Look(), Inventory) == INVENTORY
 
 
 class TestEnd:
     @pytest.mark.parametrize("last_words", [b"", b"\x04\x00", b"\x01\x00\x00\x00\xc1"])
     def test_of_rank_0_without_a_word_is_at_once(self, first, member, last_words):
         member.stuck.clear()
-        first.channel.send(encode(messages.Checksum(4, 8)))
+        first.channel.send(encode(messages.Look()))
         first.channel.socket.sendall(last_words)
         first.channel.socket.shutdown(socket.SHUT_RDWR)
         assert first.gone.wait(LONG)
@@ -229,7 +224,7 @@ class TestSilenceOfRank0:
             opened = messages.Open("fake", Settings((1,), timeout=SOON))
             assert isinstance(first.ask(opened), Done)
             member.stuck.clear()
-            first.channel.send(encode(messages.Checksum(4, 8)))
+            first.channel.send(encode(messages.Look()))
             assert first.hear() == messages.Ping()
             assert first.gone.wait(LONG)
             assert first.left == ["gives no sign of life after 0.05 s"]

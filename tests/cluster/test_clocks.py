@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.cluster import clocks as module
-from linkgauge.cluster.clocks import EXCHANGES, FRESH, Clocks, compare
-from linkgauge.cluster.messages import Clock
+from linkgauge.engine.ranks import clocks as module
+from linkgauge.engine.ranks.clocks import EXCHANGES, FRESH, Clocks, compare
+from linkgauge.engine.ranks.messages import Clock
 from ranks_kit import rank
 
 

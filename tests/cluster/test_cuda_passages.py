@@ -1,28 +1,17 @@
-"""GPUs of processes on several machines: copies take fabric handles where these reach, else NCCL,
-and what neither carries out is skipped with the reasons."""
-
-import socket
-import threading
-from contextlib import ExitStack
+"""GPUs of processes, each of which opens the others' memory: on several machines copies take fabric
+handles where these reach, else NCCL, and what neither carries out is skipped with the reasons."""
 
 import pytest
-from msgspec.structs import replace
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.cuda import collectives
-from linkgauge.backends.protocol import Pattern
-from linkgauge.cluster.agent import Agent
-from linkgauge.cluster.cuda import BY_FABRIC, BY_IPC, BY_NCCL, open_cuda
-from linkgauge.cluster.links import Links
-from linkgauge.cluster.messages import Prepare, Reach, Token
-from linkgauge.cluster.patience import Patience
-from linkgauge.cluster.remote import RankBackend
-from linkgauge.engine.channel import Channel
+from linkgauge.backends.cuda import collectives, flags
+from linkgauge.backends.cuda.member import BY_FABRIC, BY_IPC, BY_NCCL, open_cuda
+from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from nccl_kit import library_in, nccl_of
-from ranks_kit import LONG, SIZE, copies, launch, measured, rank
+from ranks_kit import SIZE, Ranks, copies, launch, measured
 
 WRITE = parse_transfer("cuda:0@0 -> cuda:1@1 by ce")
 READ = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:1@1.ce")
@@ -41,67 +30,42 @@ def _nccl(library, monkeypatch):
     monkeypatch.setattr(collectives, "open_nccl", lambda: nccl_of(library))
 
 
-class Machines:
-    """Ranks with an emulated GPU each, on machines of these names, and rank 0's `backend`. `heard`
-    is what each rank was asked."""
+class Machines(Ranks):
+    """Ranks with an emulated GPU each, on machines of these names."""
 
-    def __init__(self, held, *hosts):
-        self.bindings, self.members = [], []
-        self.heard = [[] for _ in hosts]
-        channels = {}
-        for number, host in enumerate(hosts):
-            opened, bindings = emulated(len(hosts), kernel="plain")
-            self.bindings.append(bindings)
-            self.members.append(open_cuda(launch(number, len(hosts)), opened))
-            self.members[number]._machine = host
-            ours, theirs = socket.socketpair()
-            channels[number] = Channel(ours)
-            held.callback(channels[number].close, 0.0)
-            self._serve(held, number, Channel(theirs))
-        ranks = [rank(number, host) for number, host in enumerate(hosts)]
-        self.links = Links(channels, ranks, Patience(limit=LONG))
-        held.callback(self.links.close)
-        self.backend = RankBackend("cuda", self.links, [one.device() for one in self.members])
-        self.backend._clocks.ahead = lambda ranks: dict.fromkeys(ranks, 0.0)
+    def __init__(self, *hosts):
+        opened = [emulated(len(hosts), kernel="plain") for _ in hosts]
+        self.bindings = [bindings for _, bindings in opened]
+        members = [open_cuda(launch(n, len(hosts)), one) for n, (one, _) in enumerate(opened)]
+        for member, host in zip(members, hosts, strict=True):
+            member._machine = host
+        super().__init__("cuda", len(hosts), hosts, members)
 
-    def _serve(self, held, number, channel):
-        agent = Agent(channel, launch(number), lambda of_another: None)
-        agent._opened, own = self.members[number], agent._carry_out
-
-        def carry_out(command):
-            self.heard[number].append(command)
-            return own(command)
-
-        agent._carry_out = carry_out
-        thread = threading.Thread(target=agent.serve, daemon=True)
-        thread.start()
-        held.callback(channel.close, 0.0)
-        held.callback(thread.join, LONG)
-
-    def of(self, kind):
+    def times(self, name):
         """How often each rank was asked this."""
-        return [sum(isinstance(one, kind) for one in heard) for heard in self.heard]
+        return [len(self.of(name).get(rank, ())) for rank in range(len(self.backends))]
 
     def fail(self, call, status=Status.CUDA_ERROR_NOT_PERMITTED):
         for bindings in self.bindings:
             bindings.failing[call] = status
 
-    def filled(self, *transfers, **how):
-        """Copies of patterned memory, of which no byte has arrived."""
-        made = [replace(copy, seed=7, **how) for copy in copies(self.backend, *transfers)]
-        for copy in made:
-            self.backend.fill(copy.source, SIZE, Pattern.WORDS, 7, inverted=False)
-            self.backend.fill(copy.destination, SIZE, Pattern.WORDS, 7, inverted=True)
-        return made
 
-    def wrong(self, copy):
-        return self.backend.first_mismatch(copy.destination, SIZE, Pattern.WORDS, 7)
+def filled(backend, *transfers, **how):
+    """Copies of patterned memory, of which no byte has arrived."""
+    made = copies(backend, *transfers, **how)
+    for copy in made:
+        backend.fill(copy.source, SIZE, Pattern.WORDS, 7, inverted=False)
+        backend.fill(copy.destination, SIZE, Pattern.WORDS, 7, inverted=True)
+    return made
+
+
+def wrong(backend, copy):
+    return backend.first_mismatch(copy.destination, SIZE, Pattern.WORDS, 7)
 
 
 @pytest.fixture
 def launched():
-    with ExitStack() as held:
-        yield lambda *hosts: Machines(held, *hosts)
+    return Machines
 
 
 @pytest.fixture
@@ -116,21 +80,23 @@ class TestWay:
     """IPC within a machine; between machines fabric handles, then NCCL, then none."""
 
     def way(self, machines, transfer=WRITE):
-        (copy,) = machines.filled(transfer)
-        machines.backend.prepare([copy])
-        return machines.backend.remarks(transfer)
+        def call(backend):
+            backend.prepare(filled(backend, transfer))
+            return backend.remarks(transfer)
+
+        return machines.result(call)
 
     def test_within_a_machine_is_ipc(self, launched):
         machines = launched("node7", "node7")
         assert BY_IPC in self.way(machines)
-        assert machines.of(Reach) == [0, 0], "nothing has to be asked"
+        assert machines.times("reach") == [0, 0], "nothing has to be asked"
         assert machines.bindings[1].of("cuMemCreate") == []
 
     @pytest.mark.parametrize("transfer", [WRITE, READ, KERNEL], ids=str)
     def test_within_an_nvlink_domain_is_by_fabric_handles(self, launched, transfer):
         machines = launched("node7", "node8")
         assert BY_FABRIC in self.way(machines, transfer)
-        assert machines.of(Token) == [0, 0]
+        assert machines.times("token") == [0, 0]
         owner = transfer.engine.owner.rank
         created = [len(one.of("cuMemCreate")) for one in machines.bindings]
         assert created == [owner, 1 - owner], "of what the engine's own machine does not have"
@@ -151,10 +117,11 @@ class TestWay:
             "cuda:1@1 is on node8, cuda:0 on node7: CUDA IPC does not leave a machine; "
             "no NCCL for Python: pip install '.[nccl13]'"
         )
-        assert apart.of(Prepare) == [0, 0], "no rank waits for another one's part"
+        assert apart.times("prepare") == [0, 0], "no rank waits for another one's part"
 
     def test_of_ranks_that_share_a_gpu_is_none(self, apart):
-        apart.backend._shared = {"cuda:1@1"}
+        for backend in apart.backends:
+            backend.shared = frozenset({"cuda:1@1"})
         with pytest.raises(Unsupported, match="ranks share a GPU: NCCL needs one for each"):
             self.way(apart)
 
@@ -164,46 +131,88 @@ class TestPassed:
 
     @pytest.mark.parametrize("transfer", [WRITE, READ, KERNEL, BACK], ids=str)
     def test_arrives_and_is_timed_by_the_engine_s_rank(self, apart, transfer):
-        (copy,) = apart.filled(transfer)
-        assert apart.wrong(copy) == 0
-        timing = measured(apart.backend.prepare([copy]), 3)
-        assert apart.wrong(copy) is None
-        assert len(timing.seconds) == 1
-        assert timing.seconds[0] > 0
+        def call(backend):
+            (copy,) = filled(backend, transfer)
+            assert wrong(backend, copy) == 0
+            group = backend.prepare([copy])
+            seconds = measured(group, 3).seconds
+            return len(seconds), seconds[0] > 0, wrong(backend, copy)
+
+        assert apart.result(call) == (1, True, None)
 
     def test_runs_beside_what_engines_reach(self, launched):
         machines = launched("node7", "node8", "node7")
         machines.fail("cuMemCreate")
-        mixed = machines.filled(WRITE, TO_THIRD)
-        timing = measured(machines.backend.prepare(mixed), 2)
-        assert [machines.wrong(copy) for copy in mixed] == [None, None]
-        assert len(timing.seconds) == 2
-        assert machines.backend.remarks(WRITE)[0] == BY_NCCL
-        assert BY_IPC in machines.backend.remarks(TO_THIRD)
+
+        def call(backend):
+            mixed = filled(backend, WRITE, TO_THIRD)
+            timing = measured(backend.prepare(mixed), 2)
+            assert [wrong(backend, copy) for copy in mixed] == [None, None]
+            return len(timing.seconds), backend.remarks(WRITE), backend.remarks(TO_THIRD)
+
+        count, passed, direct = machines.result(call)
+        assert (count, passed[0]) == (2, BY_NCCL)
+        assert BY_IPC in direct
 
     def test_a_wrong_byte_is_found(self, apart, library):
-        (copy,) = apart.filled(WRITE, warm_ups=0)
-        group = apart.backend.prepare([copy])
-        apart.backend.fill(copy.destination, SIZE, Pattern.WORDS, 7, inverted=True)
-        library.spoil(1)
-        measured(group)
-        assert apart.wrong(copy) == 5
+        def call(backend):
+            (copy,) = filled(backend, WRITE, warm_ups=0)
+            group = backend.prepare([copy])
+            backend.fill(copy.destination, SIZE, Pattern.WORDS, 7, inverted=True)
+            library.spoil(1)
+            measured(group)
+            return wrong(backend, copy)
+
+        assert apart.result(call) == 5
 
     def test_what_breaks_is_founded_anew(self, apart, monkeypatch):
-        copy = apart.filled(WRITE)
-
         def broken(*arguments):
             raise BackendError("ncclCommInitRank", "unhandled system error")
 
-        for member in apart.members:
+        members = [one.member for one in apart.members]
+        for member in members:
             monkeypatch.setattr(member.backend.collectives.nccl, "join", broken)
         with pytest.raises(BackendError, match="ncclCommInitRank"):
-            apart.backend.prepare(copy)
+            apart.result(lambda backend: backend.prepare(filled(backend, WRITE)))
         monkeypatch.undo()
-        for member in apart.members:
+        for member in members:
             member.backend.collectives._nccl = nccl_of(self.library_of(member))
-        measured(apart.backend.prepare(copy))
-        assert apart.of(Token) == [2, 0]
+        apart.each(lambda backend: measured(backend.prepare(filled(backend, WRITE))))
+        assert apart.times("token") == [2, 0]
 
     def library_of(self, member):
         return member.backend.collectives.nccl._core.library
+
+
+class TestFlags:
+    @pytest.fixture(autouse=True)
+    def _patient(self, monkeypatch):
+        monkeypatch.setattr(flags, "LIMIT", 60)
+
+    def prepared(self, backend, transfer, *buffers):
+        return backend.prepare([Copy(transfer, *buffers, flags.BYTES, 7)], "flag-ping-pong")
+
+    @pytest.mark.parametrize("text", ["cuda:0@0 -> cuda:1@1 by sm", "cuda:1@1 -> cuda:0@0 by sm"])
+    def test_bounce_between_processes(self, launched, text):
+        transfer = parse_transfer(text)
+
+        def call(backend):
+            both = [backend.allocate(m, flags.BYTES, transfer.engine) for m in transfer.memories]
+            group = self.prepared(backend, transfer, *both)
+            assert (group.pace.steps, group.most_loops) == (2, flags.MOST)
+            samples = []
+            for _ in range(2):
+                group.arm(1, 3)
+                group.open()
+                samples.append(group.wait())
+            times = backend.member.member._timed
+            return times, [(len(one.seconds), len(one.progress[0])) for one in samples]
+
+        found = launched("node7", "node7").each(call)
+        begins = transfer.source.rank
+        assert found == {begins: (((0, 0),), [(1, 4)] * 2), 1 - begins: ((), [(1, 4)] * 2)}
+
+    def test_between_no_two_memories_are_refused(self, launched):
+        none = parse_transfer("cuda:0@0 -> null by sm")
+        with pytest.raises(Unsupported, match="flags bounce by a kernel"):
+            launched("node7").result(lambda backend: self.prepared(backend, none, None, None))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from launch_kit import launch, mpich
-from linkgauge.cluster.cuda import BY_FABRIC
+from linkgauge.backends.cuda.member import BY_FABRIC
 from linkgauge.model.notes import Remark
 
 WRITE = "multinode_device_to_device_memcpy_write_ce"
@@ -27,7 +27,7 @@ os.environ["LINKGAUGE_HOST"] = f"node{{rank}}"
 from cuda_emulator import emulated
 from cuda_kit import Status
 from linkgauge.backends.cuda import collectives
-from linkgauge.cluster import members
+from linkgauge.backends import members
 
 backend, bindings = emulated(2)
 bindings.answers["cuDeviceGetPCIBusId"] = [b"%04x:1b:00.0" % (os.getpid() % 65536)]

@@ -9,8 +9,8 @@ import pytest
 
 import linkgauge
 from command_kit import called
-from linkgauge.cluster.messages import Card, End, Ping, Pong, Told, decode_command, encode
-from linkgauge.engine.channel import Channel
+from linkgauge.engine.ranks.messages import Card, End, Ping, Pong, Told, decode_command
+from linkgauge.machine.channel import Channel, encode
 from ranks_kit import LONG
 
 TOKEN = "a-long-secret"

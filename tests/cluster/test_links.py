@@ -4,8 +4,9 @@ import threading
 
 import pytest
 
-from linkgauge.cluster import patience as module
-from linkgauge.cluster.messages import Broke, Clock, Pong, Told, encode
+from linkgauge.engine.ranks import links as module
+from linkgauge.engine.ranks.messages import Clock, Pong, Told
+from linkgauge.machine.channel import Broke, encode
 from linkgauge.model.errors import (
     AllocationError,
     BackendError,

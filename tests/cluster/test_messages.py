@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from linkgauge.cluster.messages import PROTOCOL, Card, decode_command, decode_reply, encode
+from linkgauge.engine.ranks.messages import PROTOCOL, Card, decode_command, decode_reply
+from linkgauge.machine.channel import encode
 
 
 class TestLaterProtocols:

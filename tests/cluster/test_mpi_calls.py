@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collective_kit import carried_out, sent, stored
-from linkgauge.cluster import mpi_calls
-from linkgauge.cluster.mpi_calls import MOST_ELEMENTS, OPERATIONS, TYPES, Calls, Place, check_work
+from linkgauge.backends.mpi.calls import MOST_ELEMENTS, OPERATIONS, TYPES, Calls, Place, check_work
 from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, Collective, has_root, reduces
 from linkgauge.model.errors import Unsupported
 
@@ -29,8 +28,8 @@ FOLD = {"SUM": sum, "MAX": max, "MIN": min}
 def _named():
     """A function's address is its name."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mpi_calls, "library", lambda mpi: None)
-        patch.setattr(mpi_calls, "address_of", lambda functions, name: name)
+        patch.setattr("linkgauge.backends.mpi.calls.library", lambda mpi: None)
+        patch.setattr("linkgauge.backends.mpi.calls.address_of", lambda functions, name: name)
         yield
 
 

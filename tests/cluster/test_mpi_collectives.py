@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from launch_kit import launch, mpich, openmpi
-from linkgauge.cluster.mpi_calls import OPERATIONS, TYPES
+from linkgauge.backends.mpi.calls import OPERATIONS, TYPES
 from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, REDUCTIONS
 
 NAMES = list(COLLECTIVE_NAMES)
@@ -22,7 +22,7 @@ campaign = pytest.mark.skipif(not FULL, reason="takes long: LINKGAUGE_CAMPAIGN=f
 ALTERING = """
 import ctypes, os, sys
 from linkgauge.__main__ import main
-from linkgauge.cluster.mpi_collectives import MpiCollective
+from linkgauge.backends.mpi.collectives import MpiCollective
 
 make = MpiCollective._make
 

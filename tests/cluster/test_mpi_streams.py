@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from linkgauge.cluster.messages import Lent, SharedCopy
-from linkgauge.cluster.mpi_streams import WINDOW, Part, broadcast_streams, message_stream, run
+from linkgauge.backends.member import Lent, SharedCopy
+from linkgauge.backends.mpi.streams import WINDOW, Part, broadcast_streams, message_stream, run
 from linkgauge.model.notation import parse_transfer
 from ranks_kit import LONG
 

@@ -5,8 +5,10 @@ import socket
 
 import pytest
 
-from linkgauge.cluster import net, nic_links, ucx
-from linkgauge.cluster.messages import Begin
+from linkgauge.backends.member import Begin
+from linkgauge.backends.net import links as nic_links
+from linkgauge.backends.net import member as net
+from linkgauge.backends.net import ucx
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
 from net_ranks import Pair, run, without_ucx

@@ -4,9 +4,9 @@ memory of the host."""
 import pytest
 
 from cuda_emulator import emulated
-from linkgauge.cluster import net_memory, ucx, ucx_copies
-from linkgauge.cluster.net import open_net
-from linkgauge.cluster.net_memory import NetGpu
+from linkgauge.backends.net import member as net
+from linkgauge.backends.net import memory as net_memory
+from linkgauge.backends.net import ucx, ucx_copies
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.settings import Settings
 from net_ranks import Pair, run, without_ucx
@@ -21,7 +21,7 @@ def pair(monkeypatch):
     monkeypatch.setitem(ucx._MEMORY_TYPES, "cuda", ucx._MEMORY_TYPES["host"])
     monkeypatch.setattr(ucx_copies, "BESIDE_GPUS", "self")
     made = [emulated(2, kernel="plain") for _ in range(2)]
-    pair = Pair(gpus=[NetGpu(launch(rank, 2), made[rank][0]) for rank in (0, 1)])
+    pair = Pair(gpus=[net_memory.NetGpu(launch(rank, 2), made[rank][0]) for rank in (0, 1)])
     pair.bindings = [bindings for _, bindings in made]
     yield pair
     pair.close()
@@ -56,7 +56,7 @@ def test_the_gpus_context_is_current_where_ucx_is_used(pair):
 
 
 def net_begin():
-    from linkgauge.cluster.messages import Begin
+    from linkgauge.backends.member import Begin
 
     return Begin()
 
@@ -67,6 +67,6 @@ class TestARankWithoutGpu:
             raise Unsupported("no NVIDIA driver")
 
         monkeypatch.setattr(net_memory, "open_backend", nothing)
-        member = open_net(launch(0, 2), Settings(sizes=()), with_gpu=True)
+        member = net.open_net(launch(0, 2), Settings(sizes=()), with_gpu=True)
         assert (member.gpu, member.lacks_gpu) == (None, "no NVIDIA driver")
         member.close()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.cluster.outside import Call, Outside
-from linkgauge.cluster.outside_tools import tool_of
+from linkgauge.backends.net.outside import Call, Outside
+from linkgauge.backends.net.tools import tool_of
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
 

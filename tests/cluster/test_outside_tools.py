@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.cluster.outside import Call
-from linkgauge.cluster.outside_tools import (
+from linkgauge.backends.net.outside import Call
+from linkgauge.backends.net.tools import (
     iperf_command,
     iperf_seconds,
     perftest_command,

@@ -73,16 +73,16 @@ def test_two_launches_at_once_do_not_meet(tmp_path):
 import os, sys
 sys.path.insert(0, {str(__file__.rsplit("/", 2)[0])!r})
 from pathlib import Path
-from linkgauge.cluster.agent import Agent
-carry_out = Agent._carry_out
-def between(agent, command):
-    if type(command).__name__ == "Prepare" and os.environ["PMI_RANK"] == "0" and not begun:
+from linkgauge.engine.ranks.spanning import SpanningBackend
+prepare = SpanningBackend.prepare
+def between(backend, *given):
+    if os.environ["PMI_RANK"] == "0" and not begun:
         begun.append(True)
         from launch_kit import launch
         assert launch(Path({str(inner)!r}), 2, *{run!r}).exits == {{0: 0, 1: 0}}
-    return carry_out(agent, command)
+    return prepare(backend, *given)
 begun = []
-Agent._carry_out = between
+SpanningBackend.prepare = between
 sys.argv[0] = "linkgauge"
 from linkgauge.__main__ import main
 main()

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from linkgauge.cluster import links as module
-from linkgauge.cluster.messages import Clock, Pong
-from linkgauge.engine.channel import Channel
+from linkgauge.engine.ranks import links as module
+from linkgauge.engine.ranks.messages import Clock, Pong
+from linkgauge.machine.channel import Channel
 from ranks_kit import SOON, Fake, done, linked
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from command_kit import called, with_processes
 from engine.test_supervisor import settings
-from linkgauge.engine import process
 from linkgauge.engine.supervisor import Supervisor
+from linkgauge.machine import process
 
 CHATTY = """import atexit
 import os

@@ -12,8 +12,9 @@ import pytest
 from command_kit import linkgauge
 from linkgauge.engine import process
 from linkgauge.engine.messages import Survey
-from linkgauge.engine.process import WorkerLost, WorkerProcess
+from linkgauge.engine.process import WorkerProcess
 from linkgauge.engine.supervisor import Supervisor
+from linkgauge.machine import process as started
 from linkgauge.model.machine import Machine
 from linkgauge.model.settings import Settings, Surroundings
 
@@ -43,12 +44,12 @@ class TestADeadlineThatHasPassed:
         with closing(WorkerProcess()) as worker:
             worker.begin(None, Settings((1,)))
             worker.ask(Survey())
-            return worker.answer(Machine, lambda _: -1.0)
+            return worker.result(Machine, lambda _: -1.0)
 
     def test_ends_a_worker_that_could_have_answered(self, monkeypatch):
-        monkeypatch.setattr(process, "_PROGRAM", "import time; time.sleep(600)")
+        monkeypatch.setattr(started, "_PROGRAM", "import time; time.sleep(600)")
         monkeypatch.setattr(process, "waits_for_cpu", lambda _: {"1": 5.0})
-        with pytest.raises(WorkerLost, match="no answer"):
+        with pytest.raises(started.ProcessLost, match="no answer"):
             self.answer()
 
     def test_waits_for_one_that_gets_no_cpu(self, monkeypatch):

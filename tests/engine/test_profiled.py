@@ -13,8 +13,8 @@ import pytest
 
 from engine.test_supervisor import alive, gone
 from linkgauge.engine import profiled, supervisor
-from linkgauge.engine.process import WorkerLost
 from linkgauge.engine.supervisor import Supervisor
+from linkgauge.machine import process
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Profiled
@@ -141,7 +141,7 @@ class TestAnEnd:
         has()
         worker, pid = begun(folder)
         os.kill(pid, signal.SIGSEGV)
-        with closing(worker), pytest.raises(WorkerLost, match="nsys with exit code 139: "):
+        with closing(worker), pytest.raises(process.ProcessLost, match="nsys with exit code 139: "):
             worker.answer(list)
         assert (folder / "nsys-1.nsys-rep").read_text() == "ended with 139\n"
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from linkgauge.backends.sim.description import load
-from linkgauge.engine import process, supervisor
+from linkgauge.engine import supervisor
 from linkgauge.engine.supervisor import Supervisor
+from linkgauge.machine import process
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell
@@ -111,7 +112,7 @@ class TestNobodyIsLeftBehind:
             begun.append(self)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(process.WorkerProcess, "begin", interrupted)
+        monkeypatch.setattr(supervisor.WorkerProcess, "begin", interrupted)
         worker = Supervisor(settings())
         with pytest.raises(KeyboardInterrupt):
             worker._worker("sim")
@@ -158,11 +159,11 @@ def test_a_deadline_grows_with_what_there_is_to_do(monkeypatch, standing, asked,
 
 def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):
     broken = process._PROGRAM.replace(
-        "main(address",
+        "main(module",
         "from linkgauge.engine.worker import LocalWorker\n"
         "def fail(self, *asked): raise ZeroDivisionError('a bug')\n"
         "LocalWorker.measure = fail\n"
-        "main(address",
+        "main(module",
     )
     monkeypatch.setattr(process, "_PROGRAM", broken)
     with closing(Supervisor(settings())) as worker:

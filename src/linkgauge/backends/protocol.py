@@ -12,9 +12,9 @@ For each cell, the engine calls a backend in this order:
     first_mismatch(buffer, …)      every byte compared
     close()
 
-Allocating, gating and verifying are separate calls, so that a controller can join several
-processes in one cell. Backends raise BackendError, with the call's name, for native errors,
-Unsupported for what the machine cannot do, and AllocationError for lack of memory.
+Allocating, gating and verifying are separate calls, between which the ranks of a cell meet.
+Backends raise BackendError, with the call's name, for native errors, Unsupported for what the
+machine cannot do, and AllocationError for lack of memory.
 """
 
 from __future__ import annotations
@@ -280,12 +280,17 @@ class Tuner(Protocol):
 
 
 @runtime_checkable
-class Virtual(Protocol):
-    """A backend with its own clock: a simulated machine."""
+class Clocked(Protocol):
+    """A backend with its own clock, by which the time for a cell is spent."""
 
     def clock(self) -> float:
-        """Seconds of simulated time."""
+        """Seconds of its time."""
         ...
+
+
+@runtime_checkable
+class Virtual(Clocked, Protocol):
+    """A simulated machine, whose time is simulated, too."""
 
     def enter(
         self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0

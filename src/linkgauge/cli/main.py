@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from linkgauge.cluster.launch import is_heard
 from linkgauge.engine.interrupts import end_like_ctrl_c
+from linkgauge.machine.launch import is_heard
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import printable
 from linkgauge.report import offered

@@ -9,10 +9,10 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from linkgauge.cluster.session import opened
 from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.process import WorkerProcess
 from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.ranks.session import opened
 from linkgauge.engine.request import RunRequest
 from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from linkgauge.cluster.resuming import resuming
 from linkgauge.engine.journal import JOURNAL_FILE
+from linkgauge.engine.ranks.session import resuming
 from linkgauge.engine.resume import go_on
 from linkgauge.engine.runs import latest_run, run_folders
 from linkgauge.history.keeping import remember

@@ -119,8 +119,8 @@ def run(
         linkgauge run --prefix host_to_ --size 64M,512M
         linkgauge run all_reduce --for 8h --max-temperature 85
     """
-    from linkgauge.cluster.launch import launched
     from linkgauge.engine.process import WorkerProcess
+    from linkgauge.machine.launch import launched
 
     # It loads while the rest of this process loads. Ranks have none.
     alone = resume is None and launched().size == 1

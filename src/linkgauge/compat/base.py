@@ -16,11 +16,11 @@ import msgspec
 
 from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES
 from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.cluster.launch import launched
-from linkgauge.cluster.session import opened as opened_session
 from linkgauge.engine.controller import Observer
+from linkgauge.engine.ranks.session import opened as opened_session
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
+from linkgauge.machine.launch import launched
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.result import Run

@@ -16,9 +16,9 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.collectives import COLLECTIVES
-from linkgauge.cluster.launch import launched
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
+from linkgauge.machine.launch import launched
 from linkgauge.model.collective import COLLECTIVE_NAMES, colors_of, groups_of
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.machine import Device

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from linkgauge import __version__
 from linkgauge.benchmarks.table import DeviceSet, Row
-from linkgauge.cluster.launch import launched
 from linkgauge.judge.expect import Expectations
 from linkgauge.judge.utilisation import utilisation
 from linkgauge.judge.verdict import judge_result
+from linkgauge.machine.launch import launched
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.result import Result, exit_code
 from linkgauge.model.transfer import Benchmark

@@ -9,31 +9,30 @@ journal. The group shares no stream with this process: whoever reads our output 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
 
+from linkgauge.machine.channel import Channel, carry_out, decoder, encode
+from linkgauge.machine.process import Process, ProcessLost
 from linkgauge.model.cell_id import cell_id, spoken
 from linkgauge.model.errors import DeviceBusy, LinkgaugeError
 from linkgauge.model.machine import Machine
-from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 
 from .brief import brief_plan
-from .child import die_with
 from .controller import Doubts, Observer
 from .journal import JOURNAL_FILE, Opened, assemble, read_records
 from .request import RunRequest
 from .session import Session, opened
 
-ERRORS_FILE = "stderr.txt"
+OUTPUT_FILE = "output.txt"
+MODULE = "linkgauge.judge.checking"
+"""What serves the task: it knows which figures are in doubt."""
 _LEAST = 0.5
 """What a killed group is given to be gone (seconds)."""
 
@@ -59,14 +58,11 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
     folder: str
 
 
-class Failed(msgspec.Struct, frozen=True, tag=True):
+class Failed(msgspec.Struct, frozen=True):
     """An error that nothing was measured for."""
 
     error: str
     is_busy: bool = False
-
-
-Word = Doing | Kept | Failed
 
 
 class Bounded(msgspec.Struct, frozen=True):
@@ -81,78 +77,52 @@ class Bounded(msgspec.Struct, frozen=True):
     error: Failed | None = None
 
 
+class _Leader(Process):
+    """The process, which leads its own group. With it the whole group is killed; nobody waits."""
+
+    words = Doing | Kept
+
+    def _end(self, patience: float = _LEAST) -> int:
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self._channel.close(0.0)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_LEAST)
+        return 0
+
+
 def measure_within(task: Task, folder: Path) -> Bounded:
-    """Measures the task's brief plan until its deadline; `folder` takes what the process writes to
-    stderr. `KeyboardInterrupt` ends it, too."""
+    """Measures the task's brief plan until its deadline; `folder` takes what the process prints.
+    `KeyboardInterrupt` ends it, too."""
     began = time.monotonic()
-    with _process(folder) as process:
-        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018
-        with suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(msgspec.msgpack.encode(task, enc_hook=encode_hook))
-        doing, since, kept, error = Doing("starting"), began, None, None
-        ended = False
-        for word, moment in _words(process.stdout.fileno(), task.deadline):
-            match word:
-                case Doing():
-                    doing, since = word, moment
-                case Kept():
-                    kept = Path(word.folder)
-                case Failed():
-                    error = word
-                case None:
-                    ended = True
+    doing, since = Doing("starting"), began
+    kept: Path | None = None
+    error, ended = None, True
+
+    def hear(word: Doing | Kept) -> None:
+        nonlocal doing, since, kept
+        if isinstance(word, Kept):
+            kept = Path(word.folder)
+        else:
+            doing, since = word, time.monotonic()
+
+    with (folder / OUTPUT_FILE).open("wb") as output:
+        process = _Leader(MODULE, output=output.fileno(), session=True)
+    with closing(process):
+        process.ask(task)
+        try:
+            process.answer(type(None), lambda: task.deadline - time.monotonic(), hear)
+        except ProcessLost as lost:
+            ended = lost.kind != "timeout"
+        except LinkgaugeError as problem:
+            error = Failed(str(problem), isinstance(problem, DeviceBusy))
     now = time.monotonic()
     run, missing = (None, ()) if kept is None else _measured(kept)
     if ended and run is None and error is None:
-        error = Failed(_last_line(folder / ERRORS_FILE) or f"it ended while {doing.what}")
+        error = Failed(_last_line(folder / OUTPUT_FILE) or f"it ended while {doing.what}")
     at = None if ended else (doing, now - since)
     return Bounded(now - began, run, missing, at, error)
-
-
-@contextmanager
-def _process(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The process, which leads its own group. Afterwards its group is killed; nobody waits."""
-    with (folder / ERRORS_FILE).open("wb") as errors:
-        process = subprocess.Popen(  # noqa: S603  # this Python, this code
-            [sys.executable, "-P", "-c", _PROGRAM, str(os.getpid()), *sys.path],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
-        )  # fmt: skip
-    try:
-        yield process
-    finally:
-        assert process.stdout is not None  # noqa: S101
-        process.stdout.close()
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_LEAST)
-
-
-_PROGRAM = """
-import sys
-parent, *path = sys.argv[1:]
-sys.path[:] = path
-from linkgauge.judge.checking import main
-main(int(parent))
-"""
-
-
-def _words(descriptor: int, deadline: float) -> Iterator[tuple[Word | None, float]]:
-    """Each word with the moment it came; None at the end of the process. Ends at the deadline."""
-    decoder = msgspec.json.Decoder(Word)
-    poll, rest = select.poll(), b""
-    poll.register(descriptor, select.POLLIN)
-    while (left := deadline - time.monotonic()) > 0:
-        if not poll.poll(left * 1000):
-            continue
-        data = os.read(descriptor, 1 << 16)
-        now = time.monotonic()
-        *lines, rest = (rest + data).split(b"\n")
-        for line in lines:
-            yield decoder.decode(line), now
-        if not data:
-            yield None, now
-            return
 
 
 def _measured(folder: Path) -> tuple[Run, tuple[str, ...]]:
@@ -178,13 +148,12 @@ def _last_line(path: Path) -> str:
 class _Telling(Observer):
     """Tells the process that waits what goes on."""
 
-    def __init__(self) -> None:
+    def __init__(self, channel: Channel) -> None:
         self.session: Session | None = None
-        self._stdout = os.dup(1)
-        os.dup2(2, 1)  # what libraries print does not come between the words
+        self._channel = channel
 
-    def tell(self, word: Word) -> None:
-        os.write(self._stdout, msgspec.json.encode(word) + b"\n")
+    def tell(self, word: Doing | Kept) -> None:
+        self._channel.send(encode(word))
 
     def begun(self, _machine: Machine) -> None:
         if self.session is not None:
@@ -197,18 +166,16 @@ class _Telling(Observer):
         self.tell(Doing("measuring"))
 
 
-def serve(parent: int, doubts: Doubts) -> None:
-    """The process: reads its task from stdin, and tells on stdout what it does."""
-    die_with(parent)
-    telling = _Telling()
-    try:
-        decoder = msgspec.msgpack.Decoder(Task, dec_hook=decode_hook())
-        task = decoder.decode(sys.stdin.buffer.read())
+def serve_once(channel: Channel, doubts: Doubts) -> None:
+    """The process: carries its task out, and tells what it does."""
+    telling = _Telling(channel)
+
+    def measure(task: Task) -> None:
         telling.tell(Doing("opening the devices"))
         with opened(task.request) as session:
             telling.tell(Doing("planning"))
             plan = brief_plan(session, task.deadline - time.monotonic())
             telling.session = session
             session.measure(plan, telling, doubts)
-    except LinkgaugeError as error:
-        telling.tell(Failed(str(error), isinstance(error, DeviceBusy)))
+
+    carry_out(decoder(Task)(channel.receive()), measure, channel.send)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-Handler = Callable[[int, FrameType | None], object]
+from linkgauge.machine.child import ENDING
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+Handler = Callable[[int, FrameType | None], object]
 
 
 def end_like_ctrl_c() -> Callable[[], int]:

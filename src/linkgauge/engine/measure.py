@@ -15,6 +15,7 @@ import msgspec
 from linkgauge.backends.protocol import (
     Backend,
     Checked,
+    Clocked,
     Collecting,
     Group,
     Pace,
@@ -108,6 +109,7 @@ class _Together:
         self._on_phase = on_phase
         owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
         self._virtual = [one for one in owners if follows(one, Virtual)]  # type: ignore[type-abstract]
+        self._clocked = [one for one in owners if follows(one, Clocked)]  # type: ignore[type-abstract]
         for cell in cells:
             cell.definition = known.definition if known else None
         self._numbered = {
@@ -132,7 +134,7 @@ class _Together:
             for cell in self._cells:
                 cell.fill()
             self._enter("measure")
-            clock = self._virtual[0].clock if self._virtual else time.monotonic
+            clock = next((one.clock for one in self._clocked), time.monotonic)
             cpu_clock = None if self._virtual else time.process_time
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
             # Formed one by one, and only where a profiler asks for them.

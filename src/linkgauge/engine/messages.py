@@ -1,5 +1,4 @@
-"""Messages between the controller and a worker process: whole values, never while a clock runs. A
-command is answered by any number of `Standing` and `Trying` and then by one answer."""
+"""What the controller asks of a worker process: whole values, never while a clock runs."""
 
 from __future__ import annotations
 
@@ -7,8 +6,6 @@ import msgspec
 
 from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings, Tried
-
-from .standing import Standing
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
@@ -64,26 +61,7 @@ class Release(msgspec.Struct, frozen=True, tag=True):
 Command = Start | Survey | Look | Measure | Tune | Release
 
 
-class Done(msgspec.Struct, frozen=True, tag=True):
-    """The command succeeded. `result` is an encoded value of the type that its sender expects."""
-
-    result: msgspec.Raw
-
-
 class Trying(msgspec.Struct, frozen=True, tag=True):
+    """A word before the answer to `Tune`, as `Standing` is before that to `Measure`."""
+
     tried: Tried
-
-
-class Refused(msgspec.Struct, frozen=True, tag=True):
-    """The command failed, and the worker continues."""
-
-    reason: str
-
-
-class Broke(msgspec.Struct, frozen=True, tag=True):
-    """The worker met an unexpected error, and ends."""
-
-    reason: str
-
-
-Reply = Done | Refused | Broke | Trying | Standing

@@ -5,9 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping
 
+from linkgauge.machine.process import environment_with
 from linkgauge.model.errors import LinkgaugeError
-
-from .process import environment_with
 
 KEPT = 2000
 """Characters that are kept of what it prints: the last ones."""

@@ -11,10 +11,11 @@ import time
 import uuid
 from contextlib import suppress
 
+from linkgauge.machine.channel import Channel
+from linkgauge.machine.process import LOOK, PATIENCE, ProcessLost, environment_with, program
 from linkgauge.model.settings import Surroundings
 
-from .channel import Channel
-from .process import LOOK, PATIENCE, WorkerLost, WorkerProcess, environment_with, program
+from .process import WorkerProcess
 from .profilers import Reports, command_of
 
 START_SECONDS = 120.0
@@ -31,7 +32,7 @@ class ProfiledProcess(WorkerProcess):
     does not reach the profiler, which ends once its worker has. What they print goes to the
     report's log.
 
-    Raises WorkerLost if the profiler starts no worker.
+    Raises ProcessLost if the profiler starts no worker.
     """
 
     def __init__(self, reports: Reports, surroundings: Surroundings) -> None:
@@ -52,7 +53,7 @@ class ProfiledProcess(WorkerProcess):
             door.listen()
             try:
                 process = subprocess.Popen(  # noqa: S603  # the profiler, this Python, this code
-                    (*self._before, *program(address, surroundings)),
+                    (*self._before, *program(self.module, address, surroundings)),
                     env=environment_with(surroundings.environment),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -60,7 +61,7 @@ class ProfiledProcess(WorkerProcess):
                     start_new_session=True,
                 )
             except OSError as error:
-                raise WorkerLost(f"cannot start {self._name}: {error.strerror}") from error
+                raise ProcessLost(f"cannot start {self._name}: {error.strerror}") from error
             try:
                 return process, Channel(self._admit(door, process))
             except BaseException:
@@ -82,7 +83,7 @@ class ProfiledProcess(WorkerProcess):
                 end.close()
         code = process.poll()
         how = f"nothing for {START_SECONDS:g} s" if code is None else f"exit code {code}"
-        raise WorkerLost(f"{self._name} started no worker ({how}): {self._says()}")
+        raise ProcessLost(f"{self._name} started no worker ({how}): {self._says()}")
 
     def _says(self) -> str:
         return f"{self._report.last_words() or 'no output'} ({self._report.log})"
@@ -91,23 +92,23 @@ class ProfiledProcess(WorkerProcess):
     def _pid(self) -> int:
         return self.process.pid if self._worker is None else self._worker
 
-    def _how_it_ended(self) -> WorkerLost:
+    def _how_it_ended(self) -> ProcessLost:
         code = self._end()
         how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-        return WorkerLost(f"the worker ended, and {self._name} with {how}: {self._says()}")
+        return ProcessLost(f"the worker ended, and {self._name} with {how}: {self._says()}")
 
     def kill(self) -> None:
         """The profiler still writes what it saw."""
         self._kill_worker(self.process)
         self._end()
 
-    def close(self) -> None:
+    def close(self, patience: float = PATIENCE) -> None:
         """A busy worker has some seconds to end what it is doing: killed, it would take with it
         what the profiler has not yet fetched."""
-        self._end()
+        self._end(patience)
 
-    def _end(self) -> int:
-        self._channel.close(PATIENCE)
+    def _end(self, patience: float = PATIENCE) -> int:
+        self._channel.close(patience)
         try:
             return self.process.wait(WRITING_SECONDS)
         except subprocess.TimeoutExpired:

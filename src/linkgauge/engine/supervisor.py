@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from linkgauge.backends import SIMULATED
+from linkgauge.machine.process import ProcessLost
 from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.gaps import Gap
 from linkgauge.model.host_details import HostDetails
@@ -28,7 +29,7 @@ from linkgauge.model.settings import Profiler, Settings, Tried
 
 from .messages import FIRST, Command, Look, Measure, Release, Survey, Tune, Visit
 from .output import Output
-from .process import WorkerLost, WorkerProcess
+from .process import WorkerProcess
 from .reasons import failed, failure_reason, skipped_by_plan, unmeasured
 from .standing import Standing
 
@@ -121,8 +122,8 @@ class Supervisor:
         """A worker's report about the machine. Raises LinkgaugeError if it fails."""
         try:
             deadline = time.monotonic() + SURVEY_SECONDS
-            return self._workers[name].answer(kind, lambda _: deadline - time.monotonic())
-        except WorkerLost as lost:
+            return self._workers[name].result(kind, lambda _: deadline - time.monotonic())
+        except ProcessLost as lost:
             self._retire(name)
             within = f"no answer within {SURVEY_SECONDS:g} s"
             reason = within if lost.kind == "timeout" else str(lost)
@@ -150,8 +151,8 @@ class Supervisor:
         name = self._worker_for(cells[0])
         watch = _Watch(cells, size, self._settings)
         try:
-            results = self._ask(name, command).answer(tuple[CellResult, ...], watch.left)
-        except WorkerLost as lost:
+            results = self._ask(name, command).result(tuple[CellResult, ...], watch.left)
+        except ProcessLost as lost:
             at = self._workers[name].standing if name in self._workers else Standing()
             self._retire(name)
             if len(cells) > 1:  # one cell of a round must not cost the others
@@ -181,9 +182,9 @@ class Supervisor:
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
         name = SIMULATED if self._settings.simulation else parse_memory(device).backend
         try:
-            return self._ask(name, Tune(device, peer)).answer(bool, heard=on_trial)
+            return self._ask(name, Tune(device, peer)).result(bool, heard=on_trial)
         except LinkgaugeError as error:
-            if isinstance(error, WorkerLost):
+            if isinstance(error, ProcessLost):
                 self._retire(name)
             raise BackendError(f"tune {device}", str(error)) from error
 
@@ -225,7 +226,7 @@ class Supervisor:
         self._reports = Reports(profiler, folder)
         try:
             self._first = self._start()
-        except WorkerLost as lost:
+        except ProcessLost as lost:
             raise BackendError(f"--{profiler}", str(lost)) from lost
 
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
@@ -297,7 +298,7 @@ class _Watch:
         patience = max(LEAST_SECONDS, TIMES_LONGEST * max(sample, at.warm_up))
         return at.since + self._slowed * patience + self._settings.max_time
 
-    def verdict(self, cell: PlannedCell, lost: WorkerLost, at: Standing) -> CellResult:
+    def verdict(self, cell: PlannedCell, lost: ProcessLost, at: Standing) -> CellResult:
         """The result of a cell whose worker was lost in this state."""
         if lost.kind != "timeout":
             return failed(cell, at.phase, lost)

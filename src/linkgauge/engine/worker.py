@@ -60,6 +60,8 @@ class LocalWorker:
         self._known: dict[tuple[tuple[int, ...], int], Known] = {}
         """By the cells' numbers and size, what their first visit established."""
         self._only: Backend | None = None
+        self.leads = True
+        """Whether its results count: where others measure the same cells, those of one do."""
         self._neighbours = Neighbours() if settings.simulation is None else None
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
@@ -104,9 +106,15 @@ class LocalWorker:
             here, accelerators=tuple(found), unknown=(*here.unknown, *unknown)
         )
 
-    def measure_with(self, backend: Backend) -> None:
-        """From here on this is all backends at once."""
+    def measure_with(self, backend: Backend, pool: BufferPool | None = None) -> None:
+        """From here on this is all backends at once; its buffers are kept here, if given."""
         self._only = backend
+        if pool is not None:
+            self._pool = pool
+
+    def forget(self, cells: Sequence[PlannedCell], size: int) -> None:
+        """What earlier visits of these cells established."""
+        self._known.pop((tuple(cell.number for cell in cells), size), None)
 
     def _backend(self, name: str) -> Backend:
         if self._only is not None:
@@ -165,7 +173,7 @@ class LocalWorker:
         if able:
             numbers = tuple(cell.planned.number for cell in able)
             known = self._known.get((numbers, size))
-            if self._neighbours is not None:
+            if self._neighbours is not None and self.leads:
                 self._neighbours.begin()
             measured, found = measure_together(
                 able, self._settings, self._pool, self._on_phase, visit, known
@@ -179,7 +187,7 @@ class LocalWorker:
 
     def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
         """The cells of a visit that has ended, with what else the machine did."""
-        load = self._neighbours.end() if self._neighbours is not None else None
+        load = self._neighbours.end() if self._neighbours is not None and self.leads else None
         return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from linkgauge.engine.bounded import serve
+from linkgauge.engine.bounded import serve_once
+from linkgauge.machine.channel import Channel
 
 from .outcome import doubtful
 
 
-def main(parent: int) -> None:
-    """Serves the process `parent`: cells that would be low are measured once more."""
-    serve(parent, doubtful)
+def serve(channel: Channel) -> None:
+    """Serves who waits: cells that would be low are measured once more."""
+    serve_once(channel, doubtful)

@@ -1,16 +1,16 @@
-"""A rank of a training step beside the first: `python -m linkgauge.backends.workloads.rank`, or
-what `linkgauge ai training_step` does in all processes of torchrun or mpiexec but the first."""
+"""A rank of a training step beside the first: a process that it has started, or what `linkgauge ai
+training_step` does in all processes of torchrun or mpiexec but the first."""
 
 from __future__ import annotations
 
-import json
-import sys
 from importlib import import_module
 
+from linkgauge.machine.channel import Channel, carry_out, decoder
+from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_memory
 
 from .launchers import Joined
-from .ranks import COMMUNICATE, END, Ranks, from_environment
+from .ranks import COMMUNICATE, END, Join, Ranks, from_environment
 from .site import Site
 from .training import Training
 
@@ -43,18 +43,18 @@ def follow_launched(launched: Joined) -> None:
         ranks.close()
 
 
-def main() -> None:
-    told = json.loads(sys.argv[1])
-    torch, device = import_module("torch"), told["device"]
+def serve(channel: Channel) -> None:
+    """As a rank that the first one has started."""
+    carry_out(decoder(Join)(channel.receive()), _join, channel.send)
+
+
+def _join(asked: Join) -> None:
+    torch, device = import_module("torch"), asked.device
     name = device if ":" in device else f"{device}:0"
     site = Site(torch, device, parse_memory(f"torch:{name}"))
-    ranks = Ranks(site, told["rank"], told["size"], told["meeting"])
+    ranks = Ranks(site, asked.rank, asked.size, asked.meeting)
     try:
         follow(ranks, site)
-    except RuntimeError:  # rank 0 is gone, and so is the work
-        sys.exit(1)
+    except RuntimeError as error:  # rank 0 is gone, and so is the work
+        raise LinkgaugeError(str(error)) from error
     ranks.close()
-
-
-if __name__ == "__main__":
-    main()

@@ -7,30 +7,40 @@ between CPUs.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import tempfile
+import time
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 
-from linkgauge.model.errors import Unsupported
+from linkgauge.machine.process import Process
+from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.workload import Workload
 
 from .launchers import PORT, joined
 from .site import Site
 
 _TIMEOUT = timedelta(seconds=120)
+_STDERR = 2
 _END = 10.0
 """Seconds that a rank has to end by itself."""
 END = 0
 COMMUNICATE = -1
 """What other ranks are asked for instead of a number of steps: to end the workload, or to take part
 in its collectives alone."""
+
+
+class Join(msgspec.Struct, frozen=True):
+    """What a rank that was started is asked for: to meet the others with this device, and to take
+    part until the work is over."""
+
+    rank: int
+    size: int
+    device: str
+    meeting: str
 
 
 class Ranks:
@@ -51,7 +61,7 @@ class Ranks:
             backend, init_method=meeting, rank=rank, world_size=size, timeout=_TIMEOUT
         )
         self._control = self._group.new_group(backend="gloo", timeout=_TIMEOUT)
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._started: list[Process] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     @property
@@ -88,18 +98,15 @@ class Ranks:
         if self._group.is_initialized():
             self._group.destroy_process_group()
         self._site.torch.set_num_threads(self._threads)
+        deadline = time.monotonic() + _END
         for process in self._started:
-            try:
-                process.wait(_END)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            with suppress(LinkgaugeError):  # the work is over, however it ended
+                process.answer(type(None), lambda: deadline - time.monotonic())
+            process.close()
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _keep(
-        self, started: list[subprocess.Popen[bytes]], folder: tempfile.TemporaryDirectory[str]
-    ) -> Ranks:
+    def _keep(self, started: list[Process], folder: tempfile.TemporaryDirectory[str]) -> Ranks:
         self._started, self._folder = started, folder
         return self
 
@@ -124,7 +131,6 @@ def gather(site: Site, size: int) -> Ranks:
     except BaseException:
         for process in started:
             process.kill()
-            process.wait()
         folder.cleanup()
         raise
 
@@ -136,11 +142,8 @@ def from_environment() -> str:
     return "env://"
 
 
-def _start(site: Site, rank: int, size: int, index: int, meeting: str) -> subprocess.Popen[bytes]:
+def _start(site: Site, rank: int, size: int, index: int, meeting: str) -> Process:
     device = site.device.type if site.is_cpu else f"{site.device.type}:{index}"
-    told = {"rank": rank, "size": size, "device": device, "meeting": meeting}
-    program = "linkgauge.backends.workloads.rank"
-    return subprocess.Popen(  # noqa: S603  # this interpreter
-        [sys.executable, "-m", program, json.dumps(told)], stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    process = Process("linkgauge.backends.workloads.rank", output=_STDERR)
+    process.ask(Join(rank, size, device, meeting))
+    return process

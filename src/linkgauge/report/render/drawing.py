@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from threading import Thread
-from typing import IO, Any, Self, cast
+from typing import Any, Self
 
+from linkgauge.machine.process import Process, ProcessLost
+from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import all_printable
 from linkgauge.report import charts
 from linkgauge.report.blocks import Figure
@@ -32,7 +32,7 @@ class Drawer:
     def __init__(self) -> None:
         lacking = [name.replace("_", "-") for name in PACKAGES if find_spec(name) is None]
         self.missing: str | None = None
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Process | None = None
         if lacking:
             has = "is" if len(lacking) == 1 else "are"
             self.missing = (
@@ -40,44 +40,42 @@ class Drawer:
                 "(the extra `report`)."
             )
             return
-        self._process = subprocess.Popen(  # noqa: S603  # this Python, and a module of linkgauge
-            [sys.executable, "-P", "-m", f"{__package__}.svg_process"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True, encoding="utf-8", errors="replace", start_new_session=True,
-        )  # fmt: skip
+        self._process = Process(f"{__package__}.svg_process", session=True)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._process is None:
-            return
-        self._process.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                cast("IO[str]", pipe).close()
-        self._process.wait()
+        if self._process is not None:
+            self._process.kill()
 
     def draw(self, figures: Sequence[Figure]) -> list[str | None]:
-        """A picture of each."""
-        if self._process is None or not figures:
-            return [None] * len(figures)
-        pipes = cast("tuple[IO[str], IO[str]]", (self._process.stdin, self._process.stdout))
-        read: list[str] = []
-        reader = Thread(target=lambda: read.extend(pipes[1]), daemon=True)
-        reader.start()  # else both could wait for each other with full pipes
-        with suppress(OSError):
-            for figure in figures:
-                pipes[0].write(json.dumps(all_printable(spec_of(figure))) + "\n")
-                pipes[0].flush()
-            pipes[0].close()
-        reader.join(PATIENCE)
-        answers = [json.loads(line) for line in read[: len(figures)]]
-        if len(answers) < len(figures):
+        """A picture of each. The next one is defined while one is drawn."""
+        deadline = time.monotonic() + PATIENCE
+        found: list[str | None] = []
+        specs = map(_written, figures if self._process is not None else ())
+        spec = next(specs, None)
+        with suppress(ProcessLost):
+            while self._process is not None and spec is not None:
+                self._process.ask(spec)
+                spec = next(specs, None)
+                found.append(self._answer(self._process, figures[len(found)].says, deadline))
+        if self._process is not None and len(found) < len(figures):
             self.missing = "Tables stand in place of charts: vl-convert ended early."
-            answers += [{}] * (len(figures) - len(answers))
-        found = zip(figures, answers, strict=True)
-        return [cleaned(one["svg"], figure.says) if "svg" in one else None for figure, one in found]
+        return found + [None] * (len(figures) - len(found))
+
+    def _answer(self, process: Process, says: str, deadline: float) -> str | None:
+        """The picture that was asked for; null if it cannot be drawn."""
+        try:
+            return cleaned(process.answer(str, lambda: deadline - time.monotonic()), says)
+        except ProcessLost:
+            raise
+        except LinkgaugeError:
+            return None
+
+
+def _written(figure: Figure) -> str:
+    return json.dumps(all_printable(spec_of(figure)))
 
 
 def _columns(figure: Figure) -> int:

@@ -1,4 +1,4 @@
-"""A process that makes pictures of charts: Vega-Lite on stdin, SVG on stdout, a line of JSON each.
+"""A process that makes pictures of charts: it is given Vega-Lite and answers with SVG.
 
 V8 takes most of a second to start: it starts while the run is judged and kept. Whatever happens in
 it, the report is made.
@@ -7,25 +7,27 @@ it, the report is made.
 from __future__ import annotations
 
 import json
-import sys
+
+from linkgauge.machine.channel import Channel, carry_out, decoder
+from linkgauge.model.errors import LinkgaugeError
 
 _FIRST = {"mark": "point", "data": {"values": [{"a": 1}]}, "encoding": {}}
 
 
-def main() -> None:
+def serve(channel: Channel) -> None:
+    """Each command is a chart in JSON."""
     import vl_convert
 
     nothing: list[str] = []  # no chart may fetch anything
     vl_convert.vegalite_to_svg(_FIRST, allowed_base_urls=nothing)
-    for line in sys.stdin:
+
+    def draw(chart: str) -> str:
         try:
-            svg = vl_convert.vegalite_to_svg(json.loads(line), allowed_base_urls=nothing)
-            answer = {"svg": svg}
+            drawn: str = vl_convert.vegalite_to_svg(json.loads(chart), allowed_base_urls=nothing)
         except ValueError as error:
-            answer = {"error": str(error)}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+            raise LinkgaugeError(str(error)) from error
+        return drawn
 
-
-if __name__ == "__main__":
-    main()
+    decode = decoder(str)
+    while True:
+        carry_out(decode(channel.receive()), draw, channel.send)

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from linkgauge.cli.pairs_alone import with_pairs
 from linkgauge.cli.requests import since_earlier
-from linkgauge.cluster.session import opened
 from linkgauge.engine.journal import JOURNAL_FILE
+from linkgauge.engine.ranks.session import opened
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.runs import read_run
 from linkgauge.engine.visits import CellAt

@@ -1,0 +1,1 @@
+"""Backend `mpi`: the memories of hosts, between which MPI moves bytes."""

@@ -1,0 +1,65 @@
+"""Flags that bounce between the memories of two hosts: each side puts a value into the other's
+window (MPI_Put, MPI_Win_flush) and polls its own memory. The native loop makes the calls."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from linkgauge import _native
+from linkgauge.backends.iterations import Call, IteratedGroup, address_of
+from linkgauge.backends.member import Ended
+from linkgauge.model.errors import BackendError, TookTooLong
+
+from .world import library
+
+LIMIT = 5.0
+"""Seconds after which a side gives up that hears nothing."""
+_CALL = "flag ping-pong"
+_SILENT = "the other side did not answer, or this MPI moves bytes only while it is called,"
+_WORD = 8
+_NANO = 1e-9
+
+
+class FlagSide:
+    """One side: `mine` is the address of its flag, `window` that of rank `other`, which has its
+    flag at the beginning. The side that `begins` times each way there and back."""
+
+    def __init__(self, mpi: Any, mine: int, window: Any, other: int, *, begins: bool) -> None:
+        self._begins = begins
+        self._mine = ctypes.c_uint64.from_address(mine)
+        self._value = ctypes.c_uint64(0)
+        functions = library(mpi)
+        handle = mpi._handleof  # noqa: SLF001  # mpi4py documents it
+        byte, win = handle(mpi.BYTE), handle(window)
+        # What is put: the value to come, or what has just been heard.
+        origin = ctypes.addressof(self._value) if begins else mine
+        put: Call = (
+            address_of(functions, "MPI_Put"), (origin, _WORD, byte, other, 0, _WORD, byte, win)
+        )  # fmt: skip
+        flush: Call = (address_of(functions, "MPI_Win_flush"), (other, win))
+        limit = int(LIMIT / _NANO)
+        hear: Call = (_native.AWAIT_WORD, (mine, ctypes.addressof(self._value), limit))
+        calls = (put, flush, hear) if begins else (hear, put, flush)
+
+        def error_of(status: int, failed: int) -> BackendError:
+            if calls[failed] is hear:
+                return TookTooLong(_CALL, f"{_SILENT} for {LIMIT:g} s")
+            return BackendError(_CALL, f"MPI returned {status}")
+
+        self._group = IteratedGroup(calls, 2, error_of)
+        self.pace = self._group.pace
+
+    def arm(self, loops: int, laps: int) -> None:
+        """Both sides begin at 0, which no value is: the first is 1."""
+        self._group.arm(loops, laps)
+        self._mine.value = 0
+        self._value.value = 1
+
+    def bounce(self, opened: float) -> Ended:
+        """Raises TookTooLong if the other side is silent."""
+        self._group.open()
+        timing = self._group.wait()
+        if not self._begins:
+            return Ended(opened, {})
+        return Ended(opened, {0: timing.seconds[0]}, {0: None}, {0: timing.progress[0]})

@@ -1,0 +1,139 @@
+"""Streams of messages that run at the same time in one process: each is a sequence of steps, of
+which a few messages are under way at any moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from linkgauge.backends.member import SharedCopy
+
+WINDOW = 16
+"""Messages of one stream under way at once."""
+_DATA, _WORD = 1, 2
+"""Kinds of messages: payload, and words without payload that begin or end it."""
+_TAGS = 4
+"""Tags of one copy: its place times this, and a kind."""
+
+Memory = Callable[[int, int], list[Any]]
+"""The first bytes of a buffer, given its number and their count, as mpi4py takes them."""
+Step = tuple[int, Callable[[], Any]]
+"""So many messages, each begun by this call, which returns its request."""
+
+
+class Part(NamedTuple):
+    """This rank's part of a group: MPI's communicator, the rank, how often each copy is made, and
+    the memories."""
+
+    comm: Any
+    rank: int
+    loops: int
+    memory: Memory
+
+
+class Stream:
+    """Steps one after another, whose end is that of the copies at `timed` places."""
+
+    def __init__(self, timed: Sequence[int], steps: Sequence[Step]) -> None:
+        self.timed = timed
+        self.ended = 0.0
+        self._steps = list(steps)
+        self._left, self._begin = 0, steps[0][1]
+        self._under_way = 0
+        self._next()
+
+    def _next(self) -> None:
+        if self._steps:
+            self._left, self._begin = self._steps.pop(0)
+
+    def more(self) -> list[Any]:
+        """Begins as many messages as may be under way."""
+        begun = []
+        while self._left and self._under_way < WINDOW:
+            begun.append(self._begin())
+            self._left -= 1
+            self._under_way += 1
+        return begun
+
+    def done_one(self) -> None:
+        """A message has ended: the next step begins when all of this one's have."""
+        self._under_way -= 1
+        if self._left or self._under_way:
+            return
+        if self._steps:
+            self._next()
+        else:
+            self.ended = time.monotonic()
+
+
+def run(mpi: Any, streams: Sequence[Stream]) -> dict[int, float]:
+    """Carries all streams out; when each timed one had ended, by its place."""
+    requests: list[Any] = []
+    owners: list[Stream] = []
+
+    def begin(stream: Stream) -> None:
+        for request in stream.more():
+            requests.append(request)
+            owners.append(stream)
+
+    for stream in streams:
+        begin(stream)
+    while requests:
+        done = mpi.Request.Waitsome(requests) or ()
+        moved = [owners[at] for at in done]
+        for at in sorted(done, reverse=True):
+            del requests[at], owners[at]
+        for stream in moved:
+            stream.done_one()
+        for stream in dict.fromkeys(moved):
+            begin(stream)
+    return {place: stream.ended for stream in streams for place in stream.timed}
+
+
+def message_stream(part: Part, place: int, copy: SharedCopy) -> Stream | None:
+    """This rank's part of a copy, if it has one: of messages, or the word at the end of a one-sided
+    copy, which its target waits for so that MPI makes progress there."""
+    comm, rank, transfer = part.comm, part.rank, copy.transfer
+    source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
+    owner = transfer.engine.owner.rank
+    data, word = place * _TAGS + _DATA, place * _TAGS + _WORD
+    if rank not in (source, destination):
+        return None
+    other = destination if rank == source else source
+    say: Step = (1, lambda: comm.Isend([b"", 0], other, word))
+    hear: Step = (1, lambda: comm.Irecv([bytearray(1), 0], other, word))
+    if transfer.engine.kind == "rma":
+        return Stream((), (say if rank == owner else hear,))
+    lent = copy.source if rank == source else copy.destination
+    payload = part.memory(lent.number if lent else 0, copy.size)
+    if rank == source:
+        move: Step = (part.loops, lambda: comm.Isend(payload, other, data))
+        steps = (move, hear) if rank == owner else (hear, move)
+    else:
+        move = (part.loops, lambda: comm.Irecv(payload, other, data))
+        steps = (say, move) if rank == owner else (move, say)
+    return Stream((place,) if rank == owner else (), steps)
+
+
+def broadcast_streams(
+    part: Part, comms: Mapping[int, Any], copies: Sequence[SharedCopy]
+) -> list[Stream]:
+    """A stream for each rank that broadcasts, with which all others take part; it ends
+    when all ranks have everything. Each has a communicator of its own, since all ranks must call
+    collective operations of one in the same order."""
+    rank = part.rank
+    streams = []
+    roots = dict.fromkeys(copy.transfer.source.rank or 0 for copy in copies)
+    for root in roots:
+        own = [(n, copy) for n, copy in enumerate(copies) if copy.transfer.source.rank == root]
+        timed = [place for place, _ in own] if rank == root else ()
+        mine = next((c for _, c in own if c.transfer.destination.rank == rank), own[0][1])
+        lent = mine.source if rank == root else mine.destination
+        payload = part.memory(lent.number if lent else 0, mine.size)
+
+        def send(payload: list[Any] = payload, root: int = root) -> Any:
+            return comms[root].Ibcast(payload, root)
+
+        streams.append(Stream(timed, ((part.loops, send), (1, comms[root].Ibarrier))))
+    return streams

@@ -1,0 +1,72 @@
+"""MPI as this process has it: loaded when it is needed, and initialized once."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from linkgauge.machine.launch import Launch
+from linkgauge.model.errors import BackendError, InputError, pip_install
+
+
+@cache
+def world(launch: Launch) -> Any:
+    """MPI's module, initialized by all ranks together: it waits for them. The thread that calls
+    this is the one that uses MPI. Raises InputError where there is no MPI, BackendError if MPI
+    disagrees with the launcher."""
+    if launch.mpi is not None:  # of several that are installed, the launcher's own
+        os.environ.setdefault("MPI4PY_MPIABI", launch.mpi)
+    try:
+        import mpi4py
+
+        mpi4py.rc.initialize = mpi4py.rc.finalize = False
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        said = str(error).splitlines()[0]
+        raise InputError(
+            f"no MPI for Python ({said}): {pip_install('linkgauge[mpi]')}, and a site's MPI or "
+            "mpich"
+        ) from error
+    _call(MPI, "MPI_Init_thread", None, None, MPI.THREAD_FUNNELED, ctypes.byref(ctypes.c_int()))
+    comm = MPI.COMM_WORLD
+    with mpi_errors("MPI_Comm_set_errhandler"):
+        comm.Set_errhandler(MPI.ERRORS_RETURN)
+    if (comm.rank, comm.size) != (launch.rank, launch.size):
+        has = f"MPI says rank {comm.rank} of {comm.size}"
+        says = f"the launcher {launch.rank} of {launch.size}"
+        raise BackendError("MPI_Init_thread", f"{has}, {says}: use the launcher of this MPI")
+    return MPI
+
+
+@contextmanager
+def mpi_errors(call: str) -> Iterator[None]:
+    """Raises BackendError, with the call's name, for an error of MPI's."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "mpi4py":
+            raise
+        raise BackendError(call, str(error)) from error
+
+
+def leave(launch: Launch) -> None:
+    """Finalizes MPI, if this process has initialized it: with all others. Raises BackendError."""
+    if world.cache_info().currsize:
+        _call(world(launch), "MPI_Finalize")
+
+
+def library(mpi: Any) -> ctypes.CDLL:
+    """MPI's own functions."""
+    return ctypes.CDLL(mpi.__file__)
+
+
+def _call(mpi: Any, name: str, *arguments: object) -> None:
+    """Calls MPI so that other threads go on, which mpi4py does not for these: they wait for other
+    ranks. Raises BackendError."""
+    status = getattr(library(mpi), name)(*arguments)
+    if status:
+        raise BackendError(name, f"returned {status}")

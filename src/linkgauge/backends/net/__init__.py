@@ -1,0 +1,1 @@
+"""Backend `net`: network interfaces that move bytes, by TCP, UCX and RDMA."""

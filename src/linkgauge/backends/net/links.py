@@ -1,0 +1,259 @@
+"""TCP connections between ranks, each from the address of one network interface to that of another.
+
+Every rank listens on a port of its own; buffers carry its number, a secret and the interfaces'
+addresses to the other ranks. A copy's source connects to its destination, once for each stream, and
+says which stream it is; the destination answers with a word, so that nobody sends into a connection
+that was left behind.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from linkgauge.backends.member import SharedCopy
+from linkgauge.machine.wire import BACKLOG, TOKEN_BYTES
+from linkgauge.model.errors import BackendError
+from linkgauge.model.inventory import Interface
+from linkgauge.model.nics import nic_ends
+
+from .ucx import Mapped
+
+CONNECT_SECONDS = 10.0
+"""What all connections of a cell have to be there in."""
+SILENT_SECONDS = 15.0
+"""A connection over which no byte comes or goes for so long is dead."""
+_HELLO = struct.Struct(f"={TOKEN_BYTES}sQII")
+"""The secret of the rank that listens, the number of the copy's source, its place, its stream."""
+_WORD = b"\x01"
+_TIMEVAL = struct.Struct("@ll")
+
+Key = tuple[int, int, int]
+"""A stream of a copy: the number of its source, its place in the cell, and the stream's."""
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """How other ranks reach this one: its port, the word that they show, and the addresses of its
+    interfaces, by number; the memory that UCX reaches, if it does; and the port at which another
+    tool listens for it."""
+
+    port: int
+    token: bytes
+    addresses: tuple[tuple[str, ...], ...]
+    mapped: Mapped | None = None
+    outside: int = 0
+
+
+_encode = msgspec.msgpack.Encoder().encode
+decode = msgspec.msgpack.Decoder(Reached).decode
+
+
+class Way(NamedTuple):
+    """Where a connection begins and ends: addresses of one family, and whose they are."""
+
+    own: str
+    far: str
+    device: str
+    words: str
+
+
+class Door:
+    """Where other ranks connect to this one, and what connects to them. A connection that is
+    `silent` for so long (seconds) is dead."""
+
+    def __init__(self, nics: Sequence[Interface], silent: float = SILENT_SECONDS) -> None:
+        self._nics = nics
+        self._silent = silent
+        self._patience = min(silent, CONNECT_SECONDS)
+        self._token = secrets.token_bytes(TOKEN_BYTES)
+        both = socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if both else socket.AF_INET
+        self._listening = socket.create_server(
+            ("", 0), family=family, backlog=BACKLOG, dualstack_ipv6=both
+        )
+        self.outside = _free_port(family)
+        self._own = {address for nic in nics for address in nic.addresses}
+
+    def handle(self, mapped: Mapped | None = None) -> bytes:
+        """What the other ranks reach this one by."""
+        addresses = tuple(nic.addresses for nic in self._nics)
+        port = self._listening.getsockname()[1]
+        return _encode(Reached(port, self._token, addresses, mapped, self.outside))
+
+    def connected(self, copies: Sequence[SharedCopy], rank: int) -> dict[Key, socket.socket]:
+        """The connections of this rank's part in these copies: all ranks connect first, then they
+        accept, so that none waits for one that waits. Raises BackendError."""
+        made: dict[Key, socket.socket] = {}
+        try:
+            ours = [
+                (place, copy)
+                for place, copy in enumerate(copies)
+                if copy.transfer.source.rank == rank and is_by_tcp(copy)
+            ]
+            for place, copy in ours:
+                for key in keys_of(place, copy):
+                    made[key] = self._connect(copy, key)
+            self._accept(_expected(copies, rank), made)
+            for place, copy in ours:
+                for key in keys_of(place, copy):
+                    _hear(made[key], copy)
+        except BaseException:
+            for connection in made.values():
+                connection.close()
+            raise
+        for connection in made.values():
+            _set_silence(connection, self._silent)
+        return made
+
+    def _connect(self, copy: SharedCopy, key: Key) -> socket.socket:
+        there = decode(copy.destination.handle if copy.destination else b"")
+        way = self._way(copy, there)
+        connection = socket.socket(_family(way.far))
+        try:
+            connection.settimeout(self._patience)
+            if way.far not in self._own:  # else the kernel goes by its loopback, whatever we say
+                with suppress(PermissionError):  # then its routes decide
+                    connection.setsockopt(
+                        socket.SOL_SOCKET, socket.SO_BINDTODEVICE, way.device.encode()
+                    )
+            connection.bind((way.own, 0))
+            connection.connect((way.far, there.port))
+            connection.sendall(_HELLO.pack(there.token, *key))
+        except OSError as error:
+            connection.close()
+            raise BackendError("connect", f"{way.words}: {error.strerror or error}") from error
+        return connection
+
+    def outside_of(self, copy: SharedCopy) -> tuple[str, int]:
+        """Where another tool listens for a copy's destination: at its interface's address, or, if
+        that has none (InfiniBand without IP), at its first other; perftest at one of IPv4, over
+        which it agrees with its other end. Raises BackendError."""
+        there = decode(copy.destination.handle if copy.destination else b"")
+        far = nic_ends(copy.transfer)[1]
+        own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
+        others = (
+            one for all_of in there.addresses for one in all_of if one not in ("127.0.0.1", "::1")
+        )
+        found = [*own, *others]
+        if copy.transfer.engine.kind == "rdma":
+            found.sort(key=lambda address: ":" in address)
+        address = next(iter(found), None)
+        if address is None:
+            raise BackendError("connect", f"rank {far.rank} has no IP address")
+        return address, there.outside
+
+    def _way(self, copy: SharedCopy, there: Reached) -> Way:
+        near, far = nic_ends(copy.transfer)
+        nic = self._nics[near.nic]
+        words = f"from nic:{near.nic} ({nic.name}) to nic:{far.nic} of rank {far.rank}"
+        addresses = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
+        for own in nic.addresses:
+            for other in addresses:
+                if _family(own) == _family(other):
+                    return Way(own, other, nic.name, words)
+        raise BackendError("connect", f"{words}: they have no addresses of one kind (IPv4, IPv6)")
+
+    def _accept(self, expected: Mapping[Key, SharedCopy], made: dict[Key, socket.socket]) -> None:
+        """Adds the connections that others make."""
+        deadline = time.monotonic() + self._patience
+        missing = dict(expected)
+        while missing:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._listening], [], [], left)[0]:
+                raise BackendError("accept", f"{_lacking(missing)} within {self._patience:g} s")
+            connection = self._listening.accept()[0]
+            connection.settimeout(max(left, 0.1))
+            key = self._key_of(connection)
+            if key is None or key not in missing:
+                connection.close()
+                continue
+            del missing[key]
+            made[key] = connection
+            with suppress(OSError):  # one that is gone shows when bytes should come
+                connection.sendall(_WORD)
+
+    def _key_of(self, connection: socket.socket) -> Key | None:
+        """Which stream it is, of whoever knows the secret."""
+        try:
+            said = connection.recv(_HELLO.size, socket.MSG_WAITALL)
+        except OSError:
+            return None
+        if len(said) < _HELLO.size:
+            return None
+        token, number, place, stream = _HELLO.unpack(said)
+        return (number, place, stream) if hmac.compare_digest(token, self._token) else None
+
+    def turn_away(self) -> None:
+        """Closes what has connected for a cell that came to nothing; nothing if it is closed."""
+        while self._listening.fileno() >= 0 and select.select([self._listening], [], [], 0)[0]:
+            self._listening.accept()[0].close()
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+def _free_port(family: socket.AddressFamily) -> int:
+    """One that nobody uses at the moment, for a tool that takes no port that is open."""
+    with socket.socket(family) as asked:
+        asked.bind(("", 0))
+        return int(asked.getsockname()[1])
+
+
+def keys_of(place: int, copy: SharedCopy) -> Iterator[Key]:
+    number = copy.source.number if copy.source else 0
+    return ((number, place, stream) for stream in range(copy.transfer.engine.count or 1))
+
+
+def is_by_tcp(copy: SharedCopy) -> bool:
+    return copy.transfer.engine.kind == "tcp"
+
+
+def _expected(copies: Sequence[SharedCopy], rank: int) -> dict[Key, SharedCopy]:
+    return {
+        key: copy
+        for place, copy in enumerate(copies)
+        if copy.transfer.destination.rank == rank and is_by_tcp(copy)
+        for key in keys_of(place, copy)
+    }
+
+
+def _lacking(missing: Mapping[Key, SharedCopy]) -> str:
+    copy = next(iter(missing.values()))
+    near, far = nic_ends(copy.transfer)
+    return f"rank {near.rank} does not connect from its nic:{near.nic} to nic:{far.nic}"
+
+
+def _hear(connection: socket.socket, copy: SharedCopy) -> None:
+    try:
+        heard = connection.recv(1)
+    except OSError as error:
+        heard, said = b"", f": {error.strerror or error}"
+    else:
+        said = ""
+    if heard != _WORD:
+        end = nic_ends(copy.transfer)[1]
+        raise BackendError("connect", f"rank {end.rank} does not answer at its nic:{end.nic}{said}")
+
+
+def _set_silence(connection: socket.socket, silent: float) -> None:
+    """Calls block, but fail once no byte has come or gone for so many seconds."""
+    connection.settimeout(None)
+    seconds = _TIMEVAL.pack(int(silent), int(silent % 1 * 1e6))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    limit = int(silent * 1e3)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit)
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET

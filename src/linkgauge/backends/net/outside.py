@@ -1,0 +1,170 @@
+"""Other tools that measure between two ranks: a server at the destination, a client at the source.
+
+Each sample is one run of the tool. The server listens before the client starts; both have a
+deadline, and are killed behind it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from linkgauge.backends.member import Ended, await_time
+from linkgauge.backends.protocol import Pace
+from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
+from linkgauge.model.nics import nic_ends
+from linkgauge.model.transfer import Transfer
+
+LEAST_RATE = 100e6
+"""Bytes/s at which a tool's run must move on, beside the seconds that any may take."""
+PACE = Pace(seconds=0.5, loops=2, most=4)
+"""A run of a tool costs a few tenths of a second beside what it measures."""
+_POLL = 0.01
+_MOST_SAID = 300
+_LISTENS = "0A"
+"""A socket's state in /proc/net/tcp, of TCP_LISTEN."""
+
+
+class Call(NamedTuple):
+    """What one run of a tool is told: `size` bytes, `loops` times, over so many `streams`; which
+    device with RDMA; the server's `host`, for a client, and its `port`; where it writes a file."""
+
+    size: int
+    loops: int
+    streams: int
+    device: str | None
+    host: str | None
+    port: int
+    file: Path
+
+
+class Tool(NamedTuple):
+    """An external program, and the Debian package that has it. `command` gives its arguments;
+    `seconds` reads what all loops took from what the client printed, or wrote to its file. `needs`
+    is what its help must name."""
+
+    program: str
+    package: str
+    command: Callable[[Call], Sequence[str]]
+    seconds: Callable[[Call, bytes], float]
+    needs: str | None = None
+    pace: Pace = PACE
+
+
+def find(tool: Tool) -> str:
+    """Where the program is. Raises Unsupported if it is not, or lacks what is needed of it."""
+    path = shutil.which(tool.program)
+    if path is None:
+        raise Unsupported(f"{tool.program} is missing: apt install {tool.package}")
+    if tool.needs is not None:
+        said = subprocess.run(  # noqa: S603  # the program's help
+            [path, "--help"], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
+        )
+        if tool.needs.encode() not in said.stdout + said.stderr:
+            raise Unsupported(
+                f"{tool.program} has no {tool.needs}: it was built without CUDA (perftest: "
+                "./configure CUDA_H_PATH=.../cuda.h)"
+            )
+    return path
+
+
+class Outside:
+    """A rank's part of a tool's measurement of the copy at `place`: the client's, or the server's
+    if it has no `host`. Whoever `times` it, the client says how long it took."""
+
+    def __init__(self, tool: Tool, transfer: Transfer, place: int, call: Call, silent: float):
+        self._tool, self._path = tool, find(tool)
+        self._transfer, self._place, self._silent = transfer, place, silent
+        self._folder = tempfile.TemporaryDirectory(prefix="linkgauge-")
+        self._call = call._replace(file=Path(self._folder.name) / "said.json")
+        self._server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_client(self) -> bool:
+        return self._call.host is not None
+
+    def arm(self, loops: int) -> None:
+        """The server listens when this returns."""
+        self._call = self._call._replace(loops=loops)
+        if self.is_client:
+            return
+        self._end()
+        self._server = self._start()
+        deadline = time.monotonic() + self._silent
+        while not is_heard(self._call.port):
+            if self._server.poll() is not None:
+                raise self._failed(self._server, *self._server.communicate())
+            if time.monotonic() > deadline:
+                self._end()
+                raise TookTooLong(self._tool.program, f"does not listen after {self._silent:g} s")
+            time.sleep(_POLL)
+
+    def run(self, at: float | None) -> Ended:
+        """One sample. Raises BackendError and TookTooLong, which name the tool."""
+        opened = await_time(at)
+        running = self._start() if self.is_client else self._server
+        if running is None:
+            raise BackendError(self._tool.program, "was not started")
+        limit = self._silent + self._call.size * self._call.loops / LEAST_RATE
+        try:
+            said, problem = running.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.communicate()
+            ends = (f"nic:{end.nic} of rank {end.rank}" for end in nic_ends(self._transfer))
+            which = "client" if self.is_client else "server"
+            late = f"the {which} still runs after {limit:.0f} s, from {' to '.join(ends)}"
+            raise TookTooLong(self._tool.program, late) from None
+        if running.returncode:
+            raise self._failed(running, said, problem)
+        if not self.is_client:
+            return Ended(opened, {})
+        return Ended(opened, {self._place: self._tool.seconds(self._call, said)})
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(  # noqa: S603  # the tool that was asked for
+                [self._path, *self._tool.command(self._call)], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self._folder.name,
+                env={**os.environ, "LC_ALL": "C"},
+            )  # fmt: skip
+        except OSError as error:
+            raise BackendError(self._tool.program, error.strerror or str(error)) from error
+
+    def _failed(self, ended: subprocess.Popen[bytes], said: bytes, problem: bytes) -> BackendError:
+        words = " ".join((problem.strip() or said.strip()).decode(errors="replace").split())
+        code = f"exit code {ended.returncode}"
+        return BackendError(
+            self._tool.program, f"{words[-_MOST_SAID:]} ({code})" if words else code
+        )
+
+    def _end(self) -> None:
+        if self._server is not None:
+            self._server.kill()
+            self._server.communicate()
+            self._server = None
+
+    def close(self) -> None:
+        self._end()
+        self._folder.cleanup()
+
+
+def is_heard(port: int) -> bool:
+    """Whether something in this network namespace listens at a TCP port. Asked of the kernel: a
+    connection would be taken for the client's."""
+    for name in ("tcp", "tcp6"):
+        try:
+            lines = Path("/proc/net", name).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            _, own, _, state, *_ = line.split()
+            if state == _LISTENS and int(own.rpartition(":")[2], 16) == port:
+                return True
+    return False

@@ -1,0 +1,133 @@
+"""What a rank does over its TCP connections: streams of a copy, and flags that bounce. The native
+loop sends and receives."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from linkgauge import _native
+from linkgauge.backends.iterations import Call, IteratedGroup
+from linkgauge.backends.member import Ended, await_time
+from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong
+from linkgauge.model.nics import nic_ends
+from linkgauge.model.transfer import Transfer
+
+_WORD = 1
+"""Bytes of the word that ends a copy, or asks for one."""
+
+
+class Stream(NamedTuple):
+    """One connection of the copy at `place`, for these bytes of this rank's buffer. The rank that
+    `times` it has the engine."""
+
+    place: int
+    transfer: Transfer
+    connection: socket.socket
+    address: int
+    size: int
+    sends: bool
+    times: bool
+
+
+def carry_out(
+    streams: Sequence[Stream], loops: int, at: float | None
+) -> tuple[float, dict[int, float]]:
+    """All of them at the same time, from when the monotonic clock reads `at`: when the first one
+    began, and when the copies that this rank times had ended, by place. Raises the first stream's
+    error, once all have come to an end."""
+    if not streams:
+        return await_time(at), {}
+
+    def run(stream: Stream) -> tuple[float, float]:
+        return _run(stream, loops, at)
+
+    with ThreadPoolExecutor(max(1, len(streams) - 1)) as others:
+        begun = [others.submit(run, stream) for stream in streams[1:]]
+        try:
+            own = run(streams[0])
+        finally:
+            failed = [one.exception() for one in begun]
+        for error in failed:
+            if error is not None:
+                raise error
+        spans = [own, *(one.result() for one in begun)]
+    last: dict[int, float] = {}
+    for stream, (_, end) in zip(streams, spans, strict=True):
+        if stream.times:
+            last[stream.place] = max(end, last.get(stream.place, end))
+    # Threads of a busy machine do not begin together: one may end before another has begun.
+    return min(begin for begin, _ in spans), last
+
+
+def _run(stream: Stream, loops: int, at: float | None) -> tuple[float, float]:
+    """When one stream began, and when it had ended. With the source's engine, a word of the
+    destination ends it, which has then received everything; with the destination's, a word of it
+    asks for it."""
+    word = ctypes.create_string_buffer(_WORD)
+    number = stream.connection.fileno()
+    move = (number, stream.address, stream.size)
+    said = (number, ctypes.addressof(word), _WORD)
+    out, into = (_native.SEND_ALL, _native.RECEIVE_ALL)
+    main: Call = (out if stream.sends else into, move)
+    pushes = stream.sends == stream.times
+    begin = await_time(at)
+    if not pushes:
+        _make(stream, [(into if stream.sends else out, said)], 1, [])
+    last: list[Call] = [(into if stream.sends else out, said)] if pushes else []
+    _make(stream, [main], loops, last)
+    return begin, time.monotonic()
+
+
+def _make(stream: Stream, calls: Sequence[Call], count: int, last: Sequence[Call]) -> None:
+    _, status, failed = _native.time_iterations(calls, count, last)
+    if status:
+        address = [*calls, *last][failed][0]
+        raise stream_error(stream.transfer, status, sends=address == _native.SEND_ALL)
+
+
+def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeError:
+    """What a native call returned, with the interfaces that it is about."""
+    ends = (f"nic:{end.nic} of rank {end.rank}" for end in nic_ends(transfer))
+    way = " to ".join(ends)
+    call = "send" if sends else "recv"
+    if status == errno.EAGAIN:
+        return TookTooLong(call, f"for too long no byte went from {way}")
+    said = "the other end closed" if status == _native.ENDED else os.strerror(status)
+    return BackendError(call, f"from {way}: {said}")
+
+
+class Bounce:
+    """A flag that goes there and back over one connection: the side that `begins` times each."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        data = (stream.connection.fileno(), stream.address, stream.size)
+        send: Call = (_native.SEND_ALL, data)
+        receive: Call = (_native.RECEIVE_ALL, data)
+        calls = (send, receive) if stream.sends else (receive, send)
+
+        def error_of(status: int, failed: int) -> Exception:
+            sends = calls[failed][0] == _native.SEND_ALL
+            return stream_error(stream.transfer, status, sends=sends)
+
+        self._group = IteratedGroup(calls, 2, error_of)
+        self.pace = self._group.pace
+
+    def arm(self, loops: int, laps: int) -> None:
+        self._group.arm(loops, laps)
+
+    def run(self, opened: float) -> Ended:
+        """Raises TookTooLong if the other side is silent."""
+        self._group.open()
+        timing = self._group.wait()
+        place = self._stream.place
+        if not self._stream.times:
+            return Ended(opened, {})
+        return Ended(opened, {place: timing.seconds[0]}, {place: None}, {place: timing.progress[0]})

@@ -1,0 +1,62 @@
+"""A rank with a device of the simulated machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from linkgauge.backends.member import BackendMember, Prepared, SharedCopy
+from linkgauge.backends.protocol import Wrong
+from linkgauge.backends.sim import SimBackend, simulate
+from linkgauge.model.errors import InputError, Phase, Unsupported
+from linkgauge.model.inventory import Inventory
+from linkgauge.model.memory import Memory
+from linkgauge.model.operation import OperationName
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Transfer
+
+
+class SimMember(BackendMember):
+    """Rank r has device r of the simulated machine. Every member simulates all of the machine, as
+    all others do at the same time: its buffers are of all ranks, and it carries out all copies, but
+    reports its own alone."""
+
+    backend: SimBackend
+
+    def __init__(self, rank: int, settings: Settings) -> None:
+        if settings.simulation is None:
+            raise InputError("no machine to simulate")
+        backend = simulate(settings.simulation, settings.engines)
+        devices = backend.devices()
+        if rank >= len(devices):
+            name = settings.simulation.machine
+            raise Unsupported(f"{name} has {len(devices)} devices: rank {rank} has none")
+        super().__init__(rank, backend, devices[rank])
+
+    def look(self) -> Inventory:
+        """All of the machine, in its state after the cells so far."""
+        return self.backend.look()
+
+    def local(self, memory: Memory) -> Memory:
+        return memory.unranked
+
+    def prepare(
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
+    ) -> Prepared:
+        self.close_group()
+        self._timed = tuple((n, n) for n, copy in enumerate(copies) if self.is_mine(copy))
+        prepared = self.use(self.backend.prepare([self.copy(copy) for copy in copies], operation))
+        return prepared if self._timed else Prepared()
+
+    def check(self) -> Wrong:
+        """All members find the same: it counts where it is."""
+        found = super().check()
+        return found if found.rank in dict(self._timed) else Wrong()
+
+    def enter(
+        self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
+    ) -> None:
+        own = {number: [*map(self.transfer, transfers)] for number, transfers in cells.items()}
+        self.backend.enter(own, phase, visit, taken)
+
+    def clock(self) -> float:
+        return self.backend.clock()

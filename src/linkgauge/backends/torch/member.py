@@ -1,0 +1,149 @@
+"""A rank with one device of torch: collectives by torch.distributed, which calls NCCL for NVIDIA's
+GPUs, RCCL for AMD's, and gloo for torch's `cpu`.
+
+Ranks meet by a store: a file, where all are on one machine, else a socket of the group's first
+rank. Time is taken by each rank from its first call until its device is done.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Sequence
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from linkgauge.backends.member import BackendMember, Prepared, SharedCopy
+from linkgauge.backends.protocol import Copy
+from linkgauge.backends.torch import TorchBackend
+from linkgauge.backends.torch.collectives import TorchCollective, library_of
+from linkgauge.backends.torch.runtime import calling
+from linkgauge.machine.launch import Launch
+from linkgauge.model.collective import Collective
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.machine import Device
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.operation import OperationName
+from linkgauge.model.transfer import Transfer
+
+PATIENCE = timedelta(seconds=60)
+"""How long ranks wait for each other in a call."""
+
+
+def open_torch(launch: Launch, backend: TorchBackend) -> TorchMember:
+    """The member of this rank: its device is the one of its number on its machine, or torch's `cpu`
+    for each rank where there is nothing else. Raises Unsupported if there are fewer."""
+    devices = [device for device in backend.devices() if not device.is_cpu]
+    if not devices:
+        return TorchMember(launch, backend, backend.devices()[0])
+    if launch.local_rank >= len(devices):
+        raise Unsupported(f"torch has {len(devices)} devices here: rank {launch.rank} has none")
+    return TorchMember(launch, backend, devices[launch.local_rank])
+
+
+class TorchMember(BackendMember):
+    """Collectives alone: torch has no copies between processes."""
+
+    backend: TorchBackend
+
+    def __init__(self, launch: Launch, backend: TorchBackend, device: Device) -> None:
+        super().__init__(launch.rank, backend, device)
+        self._launch = launch
+        self._unit = backend.unit(parse_memory(device.memory))
+        self._joined: bytes | None = None
+        self._times: dict[bytes, int] = {}
+        """How often each token was joined."""
+        self._stores: dict[bytes, Any] = {}
+        self._folder: Path | None = None
+        self._said: tuple[str, ...] = ()
+
+    @property
+    def _distributed(self) -> Any:
+        """Raises Unsupported if this torch was made without it."""
+        found = import_module("torch.distributed")
+        if not found.is_available():
+            raise Unsupported("this torch was made without torch.distributed")
+        return found
+
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        if transfer.engine.kind != "ccl":
+            return super().refusal(transfer)
+        if {transfer.source, transfer.destination} != {transfer.engine.owner}:
+            return f"{transfer}: a rank's part of a collective starts and ends in its own memory"
+        return None
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        return self._said if transfer.engine.kind == "ccl" else super().remarks(transfer)
+
+    def token(self) -> bytes:
+        """Where the ranks of a group meet."""
+        distributed = self._distributed
+        if self._launch.on_one_machine:
+            self._folder = self._folder or Path(tempfile.mkdtemp(prefix="linkgauge-"))
+            return f"file:{self._folder / f'store-{len(self._stores)}'}".encode()
+        host = socket.gethostname()
+        with calling("TCPStore"):
+            store = distributed.TCPStore(host, 0, is_master=True, wait_for_workers=False)
+        token = f"tcp:{host}:{store.port}".encode()
+        self._stores[token] = store
+        return token
+
+    def prepare(
+        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
+    ) -> Prepared:
+        if not isinstance(operation, Collective):
+            return super().prepare(copies, operation, tokens)
+        self.close_group()
+        mine = [place for place, copy in enumerate(copies) if self.is_mine(copy)]
+        if not mine:
+            return Prepared()
+        (place,) = mine
+        groups = operation.groups(len(copies))
+        number = next(at for at, ranks in enumerate(groups) if place in ranks)
+        ranks = groups[number]
+        self._join(tokens[number], ranks.index(place), len(ranks))
+        copy: Copy = self.copy(copies[place])
+        found = TorchCollective(self._distributed, self._unit, operation, copy, place)
+        self._timed = ((place, 0),)
+        self._said = found.remarks
+        return self.use(found)
+
+    def _join(self, token: bytes, rank: int, ranks: int) -> None:
+        """Has this process be in the group that the token stands for, and in no other."""
+        if token == self._joined:
+            return
+        self._leave()
+        distributed, kind = self._distributed, library_of(self._unit)
+        if self._launch.on_one_machine:
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        self._times[token] = self._times.get(token, 0) + 1
+        way, _, where = token.decode().partition(":")
+        with calling("init_process_group"):
+            if way == "file":
+                store = self._stores.setdefault(token, distributed.FileStore(where, -1))
+            else:
+                host, _, port = where.rpartition(":")
+                store = self._stores.get(token) or distributed.TCPStore(host, int(port))
+                self._stores[token] = store
+            prefixed = distributed.PrefixStore(str(self._times[token]), store)
+            distributed.init_process_group(
+                kind, store=prefixed, rank=rank, world_size=ranks, timeout=PATIENCE
+            )
+        self._joined = token
+
+    def _leave(self) -> None:
+        if self._joined is not None:
+            self._joined = None
+            with calling("destroy_process_group"):
+                self._distributed.destroy_process_group()
+
+    def close(self) -> None:
+        super().close()
+        self._leave()
+        self._stores.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,310 @@
+"""How the ranks of a launch find each other: rank 0 listens, all others connect and say who they
+are.
+
+On one machine they meet by a name, and MPI is not needed for that. On several, rank 0's address
+goes to the others by MPI, unless the launcher gave it to all.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import select
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from linkgauge import __version__
+from linkgauge.backends.mpi.world import leave, mpi_errors, world
+from linkgauge.machine.channel import Channel, encode
+from linkgauge.machine.launch import Launch, crowd_of, host_name
+from linkgauge.machine.wire import (
+    NotReached,
+    accepted,
+    connect_at,
+    connect_here,
+    connect_there,
+    is_ours,
+    listen_anywhere,
+    listen_at,
+    listen_here,
+)
+from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
+
+from .agent import Agent
+from .links import Links, Patience
+from .messages import PROTOCOL, Card, End, Ping, Pong, Told, decode_reply
+from .started import JOINING, LOOK_SECONDS, Processes
+
+JOIN_SECONDS = 60.0
+"""What all ranks have to appear in; where they share CPUs, longer."""
+LEAVE_SECONDS = 10.0
+"""What all members have to leave in."""
+LATE_SECONDS = 5.0
+"""What ranks have to hear that it comes to nothing."""
+CARD_SECONDS, CARD_BYTES = 5.0, 1 << 16
+"""What a card that has begun to come has to be there in; the most that it may be, with all CPUs of
+the largest machine."""
+MOMENT_SECONDS = 1.0
+"""What a sample takes, mostly."""
+
+
+def join_seconds(launch: Launch, limit: float | None) -> float:
+    """What all ranks have to appear in: a limit of their answers does not shorten that."""
+    return max(limit or 0.0, JOIN_SECONDS * Patience(crowd_of(launch)).slow)
+
+
+def card_of(launch: Launch, token: bytes = b"") -> Card:
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    return Card(launch.rank, host_name(), os.getpid(), __version__, PROTOCOL, token, cpus)
+
+
+def serve_as_rank(
+    launch: Launch, limit: float | None, left: Callable[[Agent, str | None], None]
+) -> Agent:
+    """Joins rank 0, and serves it until the run is over. `left` is called as `Agent` says. Raises
+    RankLost if rank 0 is never there."""
+    seconds = join_seconds(launch, limit)
+    processes = Processes(launch)
+    token = b""
+
+    def look() -> None:
+        if (lost := processes.ended((0,))) is not None:
+            raise RankLost(lost)
+
+    try:
+        if launch.first is not None:
+            end, token = connect_at(launch.first, seconds, look), launch.token.encode()
+        elif launch.on_one_machine:
+            end = connect_here(launch, seconds, look)
+        else:
+            host, port, token = _exchanged(launch, None)
+            end = connect_there(host, port, seconds)
+    except NotReached as error:
+        raise RankLost(_absent(launch, 0, str(error)), "timeout") from error
+    with end:
+        channel = Channel(end)
+        channel.send(encode(card_of(launch, token)))
+        patience = Patience(crowd_of(launch), seconds)
+        agent = Agent(channel, launch, lambda how: left(agent, how), patience)
+        agent.serve()
+    return agent
+
+
+def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[str, int, bytes]:
+    """Rank 0's address, which only it knows at first."""
+    mpi = world(launch)
+    with mpi_errors("MPI_Bcast"):
+        told: tuple[str, int, bytes] = mpi.COMM_WORLD.bcast(address, root=0)
+    return told
+
+
+class Gathering:
+    """Rank 0's side: a member of its own in a thread, and links to the members of all ranks."""
+
+    def __init__(self, launch: Launch, limit: float | None) -> None:
+        self._launch = launch
+        self._token = b""
+        self._problem: LinkgaugeError | None = None
+        address = None
+        if launch.first is not None:
+            self._listening, self._token = listen_at(launch.first), launch.token.encode()
+        elif launch.on_one_machine:
+            self._listening = listen_here(launch)
+        else:
+            self._listening, address = listen_anywhere()
+            self._token = address[2]
+        ours, theirs = socket.socketpair()
+        self._thread = threading.Thread(target=self._serve, args=(theirs, address), daemon=True)
+        self._thread.start()
+        self._channels = {0: Channel(ours)}
+        self._strangers: dict[int, Channel] = {}
+        """Those that have not yet said who they are, by their file."""
+        self._gone = 0
+        """How many ranks have ended before they appeared."""
+        self._cards = {0: card_of(launch)}
+        try:
+            self._await_all(join_seconds(launch, limit))
+        except BaseException:
+            self._send_away()
+            raise
+        finally:
+            self._listening.close()
+            for stranger in self._strangers.values():
+                stranger.close(0.0)
+        ranks = [_rank(card) for card in self._cards.values()]
+        self.links = Links(self._channels, ranks, Patience(crowd_of(launch), limit))
+        self.links.show_life()
+
+    def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
+        """Rank 0's own member; before that, its part in telling the address."""
+        with end:
+            try:
+                if address is not None:
+                    _exchanged(self._launch, address)
+            except LinkgaugeError as error:
+                self._problem = error
+                return  # the end is closed, which the other thread notices
+            Agent(Channel(end), self._launch, lambda _: None).serve()
+            leave(self._launch)
+
+    def _await_all(self, seconds: float) -> None:
+        """Raises RankLost for the first rank that does not appear, or ends before all have;
+        InputError for one of another version."""
+        deadline = time.monotonic() + seconds
+        processes = Processes(self._launch)
+        poller = select.poll()
+        poller.register(self._listening, select.POLLIN)
+        rank_of = {self._channels[0].fileno(): 0}
+        poller.register(self._channels[0].fileno(), select.POLLIN)
+        while len(self._cards) < self._launch.size:
+            left = deadline - time.monotonic()
+            ready = poller.poll(min(max(0.0, left), LOOK_SECONDS) * 1e3)
+            if not ready:
+                self._look_for_missing(processes, seconds, is_late=left <= 0)
+            for at, _ in ready:
+                if at in rank_of:
+                    self._hear(rank_of[at])
+                    continue
+                if at == self._listening.fileno():
+                    end = accepted(self._listening)
+                    self._strangers[end.fileno()] = Channel(end)
+                    poller.register(end, select.POLLIN)
+                    continue
+                poller.unregister(at)
+                if (rank := self._admit(self._strangers.pop(at))) is not None:
+                    rank_of[at] = rank
+                    poller.register(at, select.POLLIN)
+
+    def _look_for_missing(self, processes: Processes, seconds: float, *, is_late: bool) -> None:
+        """Raises RankLost for a missing rank whose process has ended, or if it is late."""
+        missing = sorted(set(range(self._launch.size)) - set(self._cards))
+        if (lost := processes.ended(missing)) is not None:
+            self._gone += 1
+            raise RankLost(lost)
+        if is_late:
+            how = f"did not appear within {seconds:g} s"
+            raise RankLost(_absent(self._launch, missing[0], how), "timeout")
+
+    def _hear(self, rank: int) -> None:
+        """One that is here may ask for a sign of life. Raises RankLost if it has ended."""
+        channel = self._channels[rank]
+        try:
+            said = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS))
+        except (EOFError, OSError, msgspec.DecodeError):
+            said = None
+        if not isinstance(said, Ping):
+            card = self._cards[rank]
+            raise self._problem or RankLost(
+                LostRank(rank, "ended", JOINING, card.host, card.process)
+            )
+        with suppress(OSError):
+            channel.send(encode(Pong()))
+
+    def _send_away(self) -> None:
+        """Tells those that are here, and those that come within some seconds, that nothing comes of
+        it: others would wait for rank 0."""
+        for rank in set(self._channels) - {0}:  # the member of this process ends with it
+            _send_end(self._channels[rank])
+        deadline = time.monotonic() + LATE_SECONDS
+        left = self._launch.size - len(self._channels) - self._gone
+        for stranger in self._strangers.values():
+            left -= _dismiss(stranger, time.monotonic())
+        while left > 0 and (seconds := deadline - time.monotonic()) > 0:
+            self._listening.settimeout(seconds)
+            try:
+                late = Channel(self._listening.accept()[0])
+            except OSError:
+                return
+            left -= _dismiss(late, deadline)
+
+    def _admit(self, channel: Channel) -> int | None:
+        """Takes in who has begun to speak; None for somebody else. Raises InputError for a rank
+        that does not fit."""
+        try:
+            card = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS, CARD_BYTES))
+        except (EOFError, OSError, msgspec.DecodeError):
+            card = None
+        if not isinstance(card, Card) or not self._is_of_this_launch(channel, card):
+            channel.close(0.0)
+            return None
+        if card.rank in self._channels:
+            _send_end(channel)
+        self._channels.setdefault(card.rank, channel)
+        self._check(card)
+        self._cards[card.rank] = card
+        with suppress(OSError):  # if it is gone, that is noticed next
+            channel.send(encode(Told(_rank(self._cards[0]))))
+        return card.rank
+
+    def _is_of_this_launch(self, channel: Channel, card: Card) -> bool:
+        if self._launch.by_name:
+            return is_ours(channel.socket)
+        return hmac.compare_digest(card.token, self._token)
+
+    def _check(self, card: Card) -> None:
+        if (card.version, card.protocol) != (__version__, PROTOCOL):
+            raise InputError(
+                f"{_rank(card)} has linkgauge {card.version}, rank 0 has {__version__}: "
+                "install the same version everywhere"
+            )
+        if not 0 <= card.rank < self._launch.size:
+            raise InputError(
+                f"{_rank(card)} is beyond the {self._launch.size} ranks of this launch"
+            )
+        if card.rank in self._cards:
+            raise InputError(
+                f"{_rank(card)} appears twice: {_rank(self._cards[card.rank])} came first"
+            )
+
+    @property
+    def crowd(self) -> Crowd | None:
+        """Where most ranks share the fewest CPUs, if there are more ranks than CPUs."""
+        cpus: dict[str, set[int]] = {}
+        for card in self._cards.values():
+            cpus.setdefault(card.host, set()).update(card.cpus)
+        ranks = Counter(card.host for card in self._cards.values())
+        host = max(ranks, key=lambda host: ranks[host] / max(1, len(cpus[host])))
+        crowd = Crowd(host, ranks[host], len(cpus[host]))
+        return crowd if crowd.ranks > crowd.cpus else None
+
+    def close(self, patience: float = LEAVE_SECONDS) -> None:
+        """Lets all members leave, and waits for the one of this process: for a moment where the run
+        was ended before its time, as its calls may never come to an end. One that comes to its end
+        while the process does would abort it."""
+        deadline = time.monotonic() + patience
+        self.links.close()
+        self._thread.join(MOMENT_SECONDS if self.links.is_over else patience)
+        if not self.links.is_over:
+            self.links.await_ends(deadline - time.monotonic())
+
+
+def _send_end(channel: Channel) -> None:
+    with suppress(OSError):
+        channel.send(encode(End(lost=True)))
+    channel.close(0.0)
+
+
+def _dismiss(late: Channel, deadline: float) -> bool:
+    """Hears who it is, and says that nothing comes of it. Whether it was somebody."""
+    said = False
+    with suppress(EOFError, OSError):
+        said = bool(late.receive(deadline, CARD_BYTES))
+    _send_end(late)
+    return said
+
+
+def _absent(launch: Launch, rank: int, how: str) -> LostRank:
+    """A rank that was never there: of the same machine, if there is only one."""
+    host = host_name() if launch.on_one_machine else None
+    return LostRank(rank, how, JOINING, host)
+
+
+def _rank(card: Card) -> Rank:
+    return Rank(card.rank, card.host, card.process)

@@ -1,0 +1,95 @@
+"""Where the ranks of a cell meet: each says something, rank 0 gathers it, and all go on with what
+all have said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from linkgauge.machine.channel import Done, Reason, Refused, encode, error_of, value_of
+from linkgauge.model.errors import BackendError
+
+from .clocks import Clocks
+from .links import Links
+from .messages import Apart, Meet, Met, Part, Said
+
+_T = TypeVar("_T")
+
+
+class Meeting:
+    """One rank's side of the meetings of a cell that is measured by `parties`; `meet` says
+    something to rank 0, and returns what it answers."""
+
+    def __init__(
+        self, rank: int, parties: tuple[int, ...], meet: Callable[[Meet], Met | Apart] | None = None
+    ) -> None:
+        self.rank, self.parties = rank, parties
+        self._meet = meet
+        self.at: float | None = None
+        """When all are to start, by rank 0's clock, if they were to agree on that."""
+        self.ahead = 0.0
+        """By how many seconds this rank's clock is ahead of rank 0's."""
+
+    def share(
+        self,
+        found: object,
+        reason: Reason | None,
+        kind: type[_T],
+        moved: int = 0,
+        start: bool = False,
+        late: bool = False,
+    ) -> Mapping[int, _T]:
+        """What each rank has found, of this `kind`; `moved` bytes are moved before they meet again.
+        Raises, in all ranks, the first error that any has a `reason` for; BackendError if another
+        rank has left the cell. With `start` they agree when to begin."""
+        assert self._meet is not None  # noqa: S101
+        answer = self._meet(Meet(Said(msgspec.Raw(encode(found)), reason), moved, start, late))
+        if isinstance(answer, Apart):
+            raise BackendError("the ranks", answer.why)
+        self.at, self.ahead = answer.at, answer.ahead
+        for rank, said in sorted(answer.said.items()):
+            if said.reason is not None:
+                raise error_of(said.reason, f"rank {rank}")
+        return {rank: value_of(said.value, kind) for rank, said in sorted(answer.said.items())}
+
+
+class Meetings:
+    """Rank 0's side of them."""
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+        self._clocks = Clocks(links)
+
+    def carry_out(self, part: Part, moved: int) -> tuple[dict[int, Done | Refused], frozenset[int]]:
+        """What the parties answer in the end, and which of them were told that another one had left
+        the cell. Raises RankLost if one is gone."""
+        answers: dict[int, Done | Refused] = {}
+        told: set[int] = set()
+        commands: Mapping[int, object] = dict.fromkeys(part.parties, part)
+        while commands:
+            replies = self._links.round(commands, moved)
+            met = {rank: reply for rank, reply in replies.items() if isinstance(reply, Meet)}
+            left = {r: reply for r, reply in replies.items() if not isinstance(reply, Meet)}
+            answers |= left
+            moved = max((meet.moved for meet in met.values()), default=0)
+            if len(met) == len(commands):
+                commands = self._answers(met)
+            else:
+                told |= met.keys()
+                gone = sorted(set(part.parties) - set(met))
+                commands = dict.fromkeys(met, Apart(f"rank {gone[0]} has left the cell"))
+        self._links.check_there(part.parties)
+        return answers, frozenset(told)
+
+    def _answers(self, met: Mapping[int, Meet]) -> Mapping[int, Met]:
+        said = {rank: meet.said for rank, meet in met.items()}
+        if not any(meet.start for meet in met.values()):
+            return dict.fromkeys(met, Met(said))
+        if any(meet.late for meet in met.values()):
+            self._clocks.was_late()
+        ahead = self._clocks.ahead(met)
+        at = time.monotonic() + self._clocks.lead
+        return {rank: Met(said, at, ahead[rank]) for rank in met}

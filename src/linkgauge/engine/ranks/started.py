@@ -1,0 +1,111 @@
+"""The processes of a launch on this machine, as the kernel shows them: a rank whose process has
+ended never appears, and is not waited for."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+
+from linkgauge.machine.launch import (
+    Launch,
+    crowd_of,
+    host_name,
+    launched,
+    parent_in,
+    starter,
+    status_of,
+)
+from linkgauge.machine.tree import ROOT, Root, names_in, read_bytes
+from linkgauge.model.errors import InputError
+from linkgauge.model.ranks import LostRank
+
+from .links import Patience
+
+LOOK_SECONDS = 1.0
+"""Interval at which processes are looked for."""
+STARTED_SECONDS = 2.0
+"""After this a launcher has started all ranks of its machine; where they share CPUs, later."""
+JOINING = "joining"
+_MARKS = (b"RANK", b"PROCID")
+"""What the names of all launchers' variables of a rank's number have one of."""
+
+
+class Processes:
+    """Those of this launch, which are looked for from now on."""
+
+    def __init__(self, launch: Launch, root: Root = ROOT) -> None:
+        self._launch = launch
+        self._root = root
+        self._seen: dict[int, int] = {}
+        """A process that each rank was seen to have."""
+        self._absent: frozenset[int] = frozenset()
+        """The missing ranks that had none when they were last looked for."""
+        self._next = time.monotonic()
+        self._started = self._next + STARTED_SECONDS * Patience(crowd_of(launch)).slow
+
+    def ended(self, missing: Collection[int]) -> LostRank | None:
+        """A missing rank that can be seen to have ended: it has no process, twice in succession, as
+        a launcher may run a script of its own before a rank. Looks no more often than at
+        intervals."""
+        if time.monotonic() < self._next:
+            return None
+        living = self.living()
+        without = frozenset(missing) - living.keys()
+        absent = without & self._seen.keys()
+        unseen = without - absent
+        if unseen and self._were_started() and self._fewer_than_started() >= len(unseen):
+            absent = without
+        ended, self._absent = self._absent & absent, absent
+        self._seen |= living
+        self._next = time.monotonic() + LOOK_SECONDS
+        if not ended:
+            return None
+        rank = min(ended)
+        return LostRank(rank, "ended", JOINING, host_name(), self._seen.get(rank))
+
+    def living(self) -> dict[int, int]:
+        """A process of each rank that has any, by rank."""
+        found: dict[int, int] = {}
+        for process in self._numbers():
+            if (rank := self.rank_of(process)) is not None:
+                found[rank] = process
+        return found
+
+    def is_stopped(self, process: int) -> bool:
+        """Whether it is one that runs no more until it is told to go on."""
+        return status_of(self._root, process).get("State", "").startswith(("T", "t"))
+
+    def rank_of(self, process: int) -> int | None:
+        """The rank of this launch that this process is of, if any."""
+        environment = read_bytes(self._root, f"proc/{process}/environ") or b""
+        if not any(mark in environment for mark in _MARKS):
+            return None
+        words = (word.partition("=") for word in os.fsdecode(environment).split("\0"))
+        parent = parent_in(status_of(self._root, process))
+        with suppress(InputError):
+            other = launched({name: value for name, _, value in words}, self._root, parent)
+            if _anyone(other) == _anyone(self._launch):
+                return other.rank
+        return None
+
+    def _numbers(self) -> Sequence[int]:
+        return [int(name) for name in names_in(self._root, "proc") if name.isdecimal()]
+
+    def _were_started(self) -> bool:
+        return self._launch.on_one_machine and time.monotonic() >= self._started
+
+    def _fewer_than_started(self) -> int:
+        """How many processes of the launcher's own have ended: it starts one for each rank."""
+        launcher = starter(self._root, parent_in(status_of(self._root, os.getpid())))
+        if launcher is None:
+            return 0
+        statuses = (status_of(self._root, process) for process in self._numbers())
+        living = [one for one in statuses if not one.get("State", "").startswith("Z")]
+        return self._launch.size - sum(parent_in(one) == launcher for one in living)
+
+
+def _anyone(launch: Launch) -> Launch:
+    """What all ranks of the launch on this machine have in common."""
+    return launch._replace(rank=0, local_rank=0)

@@ -1,0 +1,283 @@
+"""What measures a run of several ranks: each has the engine's own worker, and those that a cell
+concerns carry it out together.
+
+Rank 0 has no process between itself and what it measures: a member that crashes or hangs is another
+rank, whose loss ends the run, as MPI's does.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+import linkgauge
+from linkgauge import __version__
+from linkgauge.backends import ACROSS_RANKS, GPUS, ON_REQUEST, SIMULATED
+from linkgauge.engine.messages import FIRST, Measure, Visit
+from linkgauge.engine.reasons import failed, refused, skipped_by_plan
+from linkgauge.engine.worker import LocalWorker
+from linkgauge.machine.channel import Refused
+from linkgauge.machine.source import commit
+from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Unsupported
+from linkgauge.model.inventory import Inventory
+from linkgauge.model.machine import Device, Machine
+from linkgauge.model.memory import NETWORK, Memory
+from linkgauge.model.nics import nic_problem
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.operation import named
+from linkgauge.model.ranks import RankLost
+from linkgauge.model.result import CellResult, PlannedCell
+from linkgauge.model.settings import Profiler, Settings, Tried
+from linkgauge.model.transfer import NIC_ENGINES, Transfer
+
+from .clocks import compare
+from .gathering import Gathering
+from .meeting import Meetings
+from .messages import Hold, Look, Open, Part, Present, Told
+from .passages import FOUNDED, SHARE
+
+AGAIN_SECONDS = 0.5
+"""Interval at which a device that another run measures is asked for."""
+PASSED = ("pass", "fail")
+"""Statuses of cells that were measured to the end, in all ranks alike."""
+
+
+class ClusterWorker:
+    """The `Workers` of all ranks that have gathered, for a run with these settings."""
+
+    def __init__(self, gathering: Gathering, settings: Settings) -> None:
+        self._settings = settings
+        self._gathering = gathering
+        self.links = gathering.links
+        self.links.patience = self.links.patience._replace(limit=settings.timeout)
+        self._here = LocalWorker(settings)
+        self._meetings = Meetings(gathering.links)
+        self._machine: Machine | None = None
+        self._backend = ""
+        self._shared: frozenset[str] = frozenset()
+        """The memories of ranks that have one device in common."""
+        self._unlike: set[tuple[tuple[int, ...], int]] = set()
+        """Cells, by their numbers and size, whose last visit not all ranks ended alike."""
+
+    def survey(self, accelerators: Sequence[str]) -> Machine:
+        """All ranks with their devices: of the one backend that all have."""
+        if self._machine is None:
+            self.links.doing = "opening devices"
+            self._machine = self._survey(accelerators)
+            self.links.doing = "planning"
+        return self._machine
+
+    def _survey(self, accelerators: Sequence[str]) -> Machine:
+        name, present = self._open(accelerators)
+        devices = {number: one.device for number, one in present.items() if one.device}
+        gpus = {number: one.gpu for number, one in present.items() if one.gpu}
+        lacking = [f"{self.links.ranks[n]}: {one.lacks_gpu}" for n, one in present.items()
+                   if one.lacks_gpu]  # fmt: skip
+        compared = {rank: compare(self.links, rank) for rank in self.links.all}
+        for number, rank in self.links.ranks.items():
+            offset, device = compared[number], devices[number]
+            self.links.ranks[number] = msgspec.structs.replace(
+                rank,
+                memory=device.memory,
+                model=device.model,
+                ahead=offset.ahead,
+                unsure=offset.unsure,
+                nics=present[number].nics,
+            )
+        self.links.goes_on = name == NETWORK  # ranks beside a pair have no part in its copies
+        self._shared = self._shared_by([*devices.items(), *gpus.items()])
+        self._backend = name
+        simulation = self._settings.simulation
+        return Machine(
+            host=self._here.host,
+            devices={
+                name: tuple(devices.values()),
+                **({GPUS: tuple(gpus.values())} if gpus else {}),
+            },
+            unavailable={GPUS: lacking[0]} if lacking else {},
+            linkgauge=__version__,
+            commit=commit(Path(linkgauge.__file__)),
+            python=platform.python_version(),
+            simulated=simulation.machine if simulation else None,
+            inventory=self.look(()),
+            ranks=tuple(self.links.ranks[number] for number in self.links.all),
+            crowd=None if simulation else self._gathering.crowd,
+        )
+
+    def _shared_by(self, devices: Sequence[tuple[int, Device]]) -> frozenset[str]:
+        """The memories of ranks that have one device in common."""
+        keys = {
+            device.memory: (self.links.ranks[number].host, device.pci or device.uuid)
+            for number, device in devices
+            if device.pci or device.uuid
+        }
+        ranks = Counter(keys.values())
+        return frozenset(memory for memory, key in keys.items() if ranks[key] > 1)
+
+    def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Present]]:
+        """The backend that the ranks measure with, and what each has: GPUs where all have one,
+        their hosts' memories where none has. Raises InputError where only some have."""
+        if self._settings.simulation is not None:
+            return SIMULATED, self._devices(SIMULATED)
+        for name in (NETWORK, ACROSS_RANKS, *ON_REQUEST):
+            if name in accelerators:
+                return name, self._devices(name, with_gpus=GPUS in accelerators)
+        found = self._ask_for(GPUS)
+        without = {rank: one for rank, one in found.items() if one.device is None}
+        if not without:
+            return GPUS, found
+        if len(without) == len(found) and tuple(accelerators) != (GPUS,):
+            return ACROSS_RANKS, self._devices(ACROSS_RANKS)
+        rank, present = next(iter(without.items()))
+        others = f", nor have {len(without) - 1} more ranks" if len(without) > 1 else ""
+        raise InputError(
+            f"{self.links.ranks[rank]} has no GPU ({present.problem}){others}: "
+            "--backend mpi measures the hosts' memories"
+        )
+
+    def _ask_for(self, backend: str, *, with_gpus: bool = False) -> dict[int, Present]:
+        hosts = tuple(self.links.ranks[number].host for number in self.links.all)
+        asked = Open(backend, self._settings, with_gpus, hosts)
+        return self.links.ask(self.links.all, asked, Present)
+
+    def _devices(self, backend: str, *, with_gpus: bool = False) -> dict[int, Present]:
+        """Raises InputError if a rank has none."""
+        found = dict(sorted(self._ask_for(backend, with_gpus=with_gpus).items()))
+        for rank, present in found.items():
+            if present.device is None:
+                raise InputError(f"{self.links.ranks[rank]}: {present.problem}")
+        return found
+
+    def look(self, accelerators: Sequence[str]) -> Inventory:
+        """Everything else that is known of rank 0's machine: its accelerators as rank 0 sees
+        them."""
+        seen = self.links.one(0, Look(), Inventory)
+        if self._settings.simulation is not None:
+            return seen
+        return msgspec.structs.replace(self._here.look(()), accelerators=seen.accelerators)
+
+    def hold(self, *, wait: bool, tell: Callable[[str], None]) -> None:
+        """Each device is held by the first rank that has it, until the run is over. Raises
+        DeviceBusy if another run measures one; with `wait`, reports it once and waits."""
+        first: dict[tuple[str, str], int] = {}
+        for device in self.survey(()).all_devices:
+            number = parse_memory(device.memory).rank or 0
+            if (key := device.pci or device.uuid) and self._settings.simulation is None:
+                first.setdefault((self.links.ranks[number].host, key), number)
+        self.links.doing = "taking the devices"
+        for number in sorted(first.values()):
+            self._hold(number, tell if wait else None)
+
+    def _hold(self, number: int, tell: Callable[[str], None] | None) -> None:
+        """The device of one rank, however long it takes if there is somebody to tell."""
+        reported = False
+        while True:
+            try:
+                return self.links.one(number, Hold(), type(None))
+            except DeviceBusy as busy:
+                if tell is None:
+                    raise
+                if not reported:
+                    tell(f"waiting: {busy}")
+                    reported = True
+                time.sleep(AGAIN_SECONDS)
+
+    def keep(self, journal: Path) -> None:
+        """Tells all ranks, of which one may have to write that rank 0 is gone."""
+        self.links.tell(Told(self.links.ranks[0], str(journal.resolve())))
+
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
+    ) -> tuple[CellResult, ...]:
+        """Raises RankLost once a rank is gone: the cells that it cost were returned before."""
+        if self.links.lost is not None:
+            raise self.links.lost
+        results: dict[PlannedCell, CellResult] = {}
+        for cell in cells:
+            if (skipped := skipped_by_plan(cell)) is not None:
+                results[cell] = skipped
+                continue
+            try:
+                self._check(cell)
+            except LinkgaugeError as error:
+                results[cell] = refused(cell, error)
+                if cell.at_once:
+                    return tuple(refused(one, error) for one in cells)
+        if able := tuple(cell for cell in cells if cell not in results):
+            measured = self._measure(Measure(able, size, visit))
+            results |= dict(zip(able, measured, strict=True))
+        return tuple(results[cell] for cell in cells)
+
+    def _measure(self, work: Measure) -> tuple[CellResult, ...]:
+        """Has the ranks that they concern measure these cells."""
+        key = tuple(cell.number for cell in work.cells), work.size
+        parties = self._parties(work.cells)
+        part = Part(work, parties, tuple(self._shared), key in self._unlike)
+        self._unlike.add(key)
+        transfers = [transfer for cell in work.cells for transfer in cell.transfers]
+        moved = 2 * sum(transfer.bytes_moved(work.size) for transfer in transfers)
+        self.links.phase = "allocate"
+        try:
+            answers, told = self._meetings.carry_out(part, moved)
+        except RankLost as lost:
+            return tuple(failed(cell, self.links.phase, lost) for cell in work.cells)
+        found = {}
+        for rank, answer in sorted(answers.items()):
+            if isinstance(answer, Refused):
+                raise self.links.refusal(rank, answer.reason)
+            found[rank] = answer.of(tuple[CellResult, ...])
+        if not told and all(cell.status in PASSED for of in found.values() for cell in of):
+            self._unlike.discard(key)
+        # Of a rank that left the cell, if any did: the others only know that it has.
+        return next(of for rank, of in found.items() if of and rank not in told)
+
+    def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
+        """The ranks that cells concern: all where each simulates all of the machine."""
+        if self._backend == SIMULATED or any(named(cell.operation).from_one for cell in cells):
+            return self.links.all
+        places = {m for cell in cells for t in cell.transfers for m in _places(t)}
+        return tuple(sorted({memory.rank or 0 for memory in places}))
+
+    def _check(self, cell: PlannedCell) -> None:
+        """Raises Unsupported for what only is to be seen with all ranks in view, RankLost if one is
+        gone."""
+        for transfer in cell.transfers:
+            kind = transfer.engine.kind
+            if kind in NIC_ENGINES and self._backend != NETWORK:
+                why = f"{transfer}: {kind} is measured without engines of other kinds"
+                raise Unsupported(why)
+            is_part = kind == "ccl" and self._backend in FOUNDED
+            if is_part and str(transfer.source) in self._shared:
+                raise Unsupported(SHARE)
+            self.links.check_there(memory.rank or 0 for memory in _places(transfer))
+            of_nic = transfer.engine.owner.is_nic
+            if of_nic and (problem := nic_problem(transfer, self.links.ranks)):
+                raise Unsupported(problem)
+
+    def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
+        raise InputError("--tune works with one process only: run it first, without a launcher")
+
+    def keep_output(self, folder: Path) -> None:
+        """Ranks print where their launcher shows it."""
+
+    def profile(self, profiler: Profiler, folder: Path) -> None:
+        raise InputError(f"--{profiler} works with one process only: run it without a launcher")
+
+    def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
+        return ()
+
+    def close(self) -> None:
+        """Frees what the ranks hold, which are there until their gathering is closed."""
+        with suppress(LinkgaugeError):  # it is over anyway
+            if not self.links.is_over:
+                self.links.doing = "leaving"
+
+
+def _places(transfer: Transfer) -> tuple[Memory, ...]:
+    return (*transfer.memories, transfer.engine.owner)

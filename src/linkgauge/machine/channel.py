@@ -1,0 +1,194 @@
+"""What every process that works for another says and is told: messages over a socket.
+
+A command is answered once, after any number of words about what goes on meanwhile; errors go over
+as what they are.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import msgspec
+
+from linkgauge.model.errors import (
+    AllocationError,
+    BackendError,
+    DeviceBusy,
+    DeviceLost,
+    InputError,
+    LinkgaugeError,
+    NoPeerAccess,
+    OutcomeKind,
+    TookTooLong,
+    Unsupported,
+)
+from linkgauge.model.notation import decode_hook, encode_hook
+
+_LENGTH = struct.Struct("=I")
+_CHUNK = 1 << 15
+_MOST = (1 << 32) - 1
+_C = TypeVar("_C")
+_A = TypeVar("_A")
+
+encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
+_hook = decode_hook()
+
+
+def decoder(kind: Any) -> Callable[[bytes], Any]:
+    """What decodes messages of this type."""
+    return msgspec.msgpack.Decoder(kind, dec_hook=_hook).decode
+
+
+def value_of(encoded: msgspec.Raw, kind: type[_A]) -> _A:
+    return msgspec.msgpack.decode(encoded, type=kind, dec_hook=_hook)
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why something cannot be done, and which kind of outcome that makes."""
+
+    kind: OutcomeKind
+    text: str
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """The command succeeded. `result` is an encoded value of the type that its sender expects."""
+
+    result: msgspec.Raw
+
+    def of(self, kind: type[_A]) -> _A:
+        return value_of(self.result, kind)
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """The command failed, and its receiver continues."""
+
+    reason: Reason
+
+
+class Broke(msgspec.Struct, frozen=True, tag=True):
+    """An unexpected error, with which the process ends."""
+
+    reason: str
+
+
+Answer = Done | Refused | Broke
+
+_ERRORS: Mapping[OutcomeKind, type[LinkgaugeError]] = {
+    "unsupported": Unsupported,
+    "size": Unsupported,
+    "imex": Unsupported,
+    "peer": NoPeerAccess,
+    "memory": AllocationError,
+    "lost": DeviceLost,
+    "timeout": TookTooLong,
+    "set-aside": DeviceBusy,
+    "interrupted": InputError,
+}
+
+
+def reason_of(error: LinkgaugeError) -> Reason:
+    """What tells the other end which error to raise."""
+    if isinstance(error, DeviceBusy):
+        return Reason("set-aside", str(error))
+    return Reason("interrupted" if isinstance(error, InputError) else error.kind, str(error))
+
+
+def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
+    """The error that `who` raised; without a name, one of the same words."""
+    kind = _ERRORS.get(reason.kind, BackendError)
+    if kind in (DeviceBusy, InputError):
+        return kind(reason.text)
+    if issubclass(kind, BackendError):
+        error = LinkgaugeError(reason.text) if who is None else kind(who, reason.text)
+    else:
+        error = kind(reason.text)
+    error.kind = reason.kind
+    return error
+
+
+def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes], object]) -> None:
+    """Carries a command out, and answers it whatever comes of it. Raises what is unexpected, after
+    it has said so."""
+    try:
+        found = action(command)
+    except LinkgaugeError as error:
+        say(encode(Refused(reason_of(error))))
+    except Exception as error:
+        say(encode(Broke(f"{type(error).__name__}: {error}")))
+        raise
+    else:
+        say(encode(Done(msgspec.Raw(encode(found)))))
+
+
+class Channel:
+    """One end of length-prefixed messages. The counterpart in `multiprocessing` takes as long to
+    load as half a worker and makes twice as many system calls."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        self._poller = select.poll()
+        self._poller.register(end, select.POLLIN)
+        self._unread = bytearray()
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether a part of a message is here that `poll` of the socket does not show."""
+        return bool(self._unread)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a short message can be sent without waiting for the other end to read."""
+        writing = select.poll()
+        writing.register(self.socket, select.POLLOUT)
+        return bool(writing.poll(0))
+
+    def send(self, message: bytes) -> None:
+        """Raises OSError if the other end is gone."""
+        self.socket.sendall(_LENGTH.pack(len(message)) + message)
+
+    def poll(self, seconds: float | None = None) -> bool:
+        """Waits until there is something to read, at most this long."""
+        return bool(self._unread or self._poller.poll(None if seconds is None else seconds * 1e3))
+
+    def receive(self, deadline: float | None = None, most: int = _MOST) -> bytes:
+        """Waits for the next message. Raises EOFError or OSError if the other end is gone, or means
+        to send more than `most` bytes; TimeoutError if not all of it is here when the monotonic
+        clock reads `deadline`."""
+        (length,) = _LENGTH.unpack(self._take(_LENGTH.size, deadline))
+        if length > most:
+            raise EOFError(f"a message of {length} bytes")
+        return self._take(length, deadline)
+
+    def _take(self, size: int, deadline: float | None) -> bytes:
+        while len(self._unread) < size:
+            if deadline is not None and not self._poller.poll(
+                max(0.0, deadline - time.monotonic()) * 1e3
+            ):
+                raise TimeoutError("the rest of a message does not arrive")
+            data = self.socket.recv(_CHUNK)
+            if not data:
+                raise EOFError
+            self._unread += data
+        taken = bytes(self._unread[:size])
+        del self._unread[:size]
+        return taken
+
+    def close(self, patience: float) -> None:
+        """Signals the other end that nothing more will come, and waits at most `patience` seconds
+        until it is gone. Idempotent."""
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_WR)
+            deadline = time.monotonic() + patience
+            self.socket.settimeout(patience)
+            while self.socket.recv(_CHUNK):  # who is at work may go on to say so
+                self.socket.settimeout(max(0.0, deadline - time.monotonic()))
+        self.socket.close()

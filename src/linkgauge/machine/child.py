@@ -1,0 +1,70 @@
+"""A process that works for another, from its start until the other is gone."""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from importlib import import_module
+
+from .channel import Channel
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a run."""
+GRACE_SECONDS = 10.0
+"""What a process under a profiler has to end by itself."""
+_PR_SET_PDEATHSIG = 1
+
+
+def main(module: str, address: str, parent: int) -> None:
+    """Has `serve(channel)` of this module work for the process `parent`, until either is gone. The
+    address is the number of the open socket; else the name of an abstract one, and a profiler
+    stands between both."""
+    # Signals that end the run, which a terminal or a batch system sends to all processes, are left
+    # to the parent.
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    if address.isdecimal():
+        _die_with(parent)
+        descriptor = int(address)
+    else:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connected:
+            connected.connect(f"\0{address}")
+            descriptor = connected.detach()
+        _die_soon_after(descriptor)
+    # A second descriptor: the first is closed only when the process ends.
+    end = socket.fromfd(descriptor, socket.AF_UNIX, socket.SOCK_STREAM)
+    with end, suppress(EOFError, OSError):  # the parent has gone
+        import_module(module).serve(Channel(end))
+    gc.freeze()  # the process ends here: a last collection would take 30 ms
+
+
+def _die_with(parent: int) -> None:
+    """No worker outlives its parent, however that ends: the kernel kills it (Linux)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the call above
+        os._exit(1)
+
+
+def _die_soon_after(descriptor: int) -> None:
+    """The same of a worker that a profiler started, whose own end would be too soon: it ends some
+    seconds after the controller has left the socket, if it has not by itself, so that the profiler
+    has all that it saw."""
+
+    def wait() -> None:
+        left = select.poll()
+        left.register(descriptor, 0)  # POLLHUP alone
+        left.poll()
+        time.sleep(GRACE_SECONDS)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -1,0 +1,176 @@
+"""A process that works for this one: starts it, asks it, waits for it, and ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from linkgauge.model.errors import LinkgaugeError, OutcomeKind
+from linkgauge.model.settings import Surroundings
+
+from .channel import Answer, Broke, Channel, Done, Refused, decoder, encode, error_of
+from .child import ENDING
+
+PATIENCE = 2.0
+"""Seconds an idle process has to exit by itself; a busy one is killed."""
+LOOK = 0.1
+"""Interval at which a silent process's deadline is checked: most answers come sooner."""
+LONGEST = 1e6
+"""The longest wait that the system accepts is about a fortnight (seconds)."""
+# The module search path is passed on unchanged: the child runs the same code, wherever it lies.
+_PROGRAM = """
+import os
+import sys
+module, address, parent, cpus, *path = sys.argv[1:]
+if cpus:
+    os.sched_setaffinity(0, map(int, cpus.split(",")))
+sys.path[:] = path
+from linkgauge.machine.child import main
+main(module, address, int(parent))
+"""
+_A = TypeVar("_A")
+
+
+class ProcessLost(LinkgaugeError):
+    """A process ended, or was killed, before it answered."""
+
+    def __init__(self, reason: str, kind: OutcomeKind = "exit") -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+class Process:
+    """A process in which `serve(channel)` of a module answers commands; before an answer it may say
+    `words`. Its CPUs and environment are those of `surroundings` from its start, since libraries
+    read them when they are loaded. `name` is what reasons call it, `output` the descriptor that it
+    prints to. One with a `session` of its own hears no terminal."""
+
+    name = "the process"
+    words: Any = None
+
+    def __init__(
+        self,
+        module: str,
+        surroundings: Surroundings = Surroundings(),  # noqa: B008
+        output: int = subprocess.DEVNULL,
+        *,
+        session: bool = False,
+    ) -> None:
+        self.module, self._output, self._session = module, output, session
+        self._busy = True  # before its first command, ending it loses nothing
+        self._decode = decoder(Answer if self.words is None else Answer | self.words)
+        self.process, self._channel = self._start(surroundings)
+
+    def _start(self, surroundings: Surroundings) -> tuple[subprocess.Popen[bytes], Channel]:
+        ours, theirs = socket.socketpair()
+        # Blocked while it starts and afterwards: the controller handles signals that end the run.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        try:
+            process = subprocess.Popen(  # noqa: S603  # this Python, this code
+                program(self.module, str(theirs.fileno()), surroundings),
+                pass_fds=(theirs.fileno(),),
+                env=environment_with(surroundings.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                start_new_session=self._session,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+        return process, Channel(ours)
+
+    def send(self, command: object) -> None:
+        """Sends a command without an answer. A process that is gone is noticed when it is asked."""
+        with suppress(OSError):
+            self._channel.send(encode(command))
+
+    def ask(self, command: object) -> None:
+        self._busy = True
+        self.send(command)
+
+    def answer(
+        self,
+        kind: type[_A],
+        left: Callable[[], float] | None = None,
+        heard: Callable[[Any], None] = lambda word: None,
+    ) -> _A:
+        """Waits for the answer to the last command, of this `kind`. `left` returns the seconds left
+        for the current work (None: no limit); `heard` receives each word that precedes the answer.
+
+        Raises ProcessLost if the process ended, or ran out of time and was killed; LinkgaugeError
+        if it could not do it, and continues.
+        """
+        while True:
+            try:
+                self._wait(left)
+                reply = self._decode(self._channel.receive())
+            except (EOFError, OSError):
+                raise self._how_it_ended() from None
+            if isinstance(reply, Broke):
+                self.kill()
+                raise ProcessLost(f"{self.name} broke: {reply.reason}")
+            if not isinstance(reply, (Done, Refused)):
+                heard(reply)
+                continue
+            self._busy = False
+            if isinstance(reply, Refused):
+                raise error_of(reply.reason)
+            return reply.of(kind)
+
+    def _wait(self, left: Callable[[], float] | None) -> None:
+        """Waits until there is something to read. The deadline moves meanwhile."""
+        if left is None or self._channel.poll(LOOK):
+            return
+        while (seconds := left()) >= 0:
+            if self._channel.poll(min(seconds, LONGEST)):
+                return
+        self.kill()
+        raise ProcessLost("no answer", "timeout")
+
+    def _how_it_ended(self) -> ProcessLost:
+        self._busy = True
+        code = self._end()
+        if code >= 0:
+            return ProcessLost(f"{self.name} ended with exit code {code}")
+        name = signal.Signals(-code).name
+        hint = ", as the kernel does where memory runs out" if name == "SIGKILL" else ""
+        return ProcessLost(f"{self.name} was ended by {name}{hint}", "crash")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self._end()
+
+    def close(self, patience: float = PATIENCE) -> None:
+        """Lets an idle process exit within so many seconds; kills a busy one. Idempotent."""
+        if self._busy:
+            self.process.kill()
+        self._end(patience)
+
+    def _end(self, patience: float = PATIENCE) -> int:
+        self._channel.close(patience)
+        try:
+            return self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+def program(module: str, address: str, surroundings: Surroundings) -> tuple[str, ...]:
+    """The command of a process that works for this one: `address` is the number of an open socket,
+    or the name of an abstract one to connect to."""
+    cpus = ",".join(map(str, surroundings.cpus))
+    arguments = (module, address, str(os.getpid()), cpus, *sys.path)
+    return sys.executable, "-P", "-c", _PROGRAM, *arguments
+
+
+def environment_with(changes: Mapping[str, str | None]) -> dict[str, str]:
+    """The environment of this process with these changes (None: unset)."""
+    changed = {**os.environ, **changes}
+    return {name: value for name, value in changed.items() if value is not None}
