@@ -15,16 +15,7 @@ from linkgauge.backends.member import Allocated, Ended, Prepared
 from linkgauge.backends.protocol import Copy, Pace, Wrong, run
 from linkgauge.engine.ranks.links import Links, Patience
 from linkgauge.engine.ranks.meeting import Meeting
-from linkgauge.engine.ranks.messages import (
-    Apart,
-    Doing,
-    End,
-    Met,
-    Ping,
-    Pong,
-    Told,
-    decode_command,
-)
+from linkgauge.engine.ranks.messages import Apart, Doing, End, Met, Ping, Pong, Told, decode_command
 from linkgauge.engine.ranks.spanning import SpanningBackend
 from linkgauge.machine.channel import Channel, Done, Reason, Refused, encode
 from linkgauge.machine.launch import Launch

@@ -13,8 +13,6 @@ import time
 from contextlib import suppress
 from importlib import import_module
 
-from .channel import Channel
-
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run."""
 GRACE_SECONDS = 10.0
@@ -26,6 +24,8 @@ def main(module: str, address: str, parent: int) -> None:
     """Has `serve(channel)` of this module work for the process `parent`, until either is gone. The
     address is the number of the open socket; else the name of an abstract one, and a profiler
     stands between both."""
+    from .channel import Channel  # the command line only asks which signals end it
+
     # Signals that end the run, which a terminal or a batch system sends to all processes, are left
     # to the parent.
     for number in ENDING:
