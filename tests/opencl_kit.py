@@ -14,7 +14,7 @@ import pytest
 # PoCL reads it once, when it is loaded.
 os.environ.setdefault("POCL_DEVICES", "pthread pthread")
 
-from linkgauge.backends import open_backend, opencl
+from linkgauge.backends import open_backend, opencl, protocol
 from linkgauge.backends.protocol import Buffer, Copy, Pattern
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Node
@@ -90,9 +90,7 @@ def copy_of(backend: opencl.OpenCL, transfer: Transfer, size: int, seed: int = S
 
 def run(backend: opencl.OpenCL, copies: list[Copy], loops: int = 2) -> Any:
     group = backend.prepare(copies)
-    group.arm(loops)
-    group.open()
-    timing = group.wait()
+    timing = protocol.run(group, loops)
     group.close()
     return timing
 

@@ -12,12 +12,13 @@ import pytest
 pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 
 from linkgauge.backends import open_backend
+from linkgauge.backends.opencl.runtime import _pci
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.transfer import Engine, Transfer
-from opencl_kit import backend_of
+from opencl_kit import backend_of, cl, opencl_error
 
 
 def facts(index: int, platform: int = 0, *, shares: bool, fine: bool, near: int = 0) -> Any:
@@ -117,20 +118,13 @@ class Broken:
 
 
 def test_runtimes_without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    cl = pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
-    record = cl._cl._ErrorRecord(
-        msg="", code=int(cl.status_code.DEVICE_NOT_FOUND), routine="clGetDeviceIDs"
-    )
-    platforms = [Broken(None), Broken(cl.RuntimeError(record))]
+    platforms = [Broken(None), Broken(opencl_error("DEVICE_NOT_FOUND", "clGetDeviceIDs"))]
     monkeypatch.setattr(cl, "get_platforms", lambda: platforms)
     with pytest.raises(Unsupported, match=r"no device: broken, broken \(clGetDeviceIDs: DEVICE_NO"):
         open_backend("opencl")
 
 
 def test_the_address_on_the_bus_is_the_one_of_sysfs() -> None:
-    pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
-    from linkgauge.backends.opencl.runtime import _pci
-
     nvidia: Any = SimpleNamespace(pci_domain_id_nv=1, pci_bus_id_nv=0xC1, pci_slot_id_nv=0x11)
     # The driver gives the bus as a signed byte.
     amd: Any = SimpleNamespace(topology_amd=SimpleNamespace(bus=0x41 - 256, device=0, function=0))
