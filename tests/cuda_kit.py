@@ -1,13 +1,27 @@
-"""CUDA bindings that answer every call, and devices on them."""
+"""CUDA bindings that answer every call, and devices on them; and the backend of real GPUs."""
 
 import ctypes
 from enum import IntEnum
 from types import SimpleNamespace
 
+import pytest
+
+from linkgauge.backends import cuda
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.work import EngineCopy
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.settings import EngineSettings
 
 MiB = 1 << 20
+
+
+def on_gpus(**engines):
+    """The backend of the GPUs that there are; skips where there is none."""
+    try:
+        return cuda.create(EngineSettings(**engines), read_host())
+    except Unsupported as reason:
+        pytest.skip(str(reason))
 
 
 class Status(IntEnum):

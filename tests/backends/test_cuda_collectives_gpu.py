@@ -2,10 +2,8 @@
 
 import pytest
 
-from linkgauge.backends.cuda import CudaBackend
-from linkgauge.backends.cuda.driver import open_driver
+from cuda_kit import on_gpus
 from linkgauge.backends.protocol import Copy, Wrong, run
-from linkgauge.machine.host import read_host
 from linkgauge.model.collective import (
     COLLECTIVE_NAMES,
     NUMBERS,
@@ -16,17 +14,13 @@ from linkgauge.model.collective import (
 )
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.settings import EngineSettings
 
 SIZE = 1 << 20
 
 
 @pytest.fixture(scope="module")
 def backend():
-    try:
-        opened = CudaBackend(open_driver(), read_host().nodes, EngineSettings())
-    except Unsupported as reason:
-        pytest.skip(str(reason))
+    opened = on_gpus()
     refused = opened.refusal(parse_transfer("cuda:0 -> cuda:0 by ccl"))
     if refused is not None:
         pytest.skip(str(refused))

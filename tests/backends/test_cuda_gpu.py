@@ -4,36 +4,14 @@ import time
 
 import pytest
 
-from linkgauge.backends import cuda
 from linkgauge.backends.cuda import driver as cuda_driver
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
 from linkgauge.backends.protocol import Copy, Pattern, run
-from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.settings import EngineSettings
 
 MiB = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def backend():
-    try:
-        opened = cuda.create(EngineSettings(tuned=False), read_host())
-    except Unsupported as reason:
-        pytest.skip(str(reason))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def pair(backend):
-    transfer = parse_transfer("cuda:0 -> cuda:1 by cuda:0.ce")
-    reason = backend.refusal(transfer)
-    if reason is not None:
-        pytest.skip(reason)
-    return backend
 
 
 class Bench:

@@ -6,41 +6,22 @@ from itertools import pairwise
 
 import pytest
 
-from linkgauge.backends import cuda
+from cuda_kit import on_gpus
 from linkgauge.backends.cuda.settings import BULK_DEFAULT, DEFAULT, SPLIT_DEFAULT
 from linkgauge.backends.protocol import Copy, Pattern, run
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
-from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
 from linkgauge.model.notes import Remark
 from linkgauge.model.result import PlannedCell
-from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from visit_kit import whole
 
 SIZE = 256 << 20
 LOOPS, LAPS = 2, 16
-
-
-@pytest.fixture(scope="module")
-def backend():
-    try:
-        opened = cuda.create(EngineSettings(tuned=False), read_host())
-    except Unsupported as reason:
-        pytest.skip(str(reason))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def pair(backend):
-    reason = backend.refusal(parse_transfer("cuda:0 -> cuda:1 by cuda:0.ce"))
-    if reason is not None:
-        pytest.skip(reason)
-    return backend
 
 
 def recorded(backend, text, settings):
@@ -66,7 +47,9 @@ def recorded(backend, text, settings):
         destination.free()
 
 
-def check_progress(timing):
+def check_progress(backend, text, settings):
+    timing, right = recorded(backend, text, settings)
+    assert right
     (times,) = timing.progress
     assert len(times) == LAPS + 1
     assert times[0] >= 0
@@ -98,21 +81,21 @@ def total(backend, text, report=Report.TOTAL, **how):
 KERNELS = {"plain": DEFAULT, "bulk": BULK_DEFAULT}
 
 
+def check_kernel(backend, text, kernel):
+    try:
+        check_progress(backend, text, KERNELS[kernel])
+    except Unsupported as reason:
+        pytest.skip(str(reason))
+
+
 @pytest.mark.gpu
 class TestOneGpu:
     @pytest.mark.parametrize("kernel", KERNELS)
     def test_a_kernel_records_its_laps(self, backend, kernel):
-        try:
-            timing, right = recorded(backend, "cuda:0 -> cuda:0 by sm", KERNELS[kernel])
-        except Unsupported as reason:
-            pytest.skip(str(reason))
-        assert right
-        check_progress(timing)
+        check_kernel(backend, "cuda:0 -> cuda:0 by sm", kernel)
 
     def test_also_one_of_many_short_blocks_that_copies_both_ways(self, backend):
-        timing, right = recorded(backend, "cuda:0 <-> host:0 by sm", SPLIT_DEFAULT)
-        assert right
-        check_progress(timing)
+        check_progress(backend, "cuda:0 <-> host:0 by sm", SPLIT_DEFAULT)
 
     def test_copy_engines_both_ways_run_together(self, backend):
         text = "host:0 -> cuda:0 by ce & cuda:0 -> host:0 by ce"
@@ -132,12 +115,7 @@ class TestOneGpu:
 class TestTwoGpus:
     @pytest.mark.parametrize("kernel", KERNELS)
     def test_a_kernel_records_its_laps_to_a_peer(self, pair, kernel):
-        try:
-            timing, right = recorded(pair, "cuda:0 -> cuda:1 by sm", KERNELS[kernel])
-        except Unsupported as reason:
-            pytest.skip(str(reason))
-        assert right
-        check_progress(timing)
+        check_kernel(pair, "cuda:0 -> cuda:1 by sm", kernel)
 
     @pytest.mark.parametrize(
         "text",
@@ -156,7 +134,7 @@ class TestTwoGpus:
         assert many.summary.median == pytest.approx(parts, rel=0.15)
 
     def test_without_peer_access_the_driver_copies_every_byte(self, pair):
-        closed = cuda.create(EngineSettings(tuned=False, peer_access=False), read_host())
+        closed = on_gpus(tuned=False, peer_access=False)
         try:
             for text in (
                 "cuda:0 -> cuda:1 by ce",

@@ -3,16 +3,14 @@ kernel that was found."""
 
 import pytest
 
-from linkgauge.backends import cuda
+from cuda_kit import on_gpus
 from linkgauge.backends.cuda import cublas
 from linkgauge.backends.cuda.settings import ARRAY_DEFAULT, CopySettings, load_tuned
 from linkgauge.backends.protocol import RESULTS, Copy, Pattern, run
-from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.operation import ARRAYS, named
-from linkgauge.model.settings import EngineSettings
 
 pytestmark = pytest.mark.gpu
 MiB = 1 << 20
@@ -23,20 +21,6 @@ SHAPES = [
     CopySettings(blocks=100, threads=128, unroll=8),
     CopySettings(blocks=264, threads=256, unroll=4, spread=True, streaming=True),
 ]
-
-
-def opened(**engines):
-    try:
-        return cuda.create(EngineSettings(**engines), read_host())
-    except Unsupported as reason:
-        pytest.skip(str(reason))
-
-
-@pytest.fixture(scope="module")
-def backend():
-    made = opened(tuned=False)
-    yield made
-    made.close()
 
 
 def product(backend, operation, order=1000, seed=5):
@@ -140,7 +124,7 @@ def test_arrays_are_worked_on_to_the_last_byte(backend, operation):
 @pytest.mark.parametrize("operation", ["peak-read", "peak-write", "peak-copy", "peak-triad"])
 def test_a_kernel_is_found_that_is_not_slower_than_the_default(tmp_path, monkeypatch, operation):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    backend = opened(tuned=True)
+    backend = on_gpus(tuned=True)
     copy = lend(backend, operation, 256 * MiB)
     group = backend.prepare([copy], operation)
     seconds = [run(group, 20).seconds[0] for _ in range(5)]
