@@ -6,13 +6,32 @@ from __future__ import annotations
 import math
 import struct
 
-from linkgauge.model.collective import NUMBERS, Content, content_of
+import pytest
+
+from linkgauge.model.collective import (
+    COLLECTIVE_NAMES,
+    NUMBERS,
+    Collective,
+    Content,
+    content_of,
+    has_root,
+    reduces,
+)
 
 _ALL = (1 << 64) - 1
 _CODES = {"int8": "b", "uint8": "B", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",
           "half": "e", "float": "f", "double": "d"}  # fmt: skip
 _SMALL = {"bfloat16": (8, 7), "f8e4m3": (4, 3), "f8e5m2": (5, 2)}
 """Bits of exponent and mantissa of what Python does not store."""
+
+
+def works_in_each_place(root):
+    """Every collective, out of place and in place, as parameters of a test."""
+    for name in COLLECTIVE_NAMES:
+        for in_place in (False, True):
+            reduction, at = "sum" if reduces(name) else None, root if has_root(name) else None
+            work = Collective(name, "float", reduction, at, in_place)
+            yield pytest.param(work, id=f"{name}{'-in-place' if in_place else ''}")
 
 
 def mixed(rank, index, seed):

@@ -2,18 +2,12 @@
 
 import pytest
 
+from collective_kit import works_in_each_place
 from cuda_emulator import emulated
 from linkgauge.backends import iterations
 from linkgauge.backends.cuda import collective_calls, collectives
 from linkgauge.backends.protocol import Collecting, Copy, Wrong, follows, run
-from linkgauge.model.collective import (
-    COLLECTIVE_NAMES,
-    NUMBERS,
-    REDUCTIONS,
-    Collective,
-    has_root,
-    reduces,
-)
+from linkgauge.model.collective import NUMBERS, REDUCTIONS, Collective
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from nccl_kit import library_in, nccl_of
@@ -50,16 +44,10 @@ def group_of(backend, work, ranks=RANKS, size=4096):
     return backend.prepare(copies, work)
 
 
-def works():
-    for name in COLLECTIVE_NAMES:
-        for in_place in (False, True):
-            reduction, root = "sum" if reduces(name) else None, 2 if has_root(name) else None
-            work = Collective(name, "float", reduction, root, in_place)
-            if work.is_checked:
-                yield pytest.param(work, id=f"{name}{'-in-place' if in_place else ''}")
+WORKS = [one for one in works_in_each_place(root=2) if one.values[0].is_checked]
 
 
-@pytest.mark.parametrize("work", list(works()))
+@pytest.mark.parametrize("work", WORKS)
 def test_each_is_carried_out_right(backend, work):
     group = group_of(backend, work)
     assert follows(group, Collecting)
@@ -70,7 +58,7 @@ def test_each_is_carried_out_right(backend, work):
     assert [len(times) for times in group.iterations(3)] == [3] * RANKS
 
 
-@pytest.mark.parametrize("work", list(works()))
+@pytest.mark.parametrize("work", WORKS)
 def test_an_element_altered_in_one_rank_is_found(backend, library, work):
     group = group_of(backend, work)
     rank = 2 if work.has_root else 1

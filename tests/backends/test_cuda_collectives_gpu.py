@@ -2,16 +2,10 @@
 
 import pytest
 
+from collective_kit import works_in_each_place
 from cuda_kit import on_gpus
 from linkgauge.backends.protocol import Copy, Wrong, run
-from linkgauge.model.collective import (
-    COLLECTIVE_NAMES,
-    NUMBERS,
-    REDUCTIONS,
-    Collective,
-    has_root,
-    reduces,
-)
+from linkgauge.model.collective import NUMBERS, REDUCTIONS, Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
 
@@ -51,20 +45,10 @@ def collected(backend, work, ranks, size=SIZE, loops=3):
             buffer.free()
 
 
-def works():
-    for name in COLLECTIVE_NAMES:
-        for in_place in (False, True):
-            reduction, root = "sum" if reduces(name) else None, 0 if has_root(name) else None
-            yield pytest.param(
-                Collective(name, "float", reduction, root, in_place),
-                id=f"{name}{'-in-place' if in_place else ''}",
-            )
-
-
 class Cases:
     ranks = 1
 
-    @pytest.mark.parametrize("work", list(works()))
+    @pytest.mark.parametrize("work", list(works_in_each_place(root=0)))
     def test_each_is_carried_out_right(self, backend, work):
         if self.ranks == 1 and work.collective == "hypercube" and work.in_place:
             with pytest.raises(Unsupported, match="does nothing"):
