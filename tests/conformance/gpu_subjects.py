@@ -10,7 +10,6 @@ class Torch(Subject):
 
     name = "torch"
     arrays = ("torch:cpu:0", "sm")
-    multiplier = "torch:cpu:0.sm"
     memories = ("torch:cpu:0", "host:0", "host:0/pageable")
     paths = (
         "host:0 -> torch:cpu:0 by ce",
@@ -49,7 +48,6 @@ class TorchCuda(Torch):
     """The same on a device of CUDA or ROCm."""
 
     arrays = ("torch:cuda:0", "sm")
-    multiplier = "torch:cuda:0.sm"
     memories = ("torch:cuda:0", "host:0", "host:0/pageable")
     paths = tuple(path.replace("torch:cpu", "torch:cuda") for path in Torch.paths)
     groups = tuple(group.replace("torch:cpu", "torch:cuda") for group in Torch.groups)
@@ -75,7 +73,6 @@ class TorchCudaPair(TorchCuda):
 class Cuda(Subject):
     name = "cuda"
     arrays = ("cuda:0", "sm")
-    multiplier = "cuda:0.sm"
     memories = ("cuda:0", "host:0", "host:0/pageable")
     paths = (
         "host:0 -> cuda:0 by ce",

@@ -38,8 +38,8 @@ def release(*copies: Copy) -> None:
 class Subject:
     """A backend with its transfers to try. `paths` are single ones, `groups` concurrent ones;
     `chases` follow pointers, `exchanges` go between the caches of CPUs. `arrays` is a memory and
-    the engine that does there what STREAM does, `multiplier` an engine that multiplies matrices,
-    `ranks` the memories between which there are collectives."""
+    the engine that does there what STREAM does and multiplies matrices, `ranks` the memories
+    between which there are collectives."""
 
     name = ""
     memories: tuple[str, ...] = ()
@@ -49,11 +49,14 @@ class Subject:
     chases: tuple[str, ...] = ()
     exchanges: tuple[str, ...] = ()
     arrays: tuple[str, str] = ("", "")
-    multiplier = ""
     ranks: tuple[str, ...] = ()
 
     def __init__(self):
         self.backend = open_backend(self.name)
+
+    @property
+    def multiplier(self) -> str:
+        return ".".join(self.arrays)
 
     def through(self, memory: str) -> str:
         """A transfer that allocates this memory."""
@@ -82,7 +85,6 @@ class Subject:
 class Host(Subject):
     name = "host"
     arrays = ("host:0", "cpu*1")
-    multiplier = "host:0.cpu*1"
     memories = ("host:0", "host:0/pageable", "host:0/staging")
     paths = (
         "host:0 -> host:0 by cpu",
@@ -119,7 +121,6 @@ class Host(Subject):
 class OpenCL(Subject):
     name = "opencl"
     arrays = ("opencl:0", "sm")
-    multiplier = "opencl:0.sm"
     memories = ("opencl:0", "host:0")
     paths = (
         "host:0 -> opencl:0 by ce",
@@ -181,7 +182,6 @@ class OpenCL(Subject):
 class Sim(Subject):
     name = "sim"
     arrays = ("sim:3", "sm")
-    multiplier = "sim:3.sm"
     memories = ("sim:0", "host:0", "host:1/pageable")
     paths = (
         "host:0 -> sim:0 by ce",
@@ -244,7 +244,6 @@ class Npu(Subject):
     """The vendor's library of docs/vendor.md."""
 
     arrays = ("npu:0", "sm")
-    multiplier = "npu:0.sm"
     memories = ("npu:0", "host:0", "host:0/pageable")
     paths = (
         "host:0 -> npu:0 by ce",
