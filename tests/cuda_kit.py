@@ -6,11 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from linkgauge.backends import cuda
+from linkgauge.backends.cuda import CudaBackend, create
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.work import EngineCopy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.machine import Node
 from linkgauge.model.settings import EngineSettings
 
 MiB = 1 << 20
@@ -19,7 +20,7 @@ MiB = 1 << 20
 def on_gpus(**engines):
     """The backend of the GPUs that there are; skips where there is none."""
     try:
-        return cuda.create(EngineSettings(**engines), read_host())
+        return create(EngineSettings(**engines), read_host())
     except Unsupported as reason:
         pytest.skip(str(reason))
 
@@ -136,6 +137,14 @@ class FakeDevice:
 class FakeCompiler:
     def compile(self, name, capability, defines=()):
         return b"binary"
+
+
+NODES = (Node(0, (0, 1)), Node(1, (2, 3)))
+
+
+def backend_of(bindings, nodes=NODES, **engines):
+    """The backend over these bindings, its kernels compiled by nobody."""
+    return CudaBackend(Driver(bindings), nodes, EngineSettings(**engines), FakeCompiler())
 
 
 def gpu(devices=1, **answers):

@@ -6,28 +6,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from cuda_kit import FakeCompiler, Status, engine_copies, gpu
-from linkgauge.backends.cuda import CudaBackend, queue
+from cuda_kit import NODES, Status, backend_of, engine_copies, gpu
+from linkgauge.backends.cuda import queue
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.group import CudaGroup
 from linkgauge.backends.cuda.settings import CopySettings, store_tuned
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import BackendError
-from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.settings import EngineSettings
-
-NODES = (Node(0, (0, 1)), Node(1, (2, 3)))
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "linkgauge"
-
-
-def backend_of(bindings, nodes=NODES, **engines):
-    return CudaBackend(Driver(bindings), nodes, EngineSettings(**engines), FakeCompiler())
 
 
 class TestDevices:

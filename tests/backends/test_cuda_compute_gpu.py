@@ -2,13 +2,10 @@
 
 import pytest
 
-from linkgauge.backends.cuda import CudaBackend
-from linkgauge.backends.cuda.driver import open_driver
+from cuda_kit import on_gpus
 from linkgauge.backends.protocol import Copy, Pattern, run
-from linkgauge.machine.host import read_host
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.overlap import hidden
-from linkgauge.model.settings import EngineSettings
 
 pytestmark = pytest.mark.gpu
 SIZE = 64 << 20
@@ -17,7 +14,7 @@ TO, FROM = "host:0 -> cuda:0 by ce", "cuda:0 -> host:0 by ce"
 
 @pytest.fixture
 def backend():
-    opened = CudaBackend(open_driver(), read_host().nodes, EngineSettings())
+    opened = on_gpus()
     yield opened
     opened.close()
 

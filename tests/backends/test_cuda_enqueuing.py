@@ -4,14 +4,11 @@ import ctypes
 
 import pytest
 
-from cuda_kit import FakeCompiler, Status, gpu
-from linkgauge.backends.cuda import CudaBackend, queue
-from linkgauge.backends.cuda.driver import Driver
+from cuda_kit import Status, backend_of, gpu
+from linkgauge.backends.cuda import queue
 from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.settings import EngineSettings
 
 
 class Enqueued:
@@ -33,10 +30,6 @@ class Enqueued:
 @pytest.fixture
 def bindings():
     return gpu()
-
-
-def backend_of(bindings):
-    return CudaBackend(Driver(bindings), (Node(0, (0,)),), EngineSettings(), FakeCompiler())
 
 
 def copy_of(backend, text):

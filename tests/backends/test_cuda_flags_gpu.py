@@ -5,13 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from linkgauge.backends.cuda import CudaBackend, flags
-from linkgauge.backends.cuda.driver import open_driver
+from cuda_kit import on_gpus
+from linkgauge.backends.cuda import flags
 from linkgauge.backends.protocol import Copy, run
-from linkgauge.machine.host import read_host
 from linkgauge.model.errors import TookTooLong
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.settings import EngineSettings
 
 pytestmark = pytest.mark.gpu
 PATHS = ("host:0 -> cuda:0 by sm", "cuda:0 -> cuda:0 by sm")
@@ -19,7 +17,7 @@ PATHS = ("host:0 -> cuda:0 by sm", "cuda:0 -> cuda:0 by sm")
 
 @pytest.fixture
 def backend():
-    opened = CudaBackend(open_driver(), read_host().nodes, EngineSettings())
+    opened = on_gpus()
     yield opened
     opened.close()
 

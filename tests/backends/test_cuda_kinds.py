@@ -5,14 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from cuda_kit import FakeCompiler, Status, gpu
+from cuda_kit import Status, backend_of, gpu
 from fake_nvml import FakeNvml
 from kinds_kit import CHECKS, found_by_the_doctor, outcome
-from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.model.errors import AllocationError, BackendError, DeviceLost, TookTooLong
-from linkgauge.model.machine import Node
-from linkgauge.model.settings import EngineSettings
 
 GPU_IS_LOST = 15
 
@@ -29,11 +26,6 @@ def card():
     """Bindings of one device that is described in full."""
     uuid = SimpleNamespace(bytes=bytes(16))
     return gpu(cuDeviceGetUuid_v2=[uuid], cuDeviceTotalMem=[1 << 37], cuDriverGetVersion=[13010])
-
-
-def backend_of(bindings):
-    nodes = (Node(0, (0, 1)),)
-    return CudaBackend(Driver(bindings), nodes, EngineSettings(), FakeCompiler())
 
 
 @pytest.mark.parametrize(

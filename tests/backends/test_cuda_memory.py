@@ -2,15 +2,12 @@
 
 import pytest
 
-from cuda_kit import FakeCompiler, Status, gpu
+from cuda_kit import Status, backend_of, gpu
 from linkgauge.backends import native
-from linkgauge.backends.cuda import CudaBackend
-from linkgauge.backends.cuda.driver import Driver
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_memory, parse_transfer
-from linkgauge.model.settings import EngineSettings
 
 SIZE = 8192
 HERE = read_host().nodes[0]
@@ -25,7 +22,7 @@ def bindings():
 
 def had(bindings, kind, *others, index=0):
     """Host memory of this kind on the node of that index, of this one and others."""
-    backend = CudaBackend(Driver(bindings), (HERE, *others), EngineSettings(), FakeCompiler())
+    backend = backend_of(bindings, (HERE, *others))
     return allocated(backend, kind, index)
 
 
@@ -54,7 +51,7 @@ def test_memory_that_cannot_be_bound_is_refused_unless_there_is_no_other_node(bi
     missing = Node(900, HERE.cpus)
     with pytest.raises(Unsupported, match="cannot bind memory to host:900"):
         had(bindings, "", missing, index=900)
-    backend = CudaBackend(Driver(bindings), (missing,), EngineSettings(), FakeCompiler())
+    backend = backend_of(bindings, (missing,))
     buffer = allocated(backend, "", 900)
     if buffer.placement().node is not None:
         assert buffer.warnings == (f"host:900 is on node {buffer.placement().node}",)
@@ -96,7 +93,7 @@ class TestManaged:
         assert "cuMemAllocManaged" not in bindings.names()
 
     def test_is_counted_over_all_buffers_until_they_are_freed(self, bindings):
-        backend = CudaBackend(Driver(bindings), (HERE,), EngineSettings(), FakeCompiler())
+        backend = backend_of(bindings, (HERE,))
         kept = [allocated(backend, "managed") for _ in range(3)]
         with pytest.raises(AllocationError, match=r"with 24\.0 KiB in use it is more than 1/4"):
             allocated(backend, "managed")
