@@ -232,7 +232,7 @@ def summary_blocks(
 
 def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
     yield from soak.blocks(OneRun(run, outcome))
-    lines = [*reason_lines(run, few=not display.verbose)]
+    lines = [*reason_lines(run, few=not (display.verbose or display.matrix))]
     lines += (note_lines if display.verbose else folded_notes)(run)
     if run.profiler_files:
         files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
