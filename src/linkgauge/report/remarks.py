@@ -31,7 +31,7 @@ def below_lines(
 ) -> Iterator[Line]:
     """Those below the figures of one table. `named`: the table itself has the verdict of each cell;
     `detailed`: all that is known, where matrices of their own show other figures."""
-    yield from mode_lines(results, most=None if detailed else MOST_MODES)
+    yield from _mode_lines(results, most=None if detailed else MOST_MODES)
     if not named:
         for verdict in _TELLING:
             yield from beside_lines(results, verdict)
@@ -75,7 +75,7 @@ def _ends(ascending: Sequence[str]) -> str:
     return " to ".join(dict.fromkeys((ascending[0], ascending[-1])))
 
 
-def mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
+def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
     """Cells whose samples fall into two groups; the larger one is the headline."""
     found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
     for result, cell in found[:most]:

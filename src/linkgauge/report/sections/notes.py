@@ -61,7 +61,8 @@ def _left_out(found: Mapping[str, Collection[str]]) -> Line:
     """The reason of the most benchmarks, and of how many there are others."""
     most = max(found, key=lambda reason: len(found[reason]))
     others = {name for reason in found if reason != most for name in found[reason]}
-    many = f"{most.partition(': ')[0]} ({count_of(len(found[most]), 'benchmark')})"
+    short = most.partition(": ")[0].partition(" (")[0]
+    many = f"{short} ({count_of(len(found[most]), 'benchmark')})"
     more = f"{count_of(len(found) - 1, 'more reason')} ({len(others)})"
     return _line("skip", f"{many} and {more}: {MORE}")
 

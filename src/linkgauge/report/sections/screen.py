@@ -29,7 +29,7 @@ from linkgauge.report.expectations import HELD
 from linkgauge.report.families import Family, families_of
 from linkgauge.report.forms import UNIFORM, Together, cells_of, form_of, has_figures
 from linkgauge.report.matrix import brief
-from linkgauge.report.remarks import complaint_lines, mode_lines, round_lines
+from linkgauge.report.remarks import complaint_lines, round_lines
 from linkgauge.report.results import label, mark, share, usual_size, without_empty
 from linkgauge.report.results import verdict as verdict_of
 from linkgauge.report.shading import legend, share_shown, sign_of
@@ -110,7 +110,7 @@ def _table(results: Sequence[Result]) -> Table:
     broken = [one for one in results if any(cell.status in BROKEN for cell in one.cells)]
     signs = legend(Shade("", sign=sign_of(cell)) for _, cell in cells_of(results))
     left = f"and {len(each) - len(shown)} more lines; " if len(each) > len(shown) else ""
-    lines = [*complaint_lines(broken), *mode_lines(results, most=1)]
+    lines = [*complaint_lines(broken)]
     lines += chain.from_iterable(map(round_lines, results))
     lines += [*([signs] if signs else []), plain(f"{left}{MORE}", "dim")]
     return without_empty(Table(caption, _HEADS, rows, lines=lines))
