@@ -15,7 +15,7 @@ from .protocol import Pattern
 
 
 def usable_cpus() -> list[int]:
-    """Those that this process may use."""
+    """The numbers of the CPUs that this process may use."""
     return sorted(os.sched_getaffinity(0))
 
 

@@ -64,10 +64,10 @@ class Meetings:
         self._clocks = Clocks(links)
 
     def carry_out(self, part: Part, moved: int) -> tuple[dict[int, Done | Refused], frozenset[int]]:
-        """What the parties answer in the end, and which of them were told that another one had left
-        the cell. Raises RankLost if one is gone."""
+        """Returns the last answer of each party, and the parties that rank 0 parted because another
+        one had left the cell. Raises RankLost if one is gone."""
         answers: dict[int, Done | Refused] = {}
-        told: set[int] = set()
+        parted: set[int] = set()
         commands: Mapping[int, object] = dict.fromkeys(part.parties, part)
         while commands:
             replies = self._links.round(commands, moved)
@@ -78,11 +78,11 @@ class Meetings:
             if len(met) == len(commands):
                 commands = self._answers(met)
             else:
-                told |= met.keys()
+                parted |= met.keys()
                 gone = sorted(set(part.parties) - set(met))
                 commands = dict.fromkeys(met, Apart(f"rank {gone[0]} has left the cell"))
         self._links.check_there(part.parties)
-        return answers, frozenset(told)
+        return answers, frozenset(parted)
 
     def _answers(self, met: Mapping[int, Meet]) -> Mapping[int, Met]:
         said = {rank: meet.said for rank, meet in met.items()}

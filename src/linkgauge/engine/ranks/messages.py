@@ -42,7 +42,7 @@ class Told(msgspec.Struct, frozen=True, tag=True):
 
 
 class Doing(msgspec.Struct, frozen=True, tag=True):
-    """What the run is at from here on, in words. No answer."""
+    """Rank 0 says in words what the run does from here on. Members do not answer it."""
 
     words: str
 
