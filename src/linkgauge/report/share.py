@@ -62,7 +62,12 @@ def small_page(one: OneRun) -> bytes:
     """A page of HTML with as much as there is room for: first sections, then files."""
     page = page_of_run(one)
     page = page._replace(under=(*page.under, plain(ANONYMOUS, "dim")))
-    content, gone = _html(page), ""
+    with Drawer() as drawer:
+        return _small(page, one, drawer)
+
+
+def _small(page: Page, one: OneRun, drawer: Drawer) -> bytes:
+    content, gone = _html(page, drawer), ""
     while len(content) > MOST_BYTES - _WORDS:
         last = next((part for part in reversed(page.parts) if part.name not in _STAYS), None)
         if last is None:
@@ -70,11 +75,11 @@ def small_page(one: OneRun) -> bytes:
         gone = f"{last.title}, {gone}" if gone else last.title
         parts = tuple(part for part in page.parts if part is not last)
         page = page._replace(parts=parts)
-        content = _html(_said(page, gone))
+        content = _html(_said(page, gone), drawer)
     room = (MOST_BYTES - _WORDS - len(content)) * 3 // 4  # as text they take a third more
     files = Part("data", data.SECTION.title, tuple(data.attached(one, room)))
     page = page._replace(parts=(*page.parts, files))
-    return _html(_said(page, gone) if gone else page)
+    return _html(_said(page, gone) if gone else page, drawer)
 
 
 def _said(page: Page, gone: str) -> Page:
@@ -82,9 +87,8 @@ def _said(page: Page, gone: str) -> Page:
     return page._replace(under=(*page.under, plain(text)))
 
 
-def _html(page: Page) -> bytes:
-    with Drawer() as drawer:
-        return html_of(page, drawer).encode("utf-8", "replace")
+def _html(page: Page, drawer: Drawer) -> bytes:
+    return html_of(page, drawer).encode("utf-8", "replace")
 
 
 def card(one: OneRun, file: str, size: int) -> list[str]:

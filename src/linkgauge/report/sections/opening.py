@@ -12,13 +12,13 @@ from linkgauge.judge.outcome import Outcome
 from linkgauge.model.result import CellResult, Run
 from linkgauge.model.units import BANDWIDTH, count_of
 from linkgauge.report.blocks import Block, Prose, line
-from linkgauge.report.forms import UNIFORM, has_figures
+from linkgauge.report.forms import UNIFORM
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import label, mark
 from linkgauge.report.verdicts import word_of
-from linkgauge.report.worst import Ending, worst_of
+from linkgauge.report.worst import worst_of
 
-from .screen import FEW
+from .screen import has_few
 
 _FROM = {
     "host memory": ("host_to_device_memcpy_ce", "host_to_device_memcpy_sm"),
@@ -34,14 +34,14 @@ _SHOULD = {
 """By the word for all of the cells."""
 
 
-def blocks(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator[Block]:
+def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
     """Nothing of few benchmarks, which need no sentence."""
-    if len({one.benchmark for one in run.results if has_figures(one)}) <= FEW:
+    if has_few(run):
         return
     lines = []
     if said := sentence_of(run, outcome):
         lines.append(line(said, mark(run.simulated)))
-    wrong = worst_of(run, outcome, ending)
+    wrong = worst_of(run, outcome)
     if wrong is not None and not (said and wrong.group and wrong.group.first.check == "busy"):
         lines.append(wrong.what)
     if lines:

@@ -25,6 +25,7 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
+from linkgauge.report.cell_sizes import size_without_cells
 from linkgauge.report.expectations import HELD
 from linkgauge.report.families import Family, families_of
 from linkgauge.report.forms import UNIFORM, Together, cells_of, form_of, has_figures
@@ -46,11 +47,10 @@ MOST_ROWS = 22
 """Of more benchmarks, those that do the same in several ways share a line."""
 MOST_FAMILIES = 26
 """Of still more, those stand on the screen whose figures mean the most."""
+MATRIX = "--matrix shows percentiles and what is expected"
 MORE = "--all shows every figure, --matrix also percentiles and what is expected"
 _MUCH_THE_SAME = 1.2
 """Of shares of what was expected: the first of these is shown."""
-_NO_SIZE = 1
-"""The size of a result whose cells have sizes of their own."""
 _HEADS = (
     Column("benchmark"), Column("median", True), Column("least", True, 3), Column("most", True, 4),
     Column("unit"), Column("size", True, 7), Column("of expected", True, 6),
@@ -60,17 +60,34 @@ _HEADS = (
 
 def blocks(run: Run) -> Iterator[Block]:
     """The figures, and how to see more."""
-    results = [one for one in run.results if has_figures(one)]
-    whole = list(figures.blocks(run))
-    names = {one.benchmark for one in results}
-    if len(names) <= FEW or sum(map(_height, whole)) <= MOST_LINES:
-        yield from whole
-        matrices = [one for one in run.results if one.benchmark != "copy"]
-        if any(cell.expected for _, cell in cells_of(matrices)):
-            yield Prose([(), plain(MORE.partition(", ")[2].replace("also", "shows"), "dim")])
+    whole = _whole(run)
+    if whole is None:
+        results = [one for one in run.results if has_figures(one)]
+        yield _table(results)
+        yield from _standing_out(run, results)
         return
-    yield _table(results)
-    yield from _standing_out(run, results)
+    yield from whole
+    matrices = [one for one in run.results if one.benchmark != "copy"]
+    if any(cell.expected for _, cell in cells_of(matrices)):
+        yield Prose([(), plain(MATRIX, "dim")])
+
+
+def has_few(run: Run) -> bool:
+    """Whether it has figures of so few benchmarks that all are shown."""
+    return len({one.benchmark for one in run.results if has_figures(one)}) <= FEW
+
+
+def _whole(run: Run) -> list[Block] | None:
+    """All figures; None if there are too many for a screen."""
+    if has_few(run):
+        return list(figures.blocks(run))
+    found, height = [], 0
+    for block in figures.blocks(run):
+        found.append(block)
+        height += _height(block)
+        if height > MOST_LINES:
+            return None
+    return found
 
 
 def _height(block: Block) -> int:
@@ -125,14 +142,14 @@ def _rank(family: Family) -> tuple[bool, bool, bool]:
 
 def _row(family: Family, usual: int) -> tuple[Entry, ...]:
     known = [_known(*each) for each in zip(family.words, family.results, strict=True)]
-    size = max(one.size for one in family.results)
+    size = max(size_without_cells(one) or 0 for one in family.results)
     cells = [cell for _, cell in cells_of(family.results)]
     shares = [one for cell in cells if (one := share_shown(cell)) is not None]
     return (
         Entry(label(family.name)),
         *map(Entry, _figures(family, known)),
         Entry(_unit(family)),
-        Entry(format_size(size) if size not in (usual, _NO_SIZE) else ""),
+        Entry(format_size(size) if size not in (usual, 0) else ""),
         share(min(shares, default=None)),
         _verdict(family.results, cells),
         Entry(_where(family, known), tone="dim"),
