@@ -10,9 +10,9 @@ from importlib import import_module
 from threading import Thread
 from unittest.mock import patch
 
-from linkgauge.engine import bounded
 from linkgauge.engine.process import WorkerProcess
 from linkgauge.machine.channel import Channel
+from linkgauge.rooms.check import bounded
 
 
 class _Threaded:

@@ -9,10 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from linkgauge.api import MeasuredRun as MeasuredRun
-    from linkgauge.api import load as load
-    from linkgauge.api import load_all as load_all
-    from linkgauge.api import measure as measure
     from linkgauge.judge.findings import Finding as Finding
     from linkgauge.model.errors import DeviceBusy as DeviceBusy
     from linkgauge.model.errors import InputError as InputError
@@ -23,10 +19,14 @@ if TYPE_CHECKING:
     from linkgauge.model.result import Run as Run
     from linkgauge.report.rows import CellRow as CellRow
     from linkgauge.report.rows import SampleRow as SampleRow
+    from linkgauge.rooms.notebook.api import MeasuredRun as MeasuredRun
+    from linkgauge.rooms.notebook.api import load as load
+    from linkgauge.rooms.notebook.api import load_all as load_all
+    from linkgauge.rooms.notebook.api import measure as measure
 
 __version__ = "0.1.0"
 _MODULES = {
-    "api": ("MeasuredRun", "load", "load_all", "measure"),
+    "rooms.notebook.api": ("MeasuredRun", "load", "load_all", "measure"),
     "judge.findings": ("Finding",),
     "model.errors": (
         "DeviceBusy", "InputError", "Interrupted", "LinkgaugeError", "MissingPackage",

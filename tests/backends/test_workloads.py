@@ -6,11 +6,11 @@ from contextlib import closing
 import pytest
 
 from linkgauge.backends.protocol import run
-from linkgauge.backends.workloads.launchers import joined
-from linkgauge.backends.workloads.tracing import kind_of, name_of, shares_of
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.workload import Workload
+from linkgauge.rooms.ai.workloads.launchers import joined
+from linkgauge.rooms.ai.workloads.tracing import kind_of, name_of, shares_of
 
 CPU = parse_memory("torch:cpu:0")
 
@@ -65,7 +65,7 @@ def torch():
 
 @pytest.fixture(scope="module")
 def workloads(torch):
-    from linkgauge.backends.workloads import Workloads
+    from linkgauge.rooms.ai.workloads import Workloads
 
     with closing(Workloads(torch)) as opened:
         yield opened
@@ -179,7 +179,7 @@ def test_what_does_not_fit_is_said_with_its_batch_and_what_it_needs(workloads):
 
 @pytest.mark.ai
 def test_an_allocation_that_fails_after_all_is_no_error(workloads, monkeypatch, torch):
-    from linkgauge.backends.workloads import decoder
+    from linkgauge.rooms.ai.workloads import decoder
 
     def fails(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from command_kit import called, with_processes
-from linkgauge.engine import bounded
 from linkgauge.machine import process
+from linkgauge.rooms.check import bounded
 
 NODE = ("--machine", "dgx-h200-8")
 
@@ -68,7 +68,7 @@ def test_what_cannot_even_be_opened_is_named_and_its_processes_are_gone(tmp_path
         f"    open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{worker}}')\n"
         "    import sys, socket\n"
         "    sys.path[:] = sys.argv[5:]\n"
-        "    from linkgauge.engine.bounded import Channel, Doing, encode\n"
+        "    from linkgauge.rooms.check.bounded import Channel, Doing, encode\n"
         "    end = Channel(socket.socket(fileno=int(sys.argv[2])))\n"
         "    end.send(encode(Doing('opening the devices')))\n"
         "time.sleep(60)\n",

@@ -14,7 +14,7 @@ from markdown.extensions.toc import slugify
 
 from linkgauge.backends.sim.description import shipped
 from linkgauge.cli.main import COMMANDS, application
-from linkgauge.compat import TOOLS
+from linkgauge.rooms.compat import TOOLS
 from worker_threads import worker_threads
 
 ROOT = Path(__file__).parents[2]

@@ -213,11 +213,11 @@ def test_every_finding_has_a_row_in_the_documentation():
     for folder, page, patterns, own in (
         ("judge", "doctor", (r'(?:[Ff]inding|_unmeasured|_outcome|_bent)\(\s*"([a-z-]+)"',),
          {"fail", "warn", "note", "unknown"}),
-        ("judge/vm", "vm", (r'Finding\(\s*"([a-z-]+)"', r'_sized\(case, "([a-z-]+)"'), set()),
+        ("rooms/vm/checks", "vm",
+         (r'Finding\(\s*"([a-z-]+)"', r'_sized\(case, "([a-z-]+)"'), set()),
     ):  # fmt: skip
         paths = (here / "src/linkgauge" / folder).rglob("*.py")
-        sources = [path.read_text() for path in paths if folder != "judge" or
-                   path.parent.name != "vm"]  # fmt: skip
+        sources = [path.read_text() for path in paths]
         names = {n for text in sources for pattern in patterns for n in re.findall(pattern, text)}
         rows = re.findall(
             r"^\| (`[a-z-`, ]+) \|", (here / f"docs/{page}.md").read_text(), re.MULTILINE

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from linkgauge.machine.domain_xml import MOST_XML, parse_domain, read_domain
 from linkgauge.model.errors import InputError
+from linkgauge.rooms.vm.domain_xml import MOST_XML, parse_domain, read_domain
 from vm_kit import domain, expander, hostdev, root_port
 
 MANY = settings(max_examples=max(100, settings.default.max_examples))

@@ -216,7 +216,7 @@ class HostBackend(Offering):
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
         """Requests to a server. Raises Unsupported for workloads of a device."""
-        from .serving import group_of
+        from linkgauge.rooms.ai.serving import group_of
 
         return group_of(workload)
 

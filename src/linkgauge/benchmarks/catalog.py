@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
+from linkgauge.rooms.ai.benchmarks import SERVING, WORKLOADS
 
 from .collectives import COLLECTIVES
 from .concurrency import CONCURRENCY
@@ -27,7 +28,6 @@ from .primes import PRIMES
 from .table import COMPARISON, Row, Sweep
 from .vm import VM
 from .within_node import WITHIN_NODE
-from .workloads import SERVING, WORKLOADS
 
 GROUPS: Mapping[str, Sequence[Row | Sweep]] = {
     "Between the host and devices": [row for row in NVBANDWIDTH if "host" in row.name],

@@ -18,7 +18,6 @@ from linkgauge.benchmarks.scaling import over_counts
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
 from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
-from linkgauge.benchmarks.workloads import BACKEND, ServingRow, WorkloadRow, lacking_torch
 from linkgauge.model.collective import CollectiveChoice, CollectiveName
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
@@ -29,6 +28,7 @@ from linkgauge.model.operation import HostMode
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import NIC_ENGINES, Benchmark, Cell, Report
 from linkgauge.model.workload import WorkloadChoice
+from linkgauge.rooms.ai.benchmarks import BACKEND, ServingRow, WorkloadRow, lacking_torch
 
 from .plan import check_exists, fabrics, lay_out
 from .rewriting import DeviceEngine

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import msgspec
 
-from .domain import Cpus
 from .inventory import PciFunction
+
+Cpus = tuple[int, ...]
 
 
 class BusFunction(PciFunction, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ from typing import Literal, get_args
 
 import msgspec
 
-from .ai_models import MODELS, ModelName, ModelShape, NumberKind
+from linkgauge.model.ai_models import MODELS, ModelName, ModelShape, NumberKind
+
 from .stats.summary import Summary
 
 WorkKind = Literal[

@@ -164,4 +164,6 @@ COMPARISONS = Document(
         "csv": f"{_REPORT}.configurations:configurations_csv",
     },
 )
-CONDITION = Document("a condition", texts={"json": f"{_REPORT}.condition:condition_document"})
+CONDITION = Document(
+    "a condition", texts={"json": "linkgauge.rooms.check.condition:condition_document"}
+)

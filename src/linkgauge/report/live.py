@@ -24,6 +24,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 from linkgauge.model.settings import Tried
 from linkgauge.model.soak import Struck
+from linkgauge.rooms.soak import section as soak
 
 from .blocks import Block, Prose, plain
 from .console import make_console
@@ -35,7 +36,7 @@ from .matrix import shown
 from .progress import progress_bar
 from .render.terminal import print_blocks, styled
 from .run_notes import folded_notes, note_lines
-from .sections import OneRun, details, figures, findings, opening, screen, soak, verdict
+from .sections import OneRun, details, figures, findings, opening, screen, verdict
 from .sections.notes import reason_lines
 from .sections.verdict import Closing
 from .worst import worst_of

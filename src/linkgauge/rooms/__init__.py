@@ -48,6 +48,7 @@ ROOMS = (
         (f"{_HERE}.scale.section:SECTION",),
         {"scale.json": f"{_HERE}.scale.documents:SCALING"},
     ),
+    Room("soak", {}, (f"{_HERE}.soak.section:SECTION",)),
     Room("watch", {"watch": f"{_HERE}.watch.command:watch"}),
     Room("vm", {"vm": f"{_HERE}.vm.command:vm"}),
     Room("exporter", {"exporter": f"{_HERE}.exporter.command:exporter"}),

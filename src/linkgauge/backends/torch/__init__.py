@@ -23,7 +23,6 @@ from linkgauge.backends.offering import Holding
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group
 from linkgauge.backends.rules import check_alone
 from linkgauge.backends.threaded import ThreadedGroup
-from linkgauge.backends.workloads import Workloads
 from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
@@ -33,6 +32,7 @@ from linkgauge.model.operation import ARRAYS, PEAK_NAMES, PRODUCT_NAMES, Operati
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.workload import Workload
+from linkgauge.rooms.ai.workloads import Workloads
 
 from . import refusals
 from .buffer import TorchBuffer, allocate, own

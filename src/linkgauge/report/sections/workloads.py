@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from linkgauge.judge.bounds import Bound, advice_on, bound_of
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.workload import WorkDone, Workload
 from linkgauge.report.blocks import Block, Line, Prose, Span, line, plain
+from linkgauge.rooms.ai.bounds import Bound, advice_on, bound_of
 
 from . import OneRun, Section
 

@@ -15,8 +15,8 @@ from .documents import DOMAIN
 
 if TYPE_CHECKING:
     from linkgauge.machine.tree import Root
-    from linkgauge.model.domain import Domain, Role
 
+    from .domain import Domain, Role
     from .sections import DomainReport
 
 ROLES = ("guest", "host")
@@ -60,8 +60,9 @@ def vm(
         linkgauge vm NAME.xml
         linkgauge vm --machine vm-degraded
     """
-    from linkgauge.machine.domain_xml import read_domain
     from linkgauge.model.errors import InputError
+
+    from .domain_xml import read_domain
 
     asked: dict[str | None, Role | None] = {None: None, "guest": "guest", "host": "host"}
     if role not in asked:
@@ -83,8 +84,6 @@ def _report(
 
     from linkgauge.cli.devices import open_root, read, survey
     from linkgauge.judge.findings import Evidence
-    from linkgauge.judge.vm import judge, judge_alone
-    from linkgauge.judge.vm.comparison import Comparison, alive_of, decide, stated
     from linkgauge.machine.tree import ROOT
     from linkgauge.machine.virtual import (
         definitions,
@@ -95,6 +94,8 @@ def _report(
     )
     from linkgauge.model.errors import InputError
 
+    from .checks import judge, judge_alone
+    from .checks.comparison import Comparison, alive_of, decide, stated
     from .sections import DomainReport
 
     place: Root = ROOT if path is None else open_root(path)

@@ -14,9 +14,10 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from defusedxml.ElementTree import fromstring
 
-from linkgauge.judge.vm.planner import Suited
 from linkgauge.machine.tree import ranges
-from linkgauge.model.domain import Domain, HostDevice
+
+from .checks.planner import Suited
+from .domain import Domain, HostDevice
 
 _KIB = 1 << 10
 _BUSES = 256

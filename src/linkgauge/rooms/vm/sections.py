@@ -9,15 +9,15 @@ from shlex import quote
 import msgspec
 from rich.console import RenderableType
 
-from linkgauge.judge.vm import Judged
-from linkgauge.judge.vm.comparison import Decision
-from linkgauge.model.domain import Domain
 from linkgauge.report.blocks import Block, Code, Line, Problem, Prose, Span, cut, line, plain
 from linkgauge.report.files import json_document
 from linkgauge.report.remedies import steps
 from linkgauge.report.results import SIMULATED
 from linkgauge.report.sections import findings
 
+from .checks import Judged
+from .checks.comparison import Decision
+from .domain import Domain
 from .elements import elements_of, has_expanders
 
 _LONGEST = 60

@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from linkgauge.cli.help_text import OUTPUT, PRECISION, WHAT
+from linkgauge.cli.options import (
+    TIME,
+    ConditionFormat,
+    Option,
+    Simulated,
+    at_least_one,
+    headed,
+    own,
+)
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import CONDITION
-
-from .help_text import OUTPUT, PRECISION, WHAT
-from .options import TIME, ConditionFormat, Option, Simulated, at_least_one, headed, own
 
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
@@ -65,14 +72,15 @@ def check(
     with ending(began + under, form), tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
     ) as folder:  # fmt: skip
-        from linkgauge.engine.bounded import Task, measure_within
-        from linkgauge.judge.health import health_of
         from linkgauge.judge.limit_checks import refuse_unmatched
         from linkgauge.judge.limits import read_limits
-        from linkgauge.report.condition import Checked, condition_line
         from linkgauge.report.console import make_console
         from linkgauge.report.render.terminal import styled
         from linkgauge.rooms.gate.sides import side_of
+
+        from .bounded import Task, measure_within
+        from .condition import Checked, condition_line
+        from .health import health_of
 
         asked = read_limits(limits) if limits else ()
         before = side_of(baseline) if baseline else ()
@@ -101,11 +109,11 @@ def _request(
     context: typer.Context, simulated: Simulated, seconds: float, backends: tuple[str, ...],
     label: str, out: Path,
 ) -> RunRequest:  # fmt: skip
-    from linkgauge.engine.brief import PROFILE, brief_settings
+    from linkgauge.cli.options_record import request_of
+    from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import Selection, choose_backends
 
-    from .options_record import request_of
-    from .simulation import simulation_of
+    from .brief import PROFILE, brief_settings
 
     simulation = simulation_of(*simulated)
     choose_backends(backends, simulation)

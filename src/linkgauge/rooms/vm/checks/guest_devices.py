@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from linkgauge.judge.doctor import links
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.remedies import kernel_log
-from linkgauge.model.domain import HostDevice, Route
 from linkgauge.model.part import Part
 from linkgauge.model.virtual import BusFunction
+from linkgauge.rooms.vm.domain import HostDevice, Route
 
 from .comparison import Comparison, faults, several
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from linkgauge.engine.bounded import serve_once
+from linkgauge.judge.outcome import doubtful
 from linkgauge.machine.channel import Channel
 
-from .outcome import doubtful
+from .bounded import serve_once
 
 
 def serve(channel: Channel) -> None:

@@ -27,12 +27,11 @@ from linkgauge.report.curves import over_time
 from linkgauge.report.figures import course, signed
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import figure, label, without_empty
+from linkgauge.report.sections import OneRun, Section
 from linkgauge.report.what_changed import TONES
 
-from . import OneRun, Section
-
 if TYPE_CHECKING:
-    from linkgauge.judge.drift import Drift
+    from .drift import Drift
 
 MOST_ROWS = 200
 FEW_ROWS, FEW_MOMENTS, FEW_STRUCK = 12, 3, 5
@@ -46,7 +45,7 @@ X = "minutes"
 def blocks(one: OneRun) -> Iterator[Block]:
     if (soak := one.run.soak) is None:
         return
-    from linkgauge.judge.drift import drifts  # its statistics are loaded for what repeats alone
+    from .drift import drifts
 
     found = drifts(soak)
     yield Tiles(tuple(_tiles(soak)), "soak")

@@ -8,20 +8,20 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.engine.bounded import Bounded, Doing
+from linkgauge.judge.doctor import failed
+from linkgauge.judge.gate import FAILURES, GateCell, hold
+from linkgauge.judge.likeness import Runs, unlike
+from linkgauge.judge.limit_checks import apply
+from linkgauge.judge.limits import Limit
+from linkgauge.judge.machine_facts import Fact
+from linkgauge.judge.outcome import Outcome, outcome_of
+from linkgauge.judge.run_figures import RunFigures, figures_of
+from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.result import Run, Status
 from linkgauge.model.stats.changes import Aim
 
-from .doctor import failed
-from .gate import FAILURES, GateCell, hold
-from .likeness import Runs, unlike
-from .limit_checks import apply
-from .limits import Limit
-from .machine_facts import Fact
-from .outcome import Outcome, outcome_of
-from .run_figures import RunFigures, figures_of
-from .verdict import judge
+from .bounded import Bounded, Doing
 
 Reason = Literal[
     "LinksHealthy", "Busy", "CheckFailed", "Hung", "DeviceMissing", "MeasurementFailed",

@@ -12,7 +12,7 @@ import msgspec
 
 from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
-from linkgauge.model.domain import Role
+from linkgauge.rooms.vm.domain import Role
 
 from . import described, guest, guest_devices, host_devices, host_memory, host_pins
 from .comparison import Comparison

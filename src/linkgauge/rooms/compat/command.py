@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .help_text import WHAT
-from .options import OPTIONS, Option, complete_machine, own
+from linkgauge.cli.help_text import WHAT
+from linkgauge.cli.options import OPTIONS, Option, complete_machine, own
 
 CONTEXT = {"allow_interspersed_args": False}
 """Everything after the tool's name belongs to the tool, also -h."""
@@ -17,7 +17,7 @@ _OWN = ("--backend", "--machine", "--fault", "--wait")
 
 
 def complete_tool(incomplete: str) -> list[str]:
-    from linkgauge.compat import TOOLS
+    from . import TOOLS
 
     return [name for name in TOOLS if name.startswith(incomplete)]
 
@@ -62,14 +62,14 @@ def as_tool(
         linkgauge as all_reduce_perf -b 8 -e 8G -f 2 -g 8
         linkgauge as --machine ppu-8 sailbandwidth --list
     """
-    from linkgauge.compat import TOOLS
-    from linkgauge.compat import tool as speak
-    from linkgauge.compat.base import Where
+    from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import choose_backends
     from linkgauge.model.errors import InputError, LinkgaugeError
     from linkgauge.model.names import hint
 
-    from .simulation import simulation_of
+    from . import TOOLS
+    from . import tool as speak
+    from .base import Where
 
     if tool not in TOOLS:
         raise InputError(f"unknown tool {tool!r}{hint(tool, TOOLS)}")

@@ -7,10 +7,19 @@ from pathlib import Path
 
 import typer
 
+from linkgauge.cli.help_text import ENGINES, OUTPUT, PRECISION, WHAT
+from linkgauge.cli.options import (
+    TIME,
+    Option,
+    RunFormat,
+    Sampling,
+    Shape,
+    Simulated,
+    at_least_one,
+    headed,
+    own,
+)
 from linkgauge.model.errors import InputError
-
-from .help_text import ENGINES, OUTPUT, PRECISION, WHAT
-from .options import TIME, Option, RunFormat, Sampling, Shape, Simulated, at_least_one, headed, own
 
 
 @own(
@@ -82,14 +91,13 @@ def traffic(
     import msgspec
 
     from linkgauge.benchmarks.traffic import make_pieces
+    from linkgauge.cli.options_record import request_of
+    from linkgauge.cli.requests import carry_out, engines_of, settings_of
+    from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import StagedTraffic
     from linkgauge.judge.thresholds import objection
     from linkgauge.model.units import parse_size
     from linkgauge.report.live import Display
-
-    from .options_record import request_of
-    from .requests import carry_out, engines_of, settings_of
-    from .simulation import simulation_of
 
     _check_duration(duration, sampling)
     _check_least("--min-device-bandwidth", min_device)

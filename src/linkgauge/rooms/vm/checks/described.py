@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.machine.tree import ranges
-from linkgauge.model.domain import Topology
 from linkgauge.model.units import count_of
+from linkgauge.rooms.vm.domain import Topology
 
 from .comparison import Comparison, several, sized
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-Cpus = tuple[int, ...]
+from linkgauge.model.virtual import Cpus
 
 
 class Topology(msgspec.Struct, frozen=True):

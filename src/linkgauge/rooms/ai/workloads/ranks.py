@@ -144,6 +144,6 @@ def from_environment() -> str:
 
 def _start(site: Site, rank: int, size: int, index: int, meeting: str) -> Process:
     device = site.device.type if site.is_cpu else f"{site.device.type}:{index}"
-    process = Process("linkgauge.backends.workloads.rank", output=_STDERR)
+    process = Process("linkgauge.rooms.ai.workloads.rank", output=_STDERR)
     process.ask(Join(rank, size, device, meeting))
     return process

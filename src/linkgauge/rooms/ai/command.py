@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from .help_text import OUTPUT, WHAT
-from .options import Option, Profiling, RunFormat, headed, own
+from linkgauge.cli.help_text import OUTPUT, WHAT
+from linkgauge.cli.options import Option, Profiling, RunFormat, headed, own
 
 if TYPE_CHECKING:
     from linkgauge.model.workload import WorkloadChoice
@@ -21,7 +21,7 @@ _T = TypeVar("_T", bound=str)
 
 
 def _complete_workload(incomplete: str) -> list[str]:
-    from linkgauge.benchmarks.workloads import WORKLOADS
+    from .benchmarks import WORKLOADS
 
     names = (*(row.name.removeprefix(PREFIX) for row in WORKLOADS), "serving")
     return [name for name in names if name.startswith(incomplete)]
@@ -101,13 +101,12 @@ def ai(
         linkgauge ai training_step --ranks 2
         linkgauge ai serving --url http://127.0.0.1:8000
     """
+    from linkgauge.cli.options import Sampling
+    from linkgauge.cli.options_record import request_of
+    from linkgauge.cli.requests import carry_out, settings_of, under
     from linkgauge.engine.request import Selection
     from linkgauge.model.settings import EngineSettings
     from linkgauge.report.live import Display
-
-    from .options import Sampling
-    from .options_record import request_of
-    from .requests import carry_out, settings_of, under
 
     names = names_of(workloads or ())
     choice = choice_of(model, batch, prompt, types, tokens, ranks, implementation, seed, trace)
@@ -129,9 +128,10 @@ def ai(
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
     """The benchmarks, all if none is named. Raises InputError for one that does not exist."""
-    from linkgauge.benchmarks.workloads import WORKLOADS
     from linkgauge.model.errors import InputError
     from linkgauge.model.names import hint
+
+    from .benchmarks import WORKLOADS
 
     every = [row.name for row in WORKLOADS]
     known = [*every, SERVING]
@@ -157,9 +157,10 @@ def _with_server(
 
     from msgspec.structs import replace
 
-    from linkgauge.backends.serving.openai import check_address
     from linkgauge.model.errors import InputError
     from linkgauge.model.workload import Server, ServerKind
+
+    from .serving.openai import check_address
 
     if (url is None) == (SERVING in names):
         raise InputError("serving and --url go together: linkgauge ai serving --url URL")
@@ -192,10 +193,9 @@ def choice_of(
     """Raises InputError for what no workload takes."""
     from typing import get_args
 
+    from linkgauge.cli.options import at_least_one
     from linkgauge.model.ai_models import MODELS
     from linkgauge.model.workload import NUMBER_KINDS, Implementation, WorkloadChoice
-
-    from .options import at_least_one
 
     return WorkloadChoice(
         None if model is None else _one_of("--model", model, tuple(MODELS)),
@@ -250,8 +250,9 @@ def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[Workload
 
     from msgspec.structs import replace
 
-    from linkgauge.backends.workloads.launchers import joined
     from linkgauge.model.errors import InputError
+
+    from .workloads.launchers import joined
 
     launched = joined(os.environ)
     if launched is None:
@@ -259,7 +260,7 @@ def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[Workload
     if any(name != "ai_training_step" for name in names):
         raise InputError("torchrun and mpiexec are for training: linkgauge ai training_step")
     if launched.rank:
-        from linkgauge.backends.workloads.rank import follow_launched
+        from .workloads.rank import follow_launched
 
         follow_launched(launched)
         return choice, False

@@ -6,15 +6,14 @@ import time
 
 from msgspec.structs import replace
 
+from linkgauge.engine.pair_sample import draw
+from linkgauge.engine.plan import Plan, able, make_plan, most_seconds
+from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.request import RunRequest, Selection
+from linkgauge.engine.session import Session
 from linkgauge.model.pairs import PairSample
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.transfer import Benchmark
-
-from .pair_sample import draw
-from .plan import Plan, able, make_plan, most_seconds
-from .profiles import PROFILES
-from .request import RunRequest, Selection
-from .session import Session
 
 LINKS = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce")
 HOST = ("host_to_host_memcpy_read_cpu",)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from linkgauge.benchmarks.gpu import OnDevices
+from linkgauge.benchmarks.table import DeviceSet, Sweep
 from linkgauge.model.ai_models import ModelName, NumberKind
 from linkgauge.model.errors import pip_install
 from linkgauge.model.machine import Device
@@ -20,9 +22,6 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, REQUESTS, STEP, TOKENS, Unit
 from linkgauge.model.workload import Server, Workload, WorkloadChoice
-
-from .gpu import OnDevices
-from .table import DeviceSet, Sweep
 
 BACKEND = "torch"
 NO_TORCH = f"needs torch: {pip_install('linkgauge[ai]')}"

@@ -6,18 +6,18 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.judge.health import Health, Reason, worst
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
+from linkgauge.report.blocks import Line, Span, line, text_of
+from linkgauge.report.fact_lines import said
+from linkgauge.report.files import json_document
+from linkgauge.report.forms import cells_of
+from linkgauge.report.sentences import first_of
+from linkgauge.report.worst import more_of, worst_of
 
-from .blocks import Line, Span, line, text_of
-from .fact_lines import said
-from .files import json_document
-from .forms import cells_of
-from .sentences import first_of
-from .worst import more_of, worst_of
+from .health import Health, Reason, worst
 
 TYPE = "LinksHealthy"
 MOST_MESSAGE = 1024

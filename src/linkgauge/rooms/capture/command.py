@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .devices import open_root, read, survey
-from .options import Option, own
+from linkgauge.cli.devices import open_root, read, survey
+from linkgauge.cli.options import Option, own
 
 
 @own(anonymize=Option("Replace host names, serial numbers, UUIDs, MAC and IP addresses."))

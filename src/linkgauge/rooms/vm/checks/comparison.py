@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.remedies import restarted
-from linkgauge.model.domain import Cell, Cpus, Domain, Role
 from linkgauge.model.host_details import HostDetails
 from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size, count_of
-from linkgauge.model.virtual import BusFunction, RunningDomain, Virtual
+from linkgauge.model.virtual import BusFunction, Cpus, RunningDomain, Virtual
+from linkgauge.rooms.vm.domain import Cell, Domain, Role
 
 _LONGEST = 48
 """Longer names may be cut (libvirt's machine names have 64 characters, number included)."""

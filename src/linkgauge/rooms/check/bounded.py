@@ -17,6 +17,10 @@ from pathlib import Path
 
 import msgspec
 
+from linkgauge.engine.controller import Doubts, Observer
+from linkgauge.engine.journal import JOURNAL_FILE, Opened, assemble, read_records
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import Session, opened
 from linkgauge.machine.channel import Channel, carry_out, decoder, encode
 from linkgauge.machine.process import Process, ProcessLost
 from linkgauge.model.cell_id import cell_id, spoken
@@ -25,13 +29,9 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 
 from .brief import brief_plan
-from .controller import Doubts, Observer
-from .journal import JOURNAL_FILE, Opened, assemble, read_records
-from .request import RunRequest
-from .session import Session, opened
 
 OUTPUT_FILE = "output.txt"
-MODULE = "linkgauge.judge.checking"
+MODULE = "linkgauge.rooms.check.checking"
 """What serves the task: it knows which figures are in doubt."""
 _LEAST = 0.5
 """What a killed group is given to be gone (seconds)."""

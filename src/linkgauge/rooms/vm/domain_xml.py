@@ -16,7 +16,12 @@ from xml.etree.ElementTree import Element, ParseError, tostring
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from linkgauge.model.domain import (
+from linkgauge.machine.cpu_sets import MOST, length, parse_cpu_set
+from linkgauge.machine.given import read_given
+from linkgauge.model.errors import InputError
+from linkgauge.model.printable import printable
+
+from .domain import (
     AddedMemory,
     BusAddress,
     Cell,
@@ -27,11 +32,6 @@ from linkgauge.model.domain import (
     MemoryPolicy,
     Topology,
 )
-from linkgauge.model.errors import InputError
-from linkgauge.model.printable import printable
-
-from .cpu_sets import MOST, length, parse_cpu_set
-from .given import read_given
 
 MOST_XML = 4 << 20
 """Bytes; a domain has some tens of thousands."""

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
+from linkgauge.cli.options import ExportFormat, Option, own
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import SAMPLES, SUMMARY
-
-from .options import ExportFormat, Option, own
 
 
 @own(

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.domain import Cell, Cpus, Topology
+from linkgauge.model.virtual import Cpus
+from linkgauge.rooms.vm.domain import Cell, Topology
 
 from .comparison import Comparison
 

@@ -1,0 +1,1 @@
+"""AI workloads on devices that torch knows, and load on a running server."""

@@ -1,0 +1,1 @@
+"""Runs in Python and as tables."""

@@ -1,0 +1,1 @@
+"""How a run goes that repeats its benchmarks for hours."""

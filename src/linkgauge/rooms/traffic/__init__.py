@@ -1,0 +1,1 @@
+"""Host threads and devices that move data at once, in stages."""
