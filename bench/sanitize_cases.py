@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 from linkgauge.backends.cuda import CudaBackend, flags, group, load, matmul, work
+from linkgauge.backends.cuda.collective_group import Content
 from linkgauge.backends.cuda.compiler import Compiler
-from linkgauge.backends.cuda.content import Content
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.memory import address_in
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings

@@ -44,8 +44,8 @@ def open_backend(
     `host` describes this machine; None reads it again. Environment variables that the machine's
     accelerators need are set before, unless they are.
     """
+    from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
-    from linkgauge.machine.needed_environment import needed
 
     if name in (ACROSS_RANKS, NETWORK):
         prefix = "multinode" if name == ACROSS_RANKS else "nic"

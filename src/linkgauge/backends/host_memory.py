@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from linkgauge._native import Kind
+from linkgauge.backends import native
 from linkgauge.model.memory import Memory
 from linkgauge.model.result import Placement
 
-from . import native
 from .protocol import Pattern
 
 
@@ -69,3 +70,16 @@ class NodeMemory(ByThreads):
 
     def free(self) -> None:
         self.pages.close()
+
+
+# Where in its allocation a device's buffer begins: drawn, so that runs show what addresses do.
+
+_SHIFT, _SHIFT_STEP = 64 << 20, 2 << 20
+"""A device buffer starts at a random multiple of the step, up to _SHIFT, within its allocation. The
+driver gives every process the same addresses, which affect the speed of copies: without the shift,
+runs would agree with each other but not show the device's spread."""
+
+
+def shift_within(size: int) -> int:
+    """Where in its allocation a device's buffer of `size` bytes begins: drawn."""
+    return secrets.randbelow(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.machine import Node
 from linkgauge.model.memory import PAGE_KINDS, POLICY_KINDS, Memory
 from linkgauge.model.operation import Operation, OperationName, named
 from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
@@ -118,3 +121,14 @@ def check_work(copies: Sequence[Copy], does: Operation) -> None:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"
             where = "null -> null is for cpu_primes_*, gpu_matmul, latency_launch and the like"
             raise Unsupported(f"{copy.transfer}: {problem} ({where})")
+
+
+# Where the thread that controls the devices runs.
+
+
+def settle(nodes: Mapping[int, Node], near: int) -> None:
+    """Moves the calling thread to this node's CPUs, if there are other nodes and it may."""
+    node = nodes.get(near)
+    if len(nodes) > 1 and node is not None and node.cpus:
+        with suppress(OSError):  # a cpuset may exclude them
+            os.sched_setaffinity(0, node.cpus)

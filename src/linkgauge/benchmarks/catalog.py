@@ -12,22 +12,17 @@ from linkgauge.model.names import hint
 from linkgauge.rooms.ai.benchmarks import SERVING, WORKLOADS
 
 from .collectives import COLLECTIVES
-from .concurrency import CONCURRENCY
 from .copies import HOST, NVBANDWIDTH
-from .gpu import GPU
+from .gpu import CONCURRENCY, GPU, OVERLAP, WITHIN_NODE
 from .host_latency import LATENCIES
-from .host_pages import PAGES
-from .host_sweeps import SWEEPS
+from .host_sweeps import PAGES, PRIMES, SWEEPS
 from .latency import LATENCY_OF_DEVICES
 from .memory_stream import MEMORY_STREAM
 from .multinode import BETWEEN_PROCESSES
 from .network import OVER_NICS
 from .nodes import NODES
-from .overlap import OVERLAP
-from .primes import PRIMES
 from .table import COMPARISON, Row, Sweep
 from .vm import VM
-from .within_node import WITHIN_NODE
 
 GROUPS: Mapping[str, Sequence[Row | Sweep]] = {
     "Between the host and devices": [row for row in NVBANDWIDTH if "host" in row.name],

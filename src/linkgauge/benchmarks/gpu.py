@@ -7,7 +7,7 @@ the host. The order of the table is that of a run: copies come when products hav
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -18,9 +18,10 @@ from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operation import ARRAYS
 from linkgauge.model.transfer import BEST_OF, Benchmark, Cell, Engine, Report, Transfer
-from linkgauge.model.units import FLOPS, STREAM
+from linkgauge.model.units import FLOPS, HIDDEN, STREAM
 
-from .table import NO_CPU, UNHURRIED, DeviceSet, Layout, Row, Sweep
+from .host_sweeps import thread_counts
+from .table import HOST_ROW, NO_CPU, UNHURRIED, DeviceSet, Layout, Row, Sweep
 
 MULTIPLIERS = ("cuda", "sim", "torch")
 """Backends whose devices multiply matrices."""
@@ -135,4 +136,148 @@ GPU: tuple[Row | Sweep, ...] = (
             ("triad", "d -> d by d.sm"),
         )
     ),
+)
+
+
+# How much of a copy's time a kernel that computes hides: what software gains that copies while it
+# computes.
+
+_WAYS: Mapping[str, str] = {"H2D": "to", "D2H": "from", "both": "to from"}
+"""The copies of each row, as seen from the device."""
+
+
+def _cells(fabric: DeviceSet) -> Iterator[Cell]:
+    for row, ways in _WAYS.items():
+        for device in fabric.devices:
+            memory, near = parse_memory(device.memory), host(device.near)
+            kernel = Transfer(NULL, NULL, Engine(memory, "sm"))
+            copies = {
+                "to": Transfer(near, memory, Engine(memory, "ce")),
+                "from": Transfer(memory, near, Engine(memory, "ce")),
+            }
+            transfers = kernel, *(copies[way] for way in ways.split())
+            yield Cell(row, memory.label, transfers, Report.HIDDEN, operation="overlap")
+
+
+OVERLAP: tuple[OnDevices, ...] = (
+    OnDevices(
+        "copy_compute_overlap",
+        "memcpy CE beside a kernel that computes, path(row) of device(column)",
+        _cells,
+        HIDDEN,
+        reason="needs a device",
+        profiles=("full",),
+    ),
+)
+
+
+# How bandwidth is shared as more and more copies run at the same time: of several devices, of
+# disjoint pairs of devices, and over several streams of one device.
+#
+# The headline is the aggregate; each copy's own rate is measured with it.
+
+MOST_ON_ONE = 16
+"""Copies at once on one device."""
+
+Copies = Callable[[DeviceSet], list[Transfer]]
+
+
+def _to_devices(fabric: DeviceSet) -> list[Transfer]:
+    """A copy to each device, from the node near it."""
+    ends = [(parse_memory(device.memory), host(device.near)) for device in fabric.devices]
+    return [Transfer(near, device, Engine(device, "ce")) for device, near in ends]
+
+
+def _to_host(fabric: DeviceSet) -> list[Transfer]:
+    there = _to_devices(fabric)
+    return [Transfer(one.destination, one.source, one.engine) for one in there]
+
+
+def _in_pairs(fabric: DeviceSet) -> list[Transfer]:
+    """Each device takes part once: 0 writes to 1, 2 to 3 and so on."""
+    memories = [parse_memory(device.memory) for device in fabric.devices]
+    pairs = zip(memories[::2], memories[1::2], strict=False)
+    return [Transfer(one, other, Engine(one, "ce")) for one, other in pairs]
+
+
+def _more_and_more(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
+    """The first of the copies, the first two, the first four … and all of them."""
+
+    def cells(fabric: DeviceSet) -> Iterator[Cell]:
+        there = copies(fabric)
+        for count in thread_counts(len(there)):
+            yield Cell(HOST_ROW, str(count), tuple(there[:count]), Report.TOTAL)
+
+    return cells
+
+
+def _over_streams(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
+    """Each of the copies once, twice, four times … at the same time, with buffers of their own."""
+
+    def cells(fabric: DeviceSet) -> Iterator[Cell]:
+        for copy in copies(fabric):
+            for count in thread_counts(MOST_ON_ONE):
+                row = copy.engine.owner.label
+                yield Cell(row, str(count), (copy,) * count, Report.TOTAL)
+
+    return cells
+
+
+def _sweep(name: str, title: str, cells: Callable[[DeviceSet], Iterator[Cell]]) -> OnDevices:
+    return OnDevices(
+        f"concurrency_{name}",
+        f"memcpy CE {title}(column) at once, total",
+        cells,
+        reason="needs two devices" if cells is _PAIRS else "needs a device",
+        profiles=("full",),
+    )
+
+
+_PAIRS = _more_and_more(_in_pairs)
+
+CONCURRENCY: tuple[Sweep, ...] = (
+    _sweep("host_to_device", "host -> this many devices", _more_and_more(_to_devices)),
+    _sweep("device_to_host", "host <- this many devices", _more_and_more(_to_host)),
+    _sweep("device_to_device", "device -> device, this many pairs", _PAIRS),
+    _sweep(
+        "streams_host_to_device",
+        "host -> device(row), this many streams",
+        _over_streams(_to_devices),
+    ),
+    _sweep(
+        "streams_device_to_host",
+        "host <- device(row), this many streams",
+        _over_streams(_to_host),
+    ),
+)
+
+
+# What the fabric of one machine carries when all of its devices copy at the same time: each to
+# every other, each to the other of its pair, and each across the middle.
+#
+# Each has one cell, whose headline is the total; every copy's own rate is measured with it. The
+# notation is that of copies.py; o is the device that comes half of all further on, p the other of
+# the pair. Source of the definitions: TransferBench's preset `a2a` (between all pairs of devices,
+# by the source, or with USE_REMOTE_READ by the destination; src/client/Presets/AllToAll.hpp) and
+# nvbandwidth 0.8's multinode_bisect_write_ce.
+
+# name, title, the cell
+_AT_ONCE: tuple[tuple[str, str, str], ...] = (
+    ("all_to_all_write", "every device -> all others by it", "d -> e by d.K"),
+    ("all_to_all_read", "every device <- all others by it", "e -> d by d.K"),
+    ("disjoint_pairs_write", "devices 0 <-> 1, 2 <-> 3 …", "d -> p by d.K"),
+    ("bisect_write", "every device -> the one half of all further on", "d -> o by d.K"),
+)
+
+WITHIN_NODE: tuple[Row, ...] = tuple(
+    Row(
+        f"{name}_{kind}",
+        f"memcpy {kind.upper()} {title}, all at once, total",
+        Layout.TOGETHER,
+        cell.replace(".K", f".{kind}"),
+        Report.TOTAL,
+        profiles=("full",),
+    )
+    for kind in ("ce", "sm")
+    for name, title, cell in _AT_ONCE
 )

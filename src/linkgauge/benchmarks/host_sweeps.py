@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from linkgauge.model.memory import NULL, Memory, host
+from linkgauge.model.machine import Node
+from linkgauge.model.memory import NULL, PAGE_KINDS, POLICY_KINDS, Memory, host
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
+from linkgauge.model.units import LATENCY, RATE, format_size
 
-from .table import DeviceSet, Sweep
+from .host_latency import UNIT, beyond_caches, chase
+from .table import HOST_ROW, NO_CPU, UNHURRIED, DeviceSet, Sweep
 
 ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
     "read": lambda memory: (memory, NULL),
@@ -58,4 +61,145 @@ SWEEPS: tuple[Sweep, ...] = (
         _by_kind,
         profiles=(),
     ),
+)
+
+
+# What pages and policies do to the host's memory: bandwidth, latency and first touch by kind of
+# page, and bandwidth by placement policy.
+
+SIZES = (1 << 20, 8 << 20, 64 << 20)
+"""Sizes of random accesses up to those beyond the caches. Base pages of 1 MiB are within reach of
+any TLB, those of 64 MiB of few."""
+
+
+def _by_pages(way: str) -> Callable[[DeviceSet], Iterator[Cell]]:
+    def cells(fabric: DeviceSet) -> Iterator[Cell]:
+        for node in fabric.with_cpus:
+            for kind in PAGE_KINDS:
+                memory = host(node.index, kind)
+                transfer = Transfer(*ENDS[way](memory), Engine(memory.place, "cpu"))
+                yield Cell(str(node.index), kind, (transfer,), Report.FIRST)
+
+    return cells
+
+
+def _latencies(fabric: DeviceSet) -> Iterator[Cell]:
+    largest = beyond_caches(fabric)
+    sizes = (*(size for size in SIZES if size < largest), largest)
+    for node in fabric.with_cpus:
+        for kind in PAGE_KINDS:
+            for size in sizes:
+                transfer = chase(node, host(node.index, kind), size // UNIT)
+                place = f"{node.index} {kind}", format_size(size)
+                yield Cell(*place, (transfer,), Report.LATENCY, operation="chase")
+
+
+def _touches(fabric: DeviceSet) -> Iterator[Cell]:
+    for node in fabric.with_cpus:
+        for threads in dict.fromkeys((1, len(node.cpus))):
+            for kind in PAGE_KINDS:
+                memory = host(node.index, kind)
+                transfer = Transfer(NULL, memory, Engine(memory.place, "cpu", threads))
+                place = f"{node.index} cpu*{threads}", kind
+                yield Cell(*place, (transfer,), Report.FIRST, operation="touch")
+
+
+def _by_policy(way: str) -> Callable[[DeviceSet], Iterator[Cell]]:
+    def transfer(node: Node, kind: str) -> Transfer:
+        memory = host(node.index, kind)
+        return Transfer(*ENDS[way](memory), Engine(memory.place, "cpu"))
+
+    def cells(fabric: DeviceSet) -> Iterator[Cell]:
+        nodes = fabric.with_cpus
+        if len(fabric.nodes) < 2:
+            return
+        for name, kind in (("bind", ""), *((kind, kind) for kind in POLICY_KINDS)):
+            for node in nodes:
+                yield Cell(str(node.index), name, (transfer(node, kind),), Report.FIRST)
+            if len(nodes) > 1:
+                together = tuple(transfer(node, kind) for node in nodes)
+                yield Cell("all", name, together, Report.TOTAL)
+
+    return cells
+
+
+PAGES: tuple[Sweep, ...] = (
+    *(
+        Sweep(
+            f"memory_pages_{way}",
+            f"{way} CPU within node(row) by kind of page(column)",
+            _by_pages(way),
+            size=beyond_caches,
+            reason=NO_CPU,
+            profiles=UNHURRIED,
+        )
+        for way in ENDS
+    ),
+    Sweep(
+        "memory_pages_latency",
+        "latency of random accesses by node and kind of page(row), by size(column)",
+        _latencies,
+        LATENCY,
+        UNIT,
+        NO_CPU,
+        UNHURRIED,
+    ),
+    Sweep(
+        "memory_pages_touch",
+        "first touch of fresh memory by node and threads(row), by kind of page(column)",
+        _touches,
+        size=beyond_caches,
+        reason=NO_CPU,
+        profiles=UNHURRIED,
+    ),
+    *(
+        Sweep(
+            f"memory_pages_policy_{way}",
+            f"{way} CPU by threads' node(row) of memory placed by policy(column)",
+            _by_policy(way),
+            size=beyond_caches,
+            reason="needs two nodes: with one, every policy places pages alike",
+            profiles=UNHURRIED,
+        )
+        for way in ENDS
+    ),
+)
+
+
+# What the CPUs compute, by the work of sysbench's cpu test: one thread, and all.
+
+_NO_BYTES = 0
+"""The size of what is in no memory."""
+
+
+def _one_thread(fabric: DeviceSet) -> Iterator[Cell]:
+    for node in fabric.with_cpus[:1]:
+        yield _cell([Engine(host(node.index), "cpu", 1)])
+
+
+def _all_threads(fabric: DeviceSet) -> Iterator[Cell]:
+    nodes = fabric.with_cpus
+    if nodes:
+        yield _cell(Engine(host(node.index), "cpu", len(node.cpus)) for node in nodes)
+
+
+def _cell(engines: Iterable[Engine]) -> Cell:
+    transfers = tuple(Transfer(NULL, NULL, engine) for engine in engines)
+    threads = sum(transfer.engine.count or 0 for transfer in transfers)
+    return Cell(HOST_ROW, str(threads), transfers, Report.RATE, operation="primes")
+
+
+PRIMES: tuple[Sweep, ...] = tuple(
+    Sweep(
+        name,
+        f"primes up to 10,000 (sysbench cpu), {threads}(column)",
+        cells,
+        RATE,
+        _NO_BYTES,
+        f"{NO_CPU} by this process (cpuset)",
+    )
+    for name, threads, cells in (
+        ("cpu_primes_single", "one thread", _one_thread),
+        ("cpu_primes_all", "all threads", _all_threads),
+    )
 )

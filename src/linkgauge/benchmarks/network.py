@@ -17,11 +17,10 @@ import msgspec
 
 from linkgauge.backends import GPUS
 from linkgauge.model.memory import NETWORK, NIC, Memory
-from linkgauge.model.nics import able_nics, nearest_nic, rdma_nics, usual_nic
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operation import OperationName, named
 from linkgauge.model.outside import OutsideOperation
-from linkgauge.model.ranks import Rank
+from linkgauge.model.ranks import Rank, able_nics, nearest_nic, rdma_nics, usual_nic
 from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, LATENCY
 

@@ -66,8 +66,8 @@ def _look_at_a_run() -> Command:
     """What shows more than the setup: this machine's latest run, else the first."""
     from linkgauge.engine.runs import own_run
     from linkgauge.model.errors import InputError
-    from linkgauge.report.program import program
     from linkgauge.report.remedies import Command
+    from linkgauge.report.sentences import program
 
     try:
         folder = quote(str(own_run()))

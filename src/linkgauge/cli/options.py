@@ -14,8 +14,8 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_origin, get_type_hin
 
 import typer
 
-from linkgauge.model.durations import parse_duration
 from linkgauge.model.errors import InputError
+from linkgauge.model.units import parse_duration
 from linkgauge.report import formats
 from linkgauge.report.formats import FORMATS, TERMINAL, Document, Format
 

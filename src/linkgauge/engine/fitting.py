@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.durations import LONGEST
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
 from linkgauge.model.transfer import Place
+from linkgauge.model.units import LONGEST
 
 
 class Fitting:

@@ -31,7 +31,7 @@ from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Sheet,
 from linkgauge.model.settings import Settings
 
 from .fitting import Fitting
-from .older import current
+from .stored import current
 from .visits import CellAt, Visits
 
 RUN_FILE = "run.json"

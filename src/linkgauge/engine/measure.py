@@ -32,15 +32,79 @@ from linkgauge.model.result import CellResult, Definition
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
-from .combined_group import CombinedGroup
+from .headline import TrackedGroup
 from .measurement import Collected, Iterations, Measurement
-from .messages import FIRST, Visit
+from .messages import FIRST, Visit, failed
 from .pool import BufferPool
 from .ranges import marked, profiled_by
-from .reasons import failed
 from .sampler import Sample, run_once, take_samples, warm_up
-from .sustained import TrackedGroup
 from .telemetry import sensing
+
+# Groups of several backends as one: host threads and a device's engines at the same time; and host
+# threads that have nobody to wait for.
+
+
+class CombinedGroup:
+    """Arms all its groups, then opens their gates one right after the other and waits for them in
+    order. The last group's endless copies end when the others have ended, or after `lasting`
+    seconds if all are endless.
+
+    `places` lists for each group the indices of its copies among all; `opened` closes the groups
+    even if closing one fails. Each copy is timed by its own backend. The span is measured on the
+    host, from the first gate's opening to the last group's end, because the backends' clocks need
+    not agree: it includes the launch.
+    """
+
+    pace = Pace()
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        places: Sequence[Sequence[int]],
+        opened: ExitStack,
+        lasting: float = 0.0,
+    ) -> None:
+        self._groups = groups
+        self._places = places
+        self._opened = [0.0] * len(groups)
+        self._lasting = lasting
+        self.close = opened.close
+
+    @property
+    def most_loops(self) -> int:
+        return min(group.most_loops for group in self._groups)
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        for group in self._groups:
+            group.arm(loops, laps)
+
+    def open(self) -> None:
+        # A group that cannot hold all loops enqueues the rest when opened, which takes time.
+        for number in sorted(range(len(self._groups)), key=lambda n: -self._groups[n].most_loops):
+            self._opened[number] = time.monotonic()
+            self._groups[number].open()
+
+    def wait(self) -> Timing:
+        if self._lasting:
+            time.sleep(self._lasting)
+        timings = [group.wait() for group in self._groups]
+        first = min(self._opened)
+        span = time.monotonic() - first
+        placed = sorted(
+            (place, at, number)
+            for at, places in enumerate(self._places)
+            for number, place in enumerate(places)
+        )
+        return Timing(
+            seconds=tuple(timings[at].seconds[number] for _, at, number in placed),
+            span=span,
+            checksums=tuple(timings[at].checksums[number] for _, at, number in placed),
+            progress=tuple(
+                tuple(end + self._opened[at] - first for end in timings[at].progress[number])
+                for _, at, number in placed
+            ),
+        )
+
 
 OnPhase = Callable[[Phase], None]
 

@@ -14,8 +14,8 @@ from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine, Node
 from linkgauge.model.memory import Memory
-from linkgauge.model.nics import nic_problem
 from linkgauge.model.notation import parse_memory
+from linkgauge.model.ranks import nic_problem
 from linkgauge.model.result import PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Benchmark, Cell, Transfer

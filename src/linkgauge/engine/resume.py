@@ -11,8 +11,8 @@ from pathlib import Path
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
-from linkgauge.model.nics import nic_ends, nic_problem
 from linkgauge.model.notation import parse_memory
+from linkgauge.model.ranks import nic_ends, nic_problem
 from linkgauge.model.result import Run
 from linkgauge.model.settings import Simulation
 from linkgauge.model.transfer import Transfer

@@ -13,7 +13,7 @@ import msgspec
 from linkgauge.backends.protocol import Group, Pace, Timing
 from linkgauge.model.settings import VISIT_SECONDS, Settings
 
-from .sustained import marked_loops
+from .headline import marked_loops
 
 WARM_UPS = 2
 """Single copies before the loops are chosen: the first pays for page tables and caches, which is

@@ -3,6 +3,7 @@ result have in common said once. The run.json of 72 devices has 50,000 cells, on
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -10,15 +11,61 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import asdict, fields, replace
 
-from linkgauge.model.errors import InputError
+from linkgauge.model.errors import InputError, OutcomeKind
 from linkgauge.model.notation import decode_hook, encode_hook
+from linkgauge.model.notes import Beside, Imprecise, Note, Remark
 from linkgauge.model.result import CellResult, Part, RankTimes, Result, Run, Status
 from linkgauge.model.stored import StoredCell, StoredPart, StoredResult, StoredTimes
 from linkgauge.model.transfer import Report, Transfer
 
-from .older import current
 from .packed import Series, file_of, packed
 from .texts import Once, share_texts
+
+# Reads files of earlier versions.
+
+_WORDS: dict[OutcomeKind, tuple[str, ...]] = {
+    "peer": ("peer access", "p2p"),
+    "imex": ("imex", "fabric handle"),
+    "lost": ("device lost", "device_lost", "fallen off the bus", "gpu is lost"),
+    "memory": ("out of memory", "out_of_memory", "cannot allocate"),
+    "crash": ("was ended by",),
+}
+"""Texts by which earlier versions' reasons reveal the kind of outcome."""
+
+
+_BESIDE = re.compile(r"measured at the same time as (\d+) other pairs")
+_IMPRECISE = re.compile(
+    r"precision of ±([\d.]+)% missed: (?:no interval|±([\d.]+)%) after (\d+) samples; .*"
+)
+
+
+def current(cell: CellResult) -> CellResult:
+    """The cell with its outcome's kind and its notes as values: earlier versions wrote only their
+    text. The text of notes is dropped, as it is generated again where it is shown."""
+    if cell.status != "pass" and cell.kind is None:
+        cell = replace(cell, kind=_kind_of(cell))
+    if cell.warnings:
+        cell = replace(cell, notes=cell.notes or tuple(map(_note, cell.warnings)), warnings=())
+    return cell
+
+
+def _note(warning: str) -> Note:
+    if found := _BESIDE.fullmatch(warning):
+        return Beside(int(found[1]))
+    if found := _IMPRECISE.fullmatch(warning):
+        reached = float(found[2]) / 100 if found[2] else None
+        return Imprecise(float(found[1]) / 100, reached, int(found[3]))
+    return Remark(warning)
+
+
+def _kind_of(cell: CellResult) -> OutcomeKind | None:
+    if cell.status == "timeout":
+        return "timeout"
+    if cell.status == "fail":
+        return "wrong-bytes" if cell.verified is False else "limit"
+    reason = (cell.reason or "").lower()
+    return next((kind for kind, words in _WORDS.items() if any(w in reason for w in words)), None)
+
 
 Found = TypeVar("Found")
 _FIELDS = dict.fromkeys(CellResult.__struct_fields__)

@@ -27,10 +27,21 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import Profiler, Settings, Tried
 
-from .messages import FIRST, Command, Look, Measure, Release, Survey, Tune, Visit
-from .output import Output
-from .process import WorkerProcess
-from .reasons import failed, failure_reason, skipped_by_plan, unmeasured
+from .messages import (
+    FIRST,
+    Command,
+    Look,
+    Measure,
+    Release,
+    Survey,
+    Tune,
+    Visit,
+    failed,
+    failure_reason,
+    skipped_by_plan,
+    unmeasured,
+)
+from .process import Output, WorkerProcess
 from .standing import Standing
 
 if TYPE_CHECKING:

@@ -32,11 +32,10 @@ from linkgauge.model.transfer import Transfer
 
 from .measure import Known, OnPhase, measure_together
 from .measurement import Measurement
-from .messages import FIRST, Visit
+from .messages import FIRST, Visit, refused, skipped_by_plan
 from .neighbours import Neighbours
 from .pool import BufferPool
 from .ranges import profiled_by
-from .reasons import refused, skipped_by_plan
 
 if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend

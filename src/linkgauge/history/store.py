@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import URL, ColumnElement, Connection, Engine, Select, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from linkgauge.machine.private import new_private, private_folder
+from linkgauge.machine.archive import new_private, private_folder
 from linkgauge.model.errors import InputError, LinkgaugeError, MissingPackage
 
 from .address import shown, without_secrets

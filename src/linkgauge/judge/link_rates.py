@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from linkgauge.model.inventory import PciLink
-from linkgauge.model.link_bundles import LinkBundle, coding
 from linkgauge.model.pcie import encoding, link_rate, packet_overhead
 from linkgauge.model.transfer import Access
-from linkgauge.model.wiring import Wire
+from linkgauge.model.wiring import LinkBundle, Wire, coding
 
 from .path import ExpectedPath, Unknown, Use, figure
 

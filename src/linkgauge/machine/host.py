@@ -10,8 +10,7 @@ from linkgauge.model.gaps import Gap
 from linkgauge.model.machine import Host
 
 from .cgroup import UNLIMITED, memory_groups
-from .cpu import arm_core, online_cpus
-from .cpu_caches import last_level_cache
+from .cpu import arm_core, last_level_cache, online_cpus
 from .dimms import transparent_huge_pages
 from .numa import read_nodes
 from .tree import ROOT, Root, least, number, parse_meminfo, read_text

@@ -2,14 +2,153 @@
 
 from __future__ import annotations
 
-from linkgauge.model.inventory import Inventory
+import msgspec
 
-from .accelerators import read_accelerators
-from .details import read_details
+from linkgauge.model.gaps import Gap
+from linkgauge.model.host_details import HostDetails
+from linkgauge.model.inventory import Accelerator, Inventory
+from linkgauge.model.notation import decode_hook, encode_hook
+
+from .cgroup import allowed, memlock_limit, memory_limit
+from .cpu import (
+    cache_levels,
+    cpu_time,
+    cpu_vendor,
+    frequency_driver,
+    governor,
+    isa,
+    microcode,
+    shown_cpus,
+    topology,
+)
+from .dimms import huge_pages, memory_rate, transparent_huge_pages
+from .environment import container, firmware, hypervisor, iommu
+from .host import read_host, unread
 from .interfaces import read_interfaces
 from .network import adapters_by_class, has_class, read_adapters
+from .numa import distances, host_nodes, node_cpus, read_nodes
 from .pci import read_pci
-from .tree import ROOT, Root
+from .secrets import command_line
+from .tree import ROOT, Root, read_bytes, read_text
+
+# What the kernel reports about the host besides host.py: what affects and explains a measurement.
+#
+# Everything is read below a filesystem root. What cannot be read is null, and `unknown` says why
+# and how to make it readable; a null that means "there is none" (no hypervisor, no limit) has no
+# such line.
+
+
+def read_details(root: Root = ROOT) -> HostDetails:
+    """Reads the details below `root`. Never raises, whatever the files hold."""
+    cpus = shown_cpus(root)
+    cpuinfo = read_text(root, "proc/cpuinfo") or ""
+    sockets, cores, threads = topology(root, cpus)
+    below, below_is_known = hypervisor(root)
+    translation, why_no_iommu = iommu(root)
+    limit, limit_is_known = memory_limit(root)
+    locked, lock_is_known = memlock_limit(root)
+    ticks, steal = cpu_time(root)
+    rate, why_no_rate = memory_rate(root, sockets)
+    details = HostDetails(
+        cpu_vendor=cpu_vendor(cpuinfo),
+        sockets=sockets,
+        cores=cores,
+        threads_per_core=threads,
+        isa=isa(cpuinfo),
+        caches=cache_levels(root, cpus),
+        distances=distances(root, [node.index for node in read_nodes(root, cpus, None)]),
+        node_cpus={index: node_cpus(root, index) for index in host_nodes(root)},
+        huge_pages=huge_pages(root),
+        transparent_huge_pages=transparent_huge_pages(root),
+        governor=governor(root, cpus),
+        frequency_driver=frequency_driver(root, cpus),
+        firmware=firmware(root),
+        microcode=microcode(cpuinfo),
+        command_line=_command_line(root),
+        iommu=translation,
+        hypervisor=below,
+        container=container(root),
+        allowed_cpus=allowed(root, "Cpus"),
+        allowed_nodes=allowed(root, "Mems"),
+        memory_limit=limit,
+        memlock_limit=locked,
+        steal=steal,
+        cpu_ticks=ticks,
+        memory_rate=rate,
+    )
+    reasons = {
+        **_missing(details),
+        "hypervisor": (below_is_known, "neither CPU flags, firmware nor device tree report it"),
+        "memory limit": (limit_is_known, "/proc/self/cgroup is not readable"),
+        "locked memory limit": (lock_is_known, "/proc/self/limits is not readable"),
+        "IOMMU": (None, why_no_iommu),
+        "DIMM rate": (None, why_no_rate),
+    }
+    gaps = (Gap(why, name) for name, (known, why) in reasons.items() if why and not known)
+    return msgspec.structs.replace(details, unknown=(*unread(read_host(root)), *gaps))
+
+
+def _command_line(root: Root) -> str | None:
+    """The kernel's command line without secrets: it is stored with every run."""
+    content = read_bytes(root, "proc/cmdline")
+    return None if content is None else command_line(content).decode(errors="replace").strip()
+
+
+def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
+    """Fields that are empty only if they could not be read, and the reason."""
+    return {
+        "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
+        "cores": (details.cores, "the kernel shows no CPU topology"),
+        "instruction set": (details.isa, "/proc/cpuinfo does not report it"),
+        "caches": (details.caches, "the kernel shows none (usual in virtual machines)"),
+        "NUMA distances": (details.distances, "the kernel shows no nodes with distances"),
+        "huge pages": (details.huge_pages, "the kernel shows none (CONFIG_HUGETLBFS)"),
+        "transparent huge pages": (
+            details.transparent_huge_pages,
+            "the kernel shows no choice (CONFIG_TRANSPARENT_HUGEPAGE)",
+        ),
+        "frequency governor": (details.governor, _why_no_governor(details)),
+        "kernel command line": (details.command_line is not None, "/proc/cmdline is not readable"),
+        "allowed CPUs": (details.allowed_cpus, "/proc/self/status and the cpuset do not report it"),
+        "allowed nodes": (
+            details.allowed_nodes,
+            "/proc/self/status and the cpuset do not report it",
+        ),
+        "CPU steal": (details.steal is not None, "/proc/stat does not count it"),
+    }
+
+
+def _why_no_governor(details: HostDetails) -> str:
+    if details.hypervisor:
+        return f"the hypervisor ({details.hypervisor}) sets the frequency: check on the host"
+    return "the kernel shows no cpufreq driver (the firmware may set the frequency)"
+
+
+# Accelerators of a captured or simulated machine, as their vendors' libraries reported them where
+# these could be queried. On a real machine, the backends query the libraries.
+
+ACCELERATORS = "linkgauge/accelerators.json"
+"""The file of a tree that holds them: a JSON list of `Accelerator`."""
+
+_decoder = msgspec.json.Decoder(tuple[Accelerator, ...], dec_hook=decode_hook())
+
+
+def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[Gap, ...]]:
+    """The accelerators that a tree holds, and why they cannot be read, if so. Never raises: a tree
+    without the file has none."""
+    text = read_text(root, ACCELERATORS)
+    if text is None:
+        return (), ()
+    try:
+        return _decoder.decode(text), ()
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        why = f"{ACCELERATORS} cannot be read: {error}: capture the machine again"
+        return (), (Gap(why, "accelerators"),)
+
+
+def accelerators_file(accelerators: tuple[Accelerator, ...]) -> bytes:
+    """The content of the file that holds these accelerators."""
+    return msgspec.json.format(msgspec.json.encode(accelerators, enc_hook=encode_hook))
 
 
 def read_inventory(root: Root = ROOT) -> Inventory:

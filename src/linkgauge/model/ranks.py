@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
 import msgspec
 
 from .errors import LinkgaugeError, OutcomeKind
 from .inventory import Interface
+from .memory import NIC, Memory
+from .transfer import Transfer
 
 
 class Rank(msgspec.Struct, frozen=True):
@@ -81,3 +87,119 @@ class RankLost(LinkgaugeError):
         super().__init__(str(lost))
         self.lost = lost
         self.kind = kind
+
+
+# Which network interfaces of two ranks a transfer goes over, and why it cannot.
+
+
+class End(NamedTuple):
+    """A rank and the number of one of its interfaces."""
+
+    rank: int
+    nic: int
+
+    @property
+    def place(self) -> Memory:
+        return Memory(NIC, self.nic, rank=self.rank)
+
+
+def nic_ends(transfer: Transfer) -> tuple[End, End]:
+    """The source's end and the destination's: the engine's owner is one of them, and the other is
+    the one that it names, or of the same number."""
+    engine = transfer.engine
+    own = End(engine.owner.rank or 0, engine.owner.index or 0)
+    source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
+    far = own.nic if engine.far is None else engine.far
+    if own.rank == source:
+        return own, End(destination, far)
+    return End(source, far), own
+
+
+def nic_problem(transfer: Transfer, ranks: Mapping[int, Rank]) -> str | None:
+    """Why the interfaces of a transfer cannot carry it out, in one line; None if they can."""
+    ends = nic_ends(transfer)
+    for end in ends:
+        if end.rank not in ranks:
+            return f"there is no rank {end.rank}: ranks are 0 to {len(ranks) - 1}"
+        problem = _end_problem(ranks[end.rank], end.nic, transfer.engine.kind)
+        if problem is not None:
+            return problem
+    hosts = [ranks[end.rank].host for end in ends]
+    for end in ends:
+        nic = ranks[end.rank].nics[end.nic]
+        if nic.is_loopback and hosts[0] != hosts[1]:
+            where = f"nic:{end.nic} ({nic.name}) of {_named(ranks[end.rank])}"
+            return f"{where} is a loopback: it does not reach {hosts[0]} from {hosts[1]}"
+    return None
+
+
+def _end_problem(rank: Rank, number: int, kind: str) -> str | None:
+    if number >= len(rank.nics):
+        there = ", ".join(f"nic:{at} ({nic.name})" for at, nic in enumerate(rank.nics)) or "none"
+        return f"{_named(rank)} has no nic:{number}: there are {there}"
+    nic = rank.nics[number]
+    where = f"nic:{number} ({nic.name}) of {_named(rank)}"
+    if nic.up is False:
+        return f"{where} is down: ip link set {nic.name} up"
+    if kind == "rdma" and nic.rdma is None:
+        return f"{where} has no device with RDMA"
+    if kind != "rdma" and not nic.addresses:
+        return f"{where} has no IP address"
+    return None
+
+
+def _named(rank: Rank) -> str:
+    return f"rank {rank.number} ({rank.host})"
+
+
+def rdma_nics(rank: Rank) -> tuple[int, ...]:
+    """The interfaces that are up and have a device with RDMA."""
+    return tuple(
+        at for at, nic in enumerate(rank.nics) if nic.up is not False and nic.rdma is not None
+    )
+
+
+def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
+    """The interfaces by which a rank may reach the others: those that are up and have an address of
+    their own. Where all are on one machine, its loopback; else no loopback, and none whose address
+    other machines have, too (bridges of containers)."""
+    alone = len({one.host for one in ranks}) == 1
+    elsewhere = {
+        address
+        for one in ranks
+        if one.host != rank.host
+        for nic in one.nics
+        for address in nic.addresses
+    }
+    return tuple(
+        at
+        for at, nic in enumerate(rank.nics)
+        if nic.up is not False
+        and nic.is_loopback == alone
+        and nic.addresses
+        and not elsewhere & {*nic.addresses}
+    )
+
+
+def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
+    """The interface over which a rank reaches others if none is named, of those that are able: the
+    fastest, of equals one on the NUMA node of its memory, and then the first. None if it has
+    none."""
+
+    def merit(at: int) -> tuple[float, bool, int]:
+        nic = rank.nics[at]
+        return nic.speed or 0.0, nic.node == node, -at
+
+    return max(able, key=merit, default=None)
+
+
+def nearest_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
+    """The interface next to a rank's GPU, of those that are able: the fewest steps over PCI away,
+    of equals on its NUMA node, and then the usual one."""
+
+    def distance(at: int) -> tuple[float, bool]:
+        nic = rank.nics[at]
+        return math.inf if nic.steps is None else nic.steps, nic.node != node
+
+    least = min(map(distance, able), default=None)
+    return usual_nic(rank, [at for at in able if distance(at) == least], node)

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from linkgauge.judge.configurations import Comparison
 from linkgauge.judge.run_comparison import RunCell
 
-from .csv_text import csv_text
-from .files import json_document
+from .files import csv_text, json_document
 
 COLUMNS = (
     "accelerator", "label", "figure", "benchmark", "median", "low", "high", "unit", "runs",

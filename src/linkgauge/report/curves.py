@@ -14,8 +14,7 @@ from linkgauge.model.units import Unit, format_size
 
 from . import charts
 from .blocks import Column, Entry, Figure, Table, plain
-from .cell_sizes import has_own_size, size_of
-from .results import label, title_of
+from .results import has_own_size, label, size_of, title_of
 
 MOST_ROWS = 200
 """Of the table of a chart over time."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from linkgauge.model.grouped import grouped
 from linkgauge.model.result import Result
 
-from .cell_sizes import size_ends
+from .results import size_ends
 
 _ENGINES = ("ce", "sm")
 _KERNELS = ("read", "write", "copy", "scale", "add", "triad")

@@ -13,8 +13,8 @@ from linkgauge.judge.findings import Finding
 from linkgauge.model.printable import printable
 from linkgauge.model.units import unit_of
 
-from .cell_sizes import names_of, size_ends
 from .matrix import shown
+from .results import names_of, size_ends
 from .rows import CellRow, OneRun, result_rows
 
 DOCTOR = "doctor"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from linkgauge.model.counters import Counters
 from linkgauge.model.result import CellResult, Result, Status, Verdict
 from linkgauge.model.units import unit_of
 
@@ -11,14 +12,54 @@ from .beside import matrices_beside
 from .blocks import TONES, Line, Span, line, plain
 from .expectations import beside_lines, in_result, reasons_lines
 from .forms import cells_of
-from .matrix import brief, matrices
+from .matrix import brief, matrices, shown
 from .pages import page_lines
 from .run_notes import modes
 from .sections.latency import falling_lines
 from .sections.telemetry import state_lines
 from .sections.workloads import workload_lines
 from .sentences import first_of
-from .thread_lines import steal_lines, thread_lines
+
+# What the threads of a cell met with, as text, for work that each does by itself.
+
+STOLEN = 0.01
+"""A share of the time from which on it is said of a run."""
+
+
+def thread_lines(result: Result) -> Iterator[Line]:
+    """A line for each cell: how fast and how alike its threads are, and what disturbed them."""
+    for cell in result.cells:
+        if cell.counters is not None and cell.counters.threads:
+            yield plain("; ".join(_parts(cell.counters, result.unit)), "dim")
+
+
+def steal_lines(result: Result) -> Iterator[Line]:
+    """The most time that a hypervisor took from the threads of a cell, where it matters."""
+    shares = [
+        counters.steal / counters.seconds
+        for cell in result.cells
+        if (counters := cell.counters) and counters.steal is not None and counters.seconds
+    ]
+    if shares and max(shares) >= STOLEN:
+        yield plain(f"steal up to {max(shares):.1%}", "warn")
+
+
+def _parts(counters: Counters, unit: str) -> Iterator[str]:
+    count = len(counters.threads)
+    name = "1 thread" if count == 1 else f"{count} threads"
+    if (fair := counters.fairness) is not None:
+        each = f"{shown(fair.mean, unit)} {unit_of(unit).shown} each"
+        name += f": {each}, stddev {shown(fair.stddev, unit)} ({fair.variation:.2%})"
+    yield name
+    if counters.steal is not None and counters.seconds:
+        yield f"steal {counters.steal / counters.seconds:.2%}"
+    if counters.involuntary is not None:
+        plural = "" if counters.involuntary == 1 else "es"
+        yield f"{counters.involuntary} involuntary context switch{plural}"
+    if counters.cycles and counters.instructions is not None and counters.seconds:
+        yield f"{counters.cycles / counters.seconds / 1e9:.2f} GHz"
+        yield f"{counters.instructions / counters.cycles:.2f} instructions a cycle"
+
 
 _TELLING: tuple[Verdict, ...] = ("low", "high")
 """Verdicts that make one ask what was expected, and why."""

@@ -18,7 +18,7 @@ from linkgauge.model.figure import figure_of
 from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 
-from .cell_sizes import size_of, size_without_cells
+from .results import size_of, size_without_cells
 
 if TYPE_CHECKING:
     from linkgauge.judge.outcome import Outcome

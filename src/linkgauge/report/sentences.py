@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from linkgauge.model.notes import (
     Beside,
@@ -55,3 +58,14 @@ def near_cache(note: NearCache, sizes: Collection[int]) -> str:
         f"{ends} {how} the last-level cache ({approximate_size(note.cache)}): "
         f"the {figures} may be{'' if note.fits else ' partly'} the cache's"
     )
+
+
+# How the person at the terminal calls linkgauge.
+
+NAME = "linkgauge"
+
+
+def program() -> str:
+    """Its name where a shell finds it, else the path that was typed: `.venv/bin/linkgauge`."""
+    typed = sys.argv[0]
+    return NAME if Path(typed).name != NAME or shutil.which(NAME) else typed

@@ -14,8 +14,7 @@ from linkgauge.machine.extras import needed
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Run
 
-from .csv_text import csv_text
-from .files import json_document
+from .files import csv_text, json_document
 from .rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from linkgauge.judge.what_changed import Changed
 from linkgauge.model.stats.changes import Direction
 from linkgauge.model.units import count_of, format_size
 
-from .blocks import Tone
-from .fact_lines import moved
+from .blocks import Tone, moved
 from .figures import signed
 
 MOST_FACTS = 3

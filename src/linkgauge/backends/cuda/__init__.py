@@ -12,10 +12,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from linkgauge.backends.affinity import settle
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
-from linkgauge.backends.rules import check_alone, no_node, of_load
+from linkgauge.backends.rules import check_alone, no_node, of_load, settle
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
@@ -36,10 +35,10 @@ from linkgauge.model.transfer import Engine, Transfer
 
 from . import memory as cuda_memory
 from .arrays import ArrayKernels, array_work
-from .collectives import ENGINE, Collectives
+from .collectives import ENGINE, Collectives, Passage, PassingWork
 from .compiler import Compiler
 from .compute import ComputeWork, beside, chase
-from .device import CudaDevice
+from .device import CudaDevice, Peers
 from .driver import Driver, open_driver
 from .enqueuing import EnqueuingGroup, by_the_driver, enqueued
 from .flags import device_flags, host_flags
@@ -48,8 +47,6 @@ from .load import loaded
 from .matmul import Products, ProductWork
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
 from .nvml import NvmlTelemetry
-from .passing import Passage, PassingWork
-from .peers import Peers
 from .pieces import PieceCopies, pieces_launch
 from .queue import CudaQueue
 from .settings import DEFAULT, CopySettings, chosen, defaults

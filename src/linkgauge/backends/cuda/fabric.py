@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from linkgauge.backends.shift import shift_within
+from linkgauge.backends.host_memory import shift_within
 from linkgauge.model.errors import AllocationError, BackendError, DeviceLost, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.units import approximate_size

@@ -12,7 +12,6 @@ from linkgauge.backends.cuda.collectives import ENGINE
 from linkgauge.backends.cuda.flags import Answerer, AnsweringGroup, FlagGroup
 from linkgauge.backends.cuda.ipc import OutOfReach, export, open_handle
 from linkgauge.backends.cuda.memory import address_in, ours
-from linkgauge.backends.cuda.passing import Passage
 from linkgauge.backends.member import Allocate, BackendMember, Lent, Prepared, SharedCopy
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Pattern
 from linkgauge.backends.rules import check_flags
@@ -23,6 +22,8 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operation import OperationName, named
 from linkgauge.model.transfer import Engine, Transfer
+
+from .collectives import Passage
 
 _WORD = 8
 """Bytes of a flag."""

@@ -12,9 +12,8 @@ from typing import TypeVar
 import msgspec
 
 from linkgauge.backends import native
-from linkgauge.backends.host_memory import NodeMemory, usable_cpus
+from linkgauge.backends.host_memory import NodeMemory, shift_within, usable_cpus
 from linkgauge.backends.protocol import Buffer, Pattern
-from linkgauge.backends.shift import shift_within
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.memory import SPREAD, Memory

@@ -6,7 +6,8 @@ and `unknown` says which call failed and why.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -14,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from linkgauge.machine.tree import ROOT, Root, read_text
 from linkgauge.model.errors import DeviceLost, LinkgaugeError, Unsupported, pip_install
 from linkgauge.model.gaps import Gap
 from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
@@ -21,8 +23,40 @@ from linkgauge.model.pcie import SPEEDS
 
 from .device import CudaDevice
 from .nvlink import read_links
-from .processes import others
 from .product import board, domain, fabric
+
+# Which processes on a device do not belong to this program.
+
+_PROGRAM_ARGUMENTS = 4
+"""Two processes with this many equal arguments run the same program: `python -P -c PROGRAM`."""
+
+
+def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
+    """Those that are neither this process nor another worker of the same controller, ascending.
+    None if one is not visible in /proc: its owner cannot be determined."""
+    found = sorted(set(pids))
+    if any(read_text(root, f"proc/{pid}/stat") is None for pid in found):
+        return None
+    return tuple(pid for pid in found if not _is_ours(pid, root))
+
+
+def _is_ours(pid: int, root: Root) -> bool:
+    if pid == os.getpid():
+        return True
+    own = _program(os.getpid(), root)
+    return _parent(pid, root) == os.getppid() and bool(own) and _program(pid, root) == own
+
+
+def _program(pid: int, root: Root) -> list[str]:
+    arguments = (read_text(root, f"proc/{pid}/cmdline") or "").split("\0")
+    return arguments[:_PROGRAM_ARGUMENTS]
+
+
+def _parent(pid: int, root: Root) -> int | None:
+    """The parent's id. The process name, in brackets, may contain anything."""
+    fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
+    return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else None
+
 
 TRANSFERS_A_CLOCK = 2
 """Of HBM and GDDR, per clock that NVML reports: 3201 MHz × 6144 bit is 4.92 TB/s (H200)."""

@@ -8,8 +8,7 @@ from typing import Any
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.gaps import Gap
-from linkgauge.model.inventory import Accelerator
-from linkgauge.model.live import LinkTraffic, LiveDevice
+from linkgauge.model.inventory import Accelerator, LinkTraffic, LiveDevice
 
 from .nvlink import pci_address, traffic_fields
 from .nvml import GPU_IS_LOST, Questions, describe, open_library

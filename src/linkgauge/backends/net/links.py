@@ -24,7 +24,7 @@ from linkgauge.backends.member import SharedCopy
 from linkgauge.machine.wire import BACKLOG, TOKEN_BYTES
 from linkgauge.model.errors import BackendError
 from linkgauge.model.inventory import Interface
-from linkgauge.model.nics import nic_ends
+from linkgauge.model.ranks import nic_ends
 
 from .ucx import Mapped
 

@@ -36,8 +36,8 @@ from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Interface, Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NETWORK, Memory
-from linkgauge.model.nics import nic_ends
 from linkgauge.model.operation import OperationName, named
+from linkgauge.model.ranks import nic_ends
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import NIC_ENGINES, Transfer
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from linkgauge.backends.member import Ended, await_time
 from linkgauge.backends.protocol import Pace
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
-from linkgauge.model.nics import nic_ends
+from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Transfer
 
 LEAST_RATE = 100e6

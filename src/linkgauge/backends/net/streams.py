@@ -16,7 +16,7 @@ from linkgauge import _native
 from linkgauge.backends.iterations import Call, IteratedGroup
 from linkgauge.backends.member import Ended, await_time
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong
-from linkgauge.model.nics import nic_ends
+from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Transfer
 
 _WORD = 1

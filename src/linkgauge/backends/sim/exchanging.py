@@ -11,8 +11,7 @@ import msgspec
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.exchanges import Phase, phases
-from linkgauge.model.map import Resource, share
+from linkgauge.model.map import Phase, Resource, phases, share
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Engine, Transfer
 

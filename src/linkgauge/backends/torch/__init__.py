@@ -17,11 +17,10 @@ from importlib import import_module
 
 from msgspec.structs import replace
 
-from linkgauge.backends.affinity import settle
 from linkgauge.backends.amd import AmdTelemetry
 from linkgauge.backends.offering import Holding
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group
-from linkgauge.backends.rules import check_alone
+from linkgauge.backends.rules import check_alone, settle
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.errors import Unsupported, pip_install
 from linkgauge.model.inventory import Accelerator, Telemetry
@@ -36,11 +35,10 @@ from linkgauge.rooms.ai.workloads import Workloads
 
 from . import refusals
 from .buffer import TorchBuffer, allocate, own
-from .gated import GatedGroup
+from .gated import CopyWork, GatedGroup, Work, streams_of, threaded
 from .kernels import KernelWork
 from .matmul import ProductWork
 from .runtime import TorchDevice, discover
-from .work import CopyWork, Work, streams_of, threaded
 
 REMEDY = pip_install("linkgauge[ai]")
 

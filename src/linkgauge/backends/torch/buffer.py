@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from linkgauge.backends import native, offering
-from linkgauge.backends.host_memory import ByThreads, NodeMemory, usable_cpus
+from linkgauge.backends.host_memory import ByThreads, NodeMemory, shift_within, usable_cpus
 from linkgauge.backends.protocol import Buffer, Pattern
-from linkgauge.backends.shift import shift_within
 from linkgauge.model.errors import BackendError
 from linkgauge.model.machine import Node
 from linkgauge.model.memory import Memory

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import cached_property
 from typing import Any
 
-from linkgauge.machine.needed_environment import in_force
+from linkgauge.machine.environment import in_force
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from linkgauge.engine.reasons import DOING
+from linkgauge.engine.messages import DOING
 from linkgauge.engine.standing import Standing
 from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode, error_of
 from linkgauge.model.errors import BackendError, LinkgaugeError, OutcomeKind, Phase

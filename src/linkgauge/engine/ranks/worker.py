@@ -19,8 +19,7 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import ACROSS_RANKS, GPUS, ON_REQUEST, SIMULATED
-from linkgauge.engine.messages import FIRST, Measure, Visit
-from linkgauge.engine.reasons import failed, refused, skipped_by_plan
+from linkgauge.engine.messages import FIRST, Measure, Visit, failed, refused, skipped_by_plan
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.machine.channel import Refused
 from linkgauge.machine.source import commit
@@ -28,10 +27,9 @@ from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Unsup
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.memory import NETWORK, Memory
-from linkgauge.model.nics import nic_problem
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operation import named
-from linkgauge.model.ranks import RankLost
+from linkgauge.model.ranks import RankLost, nic_problem
 from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import Profiler, Settings, Tried
 from linkgauge.model.transfer import NIC_ENGINES, Transfer

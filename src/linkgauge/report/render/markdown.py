@@ -26,8 +26,8 @@ from linkgauge.report.blocks import (
     Tiles,
     Tone,
 )
+from linkgauge.report.console import plain_lines
 from linkgauge.report.results import without_empty
-from linkgauge.report.wrapping import plain_lines
 
 from .steps import Block as Steps
 

@@ -7,8 +7,17 @@ from collections.abc import Iterator
 from linkgauge.model.result import Result
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Table, plain
-from linkgauge.report.cell_sizes import names_of, size_ends, sizes_of
-from linkgauge.report.results import ends, held_note, label, share, verdict, without_empty
+from linkgauge.report.results import (
+    ends,
+    held_note,
+    label,
+    names_of,
+    share,
+    size_ends,
+    sizes_of,
+    verdict,
+    without_empty,
+)
 from linkgauge.report.shading import share_shown, utilised
 
 from . import OneRun, Section

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from linkgauge.backends.sim.faults import FAULTS, PARAMETERS, parameters
 from linkgauge.benchmarks.catalog import GROUPS
 from linkgauge.benchmarks.table import Row, Sweep
 from linkgauge.report.blocks import Block, Prose, plain
@@ -30,3 +31,18 @@ def benchmarks_document(rows: Sequence[Row | Sweep]) -> str:
     return json_document(
         [{"name": row.name, "title": row.title, "profiles": row.profiles} for row in rows]
     )
+
+
+# The faults that `--fault` takes.
+
+_GRAMMAR = "--fault 'KIND TARGET [NAME=VALUE]…'   TARGET: a device, a link, a node, or *"
+
+
+def fault_blocks(_: None) -> Iterator[Block]:
+    rows = []
+    for name, kind in FAULTS.items():
+        taken = " ".join(f"{key}={value}" for key, value in parameters(kind).items())
+        rows.append((name, kind.example, f"{kind.meaning} (by default {taken})"))
+    yield table(_GRAMMAR, ("kind", "example", "what happens"), rows)
+    meanings = ((name, one.meaning) for name, one in PARAMETERS.items())
+    yield table("Parameters", ("", "meaning"), meanings)

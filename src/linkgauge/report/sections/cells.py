@@ -9,7 +9,6 @@ from linkgauge.model.cell_id import place_of
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.blocks import Column, Entry, Line, Span, Table, line, plain
-from linkgauge.report.cell_sizes import size_of
 from linkgauge.report.expectations import reference_of
 from linkgauge.report.figures import histogram
 from linkgauge.report.forms import cells_of
@@ -20,6 +19,7 @@ from linkgauge.report.results import (
     held_note,
     label,
     marks,
+    size_of,
     usual_size,
     verdict,
     without_empty,

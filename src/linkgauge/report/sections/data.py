@@ -14,8 +14,7 @@ from linkgauge.model.printable import escaped
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.stats.summary import Summary
 from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, plain
-from linkgauge.report.csv_text import csv_text
-from linkgauge.report.files import SAMPLES_FILE, document_of, samples_csv
+from linkgauge.report.files import SAMPLES_FILE, csv_text, document_of, samples_csv
 from linkgauge.report.rows import cell_rows
 from linkgauge.report.tables import CELLS
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linkgauge.engine.plan import Plan, most_seconds, peak_memory
-from linkgauge.model.durations import format_duration
 from linkgauge.model.settings import Settings
-from linkgauge.model.units import approximate_size
+from linkgauge.model.units import approximate_size, format_duration
 from linkgauge.report.blocks import Block, Entry, Prose, Span, line, plain
 from linkgauge.report.results import SIMULATED, table, where
 

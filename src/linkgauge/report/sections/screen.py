@@ -25,13 +25,19 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.cell_sizes import size_without_cells
 from linkgauge.report.expectations import HELD
 from linkgauge.report.families import Family, families_of
 from linkgauge.report.forms import UNIFORM, Together, cells_of, form_of, has_figures
 from linkgauge.report.matrix import brief
 from linkgauge.report.remarks import complaint_lines, round_lines
-from linkgauge.report.results import label, mark, share, usual_size, without_empty
+from linkgauge.report.results import (
+    label,
+    mark,
+    share,
+    size_without_cells,
+    usual_size,
+    without_empty,
+)
 from linkgauge.report.results import verdict as verdict_of
 from linkgauge.report.shading import legend, share_shown, sign_of
 from linkgauge.report.verdicts import is_judged, word_of

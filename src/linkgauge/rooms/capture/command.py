@@ -30,7 +30,7 @@ def capture(
     from linkgauge.machine.archive import STDOUT, check_new, write_archive
     from linkgauge.machine.capture import capture as captured
     from linkgauge.machine.tree import ROOT
-    from linkgauge.report.sections.gaps import for_root
+    from linkgauge.report.sections.host import for_root
 
     check_new(file)
     place = ROOT if root is None else open_root(root)

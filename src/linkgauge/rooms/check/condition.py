@@ -10,8 +10,7 @@ from linkgauge.model.cell_id import spoken
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
-from linkgauge.report.blocks import Line, Span, line, text_of
-from linkgauge.report.fact_lines import said
+from linkgauge.report.blocks import Line, Span, line, said, text_of
 from linkgauge.report.files import json_document
 from linkgauge.report.forms import cells_of
 from linkgauge.report.sentences import first_of

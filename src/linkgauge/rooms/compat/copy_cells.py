@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from linkgauge.engine.reasons import unmeasured
+from linkgauge.engine.messages import unmeasured
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.notation import parse_memory

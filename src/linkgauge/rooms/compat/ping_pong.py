@@ -16,7 +16,7 @@ from linkgauge.model.result import CellResult
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import known_percentile
 from linkgauge.model.units import format_size
-from linkgauge.report.csv_text import SIMULATED
+from linkgauge.report.files import SIMULATED
 
 from .base import UsageError, Where, opened_devices
 from .copy_cells import CopyPath, Meter

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from linkgauge.model.inventory import FabricLink, PciFunction
-from linkgauge.model.live import LiveDevice, Seen
+from linkgauge.model.inventory import FabricLink, LiveDevice, PciFunction, Seen
 
 from .families import Families
 

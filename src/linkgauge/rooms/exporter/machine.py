@@ -12,7 +12,7 @@ from linkgauge.machine.host import read_host
 from linkgauge.machine.pci import read_functions
 from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.live import LinkTraffic, LiveDevice, Seen
+from linkgauge.model.inventory import LinkTraffic, LiveDevice, Seen
 from linkgauge.model.settings import EngineSettings, Simulation
 
 from .reader import Reader

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import linkgauge
-from linkgauge.model.live import Seen
+from linkgauge.model.inventory import Seen
 
 from .families import Families
 from .live_families import live_text

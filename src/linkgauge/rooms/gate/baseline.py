@@ -47,7 +47,7 @@ def baseline(
     from linkgauge.judge.baseline import baseline_of
     from linkgauge.judge.likeness import unlike
     from linkgauge.model.units import parse_fraction
-    from linkgauge.report.fact_lines import said
+    from linkgauge.report.blocks import said
     from linkgauge.report.files import json_document, write_asked
     from linkgauge.report.formats import FORMATS, TERMINAL
 

@@ -15,9 +15,8 @@ from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison
 from linkgauge.model.printable import escaped, printable
 from linkgauge.model.stats.changes import log_of_loss
 from linkgauge.model.units import UNITS, format_size, unit_of
-from linkgauge.report.csv_text import csv_text
 from linkgauge.report.figures import digits
-from linkgauge.report.files import json_document
+from linkgauge.report.files import csv_text, json_document
 from linkgauge.report.junit_text import case_of, document_of, fail, suite_of
 
 from .words import why

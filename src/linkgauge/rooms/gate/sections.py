@@ -23,10 +23,10 @@ from linkgauge.report.blocks import (
     Tile,
     Tiles,
     Tone,
+    fact_table,
     line,
     plain,
 )
-from linkgauge.report.fact_lines import fact_table
 from linkgauge.report.figures import signed, with_reach
 from linkgauge.report.results import SIMULATED_TILE, mark
 from linkgauge.report.what_changed import SAME, TONES, said_of

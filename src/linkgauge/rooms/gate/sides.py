@@ -19,7 +19,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import parse_fraction
-from linkgauge.report.fact_lines import said
+from linkgauge.report.blocks import said
 
 
 def side_of(asked: Path) -> list[RunFigures]:

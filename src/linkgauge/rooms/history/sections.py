@@ -11,7 +11,7 @@ import msgspec
 from linkgauge.model.history import PastRun
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import Block, Column, Entry, Prose, Table, Tone, plain
-from linkgauge.report.csv_text import csv_text
+from linkgauge.report.files import csv_text
 
 SCHEMA = "linkgauge.history/1"
 _HEADS = tuple(map(Column, ("started (UTC)", "host", "accelerators", "label", "profile", "run")))

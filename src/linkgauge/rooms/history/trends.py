@@ -21,11 +21,11 @@ from linkgauge.report.blocks import (
     Span,
     Table,
     line,
+    moved,
     plain,
 )
-from linkgauge.report.csv_text import csv_text
-from linkgauge.report.fact_lines import moved
 from linkgauge.report.figures import course, digits, signed
+from linkgauge.report.files import csv_text
 from linkgauge.report.results import mark
 from linkgauge.report.what_changed import TONES
 

@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from linkgauge.model.durations import clock, format_duration
 from linkgauge.model.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak, Struck
-from linkgauge.model.units import approximate_size, count_of, unit_of
+from linkgauge.model.units import approximate_size, clock, count_of, format_duration, unit_of
 from linkgauge.report.blocks import (
     Block,
     Column,

@@ -22,7 +22,7 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.csv_text import csv_text
+from linkgauge.report.files import csv_text
 from linkgauge.report.results import figure, mark, without_empty
 from linkgauge.report.sentences import first_of
 from linkgauge.report.what_changed import SAME, TONES

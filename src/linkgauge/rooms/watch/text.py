@@ -6,9 +6,8 @@ import math
 
 import msgspec
 
-from linkgauge.model.durations import format_duration
 from linkgauge.model.printable import escaped
-from linkgauge.model.units import count_of, format_size, percent, unit_of
+from linkgauge.model.units import count_of, format_duration, format_size, percent, unit_of
 from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import mark

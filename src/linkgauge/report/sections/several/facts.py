@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.judge.configurations import Comparison
-from linkgauge.report.blocks import Block
-from linkgauge.report.fact_lines import fact_table
+from linkgauge.report.blocks import Block, fact_table
 from linkgauge.report.results import label
 from linkgauge.report.sections import Section, SeveralRuns
 
