@@ -155,7 +155,7 @@ BENCHMARKS = Document(
     "benchmarks", f"{_CATALOG}:benchmark_blocks", {"json": f"{_CATALOG}:benchmarks_document"}
 )
 NAMES_OF_BENCHMARKS = BENCHMARKS._replace(blocks=f"{_CATALOG}:overview_blocks")
-FAULTS = Document("faults", f"{_REPORT}.sections.faults:fault_blocks")
+FAULTS = Document("faults", f"{_REPORT}.sections.catalog:fault_blocks")
 COMPARISONS = Document(
     "configurations",
     f"{_REPORT}.sections.several.configurations:blocks",
