@@ -193,12 +193,10 @@ def latency(machine, text):
 @pytest.mark.parametrize(
     ("text", "nanoseconds"),
     [
-        ("sim:1 -> null by sim:0.sm", 700),
-        ("sim:0 -> null by sim:0.sm", 300),
-        ("host:0 -> null by sim:0.sm", 650),
-        ("host:1 -> null by sim:0.sm", 700),
+        ("sim:1 -> null by sim:0.sm", 700), ("sim:0 -> null by sim:0.sm", 300),
+        ("host:0 -> null by sim:0.sm", 650), ("host:1 -> null by sim:0.sm", 700),
         ("host:1 -> null by host:0.cpu*1", 150),
     ],
-)
+)  # fmt: skip
 def test_an_access_takes_the_memorys_time_and_that_of_the_links(text, nanoseconds):
     assert latency(backend(), text) * 1e9 == pytest.approx(nanoseconds)

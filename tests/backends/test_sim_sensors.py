@@ -87,16 +87,12 @@ def test_a_link_may_rest_and_a_library_report_what_is_not_so():
 @pytest.mark.parametrize(
     ("fault", "replays"),
     [
-        ("slow sim:0-plx rate=50%", 0),
-        ("slow sim:0-plx rate=60%", 4000),
-        ("slow sim:0-plx rate=60% cells=2..", 2000),
-        ("slow sim:0-plx rate=60% cells=0..1", 2000),
-        ("slow sim:0-plx rate=60% cells=9", 0),
-        ("drift sim:0-plx per_cell=-1%", 4000),
-        ("jitter sim:0-plx", 0),
-        ("slow sim:1-plx rate=60%", 0),
+        ("slow sim:0-plx rate=50%", 0), ("slow sim:0-plx rate=60%", 4000),
+        ("slow sim:0-plx rate=60% cells=2..", 2000), ("slow sim:0-plx rate=60% cells=0..1", 2000),
+        ("slow sim:0-plx rate=60% cells=9", 0), ("drift sim:0-plx per_cell=-1%", 4000),
+        ("jitter sim:0-plx", 0), ("slow sim:1-plx rate=60%", 0),
     ],
-)
+)  # fmt: skip
 def test_what_lower_lanes_do_not_explain_counts_errors(fault, replays):
     made = machine(fault)
     assert made.inventory()[0].pcie_replays == 0, "nothing was measured yet"
@@ -109,13 +105,10 @@ def test_what_lower_lanes_do_not_explain_counts_errors(fault, replays):
 @pytest.mark.parametrize(
     ("rate", "up", "rising"),
     [
-        ("50%", 3, False),
-        ("33.4%", 2, False),
-        ("40%", 3, True),
-        ("1%", 1, True),
+        ("50%", 3, False), ("33.4%", 2, False), ("40%", 3, True), ("1%", 1, True),
         ("99.9%", 6, False),
     ],
-)
+)  # fmt: skip
 def test_a_slow_fabric_has_lost_links(rate, up, rising):
     made = machine(f"slow sim:0-sim:1 rate={rate}", after=0)
     assert active(made, 0) == [number < up for number in range(6)]

@@ -72,7 +72,7 @@ def limited(run, *limits):
         ("max ≤ 1 x theoretical", Bound("max", False, 1.0, of="theoretical")),
         ("p50 >= 50 % * achievable", Bound("p50", True, 0.5, of="achievable")),
     ],
-)
+)  # fmt: skip
 def test_bounds(text, bound):
     found = parse_bound(text)
     assert replace(found, value=pytest.approx(bound.value)) == bound

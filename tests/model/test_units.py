@@ -50,17 +50,14 @@ KI = 1 << 10
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [
-        ("1K:16K:x2", (KI, 2 * KI, 4 * KI, 8 * KI, 16 * KI)),
-        ("1K:16K:X4", (KI, 4 * KI, 16 * KI)),
+        ("1K:16K:x2", (KI, 2 * KI, 4 * KI, 8 * KI, 16 * KI)), ("1K:16K:X4", (KI, 4 * KI, 16 * KI)),
         ("64K:256K:+64K", (64 * KI, 128 * KI, 192 * KI, 256 * KI)),
-        ("1K:10K:x3", (KI, 3 * KI, 9 * KI)),
-        ("1K:4K:+2K", (KI, 3 * KI)),
-        ("4K:4K:x2", (4 * KI,)),
+        ("1K:10K:x3", (KI, 3 * KI, 9 * KI)), ("1K:4K:+2K", (KI, 3 * KI)), ("4K:4K:x2", (4 * KI,)),
         ("64,1K:4K:x2,3K", (64, KI, 2 * KI, 4 * KI, 3 * KI)),
         ("1K:4K:x2,2K:8K:x2", (KI, 2 * KI, 4 * KI, 8 * KI)),
         (" 1K : 4K : x2 ", (KI, 2 * KI, 4 * KI)),
     ],
-)
+)  # fmt: skip
 def test_a_sweep_multiplies_or_adds_and_ends_with_the_last_size_not_beyond(text, sizes):
     assert parse_sizes(text) == sizes
 
