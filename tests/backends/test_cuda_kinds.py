@@ -33,15 +33,13 @@ def card():
     [
         (Status.CUDA_ERROR_OUT_OF_MEMORY, AllocationError),
         (Status.CUDA_ERROR_DEVICE_UNAVAILABLE, DeviceLost),
-        (Status.CUDA_ERROR_NO_DEVICE, DeviceLost),
-        (Status.CUDA_ERROR_LAUNCH_TIMEOUT, TookTooLong),
+        (Status.CUDA_ERROR_NO_DEVICE, DeviceLost), (Status.CUDA_ERROR_LAUNCH_TIMEOUT, TookTooLong),
         (Status.CUDA_ERROR_TIMEOUT, TookTooLong),
         (Status.CUDA_ERROR_ECC_UNCORRECTABLE, BackendError),
         (Status.CUDA_ERROR_ILLEGAL_ADDRESS, BackendError),
-        (Status.CUDA_ERROR_LAUNCH_FAILED, BackendError),
-        (Status.CUDA_ERROR_UNKNOWN, BackendError),
+        (Status.CUDA_ERROR_LAUNCH_FAILED, BackendError), (Status.CUDA_ERROR_UNKNOWN, BackendError),
     ],
-)
+)  # fmt: skip
 def test_a_status_is_followed_to_the_doctor(status, kind):
     bindings = card()
     bindings.failing["cuMemAlloc"] = status
@@ -64,12 +62,10 @@ def test_a_device_that_another_process_has_for_itself_is_not_lost():
 @pytest.mark.parametrize(
     "status",
     [
-        Status.CUDA_ERROR_UNKNOWN,
-        Status.CUDA_ERROR_LAUNCH_FAILED,
-        Status.CUDA_ERROR_ILLEGAL_ADDRESS,
-        Status.CUDA_ERROR_ECC_UNCORRECTABLE,
+        Status.CUDA_ERROR_UNKNOWN, Status.CUDA_ERROR_LAUNCH_FAILED,
+        Status.CUDA_ERROR_ILLEGAL_ADDRESS, Status.CUDA_ERROR_ECC_UNCORRECTABLE,
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("where", ["nvmlDeviceGetTemperature", "nvmlDeviceGetHandleByPciBusId"])
 def test_a_device_that_nvml_calls_lost_is_lost_whatever_cuda_returns(nvml, status, where):
     bindings = card()

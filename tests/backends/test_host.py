@@ -159,16 +159,14 @@ GUEST = {PARANOID: b"2", "sys/class/dmi/id/sys_vendor": b"QEMU"}
     ("code", "files", "reason"),
     [
         (errno.EACCES, {PARANOID: b"4"}, "kernel.perf_event_paranoid is 4: set it to 2"),
-        (errno.EPERM, {PARANOID: b"2"}, "seccomp"),
-        (errno.EPERM, {}, "CAP_PERFMON"),
-        (errno.ENOSYS, {}, "has no perf_event_open"),
-        (errno.ENOENT, {}, "has no perf_event_open"),
+        (errno.EPERM, {PARANOID: b"2"}, "seccomp"), (errno.EPERM, {}, "CAP_PERFMON"),
+        (errno.ENOSYS, {}, "has no perf_event_open"), (errno.ENOENT, {}, "has no perf_event_open"),
         (errno.ENOENT, {PARANOID: b"-1"}, "no performance counters (PMU) of this CPU"),
         (errno.ENOENT, GUEST, "QEMU gives this guest no performance counters"),
         (errno.EMFILE, {PARANOID: b"2"}, "ulimit -n"),
         (errno.EINVAL, {PARANOID: b"2"}, "perf_event_open: EINVAL"),
     ],
-)
+)  # fmt: skip
 def test_missing_counters_have_a_reason(code, files, reason):
     assert reason in refused(code, Captured(files))
 

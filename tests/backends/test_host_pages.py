@@ -87,13 +87,10 @@ def test_a_pool_that_is_too_small_is_said_before_anything_is_allocated(pages, re
 @pytest.mark.parametrize(
     ("pages", "warned"),
     [
-        (None, False),
-        ({0: 512, 1: 512}, False),
-        ({0: 540, 1: 484}, False),
-        ({0: 1024}, True),
+        (None, False), ({0: 512, 1: 512}, False), ({0: 540, 1: 484}, False), ({0: 1024}, True),
         ({0: 700, 1: 324}, True),
     ],
-)
+)  # fmt: skip
 def test_interleaved_memory_that_lies_unevenly_is_said(pages, warned):
     placement = Placement("host:0/interleave", 1 << 30, 0, True, 0, pages)
     assert bool(list(native.unevenly(placement, [0, 1]))) is warned

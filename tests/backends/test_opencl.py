@@ -116,12 +116,10 @@ def test_says_why_a_program_does_not_build(monkeypatch: pytest.MonkeyPatch) -> N
     ("name", "allocating", "kind"),
     [
         ("MEM_OBJECT_ALLOCATION_FAILURE", None, AllocationError),
-        ("OUT_OF_HOST_MEMORY", None, AllocationError),
-        ("OUT_OF_RESOURCES", 5, AllocationError),
-        ("OUT_OF_RESOURCES", None, BackendError),
-        ("INVALID_KERNEL_ARGS", 5, BackendError),
+        ("OUT_OF_HOST_MEMORY", None, AllocationError), ("OUT_OF_RESOURCES", 5, AllocationError),
+        ("OUT_OF_RESOURCES", None, BackendError), ("INVALID_KERNEL_ARGS", 5, BackendError),
     ],
-)
+)  # fmt: skip
 def test_errors_are_ours_and_name_the_call(
     name: str, allocating: int | None, kind: type[BackendError]
 ) -> None:
@@ -163,12 +161,10 @@ def test_unified_memory_is_used_in_place() -> None:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        ("MEM_OBJECT_ALLOCATION_FAILURE", "memory"),
-        ("OUT_OF_HOST_MEMORY", "memory"),
-        ("DEVICE_NOT_AVAILABLE", "lost"),
-        ("INVALID_COMMAND_QUEUE", "call"),
+        ("MEM_OBJECT_ALLOCATION_FAILURE", "memory"), ("OUT_OF_HOST_MEMORY", "memory"),
+        ("DEVICE_NOT_AVAILABLE", "lost"), ("INVALID_COMMAND_QUEUE", "call"),
     ],
-)
+)  # fmt: skip
 def test_what_a_command_ended_with_is_followed_to_the_doctor(
     plain: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch, status: str, kind: str
 ) -> None:

@@ -121,14 +121,11 @@ def requested(server):
 @pytest.mark.parametrize(
     ("method", "body", "said"),
     [
-        ("GET", b"{", NOT_UNDERSTOOD),
-        ("GET", DEEP, NOT_UNDERSTOOD),
+        ("GET", b"{", NOT_UNDERSTOOD), ("GET", DEEP, NOT_UNDERSTOOD),
         ("GET", gzip.compress(MODELS, mtime=0), NOT_UNDERSTOOD),
-        ("GET", b'{"data": 5}', NOT_UNDERSTOOD),
-        ("GET", b'{"data": [{}]}', NOT_UNDERSTOOD),
+        ("GET", b'{"data": 5}', NOT_UNDERSTOOD), ("GET", b'{"data": [{}]}', NOT_UNDERSTOOD),
         ("GET", b'{"data": [{"id": null}]}', NOT_UNDERSTOOD),
-        ("GET", b'{"data": null}', "it names no model"),
-        ("POST", b"data: {\n\n", NOT_UNDERSTOOD),
+        ("GET", b'{"data": null}', "it names no model"), ("POST", b"data: {\n\n", NOT_UNDERSTOOD),
         ("POST", b"data: " + DEEP + b"\n\n", NOT_UNDERSTOOD),
         ("POST", b"data: \xff\n\n", NOT_UNDERSTOOD),
         ("POST", b'data: {"choices": {}}\n\n', NOT_UNDERSTOOD),
@@ -136,7 +133,7 @@ def requested(server):
         ("POST", b'data: {"usage": {"completion_tokens": -1}}\n\n', NOT_UNDERSTOOD),
         ("POST", b'data: {"usage": {"completion_tokens": "9"}}\n\n', NOT_UNDERSTOOD),
     ],
-)
+)  # fmt: skip
 def test_an_answer_that_is_none_is_one_line_that_names_the_server(method, body, said):
     with server_of({method: whole(body)}) as server:
         with pytest.raises(BackendError, match=f"{method} {server.url}/v1/.*{said}") as found:

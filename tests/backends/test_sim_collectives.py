@@ -30,6 +30,10 @@ def faulty(fault):
     return SimBackend(machine._description, [parse_fault(fault)])
 
 
+def about(times):
+    return pytest.approx(times * 4)
+
+
 def work(name, **more):
     shape = Collective(name)
     given = {"reduction": "sum"} if shape.reduces else {}
@@ -114,6 +118,43 @@ def test_where_no_link_is_the_route_over_the_host_is_taken():
     alone = {"links": [{"kind": "pcie", "each": "sim:0..1", "to": "root0..1"}]}
     with pytest.raises(Unsupported, match="no link leads from sim:0 to sim:1"):
         prepared(backend(alone), work("sendrecv"), ranks=2)
+
+
+def test_rings_trees_and_switches_carry_what_they_should():
+    """Of four, two rings take half of the bytes each; in two trees none sends more than 3 halves;
+    a switch is given all bytes and a share."""
+
+    def takes(machine, name):
+        return [one * RATE / SIZE for one in seconds(prepared(machine, work(name)))]
+
+    ring = takes(backend(), "all_reduce")[0]
+    for rings in (2, 9):
+        assert takes(backend({"collectives": {"rings": rings}}), "all_reduce") == about([ring / 2])
+    for name in ("broadcast", "reduce"):
+        assert takes(backend({"collectives": {"rings": 2}}), name) == about([1 / 2])
+    switched = {"switches": [{"name": "root0..1"}, {"name": "nvswitch", "kind": "fabric"}],
+                "links.0": {"kind": "mesh", "each": "sim:0..3", "to": "nvswitch"}}  # fmt: skip
+    tree, nvls = (switched | {"collectives": {"algorithm": how}} for how in ("tree", "nvls"))
+    assert takes(backend(tree), "all_reduce") == about([3 / 2])
+    assert takes(backend(nvls), "all_reduce") == about([5 / 4])
+    assert (
+        takes(backend(nvls), "all_gather") == takes(backend(nvls), "reduce_scatter") == about([1])
+    )
+    half = nvls | {"collectives": {"algorithm": "nvls", "efficiency": "50%"}}
+    assert takes(backend(half), "all_reduce") == about([5 / 2])
+    assert takes(backend({"collectives": {"algorithm": "nvls"}}), "all_reduce") == about([ring])
+
+
+@pytest.mark.parametrize(
+    ("ranks", "rings"), [(2, 1), (3, 2), (4, 2), (5, 4), (6, 4), (8, 7), (12, 7), (24, 7)]
+)
+def test_rings_have_links_of_their_own(ranks, rings):
+    mesh = {"devices.0.count": ranks, "links.0.mesh": f"sim:0..{ranks - 1}"}
+    mesh |= {"links.1": {"kind": "pcie", "pairs": []}}
+    took = (seconds(prepared(backend(mesh | {"collectives": {"rings": many}}), work("all_reduce"),
+                             SIZE * ranks, ranks)) for many in (1, 7))  # fmt: skip
+    alone, together = took
+    assert [one / rings for one in alone] == pytest.approx(together)
 
 
 def test_one_rank_only_copies():

@@ -126,14 +126,13 @@ def test_what_is_written_is_what_is_meant(text, fault):
         ("crash sim:0 signal=TERM", 19, "expected SEGV, KILL"),
         ("hang sim:0 phase=plan", 17, "expected allocate, warm-up, fill, measure, verify"),
         ("flip sim:0 bit=8", 15, "expected a bit, 0 to 7"),
-        ("flip sim:0 offset=-1", 18, "negative"),
-        ("stall sim:0 every=0", 18, "1 or more"),
+        ("flip sim:0 offset=-1", 18, "negative"), ("stall sim:0 every=0", 18, "1 or more"),
         ("stall sim:0 for=0", 16, "expected seconds"),
         ("hang sim:0 cells=9..3", 17, "the last comes before the first"),
         ("hang sim:0 cells=-1", 17, "expected ordinals"),
         ("lost sim:0 cells=3..9", 17, "stays lost"),
     ],
-)
+)  # fmt: skip
 def test_the_caret_stands_under_the_character_at_fault(text, position, problem):
     with pytest.raises(NotationError) as caught:
         parse_fault(text)

@@ -27,7 +27,7 @@ def told(folder, fault, benchmark="host_to_device_memcpy_ce"):
         ("stall sim:0 every=7", "the cells through sim:0 have fewer than 7 samples"),
         ("flip * offset=1G", "the cells move no byte 1073741824 that is compared"),
     ],
-)
+)  # fmt: skip
 def test_a_fault_that_struck_nothing_says_why(fault, why, tmp_path):
     assert told(tmp_path, fault) == [why]
 

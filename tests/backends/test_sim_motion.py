@@ -84,6 +84,64 @@ def test_a_link_may_bound_both_directions_together():
     assert rates(machine, "sim:0 -> sim:1 by ce & sim:1 -> sim:0 by ce") == about([30, 30])
 
 
+def test_what_is_read_and_written_over_a_link_may_have_a_bound_of_its_own_while_both_are():
+    """NVIDIA/nvbandwidth#11: 12 GB/s from the host beside 24 to it, without relaxed ordering."""
+    machine = backend({"link_kinds.pcie.both_each": {"read": "6 GB/s", "write": "12 GB/s"}})
+    up, down = "host:0 -> sim:0 by ce", "sim:0 -> host:0 by ce"
+    assert rates(machine, up) + rates(machine, down) == about([PCIE, PCIE])
+    assert rates(machine, f"{down} & {up}") == about([12, 6])
+    assert rates(machine, "host:0 <-> sim:0 by sm") == about([12])
+    assert rates(machine, f"{down} & host:0 -> sim:1 by ce") == about([PCIE, PCIE])
+
+
+BELOW = {
+    "links": [
+        {"kind": "pcie", "each": "sim:0..3", "to": "root0..1"},
+        {"kind": "pcie", "each": "root0..1", "to": "host:0"},
+    ],
+    "switches": [{"name": "root0", "kind": "pcie", "acs_redirect": True},
+                 {"name": "root1", "kind": "pcie"}],
+    "host.peers": {"passthrough": "5 GB/s", "translating": "2 GB/s"},
+}  # fmt: skip
+
+
+def test_what_a_switch_redirects_goes_through_the_root_complex():
+    turned, straight = "sim:0 -> sim:1 by ce", "sim:2 -> sim:3 by ce"
+    assert rates(backend(BELOW), f"{turned} & {straight}") == about([5, PCIE])
+    assert rates(backend(BELOW | {"host.iommu": "translating"}), turned) == about([2])
+    assert rates(backend(BELOW | {"host.peers": {}}), turned) == about([PCIE])
+    assert rates(backend(BELOW), "sim:0 -> sim:2 by ce") == about([5])
+    # Both copies cross the same uplink, and come back over it.
+    both = f"{turned} & host:0 -> sim:1 by ce"
+    assert rates(backend(BELOW | {"host.peers": {}}), both) == about([PCIE / 2] * 2)
+
+
+def test_without_peer_access_copies_are_refused_or_staged():
+    (copy, kernel) = map(parse_transfers, ("sim:0 -> sim:1 by ce", "sim:0 -> sim:1 by sm"))
+    assert backend({"devices.0.peer_access": "fabric"}).refusal(*kernel) is None
+    for changes in (BELOW | {"devices.0.peer_access": "fabric"}, {"devices.0.peer_access": "none"}):
+        apart, staging = (backend(changes | {"devices.0.stages": one}) for one in (False, True))
+        for refused in (apart.refusal(*copy), apart.refusal(*kernel), staging.refusal(*kernel)):
+            assert (refused.kind, str(refused)) == ("peer", "no peer access from sim:0 to sim:1")
+        assert staging.refusal(*copy) is None
+        assert staging.remarks(*copy)
+        assert not staging.remarks(*parse_transfers("sim:0 -> null"))
+    # Down and up again, and all of it through the memory of the node.
+    narrow = {
+        "devices.0.peer_access": "none",
+        "devices.0.stages": True,
+        "host.nodes.0.rate": "9 GB/s",
+    }
+    assert rates(backend(narrow), "sim:0 -> sim:1 by ce") == about([4.5])
+
+
+def test_an_engine_may_be_slower_within_a_device_than_its_memory():
+    machine = backend({"devices.0.ce.local": "100 GB/s"})
+    assert rates(machine, "sim:0 -> sim:0 by ce") == about([100])
+    assert rates(machine, "sim:0 -> sim:0 by sm") == about([500])
+    assert rates(machine, "host:0 -> sim:0 by ce") == about([PCIE])
+
+
 def test_a_copy_may_read_from_another_device_no_faster_than_so():
     machine = backend({"devices.0.ce.peer_read": "10 GB/s"})
     assert rates(machine, "sim:0 -> sim:1 by sim:1.ce & sim:2 -> sim:1 by sim:1.ce") == about(
@@ -135,12 +193,10 @@ def latency(machine, text):
 @pytest.mark.parametrize(
     ("text", "nanoseconds"),
     [
-        ("sim:1 -> null by sim:0.sm", 700),
-        ("sim:0 -> null by sim:0.sm", 300),
-        ("host:0 -> null by sim:0.sm", 650),
-        ("host:1 -> null by sim:0.sm", 700),
+        ("sim:1 -> null by sim:0.sm", 700), ("sim:0 -> null by sim:0.sm", 300),
+        ("host:0 -> null by sim:0.sm", 650), ("host:1 -> null by sim:0.sm", 700),
         ("host:1 -> null by host:0.cpu*1", 150),
     ],
-)
+)  # fmt: skip
 def test_an_access_takes_the_memorys_time_and_that_of_the_links(text, nanoseconds):
     assert latency(backend(), text) * 1e9 == pytest.approx(nanoseconds)

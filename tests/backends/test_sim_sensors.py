@@ -76,19 +76,23 @@ def test_a_slow_pcie_link_was_trained_lower(rate, trained):
     assert all(found[address].target in (None, 32.0) for address in known)
 
 
+def test_a_link_may_rest_and_a_library_report_what_is_not_so():
+    text = MACHINE.replace("speed: 32,", "speed: 32, idle_speed: 2.5,")
+    made = machine(text=text.replace("2 TB/s", "2 TB/s, memory_rate_told: 3 TB/s"))
+    assert links(made)[0] == (2.5, 16)
+    (sense,) = made.sense(sims(0))
+    assert (sense.link_speed, made.inventory()[0].memory_rate) == (32, 3e12)
+
+
 @pytest.mark.parametrize(
     ("fault", "replays"),
     [
-        ("slow sim:0-plx rate=50%", 0),
-        ("slow sim:0-plx rate=60%", 4000),
-        ("slow sim:0-plx rate=60% cells=2..", 2000),
-        ("slow sim:0-plx rate=60% cells=0..1", 2000),
-        ("slow sim:0-plx rate=60% cells=9", 0),
-        ("drift sim:0-plx per_cell=-1%", 4000),
-        ("jitter sim:0-plx", 0),
-        ("slow sim:1-plx rate=60%", 0),
+        ("slow sim:0-plx rate=50%", 0), ("slow sim:0-plx rate=60%", 4000),
+        ("slow sim:0-plx rate=60% cells=2..", 2000), ("slow sim:0-plx rate=60% cells=0..1", 2000),
+        ("slow sim:0-plx rate=60% cells=9", 0), ("drift sim:0-plx per_cell=-1%", 4000),
+        ("jitter sim:0-plx", 0), ("slow sim:1-plx rate=60%", 0),
     ],
-)
+)  # fmt: skip
 def test_what_lower_lanes_do_not_explain_counts_errors(fault, replays):
     made = machine(fault)
     assert made.inventory()[0].pcie_replays == 0, "nothing was measured yet"
@@ -101,13 +105,10 @@ def test_what_lower_lanes_do_not_explain_counts_errors(fault, replays):
 @pytest.mark.parametrize(
     ("rate", "up", "rising"),
     [
-        ("50%", 3, False),
-        ("33.4%", 2, False),
-        ("40%", 3, True),
-        ("1%", 1, True),
+        ("50%", 3, False), ("33.4%", 2, False), ("40%", 3, True), ("1%", 1, True),
         ("99.9%", 6, False),
     ],
-)
+)  # fmt: skip
 def test_a_slow_fabric_has_lost_links(rate, up, rising):
     made = machine(f"slow sim:0-sim:1 rate={rate}", after=0)
     assert active(made, 0) == [number < up for number in range(6)]

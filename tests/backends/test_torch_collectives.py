@@ -43,15 +43,12 @@ def group(backend, distributed, work):
 @pytest.mark.parametrize(
     "work",
     [
-        Collective("all_reduce", "float", "sum"),
-        Collective("all_reduce", "double", "prod"),
-        Collective("all_reduce", "int32", "max"),
-        Collective("all_gather", "half"),
-        Collective("broadcast", "uint8", root=0),
-        Collective("reduce", "int64", "min", root=0),
+        Collective("all_reduce", "float", "sum"), Collective("all_reduce", "double", "prod"),
+        Collective("all_reduce", "int32", "max"), Collective("all_gather", "half"),
+        Collective("broadcast", "uint8", root=0), Collective("reduce", "int64", "min", root=0),
     ],
     ids=lambda work: f"{work.collective}-{work.type}",
-)
+)  # fmt: skip
 def test_what_a_rank_receives_is_right(backend, distributed, work, in_place):
     made = group(backend, distributed, Collective(*[getattr(work, name) for name in
                  ("collective", "type", "reduction", "root")], in_place=in_place))  # fmt: skip

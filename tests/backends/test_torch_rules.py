@@ -53,7 +53,7 @@ def remarks(text, **devices):
         ("torch:cuda:0 -> torch:cpu:0", "by way of the host"),
         ("host:0/wc -> torch:cuda:0", "no wc host memory"),
     ],
-)
+)  # fmt: skip
 def test_what_it_cannot_do_is_refused_with_the_reason(text, because):
     assert because in str(reason(text))
 

@@ -18,15 +18,14 @@ CPU = parse_memory("torch:cpu:0")
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("nvjet_hsh_192x192_64x4", "products"),
-        ("void cutlass::Kernel2<...gemm...>", "products"),
+        ("nvjet_hsh_192x192_64x4", "products"), ("void cutlass::Kernel2<...gemm...>", "products"),
         ("void flash_fwd_splitkv_kernel<...>", "attention"),
         ("Memcpy HtoD (Pinned -> Device)", "copies"),
         ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", "communication"),
         ("void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor>", "optimiser"),
         ("void at::native::vectorized_elementwise_kernel<4, silu>", "other kernels"),
     ],
-)
+)  # fmt: skip
 def test_kernels_are_of_kinds_by_their_names(name, kind):
     assert kind_of(name) == kind
 
@@ -85,20 +84,18 @@ SMALL = {"prompt": 16, "tokens": 3, "numbers": "fp32"}
 @pytest.mark.parametrize(
     "asked",
     [
-        Workload("prefill", batch=2, **SMALL),
-        Workload("decode", batch=2, **SMALL),
+        Workload("prefill", batch=2, **SMALL), Workload("decode", batch=2, **SMALL),
         Workload("decode", batch=1, prompt=16, tokens=3, numbers="bf16"),
         Workload("streamed", batch=1, **SMALL),
         Workload("streamed", batch=1, overlap=False, **SMALL),
-        Workload("offload", batch=2, **SMALL),
-        Workload("restore", batch=2, **SMALL),
+        Workload("offload", batch=2, **SMALL), Workload("restore", batch=2, **SMALL),
         Workload("training", prompt=16, numbers="bf16"),
         Workload("training", prompt=16, numbers="fp32", overlap=False),
         Workload("pipeline", tokens=4, numbers="fp32"),
         Workload("pipeline", tokens=4, numbers="fp32", overlap=False),
     ],
     ids=lambda asked: f"{asked.kind}-{asked.numbers}-{asked.overlap}",
-)
+)  # fmt: skip
 def test_every_workload_computes_what_it_should(workloads, asked):
     timings, wrong, done = carried_out(workloads, asked)
     assert wrong is None

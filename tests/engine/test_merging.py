@@ -117,7 +117,7 @@ def test_of_what_is_hidden_more_is_better_and_of_its_times_less():
         ("host:0 -> null by cuda:0.sm", Report.LATENCY, False),
         ("cuda:0 -> cuda:1 by ce & host:0 -> host:0 by cpu", Report.TOTAL, False),
     ],
-)
+)  # fmt: skip
 def test_an_interval_claims_what_fresh_processes_have_shown_and_no_more(text, report, proven):
     def of(figure):
         return replace(visit(figure), transfers=parse_transfers(text), report=report)

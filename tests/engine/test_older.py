@@ -32,11 +32,10 @@ def read(folder, **changed):
         ("memory", "error", "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY", None),
         (None, "error", "while measuring (cuda:0): cuMemcpyAsync: CUDA_ERROR_UNKNOWN", None),
         (None, "skip", "a copy engine cannot read or write alone: use sm", None),
-        (None, "pass", None, True),
-        ("wrong-bytes", "fail", "wrong at byte 0", False),
+        (None, "pass", None, True), ("wrong-bytes", "fail", "wrong at byte 0", False),
         ("limit", "fail", "below the limit", True),
     ],
-)
+)  # fmt: skip
 def test_the_words_tell_the_kind(tmp_path, kind, status, reason, verified):
     assert read(tmp_path, status=status, reason=reason, verified=verified).kind == kind
 

@@ -49,14 +49,10 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"not json", "it is not JSON"),
-        (b"[1]", "it is not JSON"),
-        (b"", "it is empty"),
+        (b"not json", "it is not JSON"), (b"[1]", "it is not JSON"), (b"", "it is empty"),
         (b"{}", "it is JSON without linkgauge's schema (linkgauge.run/2)"),
-        (b"\x89PNG\r\n\x1a\n\0", "it is a PNG picture"),
-        (b"%PDF-1.7", "it is a PDF"),
-        (b"<!doctype html><html>", "it is a page for a browser"),
-        (b"\x7fELF\0", "it is binary"),
+        (b"\x89PNG\r\n\x1a\n\0", "it is a PNG picture"), (b"%PDF-1.7", "it is a PDF"),
+        (b"<!doctype html><html>", "it is a page for a browser"), (b"\x7fELF\0", "it is binary"),
         (b"\x1f\x8b\x08", "a capture is for linkgauge devices --root"),
         (b"\x28\xb5\x2f\xfd\0", "what linkgauge pack writes is read if its name ends in .tar.zst"),
         (b"SQLite format 3\0", "linkgauge history --history FILE reads a history"),
@@ -66,7 +62,7 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
         (b'{"schema": "linkgauge.gate/1"}', "it is what linkgauge gate --json prints"),
         (b'{"schema": "mine/9"}', "its schema is 'mine/9', not 'linkgauge.run/2'"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_run_is_named_with_what_reads_it(content, what, tmp_path):
     path = written(tmp_path, content, "some.json")
     assert refusal(path).startswith(f"{path} is not a run of linkgauge: ")

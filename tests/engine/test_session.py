@@ -108,11 +108,10 @@ class TestTorchIsAsked:
         (Written("cuda:0@0 -> cuda:1@1 by ucx"), ("cuda", "net")),
         (Written("host:0@0 -> cuda:1@1 by nic:0.rdma"), ("cuda", "net")),
         (Written("cuda:0@0 -> cuda:1@1 by ce"), ("cuda",)),
-        (Written("host:0@0 -> host:0@1 by rma"), ("mpi",)),
-        (Selection(("nic_ucx",)), ("net",)),
+        (Written("host:0@0 -> host:0@1 by rma"), ("mpi",)), (Selection(("nic_ucx",)), ("net",)),
         (Selection(("nic_tcp", "nic_rdma_gpus")), ("net", "cuda")),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_ranks_open_what_their_transfers_need(what, backends):
     assert what.accelerators(RunRequest(what=what)) == backends

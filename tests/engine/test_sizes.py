@@ -56,13 +56,10 @@ def test_arrays_are_as_large_as_caches_demand_and_memory_allows(cache, free, bec
 @pytest.mark.parametrize(
     ("name", "size", "profile"),
     [
-        (COPY, 64 * MI, None),
-        (COPY, 64 * MI, "full"),
-        (TRIAD, 512 * MI, None),
-        ("device_local_copy", 64 * MI, "quick"),
-        ("host_device_latency_sm", 2 * MI, "quick"),
+        (COPY, 64 * MI, None), (COPY, 64 * MI, "full"), (TRIAD, 512 * MI, None),
+        ("device_local_copy", 64 * MI, "quick"), ("host_device_latency_sm", 2 * MI, "quick"),
     ],
-)
+)  # fmt: skip
 def test_what_was_asked_for_a_sweep_and_devices_keep_their_size(name, size, profile):
     assert planned(name, size, [300 * MI], profile).size == size
 

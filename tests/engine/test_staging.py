@@ -39,13 +39,11 @@ def test_one_buffer_serves_all_and_every_byte_is_verified(both, text, size):
 @pytest.mark.parametrize(
     ("text", "written"),
     [
-        (f"{PULL} & {READ}", "fake:0"),
-        (f"{PULL} & {WRITE}", "fake:0"),
-        (f"{PULL} & {WRITE}", "host:0/staging"),
-        (f"{PUSH} & {READ}", "host:0/staging"),
+        (f"{PULL} & {READ}", "fake:0"), (f"{PULL} & {WRITE}", "fake:0"),
+        (f"{PULL} & {WRITE}", "host:0/staging"), (f"{PUSH} & {READ}", "host:0/staging"),
         (f"{PUSH} & {WRITE}", "host:0/staging"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_byte_of_what_was_written_fails(both, text, written):
     def harm(group):
         for buffer in both["fake"].buffers:
@@ -96,11 +94,9 @@ def test_what_cannot_share_is_skipped_with_the_reason(both, text):
     [
         "host:0 -> host:0/staging by cpu*1 & host:0/staging -> null by cpu*1",
         "host:0 -> host:0/staging by cpu*1 & null -> host:0/staging by cpu*1",
-        "host:0/staging -> host:0 by cpu*1 & host:0/staging -> null by cpu*1",
-        READ,
-        WRITE,
+        "host:0/staging -> host:0 by cpu*1 & host:0/staging -> null by cpu*1", READ, WRITE,
     ],
-)
+)  # fmt: skip
 def test_real_threads_share_a_real_buffer(text):
     result = measure(text, size=100_000)
     assert (result.status, result.reason, result.verified) == ("pass", None, True)

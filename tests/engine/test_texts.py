@@ -32,11 +32,10 @@ def expecting(*expected):
     "expected",
     [
         (Expected(9e11, 8e11, BECAUSE), Expected(9e11, 7e11, BECAUSE)),
-        (Expected(9e11, None, BECAUSE), Expected(because="unknown")),
-        (None, Expected(1.0)),
+        (Expected(9e11, None, BECAUSE), Expected(because="unknown")), (None, Expected(1.0)),
         (None, None),
     ],
-)
+)  # fmt: skip
 def test_what_is_read_is_what_was_written(tmp_path, expected):
     run = expecting(*expected)
     write_run(tmp_path, run)

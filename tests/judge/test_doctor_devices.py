@@ -29,11 +29,10 @@ CARDS = {
         ("gfx950", "ROCm 6.4.2", ("gfx942", "gfx950"), True),
         ("gfx950", "ROCm 7.1.2", ("gfx90a", "gfx942"), True),
         ("gfx950:sramecc+:xnack-", "ROCm 7.1.2", ("gfx942", "gfx950"), False),
-        ("gfx942", "ROCm 6.4.2", ("gfx942:xnack+",), False),
-        ("gfx942", None, None, False),
+        ("gfx942", "ROCm 6.4.2", ("gfx942:xnack+",), False), ("gfx942", None, None, False),
         (None, "ROCm 6.4.2", ("gfx90a",), False),
     ],
-)
+)  # fmt: skip
 def test_a_torch_that_does_not_support_the_gpu(isa, runtime, built_for, fails):
     here = card(memory="torch:cuda:0", isa=isa, runtime=runtime, built_for=built_for)
     assert told(found(inventory(cards=(here,)))) == [("runtime", "fail")] * fails

@@ -66,14 +66,10 @@ def test_a_device_of_a_node_without_memory_is_remote():
 @pytest.mark.parametrize(
     ("driver", "slow"),
     [
-        ("intel_pstate", False),
-        ("amd-pstate-epp", False),
-        ("amd_pstate_epp", False),
-        ("intel_cpufreq", True),
-        ("amd-pstate", True),
-        ("acpi-cpufreq, intel_pstate", True),
+        ("intel_pstate", False), ("amd-pstate-epp", False), ("amd_pstate_epp", False),
+        ("intel_cpufreq", True), ("amd-pstate", True), ("acpi-cpufreq, intel_pstate", True),
     ],
-)
+)  # fmt: skip
 def test_powersave_is_no_fault_where_the_processor_chooses_its_frequency(driver, slow):
     host = replace(GOOD, governor="powersave", frequency_driver=driver)
     assert [each.check for each in found(inventory(host=host))] == ["governor"] * slow

@@ -57,16 +57,11 @@ def test_xids_of_broken_devices_and_links_are_failures(number):
     ("number", "gravity", "severity"),
     [
         *((number, None, "warn") for number in (8, 13, 14, 32, 69, 106, 107, 137, 155)),
-        (31, None, "warn"),
-        (43, None, "note"),
-        (45, None, "note"),
-        (154, None, "warn"),
-        (999, None, "warn"),
-        (145, "fatal", "fail"),
-        (145, "uncorrected", "warn"),
+        (31, None, "warn"), (43, None, "note"), (45, None, "note"), (154, None, "warn"),
+        (999, None, "warn"), (145, "fatal", "fail"), (145, "uncorrected", "warn"),
         (13, "fatal", "warn"),
     ],
-)
+)  # fmt: skip
 def test_other_xids_are_of_programs_or_pass(number, gravity, severity):
     assert logged(xid(number, gravity=gravity)).severity == severity
 
@@ -74,20 +69,16 @@ def test_other_xids_are_of_programs_or_pass(number, gravity, severity):
 @pytest.mark.parametrize(
     ("one", "severity"),
     [
-        (line("aer", gravity="corrected"), "warn"),
-        (line("aer", gravity="uncorrected"), "fail"),
-        (line("aer", gravity="fatal"), "fail"),
-        (line("aer"), "warn"),
+        (line("aer", gravity="corrected"), "warn"), (line("aer", gravity="uncorrected"), "fail"),
+        (line("aer", gravity="fatal"), "fail"), (line("aer"), "warn"),
         (line("sxid", gravity="fatal", code=20034), "fail"),
         (line("sxid", gravity="uncorrected", code=12028), "warn"),
         (line("hardware", gravity="corrected"), "warn"),
-        (line("hardware", gravity="uncorrected"), "fail"),
-        (line("hotplug"), "warn"),
-        (line("iommu"), "warn"),
-        (line("driver", level=4), "warn"),
+        (line("hardware", gravity="uncorrected"), "fail"), (line("hotplug"), "warn"),
+        (line("iommu"), "warn"), (line("driver", level=4), "warn"),
         (line("driver", level=6), "note"),
     ],
-)
+)  # fmt: skip
 def test_other_lines_are_as_grave_as_they_say(one, severity):
     finding = logged(one)
     assert (finding.severity, finding.subject) == (severity, SUBJECT)

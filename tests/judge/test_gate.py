@@ -20,14 +20,12 @@ def verdicts(baseline, current, **more):
 @pytest.mark.parametrize(
     ("current", "more", "aim", "code"),
     [
-        (LOSS, {}, AIM, 1),
-        ((110.0, 111.0), {}, AIM, 0),
-        ((110.0, 110.4), {"better": "lower"}, AIM, 1),
-        ((98.0, 98.1, 97.9), {}, AIM, 0),
+        (LOSS, {}, AIM, 1), ((110.0, 111.0), {}, AIM, 0),
+        ((110.0, 110.4), {"better": "lower"}, AIM, 1), ((98.0, 98.1, 97.9), {}, AIM, 0),
         ((98.0, 98.1, 97.9), {}, replace(AIM, least=0.01, detect=0.02), 1),
     ],
     ids=["loss", "gain", "latency", "small loss", "small loss that was asked for"],
-)
+)  # fmt: skip
 def test_a_proven_loss_of_the_least_size_fails(current, more, aim, code):
     gate = hold(runs("a", *BASE, **more), runs("b", *current, **more), [], aim)
     assert (gate.code, gate.cells[0].verdict) == (code, "regression" if code else "ok")

@@ -72,7 +72,7 @@ def limited(run, *limits):
         ("max ≤ 1 x theoretical", Bound("max", False, 1.0, of="theoretical")),
         ("p50 >= 50 % * achievable", Bound("p50", True, 0.5, of="achievable")),
     ],
-)
+)  # fmt: skip
 def test_bounds(text, bound):
     found = parse_bound(text)
     assert replace(found, value=pytest.approx(bound.value)) == bound
@@ -81,20 +81,16 @@ def test_bounds(text, bound):
 @pytest.mark.parametrize(
     ("text", "at", "problem"),
     [
-        ("", 0, "expected '≥'"),
-        ("50 GB/s", 0, "expected '≥'"),
-        ("p98 ≥ 50 GB/s", 0, "expected '≥'"),
-        ("≥ fast", 2, "expected a number"),
-        ("≥ -1 GB/s", 2, "expected a number"),
-        ("≥ 50", 4, "expected a unit"),
-        ("≥ 50 GiB/s", 5, "expected a unit"),
-        ("≥ 50 GB/s now", 10, "expected the end"),
+        ("", 0, "expected '≥'"), ("50 GB/s", 0, "expected '≥'"),
+        ("p98 ≥ 50 GB/s", 0, "expected '≥'"), ("≥ fast", 2, "expected a number"),
+        ("≥ -1 GB/s", 2, "expected a number"), ("≥ 50", 4, "expected a unit"),
+        ("≥ 50 GiB/s", 5, "expected a unit"), ("≥ 50 GB/s now", 10, "expected the end"),
         ("≥ 0.9 ×", 7, "expected an expected figure"),
         ("≥ 0.9 × possible", 8, "expected an expected figure"),
         ("≥ 90% achievable", 6, "expected '×' or 'of'"),
         ("≥ __import__('os')", 2, "expected a number"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_bound_is_pointed_at(text, at, problem):
     with pytest.raises(NotationError) as caught:
         parse_bound(text)

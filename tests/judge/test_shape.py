@@ -232,7 +232,7 @@ PLATEAU, KNEE = [20e9, 60e9, 90e9, 50e9, 50e9], [10e9, 40e9, 44e9, 45e9]
         (by_threads([10e9, 20e9, 40e9, 80e9, 160e9]), "knee", ""),
         (by_threads([10e9, 10e9, 10e9]), "knee", ""),
     ],
-)
+)  # fmt: skip
 def test_where_a_curve_bends_is_told(results, check, at):
     findings = found((check,), *results)
     assert len(findings) == (at != "")

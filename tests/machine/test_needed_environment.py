@@ -38,15 +38,11 @@ def needed(monkeypatch, root, **environment):
 @pytest.mark.parametrize(
     ("vendor", "device", "guest", "expected"),
     [
-        ("0x1002", "0x75a0", False, RECLAIM),
-        ("0x1002", "0x75b0", True, {**RECLAIM, **P2P}),
-        ("0x1002", "0x74a1", True, {}),
-        ("0x10de", "0x2335", True, NVLS),
-        ("0x10de", "0x2335", False, {}),
-        ("0x8086", "0x75b0", True, {}),
-        ("nonsense", "", True, {}),
+        ("0x1002", "0x75a0", False, RECLAIM), ("0x1002", "0x75b0", True, {**RECLAIM, **P2P}),
+        ("0x1002", "0x74a1", True, {}), ("0x10de", "0x2335", True, NVLS),
+        ("0x10de", "0x2335", False, {}), ("0x8086", "0x75b0", True, {}), ("nonsense", "", True, {}),
     ],
-)
+)  # fmt: skip
 def test_each_machine_needs(tmp_path, monkeypatch, vendor, device, guest, expected):
     assert needed(monkeypatch, machine(tmp_path, vendor, device, guest=guest)) == expected
 

@@ -35,13 +35,11 @@ def adapters(ports, *, target=PORT):
 @pytest.mark.parametrize(
     ("code", "vendor", "layer"),
     [
-        ("0x020700", "0x15b3", "InfiniBand"),
-        ("0x0c0600", "0x1077", "InfiniBand"),
-        ("0x020000", "0x15b3", "Ethernet"),
-        ("0x020000", "0x8086", None),
+        ("0x020700", "0x15b3", "InfiniBand"), ("0x0c0600", "0x1077", "InfiniBand"),
+        ("0x020000", "0x15b3", "Ethernet"), ("0x020000", "0x8086", None),
         ("0x010802", "0x15b3", None),
     ],
-)
+)  # fmt: skip
 def test_without_a_driver_adapters_are_told_by_their_class(code, vendor, layer):
     bus = Bus()
     bus.add("pci0000:00/0000:00:01.0", **{"class": code, "vendor": vendor})

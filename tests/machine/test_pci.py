@@ -51,13 +51,11 @@ def test_an_attribute_is_what_the_kernel_means_or_null_with_its_reason(
 @pytest.mark.parametrize(
     ("vendor", "code", "boot", "display"),
     [
-        ("0x1a03", "0x030000", "1", True),
-        ("0x102b", "0x030000", None, True),
-        ("0x18ca", "0x030000", "0", False),
-        ("0x10de", "0x030000", "1", False),
+        ("0x1a03", "0x030000", "1", True), ("0x102b", "0x030000", None, True),
+        ("0x18ca", "0x030000", "0", False), ("0x10de", "0x030000", "1", False),
         ("0x1a03", "0x120000", None, False),
     ],
-)
+)  # fmt: skip
 def test_what_only_shows_the_console_is_a_display(vendor, code, boot, display):
     assert card(vendor=vendor, boot_vga=boot, **{"class": code}).display is display
 

@@ -89,19 +89,14 @@ def test_a_damaged_notation_never_raises_anything_else(transfer, data):
 @pytest.mark.parametrize(
     ("text", "engine"),
     [
-        ("cuda:0 -> cuda:1 by ce", "cuda:0.ce"),
-        ("cuda:0 -> cuda:1 by cuda:1.ce", "cuda:1.ce"),
-        ("host:0 -> cuda:1 by sm", "cuda:1.sm"),
-        ("host:1 -> host:0 by cpu*8", "host:1.cpu*8"),
-        ("null -> host:2 by cpu", "host:2.cpu"),
-        ("host:1/huge -> null by cpu", "host:1.cpu"),
-        ("host:0 -> opencl:3", "opencl:3.ce"),
-        ("host:0 -> host:1", "host:0.cpu"),
-        ("torch:xpu:0 -> host:0", "torch:xpu:0.ce"),
-        ("cpu:3 -> cpu:1", "cpu:3.cpu"),
+        ("cuda:0 -> cuda:1 by ce", "cuda:0.ce"), ("cuda:0 -> cuda:1 by cuda:1.ce", "cuda:1.ce"),
+        ("host:0 -> cuda:1 by sm", "cuda:1.sm"), ("host:1 -> host:0 by cpu*8", "host:1.cpu*8"),
+        ("null -> host:2 by cpu", "host:2.cpu"), ("host:1/huge -> null by cpu", "host:1.cpu"),
+        ("host:0 -> opencl:3", "opencl:3.ce"), ("host:0 -> host:1", "host:0.cpu"),
+        ("torch:xpu:0 -> host:0", "torch:xpu:0.ce"), ("cpu:3 -> cpu:1", "cpu:3.cpu"),
         ("cpu:3 -> cpu:1 by cpu:1.cpu", "cpu:1.cpu"),
     ],
-)
+)  # fmt: skip
 def test_the_owner_left_out_is_the_source_device_else_the_destination_else_the_node(text, engine):
     assert str(parse_transfer(text).engine) == engine
 
@@ -109,21 +104,18 @@ def test_the_owner_left_out_is_the_source_device_else_the_destination_else_the_n
 @pytest.mark.parametrize(
     ("text", "position", "problem"),
     [
-        ("", 0, "expected a memory"),
-        ("host:0", 6, "expected '->'"),
+        ("", 0, "expected a memory"), ("host:0", 6, "expected '->'"),
         ("host:0 ->", 9, "expected a memory"),
         ("host:0 -> opencl:0 by cx", 22, "unknown engine 'cx'"),
         ("host:0 -> opencl:0 by ce extra", 25, "expected '&' or the end"),
-        ("host -> opencl:0", 4, "expected ':'"),
-        ("host: -> opencl:0", 5, "number of a memory"),
+        ("host -> opencl:0", 4, "expected ':'"), ("host: -> opencl:0", 5, "number of a memory"),
         ("host:0/fast -> opencl:0", 7, "unknown kind of memory"),
         ("opencl:0/huge -> host:0", 9, "unknown kind of memory"),
         ("host:0 -> opencl:0 by host:0.ce", 29, "has no engine 'ce'"),
         ("host:0 -> opencl:0 by cpu*4", 22, "has no engine 'cpu'"),
         ("host:0 -> host:0 by cpu*0", 24, "at least 1"),
         ("host:0 -> opencl:0 by ce*2", 24, "only cpu"),
-        ("host:0 -> opencl:0 by ce x0", 26, "at least 1"),
-        ("null -> null", 8, "moves nothing"),
+        ("host:0 -> opencl:0 by ce x0", 26, "at least 1"), ("null -> null", 8, "moves nothing"),
         ("null <-> cuda:0 by sm", 0, "both ends"),
         ("host:0 -> opencl:0 by ce &", 26, "expected a memory"),
         ("host:1234567890 -> cuda:0", 14, "too many digits"),
@@ -134,7 +126,7 @@ def test_the_owner_left_out_is_the_source_device_else_the_destination_else_the_n
         ("host:0 -> host:0 by cpu & cuda:0 -> cpu:1", 26, "only with another CPU"),
         ("host:0 -> host:0 by cpu:1.cpu", 0, "only with another CPU"),
     ],
-)
+)  # fmt: skip
 def test_the_caret_stands_under_the_character_at_fault(text, position, problem):
     with pytest.raises(NotationError) as caught:
         parse_transfers(text)

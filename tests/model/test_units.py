@@ -14,21 +14,11 @@ from linkgauge.model.units import MOST_SIZES, format_size, parse_fraction, parse
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        ("4K", 4096),
-        ("512M", 512 << 20),
-        ("1G", 1 << 30),
-        ("2T", 2 << 40),
-        ("0x100000", 1 << 20),
-        ("0X10", 16),
-        ("1", 1),
-        ("100", 100),
-        ("64MiB", 64 << 20),
-        ("64 MiB".replace(" ", ""), 64 << 20),
-        ("3kb", 3072),
-        (" 8m ", 8 << 20),
-        ("0100", 100),
+        ("4K", 4096), ("512M", 512 << 20), ("1G", 1 << 30), ("2T", 2 << 40), ("0x100000", 1 << 20),
+        ("0X10", 16), ("1", 1), ("100", 100), ("64MiB", 64 << 20),
+        ("64 MiB".replace(" ", ""), 64 << 20), ("3kb", 3072), (" 8m ", 8 << 20), ("0100", 100),
     ],
-)
+)  # fmt: skip
 def test_sizes_are_powers_of_two_and_a_bare_number_is_bytes(text, size):
     assert parse_size(text) == size
 
@@ -60,17 +50,14 @@ KI = 1 << 10
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [
-        ("1K:16K:x2", (KI, 2 * KI, 4 * KI, 8 * KI, 16 * KI)),
-        ("1K:16K:X4", (KI, 4 * KI, 16 * KI)),
+        ("1K:16K:x2", (KI, 2 * KI, 4 * KI, 8 * KI, 16 * KI)), ("1K:16K:X4", (KI, 4 * KI, 16 * KI)),
         ("64K:256K:+64K", (64 * KI, 128 * KI, 192 * KI, 256 * KI)),
-        ("1K:10K:x3", (KI, 3 * KI, 9 * KI)),
-        ("1K:4K:+2K", (KI, 3 * KI)),
-        ("4K:4K:x2", (4 * KI,)),
+        ("1K:10K:x3", (KI, 3 * KI, 9 * KI)), ("1K:4K:+2K", (KI, 3 * KI)), ("4K:4K:x2", (4 * KI,)),
         ("64,1K:4K:x2,3K", (64, KI, 2 * KI, 4 * KI, 3 * KI)),
         ("1K:4K:x2,2K:8K:x2", (KI, 2 * KI, 4 * KI, 8 * KI)),
         (" 1K : 4K : x2 ", (KI, 2 * KI, 4 * KI)),
     ],
-)
+)  # fmt: skip
 def test_a_sweep_multiplies_or_adds_and_ends_with_the_last_size_not_beyond(text, sizes):
     assert parse_sizes(text) == sizes
 
@@ -87,24 +74,17 @@ def test_a_sweep_by_a_factor_holds_each_power_up_to_its_end(first, more, factor)
     ("text", "why"),
     [
         ("1K:1G", "not understood: a sweep is 1K:1G:x2 or 64K:1M:+64K"),
-        ("1K:1G:2", "not understood"),
-        (":1G:x2", "not understood"),
-        ("1K::x2", "not understood"),
-        ("1:2:3:x2", "not understood"),
-        ("1G:1K:x2", "starts above its end"),
-        ("1K:1G:x1", "whole number from 2 on"),
-        ("1K:1G:x0", "whole number from 2 on"),
-        ("1K:1G:x1.5", "whole number from 2 on"),
-        ("1K:1G:x-2", "whole number from 2 on"),
-        ("1K:1G:x", "whole number from 2 on"),
-        ("1K:1G:+0", "a positive size, such as +64K"),
+        ("1K:1G:2", "not understood"), (":1G:x2", "not understood"), ("1K::x2", "not understood"),
+        ("1:2:3:x2", "not understood"), ("1G:1K:x2", "starts above its end"),
+        ("1K:1G:x1", "whole number from 2 on"), ("1K:1G:x0", "whole number from 2 on"),
+        ("1K:1G:x1.5", "whole number from 2 on"), ("1K:1G:x-2", "whole number from 2 on"),
+        ("1K:1G:x", "whole number from 2 on"), ("1K:1G:+0", "a positive size, such as +64K"),
         ("1K:1G:+0x0", "a positive size, such as +64K"),
         ("1K:1G:+", "a positive size, such as +64K"),
-        ("1:1T:+1", "1099511627776 sizes: give at most 64"),
-        ("0:1K:x2", "size 0"),
+        ("1:1T:+1", "1099511627776 sizes: give at most 64"), ("0:1K:x2", "size 0"),
         (",".join(map(str, range(1, 66))), "65 sizes are too many: give at most 64"),
     ],
-)
+)  # fmt: skip
 def test_a_sweep_that_is_none_is_refused_in_one_line(text, why):
     with pytest.raises(InputError, match=re.escape(why)) as caught:
         parse_sizes(text)

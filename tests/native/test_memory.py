@@ -62,11 +62,10 @@ def test_memory_that_cannot_be_had_is_an_os_error() -> None:
         (lambda: Job(Op.READ, 0, 64, 8, 1, CPUS), ValueError),
         (lambda: Job(Op.WRITE, 64, 0, 8, 1, CPUS), ValueError),
         (lambda: Job(Op.READ, 64, 0, 0, 1, CPUS), ValueError),
-        (lambda: Job(Op.READ, 64, 0, 8, 1, []), ValueError),
-        (lambda: Team([]), ValueError),
+        (lambda: Job(Op.READ, 64, 0, 8, 1, []), ValueError), (lambda: Team([]), ValueError),
         (lambda: Team([Job(Op.READ, 64, 0, 8, 1, [CPUS[0], 60_000])]), OSError),
     ],
-)
+)  # fmt: skip
 def test_bad_arguments_are_refused(call: Callable[[], object], error: type[Exception]) -> None:
     before = threads_alive()
     with pytest.raises(error):

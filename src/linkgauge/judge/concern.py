@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linkgauge.model.collective import Collective
-from linkgauge.model.map import pairs_of
+from linkgauge.model.exchanges import pairs_of
 from linkgauge.model.part import Kind, Part
 from linkgauge.model.result import CellResult
 

@@ -8,7 +8,8 @@ from functools import cache
 from typing import NamedTuple
 
 from linkgauge.model.collective import Collective, no_hypercube
-from linkgauge.model.map import Phase, pairs_of, phases, share
+from linkgauge.model.exchanges import Phase, pairs_of, phases
+from linkgauge.model.map import share
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.scaling import Bound
 from linkgauge.model.transfer import Engine, Transfer

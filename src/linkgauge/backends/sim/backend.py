@@ -28,7 +28,6 @@ from linkgauge.model.transfer import Engine, Transfer
 from . import inventory, pci, refusals
 from .collecting import SimCollective
 from .description import Description
-from .exchanging import Exchanging
 from .faults import Fault
 from .group import SimGroup
 from .machine import SimMachine, read
@@ -40,6 +39,7 @@ from .sensors import SimTelemetry, switch_links
 from .symptoms import Symptoms
 from .trouble import Trouble
 
+STAGED = "without peer access: the driver copies by way of the host"
 STRIDE = 128
 """Bytes between consecutive pointers of a chase, as in nvbandwidth."""
 
@@ -153,12 +153,15 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             placed = {n: [self._on_nodes(t) for t in of] for n, of in cells.items()}
             self._trouble.enter(placed, phase)
 
-    def _refusal(self, transfer: Transfer) -> str | None:
+    def _refusal(self, transfer: Transfer) -> str | Unsupported | None:
         reason = exchange_refusal(transfer, self._node_of) if transfer.source.is_cpu else None
-        return reason or refusals.refusal(self._on_nodes(transfer), self._hardware, self._topology)
+        placed = self._on_nodes(transfer)
+        reason = reason or refusals.refusal(placed, self._hardware, self._topology)
+        return reason or refusals.no_access(placed, self._hardware, self._topology)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        return ()
+        apart = refusals.apart(transfer, self._topology)
+        return () if apart is None else (STAGED,)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         return memory
@@ -244,7 +247,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Sequence[Demand], Sequence[float]]:
         """What the copies ask for, as faults leave it, and their relative noise."""
-        demands = [self._demand(copy, copies, does) for copy in copies]
+        demands = self._resources.facing([self._demand(copy, copies, does) for copy in copies])
         demands = self._trouble.begin(copies, demands)
         return demands, self._sigmas(demands)
 
@@ -256,7 +259,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         ]
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> SimCollective:
-        exchanging = Exchanging(copies, work, self._resources, self._topology)
+        exchanging = self._exchanging(copies, work)
         self._trouble.begin(copies, exchanging.ranks)
         seconds = exchanging.seconds(self._trouble.capacity(exchanging.demands))
         sigmas = self._sigmas(exchanging.ranks)

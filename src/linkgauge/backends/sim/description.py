@@ -40,6 +40,7 @@ import yaml
 
 from linkgauge.machine.given import MOST_YAML, encodable, read_given, yaml_problem
 from linkgauge.model.errors import InputError
+from linkgauge.model.exchanges import Algorithm
 from linkgauge.model.machine import MemoryKind
 from linkgauge.model.map import Routing
 from linkgauge.model.names import hint
@@ -47,6 +48,7 @@ from linkgauge.model.units import parse_size
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
 SwitchType = Literal["pcie", "root", "fabric", "network"]
+Translation = Literal["passthrough", "translating"]
 Count = Annotated[int, msgspec.Meta(ge=1, le=4096)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -95,15 +97,45 @@ class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     write: Share = Share(0.0)
 
 
+class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes/s of what is read and of what is written; null: not bounded."""
+
+    read: Rate | None = None
+    write: Rate | None = None
+
+
+class Peers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes/s that a node's root complex passes between devices, by what its IOMMU does; null: not
+    bounded."""
+
+    passthrough: Rate | None = None
+    translating: Rate | None = None
+
+
+class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How collectives move their bytes: by this algorithm where it can carry them out, else in
+    rings; over so many `rings` at once. `efficiency` is the share of the links' rate that they
+    reach."""
+
+    algorithm: Algorithm = "ring"
+    rings: Count = 1
+    efficiency: Share = Share(1.0)
+
+    def __post_init__(self) -> None:
+        if not self.efficiency:
+            raise ValueError("an efficiency of 0 moves nothing")
+
+
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Limits of an engine: its maximum rates of reading and writing over links, the maximum rate at
-    which one copy reads from another device (null: only links limit it), and the startup time of a
-    copy: `peer_startup` between two devices, `write_startup` if it only writes (null: `startup`,
-    which holds for all others)."""
+    which one copy reads from another device (null: only links limit it), that of copies within the
+    device (null: only its memory limits it), and the startup time of a copy: `peer_startup` between
+    two devices, `write_startup` if it only writes (null: `startup`, which holds for all others)."""
 
     read: Rate | None = None
     write: Rate | None = None
     peer_read: Rate | None = None
+    local: Rate | None = None
     startup: Seconds = Seconds(3e-6)
     write_startup: Seconds | None = None
     peer_startup: Seconds | None = None
@@ -112,13 +144,14 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The properties that links of a kind share. Each direction has its own `rate` × `count`.
 
-    Without a `rate`, PCIe's follows from `speed` (GT/s per lane) and `width` (lanes). `both` limits
-    the two directions together. Payload uses payload ÷ `efficiency` of its direction (for kernels:
-    ÷ `sm_efficiency`) and payload × `reverse` (for kernels: × `sm_reverse`) of the opposite one,
-    for requests and acknowledgements. `latency` is the round-trip time that the link adds to one
-    access; `jitter` is the relative standard deviation that it adds to a figure. The vendor's
-    library reports the rate if `rate_told`, and the errors and which links are active if
-    `state_told`. PCI registers show the other fields.
+    Without a `rate`, PCIe's follows from `speed` (GT/s per lane) and `width` (lanes); while nothing
+    moves, readers find `idle_speed`. `both` limits the two directions together, `both_each` what is
+    read and what is written while the other is as well. Payload uses payload ÷ `efficiency` of its
+    direction (for kernels: ÷ `sm_efficiency`) and payload × `reverse` (for kernels: × `sm_reverse`)
+    of the opposite one, for requests and acknowledgements. `latency` is the round-trip time that
+    the link adds to one access; `jitter` is the relative standard deviation that it adds to a
+    figure. The vendor's library reports the rate if `rate_told`, and the errors and which links are
+    active if `state_told`. PCI registers show the other fields.
     """
 
     kind: LinkType
@@ -127,6 +160,7 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     state_told: bool = True
     count: Count = 1
     both: Rate | None = None
+    both_each: EachWay = EachWay()
     efficiency: Efficiency = Efficiency()
     sm_efficiency: Efficiency | None = None
     reverse: Reverse = Reverse()
@@ -134,6 +168,7 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     latency: Seconds = Seconds(0.0)
     jitter: Share = Share(0.0)
     speed: Positive | None = None
+    idle_speed: Positive | None = None
     width: Count | None = None
     max_speed: Positive | None = None
     max_width: Count | None = None
@@ -159,7 +194,8 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The host. `cpu_vendor` is what /proc/cpuinfo of x86 tells. A thread moves `thread` bytes a
-    second, and takes `call` to hand a copy to a device. `distances` is the NUMA distance table
+    second, and takes `call` to hand a copy to a device. What devices move to each other through a
+    node is bounded by `peers`. `distances` is the NUMA distance table
     (null: 10 within a node, 20 between); `hypervisor` names that of a virtual machine, which
     shows no `iommu`, and no `governor` of its CPUs' frequency with its `frequency_driver`."""
 
@@ -171,7 +207,8 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     system: str = "Simulated Linux"
     kernel: str = "6.8.0-simulated"
     hypervisor: str | None = None
-    iommu: Literal["passthrough", "translating"] = "passthrough"
+    iommu: Translation = "passthrough"
+    peers: Peers = Peers()
     governor: str = "performance"
     frequency_driver: str | None = None
     sockets: Count = 1
@@ -183,14 +220,16 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`count` identical devices. `memory_rate` is bytes/s read and written (null: never the limit),
-    `products` are the rates at which it multiplies matrices, by the type of their numbers,
-    `memory_latency` the time of one remote access without the links. A device with `forwards`
-    forwards traffic of others within its fabric. `pci` and `uuids` identify each device (null: made
-    up); quote addresses, because YAML would read them as numbers. `numa_node` is the value in sysfs
-    (null: the nearest node). One that is a `node` stands for a host of its own behind its network
-    interface: PCI does not show it. Of several such groups each is a rail: the first devices of all
-    are of one node, and so on. `properties` are the values that the vendor's library would
-    report.
+    and `memory_rate_told` what the vendor's library reports of it (null: the same), `products` are
+    the rates at which it multiplies matrices, by the type of their numbers, `memory_latency` the
+    time of one remote access without the links. A device with `forwards` forwards traffic of others
+    within its fabric. `pci` and `uuids` identify each device (null: made up); quote addresses,
+    because YAML would read them as numbers. `peer_access` says over which ways it reaches others'
+    memory; copies by copy engines that need another way go through the host's memory if it `stages`
+    them, and are refused otherwise. `numa_node` is the value in sysfs (null: the nearest node). One
+    that is a `node` stands for a host of its own behind its network interface: PCI does not show
+    it. Of several such groups each is a rail: the first devices of all are of one node, and so on.
+    `properties` are the values that the vendor's library would report.
     """
 
     count: Count = 1
@@ -201,11 +240,14 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     device_id: int = 0x1110
     revision: int = 0
     memory_rate: Rate | None = None
+    memory_rate_told: Rate | None = None
     products: dict[Literal["fp32", "tf32", "bf16", "fp16"], WorkRate] = {}
     memory_latency: Seconds = Seconds(300e-9)
     ce: Caps = Caps()
     sm: Caps = Caps()
     forwards: bool = False
+    peer_access: Literal["all", "fabric", "none"] = "all"
+    stages: bool = False
     pci: tuple[str, ...] | None = None
     uuids: tuple[str, ...] | None = None
     numa_node: int | None = None
@@ -215,7 +257,8 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Identical switches, named by a range: PCIe switches, root complexes, a fabric's crossbars.
-    With `acs_redirect`, a PCIe switch's ports send peer traffic up to the root complex."""
+    With `acs_redirect`, a PCIe switch's ports send peer traffic up to the root complex, where it
+    turns around."""
 
     name: str
     kind: SwitchType = "root"
@@ -241,7 +284,8 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A machine. `noise` is the relative standard deviation of every figure, drawn from `seed`;
     `noise_buffers` and `noise_moments` are those of what varies only between visits; `faults` use
-    the grammar of `--fault`. `routing` says how traffic takes several equally short ways."""
+    the grammar of `--fault`. `routing` says how traffic takes several equally short ways,
+    `collectives` how collectives do."""
 
     source: str
     host: HostDescription
@@ -250,6 +294,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     devices: tuple[DeviceGroup, ...] = ()
     links: tuple[LinkGroup, ...] = ()
     routing: Routing = "spread"
+    collectives: Exchanges = Exchanges()
     noise: Share = Share(0.001)
     noise_buffers: Share = Share(0)
     noise_moments: Share = Share(0)

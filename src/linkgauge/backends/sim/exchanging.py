@@ -11,16 +11,18 @@ import msgspec
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.map import Phase, Resource, phases, share
+from linkgauge.model.exchanges import SWITCH, Algorithm, Phase, phases
+from linkgauge.model.map import Resource, share
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Engine, Transfer
 
+from .description import Exchanges
 from .resources import Demand, Resources
 from .topology import Topology
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What one rank of a cell writes into the memory of another one."""
+    """What one rank of a cell writes into the memory of another one; either may be the SWITCH."""
 
     source: int
     target: int
@@ -36,20 +38,35 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 class Exchanging:
-    """A collective of the ranks whose parts are `copies`: `groups` has the ranks of each group,
-    `ranks` what the part of each takes. Raises Unsupported where no link joins two of them."""
+    """A collective of the ranks whose parts are `copies`, which move their bytes as `exchanges`
+    says: `groups` has the ranks of each group, `ranks` what the part of each takes. Raises
+    Unsupported where no link joins two of them."""
 
     def __init__(
-        self, copies: Sequence[Copy], work: Collective, resources: Resources, topology: Topology
+        self,
+        copies: Sequence[Copy],
+        work: Collective,
+        resources: Resources,
+        topology: Topology,
+        exchanges: Exchanges,
     ) -> None:
         self._places = [copy.transfer.engine.owner for copy in copies]
         self._resources = resources
         self._topology = topology
         self._work = work
+        self._exchanges = exchanges
         self.groups = work.groups(len(copies))
+        algorithm: Algorithm = exchanges.algorithm
+        if algorithm == "nvls" and not all(topology.to_switches(str(p)) for p in self._places):
+            algorithm = "ring"
         try:
             self._stages = [
-                [self._stage(phase, group) for phase in phases(work, copies[0].size, len(group))]
+                [
+                    self._stage(phase, group)
+                    for phase in phases(
+                        work, copies[0].size, len(group), algorithm, exchanges.rings
+                    )
+                ]
                 for group in self.groups
             ]
         except ValueError as error:
@@ -60,10 +77,22 @@ class Exchanging:
     def _stage(self, phase: Phase, group: Sequence[int]) -> Stage:
         sent = []
         for each in phase.exchanges:
-            source, target = group[each.source], group[each.target]
-            demand = self._demand(self._places[source], self._places[target])
-            sent.append(Sent(source, target, each.bytes, demand))
+            source, target = (SWITCH if end == SWITCH else group[end]
+                              for end in (each.source, each.target))  # fmt: skip
+            sent.append(Sent(source, target, each.bytes, self._between(source, target)))
         return Stage(phase.steps, tuple(sent))
+
+    def _between(self, source: int, target: int) -> Demand:
+        """What moves the bytes of one exchange: the less efficient, the more it takes."""
+        if SWITCH in (source, target):
+            rank = self._places[source if target == SWITCH else target]
+            demand = self._resources.in_switch(rank, inward=target == SWITCH)
+        else:
+            demand = self._demand(self._places[source], self._places[target])
+        part = float(self._exchanges.efficiency)
+        usage = tuple((name, weight / part) for name, weight in demand.flow.usage)
+        flow = msgspec.structs.replace(demand.flow, usage=usage)
+        return msgspec.structs.replace(demand, flow=flow)
 
     def _demand(self, source: Memory, target: Memory) -> Demand:
         if self._topology.route(str(source), str(target)) is None:

@@ -15,7 +15,15 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.map import Routing
 from linkgauge.model.pcie import link_rate
 
-from .description import Description, DeviceGroup, LinkGroup, LinkKind, NodeGroup, SwitchGroup
+from .description import (
+    Description,
+    DeviceGroup,
+    Exchanges,
+    LinkGroup,
+    LinkKind,
+    NodeGroup,
+    SwitchGroup,
+)
 
 _RANGE = re.compile(r"(.*?)([0-9]{1,4})\.\.([0-9]{1,4})")
 _SWITCH = re.compile(r"[a-z][a-z0-9_.]*")
@@ -70,13 +78,17 @@ class SimLink(graph.Link, frozen=True):
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """All parts of a machine, one by one, and how traffic takes several equally short ways."""
+    """All parts of a machine, one by one, and how traffic takes several equally short ways; the
+    bytes/s that a node passes between devices (None: not bounded), and how collectives move
+    theirs."""
 
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
     switches: tuple[SwitchUnit, ...]
     links: tuple[SimLink, ...]
     routing: Routing = "spread"
+    peers: float | None = None
+    collectives: Exchanges = Exchanges()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,7 +111,10 @@ def build(description: Description) -> Hardware:
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise _wrong(f"{what}: several have the name {twice}")
-    return Hardware(nodes, devices, switches, links, description.routing)
+    peers = getattr(description.host.peers, description.host.iommu)
+    return Hardware(
+        nodes, devices, switches, links, description.routing, peers, description.collectives
+    )
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
@@ -18,6 +19,11 @@ from .hardware import build, with_cpus
 from .resources import Resources
 from .schedule import check_targets
 from .topology import Topology
+
+if TYPE_CHECKING:
+    from linkgauge.backends.protocol import Copy
+
+    from .exchanging import Exchanging
 
 
 def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
@@ -68,14 +74,19 @@ class SimMachine:
             return touched
         from linkgauge.backends.protocol import Copy  # what follows is loaded for collectives alone
 
-        from .exchanging import Exchanging
-
         ranks = [Copy(transfer, None, None, transfer.scale, 1) for transfer in transfers]
         try:
-            exchanging = Exchanging(ranks, operation, self._resources, self._topology)
+            exchanging = self._exchanging(ranks, operation)
         except Unsupported:
             return touched
         return touched.union(*(demand.touched for demand in exchanging.demands))
+
+    def _exchanging(self, ranks: Sequence[Copy], work: Collective) -> Exchanging:
+        """Raises Unsupported where no link joins two ranks."""
+        from .exchanging import Exchanging  # loaded for collectives alone
+
+        how = self._hardware.collectives
+        return Exchanging(ranks, work, self._resources, self._topology, how)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:
         """Maps a transfer between CPUs to one between their nodes: the machine's description has

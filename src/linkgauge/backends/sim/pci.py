@@ -135,7 +135,7 @@ class _BusNumbering:
     ) -> PciFunction:
         """The unit in this slot, or the port directly above it: the two ends of the same link.
         `others` are further fields."""
-        link = None if seat.link is None else self._symptoms.pcie(seat.link)
+        link = None if seat.link is None else self._symptoms.pcie(seat.link, idle=True)
         errors = 0 if seat.link is None else self._symptoms.errors(seat.link)
         sizes = {"max_payload_supported": _LEAST_SIZE}
         if seat.link is not None and link is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.backends.rules import of_copy_engine, of_threads
+from linkgauge.model.errors import NoPeerAccess
 from linkgauge.model.memory import STAGING, Memory
 from linkgauge.model.transfer import FULL_LOAD, Transfer
 
@@ -20,6 +21,27 @@ _PINNED = ("", "base", "huge", "mapped", "wc", STAGING)
 def refusal(transfer: Transfer, hardware: Hardware, topology: Topology) -> str | None:
     """Why this transfer cannot be carried out on this machine, or None."""
     return next(_reasons(transfer, hardware, topology), None)
+
+
+def no_access(transfer: Transfer, hardware: Hardware, topology: Topology) -> NoPeerAccess | None:
+    """Why an engine does not reach another device's memory, in a transfer that is not refused
+    otherwise; None where it does, or where the driver stages what copy engines do."""
+    other = apart(transfer, topology)
+    if other is None:
+        return None
+    owner = transfer.engine.owner
+    stages = hardware.devices[owner.index or 0].group.stages
+    if stages and transfer.engine.kind == "ce" and len(transfer.memories) == 2:
+        return None
+    return NoPeerAccess(f"no peer access from {owner} to {other}")
+
+
+def apart(transfer: Transfer, topology: Topology) -> Memory | None:
+    """The device whose memory the engine of another device does not reach."""
+    owner = transfer.engine.owner
+    others = (m.place for m in transfer.memories if m.is_device and m.place != owner)
+    apart = (other for other in others if not topology.reaches(str(owner), str(other)))
+    return next(apart, None) if owner.is_device else None
 
 
 def _reasons(transfer: Transfer, hardware: Hardware, topology: Topology) -> Iterator[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from functools import cache
 from itertools import chain, product
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.map import Crossing, Flow, Resource
@@ -27,25 +28,30 @@ _STAGED = 2.0
 
 _ENGINES: tuple[tuple[str, str], ...] = tuple(product(("ce", "sm"), ("read", "write")))
 _BOTH = (False, True)
+_OPPOSITE = {("read",): "write", ("write",): "read"}
+"""Ways of what is read and written over a link, behind its number."""
 
 
 class Demand(msgspec.Struct, frozen=True):
     """What determines a transfer's time: its flow (payload bytes/s), the seconds that a loop takes
     to start, and the device on which its kernels queue. `touched` are the fault targets that strike
-    it; `jitter` is the relative standard deviation that its links add."""
+    it; `jitter` is the relative standard deviation that its links add. `opposed` is what its flow
+    also uses of links on which others move payload the other way."""
 
     flow: Flow
     startup: float
     queue: str | None
     touched: frozenset[str]
     jitter: float
+    opposed: tuple[tuple[Resource, float], ...] = ()
 
 
 class Resources:
     """`capacity` of each resource in bytes/s (of turns: 1), `names` of what it belongs to: a link's
     names and its ends, a device, a node. Resources are each memory, by name; each engine of a
     device, for reading and for writing; each link, by number, in each direction (forward or not)
-    and in both together. A link to a node with turns also has one resource for each pair of a
+    and in both together, and for what is read and what is written while both are; what each node
+    passes between devices. A link to a node with turns also has one resource for each pair of a
     direction of the threads' traffic at the node and a direction of devices' traffic on the link.
     """
 
@@ -64,7 +70,11 @@ class Resources:
         for number, link in enumerate(hardware.links):
             ends = (devices.get(end, frozenset((end,))) for end in (link.a, link.b))
             names = names_of(link).union(*ends)
-            for which, rate in ((True, link.rate), (False, link.rate), ("both", link.common.both)):
+            each = link.common.both_each
+            for which, rate in (
+                (True, link.rate), (False, link.rate), ("both", link.common.both),
+                ("read", each.read), ("write", each.write),
+            ):  # fmt: skip
                 self._add((number, which), rate, names)
             for turn in product(_BOTH, _BOTH) if self._turns.keys() & {link.a, link.b} else ():
                 # No names: a fault of this link must not stop traffic on others.
@@ -77,6 +87,7 @@ class Resources:
                 self._add((device.name, kind, access), rate, device.names)
         for node in hardware.nodes:
             self._add(node.name, node.group.rate, {node.name})
+            self._add((node.name, "peers"), hardware.peers, {node.name})
         self.demand = cache(self._demand)
 
     def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
@@ -102,23 +113,42 @@ class Resources:
                 usage[str(memory.place)] += _STAGED
                 cap = thread
         for source, target, access, part in transfer.legs():
-            route = self._route(source, target)
-            jitters.append(route.jitter)
-            for crossing in route.crossings:
-                touched |= self.names[crossing.number, True]
-            self._cross(usage, route, engine.kind, access, part)
+            for route in self._ways(source, target):
+                jitters.append(route.jitter)
+                for crossing in route.crossings:
+                    touched |= self.names[crossing.number, True]
+                self._cross(usage, route, engine.kind, access, part)
+            if staged := self._staged(source, target):
+                usage[staged] += 2 * part
+                touched.add(staged)
             if not is_cpu:
                 usage[str(engine.owner), engine.kind, access] += part
-                if access == "read" and source.is_device:
-                    cap = min(cap, self._caps(engine).peer_read or math.inf)
-        bounded = ((r, weight) for r, weight in usage.items() if r in self.capacity)
+        bounded = [(r, weight) for r, weight in usage.items() if r in self.capacity]
+        opposed = tuple(one for one in bounded if one[0][1:] in _OPPOSITE)
         return Demand(
-            Flow(tuple(bounded), cap),
+            Flow(
+                tuple(one for one in bounded if one not in opposed),
+                cap if is_cpu else min(cap, self._cap(transfer)),
+            ),
             _THREAD_STARTUP if is_cpu else self._startup(transfer),
             str(engine.owner) if engine.kind == "sm" else None,
             frozenset(touched),
             math.hypot(*jitters),
+            opposed,
         )
+
+    def facing(self, demands: Sequence[Demand]) -> list[Demand]:
+        """The same of transfers that run together: on a link that some read over and some write
+        over, both are bounded as they are there."""
+        used = {resource for demand in demands for resource, _ in demand.opposed}
+        if not used:
+            return list(demands)
+        return [
+            replace(demand, flow=replace(demand.flow, usage=(*demand.flow.usage, *met)))
+            if (met := tuple(one for one in demand.opposed if _opposite(one[0]) in used))
+            else demand
+            for demand in demands
+        ]
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
         """The fault targets that strike the transfer: its memories, its engine's owner, the links
@@ -157,6 +187,39 @@ class Resources:
         route = self._topology.route(str(source), str(target))
         return route or Route((), 0.0, 0.0)  # transfers without a route are refused
 
+    def _ways(self, source: Memory, target: Memory) -> tuple[Route, ...]:
+        """What lies between the two: of devices that do not reach each other, the way to a node and
+        that from there."""
+        if node := self._staged(source, target):
+            ends = ((str(source), node), (node, str(target)))
+            return tuple(route for end in ends if (route := self._topology.route(*end)))
+        return (self._route(source, target),)
+
+    def _staged(self, source: Memory, target: Memory) -> str | None:
+        """The node through whose memory a copy between devices goes that do not reach each other;
+        None of all others."""
+        if not (source.is_device and target.is_device):
+            return None
+        reached = self._topology.reaches(str(source), str(target))
+        return None if reached else f"host:{self._topology.nearest_node(str(source))}"
+
+    def in_switch(self, rank: Memory, *, inward: bool) -> Demand:
+        """What a device takes to give bytes to the switches of its fabric (`inward`), or to get
+        them from there. Raises Unsupported if it has no link to one."""
+        route = self._topology.to_switches(str(rank))
+        if route is None:
+            raise Unsupported(f"no switch of a fabric is next to {rank}")
+        if not inward:
+            back = (crossing._replace(forward=not crossing.forward) for crossing in route.crossings)
+            route = replace(route, crossings=tuple(back))
+        usage: defaultdict[Resource, float] = defaultdict(float)
+        self._cross(usage, route, "sm", "write", 1.0)
+        names = (self.names[crossing.number, True] for crossing in route.crossings)
+        touched = frozenset((str(rank),)).union(*names)
+        bounded = tuple(one for one in usage.items() if one[0] in self.capacity)
+        startup = self._caps(Engine(rank, "sm")).startup
+        return Demand(Flow(bounded), startup, None, touched, route.jitter)
+
     def _cross(
         self,
         usage: dict[Resource, float],
@@ -177,8 +240,11 @@ class Resources:
                 usage[turn] += ahead / link.rate
             usage[crossing.number, crossing.forward] += ahead
             usage[crossing.number, "both"] += ahead + back
+            usage[crossing.number, access] += part * crossing.share
             if back:
                 usage[crossing.number, not crossing.forward] += back
+        for node in route.through:
+            usage[node, "peers"] += part
 
     def _turns_of(self, crossing: Crossing, by_threads: bool) -> Iterator[Resource]:
         """The turns taken at both ends of a link: a device takes this link's, threads take those of
@@ -189,6 +255,14 @@ class Resources:
                 if by_threads == (number != crossing.number):
                     for other in _BOTH:
                         yield (number, inward, other) if by_threads else (number, other, inward)
+
+    def _cap(self, transfer: Transfer) -> float:
+        """The most that a device's engine moves of one copy, by where it reads."""
+        caps, owner = self._caps(transfer.engine), transfer.engine.owner
+        if transfer.memories == (owner, owner):
+            return caps.local or math.inf
+        reads = (access == "read" and begin.is_device for begin, _, access, _ in transfer.legs())
+        return (caps.peer_read if any(reads) else None) or math.inf
 
     def _caps(self, engine: Engine) -> Caps:
         group = self._hardware.devices[engine.owner.index or 0].group
@@ -203,6 +277,10 @@ class Resources:
         elif {access for _, _, access, _ in transfer.legs()} == {"write"}:
             own = caps.write_startup
         return caps.startup if own is None else own
+
+
+def _opposite(resource: Resource) -> Resource:
+    return resource[0], _OPPOSITE[resource[1:]]
 
 
 def names_of(link: SimLink) -> frozenset[str]:

@@ -75,10 +75,10 @@ class SimTelemetry:
             uuid=device.uuid,
             driver=group.driver,
             library=_LIBRARY,
-            link=self._link(device, symptoms),
+            link=self._link(device, symptoms, idle=True),
             links=(*self._links(device, symptoms), *self._unused_links(device)),
             memory_clock=_clock(device, "memory"),
-            memory_rate=group.memory_rate and float(group.memory_rate),
+            memory_rate=_memory_rate(device),
             clock=now.clock,
             max_clock=_clock(device, "sm"),
             throttled=now.throttled,
@@ -92,7 +92,7 @@ class SimTelemetry:
         )
 
     def _sense(self, device: DeviceUnit, symptoms: Symptoms) -> Telemetry:
-        link, held = self._link(device, symptoms), symptoms.clock(device.name)
+        link, held = self._link(device, symptoms, idle=False), symptoms.clock(device.name)
         full = _clock(device, "sm")
         pcie = self._pcie.get(device.name)
         return Telemetry(
@@ -105,9 +105,9 @@ class SimTelemetry:
             pcie_replays=None if pcie is None else symptoms.errors(pcie),
         )
 
-    def _link(self, device: DeviceUnit, symptoms: Symptoms) -> PciLink:
+    def _link(self, device: DeviceUnit, symptoms: Symptoms, *, idle: bool) -> PciLink:
         link = self._pcie.get(device.name)
-        return (link and symptoms.pcie(link)) or PciLink()
+        return (link and symptoms.pcie(link, idle=idle)) or PciLink()
 
     def _links(self, device: DeviceUnit, symptoms: Symptoms) -> Iterator[FabricLink]:
         """Each of a link's `count` separately, as libraries number them."""
@@ -152,6 +152,11 @@ def _kind(name: str) -> tuple[str, str | None]:
     """Kind and version of a link, from its kind's name: nvlink4 is NVLink 4.0."""
     match = re.fullmatch(r"(.*?[^0-9])([0-9]+)", name)
     return (match[1], f"{match[2]}.0") if match else (name, None)
+
+
+def _memory_rate(device: DeviceUnit) -> float | None:
+    told = device.group.memory_rate_told or device.group.memory_rate
+    return None if told is None else float(told)
 
 
 def _clock(device: DeviceUnit, name: str) -> float | None:

@@ -55,13 +55,16 @@ class Symptoms:
         at = max(0, self._cells - 1)
         return (one for one in self._reported if at in one.cells and one.aims_at({device}))
 
-    def pcie(self, link: SimLink) -> PciLink | None:
-        """A PCIe link's capability and trained state; None if the description has neither."""
+    def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
+        """A PCIe link's capability and trained state, while it is `idle` or under load; None if the
+        description has neither."""
         kind = link.common
         if kind.speed is None or kind.width is None:
             return None
         speed, width = _trained(kind.speed, kind.width, self._rate(self._names(link)))
         highest = kind.max_speed or kind.speed, kind.max_width or kind.width
+        if idle and kind.idle_speed is not None:
+            speed = min(speed, kind.idle_speed)
         return PciLink(speed, width, *highest, target=kind.speed)
 
     def active(self, link: SimLink) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 
 import msgspec
@@ -15,16 +16,19 @@ from .hardware import DeviceUnit, Hardware
 class Route(msgspec.Struct, frozen=True):
     """The route between two places. `latency` is the seconds that its links add to one access,
     `jitter` the relative standard deviation that they add to a figure; of several paths, the mean.
+    Between devices, `through` are the nodes whose root complex passes it on.
     """
 
     crossings: tuple[Crossing, ...]
     latency: float
     jitter: float
+    through: frozenset[str] = frozenset()
 
 
 class Topology:
     """Nodes and switches forward traffic; devices do so only within their fabric, and only if
-    described as forwarding."""
+    described as forwarding. What devices send each other turns around at the PCIe switch that they
+    share, or, where that redirects it, at the root complex above."""
 
     def __init__(self, hardware: Hardware) -> None:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
@@ -32,6 +36,11 @@ class Topology:
             places[device.name] = "fabric" if device.group.forwards else "none"
         self._links = hardware.links
         self._nodes = hardware.nodes
+        self._devices = {device.name: device.group for device in hardware.devices}
+        self._switches = {s.name: s.group for s in hardware.switches if s.group.kind == "pcie"}
+        self._fabrics = [s.name for s in hardware.switches if s.group.kind == "fabric"]
+        roots = (s.name for s in hardware.switches if s.group.kind == "root")
+        self._roots = {*roots, *(node.name for node in hardware.nodes)}
         self._map = Map(places, hardware.links, hardware.routing)
         self.route = cache(self._route)
 
@@ -55,9 +64,57 @@ class Topology:
         crossings = self._map.route(source, target)
         if crossings is None:
             return None
+        peers = {source, target} <= self._devices.keys()
+        if peers and (root := self._redirected(crossings)) is not None:
+            crossings = tuple(
+                crossing
+                for way in ((source, root), (root, target))
+                for crossing in self._map.route(*way) or ()
+            )
+        passes_root = peers and any(crossing.end in self._roots for crossing in crossings)
+        ends = (source, target) if passes_root else ()
         kinds = [(self._links[crossing.number].common, crossing.share) for crossing in crossings]
         return Route(
             crossings,
             sum(kind.latency * part for kind, part in kinds),
             math.sqrt(sum(kind.jitter**2 * part for kind, part in kinds)),
+            frozenset(f"host:{self.nearest_node(end)}" for end in ends),
         )
+
+    def _redirected(self, crossings: Sequence[Crossing]) -> str | None:
+        """The root complex above the switch at which these turn around, if that redirects."""
+        passed = [crossing.end for crossing in crossings[:-1]]
+        switches = [place for place in passed if place in self._switches]
+        if not switches or len(switches) < len(passed):
+            return None
+
+        def to_host(place: str) -> Sequence[Crossing]:
+            return self._map.route(place, f"host:{self.nearest_node(place)}") or ()
+
+        turn = min(switches, key=lambda place: len(to_host(place)))
+        above = (crossing.end for crossing in to_host(turn) if crossing.end in self._roots)
+        return next(above, None) if self._switches[turn].acs_redirect else None
+
+    def to_switches(self, device: str) -> Route | None:
+        """The route from a device to the switches of its fabric that are next to it, evenly over
+        all; None without any."""
+        found = [
+            crossing
+            for name in self._fabrics
+            for crossing in self._map.route(device, name) or ()
+            if crossing.begin == device and crossing.end == name
+        ]
+        if not found:
+            return None
+        kind = self._links[found[0].number].common
+        each = (crossing._replace(share=1 / len(found)) for crossing in found)
+        return Route(tuple(each), kind.latency, kind.jitter)
+
+    def reaches(self, owner: str, other: str) -> bool:
+        """Whether a device may access another one's memory."""
+        allowed = {self._devices[one].peer_access for one in (owner, other)}
+        route = self.route(owner, other)
+        if "none" in allowed or route is None:
+            return False
+        over_fabric = all(crossing.link.kind == "fabric" for crossing in route.crossings)
+        return over_fabric or "fabric" not in allowed

@@ -1,0 +1,208 @@
+"""What the ranks of a collective send each other: the flows of its algorithm, in phases.
+
+Unless asked otherwise, the algorithms are the simplest that move as few bytes as can be: a ring in
+the order of the ranks (P. Patarasu and X. Yuan, Bandwidth optimal all-reduce algorithms for
+clusters of workstations, Journal of Parallel and Distributed Computing 69 (2009)), all pairs at
+once, a star around the root, and partners whose numbers differ in a bit.
+
+Others: several rings at once, each with a part of the bytes, over links of their own; two trees,
+each with half of the bytes, where a rank that passes on in one has nothing below it in the other
+(P. Sanders, J. Speck and J. Larsson Träff, Two-tree algorithms for full bandwidth broadcast,
+reduction and scan, Parallel Computing 35 (2009)); reductions within a switch, which reads what all
+ranks have and stores a result to all of them (B. Klenk et al., An in-network architecture for
+accelerating shared-memory multiprocessor collectives, ISCA 2020).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
+
+import msgspec
+
+from .collective import Collective, no_hypercube
+
+Algorithm = Literal["ring", "tree", "nvls"]
+"""Rings; two trees; reductions and multicasts in a switch (NVLink SHARP)."""
+SWITCH = -1
+"""The switch that joins all ranks, in place of one of them."""
+_SEARCHED = 16
+"""Ranks up to which rings with links of their own are searched for …"""
+_STEPS = 100_000
+"""… in so many steps: eight ranks have seven after 1,152."""
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """What rank `source` sends rank `target` of its group: a number of `bytes`. Either may be the
+    SWITCH."""
+
+    source: int
+    target: int
+    bytes: float
+
+
+class Phase(msgspec.Struct, frozen=True):
+    """Exchanges that run at the same time, in so many `steps` that wait for each other."""
+
+    steps: int
+    exchanges: tuple[Exchange, ...]
+
+
+def phases(
+    work: Collective, size: int, ranks: int, algorithm: Algorithm = "ring", rings: int = 1
+) -> tuple[Phase, ...]:
+    """The phases of one call of `size` bytes, one after another; none of a single rank: by the
+    algorithm if it can do that, else in so many `rings`. Raises ValueError for a hypercube of a
+    number of ranks that is no power of two."""
+    if ranks < 2:
+        return ()
+    share = work.counts(size, ranks).count * work.number.bytes
+    root = work.root or 0
+    match work.collective, algorithm:
+        case "all_reduce", "tree":
+            return (_two_trees(ranks, share),)
+        case (("all_reduce" | "all_gather" | "reduce_scatter"), "nvls"):
+            return (_in_switch(work, size, ranks),)
+        case (("all_reduce" | "all_gather" | "reduce_scatter"), _):
+            steps = ranks - 1 if work.collective != "all_reduce" else 2 * (ranks - 1)
+            return (_rings(steps, ring_orders(ranks, rings), work.bytes_on_bus(size, ranks)),)
+        case (("broadcast" | "reduce"), _):
+            return (_chains(work.collective == "reduce", root, ring_orders(ranks, rings), share),)
+        case "sendrecv", _:
+            return (_rings(1, ring_orders(ranks, 1), share),)
+        case "hypercube", _:
+            return tuple(_by_bits(ranks, share))
+        case "alltoall", _:
+            pairs = [(one, other) for one in range(ranks) for other in range(ranks)]
+        case "gather", _:
+            pairs = [(rank, root) for rank in range(ranks)]
+        case _:
+            pairs = [(root, rank) for rank in range(ranks)]
+    return (Phase(1, tuple(Exchange(*pair, share) for pair in pairs if pair[0] != pair[1])),)
+
+
+def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
+    """All ranks of a call that send each other something, each once."""
+    return tuple(
+        dict.fromkeys(
+            (group[each.source], group[each.target])
+            for group in work.groups(ranks)
+            if no_hypercube(work.collective, len(group)) is None
+            for phase in phases(work, 0, len(group))
+            for each in phase.exchanges
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def ring_orders(ranks: int, rings: int) -> tuple[tuple[int, ...], ...]:
+    """At most so many orders of the ranks, the first as they are numbered: as many as there are
+    found in which no two ranks follow each other twice."""
+    first = tuple(range(ranks))
+    if rings == 1:
+        return (first,)
+    if ranks > _SEARCHED:
+        strides = [stride for stride in range(1, ranks) if math.gcd(stride, ranks) == 1]
+        return tuple(tuple(by * place % ranks for place in first) for by in strides[:rings])
+    tried = (_apart(ranks, many) for many in range(min(rings, ranks - 1), 0, -1))
+    return tuple(next(found for found in tried if found))
+
+
+def _apart(ranks: int, rings: int) -> list[tuple[int, ...]]:
+    """Rings without a pair in common; none if they are not found. All there can be, ranks - 1,
+    exist of every number but 4 and 6 (T. Tillson, A Hamiltonian decomposition of K*2m, Journal of
+    Combinatorial Theory B 29 (1980))."""
+    found: list[tuple[int, ...]] = []
+    taken: set[tuple[int, int]] = set()
+    left = _STEPS
+
+    def goes_on(path: tuple[int, ...]) -> bool:
+        nonlocal left
+        left -= 1
+        if len(path) == ranks:
+            pairs = set(zip(path, (*path[1:], path[0]), strict=True))
+            if not pairs.isdisjoint(taken):
+                return False
+            taken.update(pairs)
+            found.append(path)
+            if len(found) == rings or goes_on((0,)):
+                return True
+            found.pop()
+            taken.difference_update(pairs)
+            return False
+        for step in range(ranks - 1):
+            there = (path[-1] + (step + len(found)) % (ranks - 1) + 1) % ranks
+            is_free = there not in path and (path[-1], there) not in taken
+            if left > 0 and is_free and goes_on((*path, there)):
+                return True
+        return False
+
+    return found if goes_on((0,)) else []
+
+
+def _rings(steps: int, orders: Sequence[Sequence[int]], size: float) -> Phase:
+    """Each rank sends to the next one."""
+    each = size / len(orders)
+    pairs = (pair for one in orders for pair in zip(one, (*one[1:], one[0]), strict=True))
+    return Phase(steps, tuple(Exchange(*pair, each) for pair in pairs))
+
+
+def _chains(to_root: bool, root: int, orders: Sequence[Sequence[int]], size: float) -> Phase:
+    """Each rank sends to the next one, from the root on or up to it."""
+    each, sent = size / len(orders), []
+    for order in orders:
+        first = order.index(root) + to_root
+        line = [*order[first:], *order[:first]]
+        sent += [Exchange(*pair, each) for pair in pairwise(line)]
+    return Phase(len(orders[0]) - 1, tuple(sent))
+
+
+def _two_trees(ranks: int, size: float) -> Phase:
+    """Each half of the bytes up a tree and down again, in pieces that follow each other."""
+    edges = list(_tree(0, ranks))
+    sent = []
+    for shift in (0, 1):
+        for below, above in edges:
+            one, other = (below + shift) % ranks, (above + shift) % ranks
+            sent += [Exchange(one, other, size / 2), Exchange(other, one, size / 2)]
+    return Phase(2 * (ranks - 1).bit_length(), tuple(sent))
+
+
+def _tree(low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Of these numbers, each that is not the root and the one above it. What is even is above
+    none."""
+    root = _root(low, high)
+    for part in ((low, root), (root + 1, high)):
+        if part[0] < part[1]:
+            yield _root(*part), root
+            yield from _tree(*part)
+
+
+def _root(low: int, high: int) -> int:
+    middle = (low + high) // 2
+    return middle if middle % 2 or middle == low else middle - 1
+
+
+def _in_switch(work: Collective, size: int, ranks: int) -> Phase:
+    """The switch reads what all ranks have of each one's share, and gives it the result; it gives
+    what each one has to all of them."""
+    size = work.bytes_counted(size, ranks)
+    reduces, spreads = work.collective != "all_gather", work.collective != "reduce_scatter"
+    out = size * reduces + size / ranks * spreads
+    into = size * spreads + size / ranks * reduces
+    sent = [Exchange(rank, SWITCH, out) for rank in range(ranks)]
+    return Phase(reduces + spreads, (*sent, *(Exchange(SWITCH, n, into) for n in range(ranks))))
+
+
+def _by_bits(ranks: int, share: float) -> Iterator[Phase]:
+    """Partners exchange what they have so far, which doubles."""
+    if (why := no_hypercube("hypercube", ranks)) is not None:
+        raise ValueError(why)
+    distance = 1
+    while distance < ranks:
+        size = share * distance
+        yield Phase(1, tuple(Exchange(rank, rank ^ distance, size) for rank in range(ranks)))
+        distance *= 2
