@@ -9,21 +9,8 @@ from msgspec import NODEFAULT
 from msgspec.structs import fields, replace
 
 from doctor_kit import (
-    FULL,
-    GOOD,
-    GPU,
-    PORT,
-    ROOT,
-    card,
-    found,
-    gpu,
-    inventory,
-    machine,
-    measured,
-    reading,
-    root,
-    the,
-    told,
+    FULL, GOOD, GPU, PORT, ROOT, card, found, gpu, inventory, machine, measured, reading, root,
+    the, told,
 )  # fmt: skip
 from linkgauge.judge.doctor import CHECKS, diagnose, failed
 from linkgauge.judge.findings import Evidence, Finding, Part
@@ -78,7 +65,19 @@ def test_what_a_link_does_while_others_are_in_use_is_no_load():
 
 def test_a_slot_that_is_older_than_its_card_is_what_is_told_of():
     old = PciLink(speed=16.0, width=16, max_speed=16.0, max_width=16, target=16.0)
-    assert told(found(joined(replace(FULL, speed=16.0), old))) == [("bridge", "warn")]
+    one, card = joined(replace(FULL, speed=16.0), old), gpu(address=PORT)
+    assert told(found(one)) == [("bridge", "warn")]
+    two = replace(one, pci=(*one.pci, replace(card, link=one.pci[1].link)))  # as it is built
+    assert told(found(two)) == [("bridge", "note")] * 2
+
+
+def test_what_is_read_of_a_card_with_its_own_switch_is_of_its_slot():
+    own = root(address=PORT, port="upstream port", parent=ROOT, link=IDLE, vendor=0x1002)
+    below = inventory(pci=(root(), own, gpu(parent=PORT, vendor=0x1002)))
+    assert told(found(below)) == [("link-speed", "note")]
+    slow = measured(reading(link_speed=2.5, link_width=16))
+    finding = found(below, None, slow)[0]
+    assert (finding.severity, finding.subject) == ("fail", f"cuda:0 ({PORT})")
 
 
 def test_without_the_upper_end_a_slow_link_is_a_warning():

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amd_tree import ADDRESSES, gpu, metrics_1_3, node, tree
+from amd_tree import ADDRESSES, DEVICES, gpu, metrics_1_3, node, tree
 from fakes import device
 from fuzz_kit import mutated
 from linkgauge.backends.amd import AmdTelemetry
+from linkgauge.machine.tree import Captured
 from linkgauge.model.memory import Memory
 from machine_kit import captured
 
@@ -52,6 +53,27 @@ def test_the_state_while_it_is_measured():
     assert (now.memory, now.link_speed, now.link_width) == ("opencl:1", 32.0, 16)
     assert now.clock == 1.204e9
     assert (now.power, now.temperature, now.pcie_replays) == (158.0, 47.0, 3)
+
+
+def test_the_link_is_that_of_the_slot_above_the_cards_own_switch():
+    above = "sys/devices/pci0000:00/0000:00:01.0/0000:04:00.0"
+    slot = gpu("0000:04:00.0", current_link_speed="2.5 GT/s PCIe", max_link_width="8")
+    found = {path.replace(f"{DEVICES}/{at}", folder): text
+             for at, files, folder in (("0000:04:00.0", slot, above),
+                                       (ADDRESSES[0], gpu(ADDRESSES[0]), f"{above}/{ADDRESSES[0]}"))
+             for path, text in files.items()}  # fmt: skip
+    at = {above.rpartition("/")[2]: above, ADDRESSES[0]: f"{above}/{ADDRESSES[0]}"}
+    root = Captured(captured(found).files, {f"{DEVICES}/{a}": f"/{to}" for a, to in at.items()})
+    (card,) = AmdTelemetry(HERE, root).inventory()
+    assert (card.link.speed, card.link.max_width) == (2.5, 8)
+
+
+@pytest.mark.parametrize("clock", [" 619Mhz", ""])
+def test_where_no_register_tells_the_drivers_level_does(clock):
+    levels = f"0: 2.5GT/s, x1 310Mhz\n1: 8.0GT/s, x8{clock} *\n"
+    hidden = dict.fromkeys(("current_link_speed", "current_link_width"))
+    now = sensed(gpu(ADDRESSES[0], **hidden, pp_dpm_pcie=levels))
+    assert (now.link_speed, now.link_width) == (8.0, 8)
 
 
 def test_the_drivers_table_has_what_files_lack():

@@ -60,6 +60,13 @@ def test_what_only_shows_the_console_is_a_display(vendor, code, boot, display):
     assert card(vendor=vendor, boot_vga=boot, **{"class": code}).display is display
 
 
+def test_a_card_that_sleeps_is_not_gone_and_its_link_says_nothing():
+    asleep = card(b"\xff" * 64, power_state="D3cold", current_link_speed="2.5 GT/s PCIe")
+    assert (asleep.silent, asleep.link.speed, asleep.link.width) == (False, None, None)
+    assert "it sleeps (power_state is D3cold)" in why(asleep, "link.speed")
+    assert card(power_state="D0", current_link_speed="2.5 GT/s PCIe").link.speed == 2.5
+
+
 def test_without_root_the_reason_names_all_that_only_registers_tell():
     function = card(config(size=64), current_link_speed="8.0 GT/s PCIe")
     assert function.link == PciLink(speed=8.0)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import takewhile
 
 import msgspec
 
@@ -18,13 +20,14 @@ from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
 
 from .amd_links import ComputeNode, compute_nodes, read_links
 from .amd_metrics import Metrics, parse_metrics
-from .pci import gigatransfers, lanes
-from .tree import Root, hexadecimal, names_in, number, read_bytes, read_text
+from .pci import gigatransfers, lanes, lineage
+from .tree import Root, hexadecimal, names_in, number, read_bytes, read_text, resolve
 
 DEVICES = "sys/bus/pci/devices"
 VENDOR = 0x1002
 _MILLI, _MICRO, _MEGA = 1e-3, 1e-6, 1e6
 _CURRENT = re.compile(r"\d+: *([0-9]{1,9}) *Mhz *\*", re.IGNORECASE)
+_LINK = re.compile(r"\d+: *([0-9.]{1,5}GT/s), *x([0-9]{1,2})\b[^\n*]*\*")
 _LEVEL = re.compile(r"\d+: *([0-9]{1,9}) *Mhz", re.IGNORECASE)
 _UNCORRECTED = re.compile(r"^ue: *([0-9]{1,18})$", re.MULTILINE)
 
@@ -69,15 +72,15 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
 def sense(root: Root, memory: str, address: str) -> Telemetry:
     """The current state of the GPU at this address. Never raises."""
     table: Metrics = parse_metrics(read_bytes(root, f"{DEVICES}/{address}/gpu_metrics"))
-    speed, width = (
-        _text(root, address, f"current_link_{what}") or "" for what in ("speed", "width")
-    )
+    slot = _slot(root, address)
+    speed, width = (_text(root, slot, f"current_link_{what}") or "" for what in ("speed", "width"))
+    level = _LINK.search(_text(root, address, "pp_dpm_pcie") or "") or ("", "", "")
     clock = _CURRENT.search(_text(root, address, "pp_dpm_sclk") or "")
     hottest = _sensor(root, address, _MILLI, "temp2_input", "temp1_input")
     return Telemetry(
         memory=memory,
-        link_speed=gigatransfers(speed) or table.link_speed,
-        link_width=lanes(width) or table.link_width,
+        link_speed=gigatransfers(speed) or gigatransfers(level[1]) or table.link_speed,
+        link_width=lanes(width) or lanes(level[2]) or table.link_width,
         clock=float(clock[1]) * _MEGA if clock else table.clock,
         temperature=table.temperature if hottest is None else hottest,
         power=_sensor(root, address, _MICRO, "power1_average", "power1_input") or table.power,
@@ -87,8 +90,15 @@ def sense(root: Root, memory: str, address: str) -> Telemetry:
 
 
 def _link(root: Root, address: str, now: Telemetry) -> PciLink:
-    speed, width = (_text(root, address, f"max_link_{what}") or "" for what in ("speed", "width"))
+    slot = _slot(root, address)
+    speed, width = (_text(root, slot, f"max_link_{what}") or "" for what in ("speed", "width"))
     return PciLink(now.link_speed, now.link_width, gigatransfers(speed), lanes(width))
+
+
+def _slot(root: Root, address: str) -> str:
+    """The function whose link is the slot's: the topmost bridge of AMD's own above the GPU."""
+    line = lineage(address, resolve(root, f"{DEVICES}/{address}") or address)
+    return [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
 
 
 def _memory(root: Root, address: str, node: ComputeNode | None) -> tuple[float | None, int | None]:

@@ -31,6 +31,7 @@ _BMC_VENDORS = (0x1A03, 0x102B)
 """ASPEED and Matrox: VGA of baseboard management controllers."""
 _ACCELERATOR_VENDORS = (0x10DE, 0x1002, 0x8086)
 """NVIDIA, AMD and Intel: a device that shows the console may also compute."""
+_ASLEEP = ("D3hot", "D3cold")
 _SEVERITIES = ("correctable", "nonfatal", "fatal")
 
 NONE_LISTED = Gap(
@@ -161,6 +162,7 @@ class _FunctionReader:
         # A virtual function has the link and the packet sizes of its physical one.
         self._wire_folder = physical or seat.folder
         self._wire = decode(read_bytes(root, f"{physical}/config")) if physical else self._config
+        self._power = (read_text(root, f"{self._wire_folder}/power_state") or "").strip()
         self._fields: dict[str, list[str]] = {}
 
     def read(self) -> PciFunction:
@@ -187,7 +189,7 @@ class _FunctionReader:
             acs=self._register("acs", config.acs, config.why_extended),
             errors=self._errors(),
             display=self._is_display(vendor, code),
-            silent=config.silent,
+            silent=config.silent and self._power not in _ASLEEP,
             unknown=tuple(Gap(why, *fields) for why, fields in self._fields.items()),
         )
 
@@ -222,6 +224,14 @@ class _FunctionReader:
         return value
 
     def _link(self, register: PciLink) -> PciLink:
+        """Of one that sleeps, no more than it can do: its link rests."""
+        link = self._as_read(register)
+        if self._power not in _ASLEEP:
+            return link
+        self._unknown("link.speed", f"it sleeps (power_state is {self._power}): its link rests")
+        return msgspec.structs.replace(link, speed=None, width=None)
+
+    def _as_read(self, register: PciLink) -> PciLink:
         read = partial(self._attribute, folder=self._wire_folder)
         return PciLink(
             speed=read("current_link_speed", gigatransfers, register.speed, field="link.speed"),

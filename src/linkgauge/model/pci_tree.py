@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from .grouped import grouped
 from .inventory import PciFunction
 
 TopologyClass = Literal["PIX", "PXB", "PHB", "NODE", "SYS"]
 """What lies between two functions, as `nvidia-smi topo -m` names it: at most one switch, several, a
 host bridge, several host bridges of a NUMA node, the link between NUMA nodes."""
+
+_SWITCH = ("upstream port", "downstream port")
 
 
 class PciTree:
@@ -18,6 +21,7 @@ class PciTree:
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {function.address: function for function in functions}
+        self._below = grouped((one.parent, one.address) for one in self.functions.values())
 
     def above(self, address: str) -> tuple[PciFunction, ...]:
         """The bridges above a function, the closest first; none for an unknown address."""
@@ -28,6 +32,18 @@ class PciTree:
             if function:
                 found[function.address] = function
         return tuple(found.values())
+
+    def slot(self, address: str) -> str:
+        """The function whose link is that of the slot: of a card with a switch of its own that
+        leads to nothing else, as AMD's have, the switch's upstream port. (Linux's amdgpu skips
+        bridges of its vendor likewise: amdgpu_device_partner_bandwidth.)"""
+        card, slot, below = self.functions.get(address), address, address
+        for port in self.above(address):
+            is_own = card is not None and port.vendor == card.vendor is not None
+            if not is_own or port.port not in _SWITCH or self._below[port.address] != [below]:
+                break
+            slot, below = port.address if port.port == "upstream port" else slot, port.address
+        return slot
 
     def distance(self, one: str, other: str) -> int | None:
         """Hops between two functions, as Linux counts them for peer-to-peer traffic

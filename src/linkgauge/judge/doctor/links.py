@@ -41,10 +41,10 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
     """If every link of a switch or host bridge is slow or counted errors, the fault is in what they
     share."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
-    counted, again = pci_errors(evidence), replays(evidence)
+    counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():
         slow = [hop for hop in beside if hop.is_slow]
-        worn = [h for h in beside if h.is_slow or _rose(h, counted) or h.name in again]
+        worn = [h for h in beside if h.is_slow or _rose(h, counted) or h.function.address in again]
         if len(slow) > 1 and not any(hop.is_slow is False for hop in beside):
             what, of = "that was used is slow", slow
         elif len(worn) >= LEAST_WORN and len(worn) == len(beside):
@@ -70,6 +70,11 @@ def _rose(hop: PcieChain, counted: _Counted) -> _Counted:
     """The errors that either end of a link counted during the run, by the end."""
     ends = {"AER": hop.function, "AER of the port above": hop.port}
     return {e: counted[f.address] for e, f in ends.items() if f and f.address in counted}
+
+
+def _again(evidence: Evidence) -> dict[str, int]:
+    """Packets that each device sent again, by its address."""
+    return {evidence.machine.addresses.get(of, of): n for of, n in replays(evidence).items()}
 
 
 def _joins(hop: PcieChain) -> Iterator[Part]:
@@ -186,21 +191,31 @@ def _unread(hop: PcieChain, what: str) -> Finding:
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
-    """Each bridge above a device should be as fast as the device."""
+    """Each bridge above a device should be as fast as the device. Where it is slower above all of a
+    model alike (a board's switches of an older generation), no other slot is better."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
-    for part, function in shown(evidence):
-        own = _capacity(function.link)
-        for bridge in evidence.machine.pci_line(function.address)[1:]:
-            most = _capacity(bridge.link)
-            if own is not None and most is not None and most < own:
-                able, link = bridge.link, function.link
-                found = (
-                    f"{bridge.address} above it supports {able.max_speed:g} GT/s "
-                    f"x{able.max_width}, the device {link.max_speed:g} GT/s x{link.max_width}"
-                )
-                yield Finding("bridge", "warn", part, found, why, remedy)
-                break
+    above = {part: (function, _slower(function, evidence)) for part, function in shown(evidence)}
+    for part, (function, bridge) in above.items():
+        if bridge is None:
+            continue
+        able, link = bridge.link, function.link
+        found = f"supports {able.max_speed:g} GT/s x{able.max_width}, the device"
+        found = f"above it {found} {link.max_speed:g} GT/s x{link.max_width}"
+        alike = [slower and _capacity(slower.link) for one, slower in above.values()
+                 if (one.vendor, one.device) == (function.vendor, function.device)]  # fmt: skip
+        if len(alike) > 1 and set(alike) == {_capacity(able)}:
+            built = f"{why}; so it is for all {len(alike)} of them, as the machine is built"
+            yield Finding("bridge", "note", part, f"the bridge {found}", built)
+        else:
+            yield Finding("bridge", "warn", part, f"{bridge.address} {found}", why, remedy)
+
+
+def _slower(function: PciFunction, evidence: Evidence) -> PciFunction | None:
+    """The closest bridge above it that supports less."""
+    own = _capacity(function.link) or 0.0
+    above = evidence.machine.pci_line(function.address)[1:]
+    return next((one for one in above if (_capacity(one.link) or own) < own), None)
 
 
 def _capacity(link: PciLink) -> float | None:
@@ -270,15 +285,15 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
     """Error counters that rose during the run, at either end of a link."""
     why = "broken packets are sent again: the link or its contacts are bad"
     remedy = (kernel_log("aer"), RESEAT)
-    counted, again = pci_errors(evidence), replays(evidence)
+    counted, again = pci_errors(evidence), _again(evidence)
     for hop in hops(evidence):
         rose = _rose(hop, counted)
         texts = [
             f"{end}: {', '.join(f'{kind} +{count}' for kind, count in counts.items())}"
             for end, counts in rose.items()
         ]
-        if hop.name in again:
-            texts.append(f"{again[hop.name]} packets sent again")
+        if hop.function.address in again:
+            texts.append(f"{again[hop.function.address]} packets sent again")
         grave = any(set(counts) != {"correctable"} for counts in rose.values())
         if texts:
             severity: Severity = "fail" if grave else "warn"

@@ -95,6 +95,8 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
     carried = most_carried(machine, evidence.results).values()
     confirmed = {wire.lower.address for wire, rate, narrowest in carried
                  if wire.lower and is_confirmed(wire, rate, narrowest=narrowest)}  # fmt: skip
+    # What libraries report of a card's link is that of its slot.
+    slots = {machine.pci_tree.slot(address): name for address, name in named.items()}
     seen: set[str] = set()
     for address in named:
         functions = machine.pci_line(address) or (_hidden(evidence, address),)
@@ -102,12 +104,13 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
             ends = function.address == address or function.port == "upstream port"
             if ends and function.address not in seen:
                 seen.add(function.address)
-                name = named.get(function.address, function.address)
-                link = accelerators[name].link if name in accelerators else PciLink()
+                name = (named | slots).get(function.address, function.address)
+                own = slots.get(function.address, "")
+                link = accelerators[own].link if own in accelerators else PciLink()
                 lower = _completed(latest.get(function.address, function), link)
                 port = None if machine.is_virtual else latest.get(function.parent or "")
                 yield PcieChain(
-                    name, lower, port, loaded.get(name, ()), link, function.address in confirmed
+                    name, lower, port, loaded.get(own, ()), link, function.address in confirmed
                 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.model.inventory import Inventory, PciFunction, PciLink
+from linkgauge.model.pci_tree import PciTree as Ports
 from linkgauge.model.pcie import generation
 from linkgauge.report.blocks import Column, Entry, Table, plain
 from linkgauge.report.results import table
@@ -18,8 +19,8 @@ class PciTree:
     elsewhere in the report."""
 
     def __init__(self, inventory: Inventory, subjects: Sequence[Subject]) -> None:
-        known = {function.address: function for function in inventory.pci}
-        self._known = known
+        self._tree = Ports(inventory.pci)
+        self._known = known = self._tree.functions
         self._functions, self._hypervisor = inventory.pci, inventory.host.hypervisor
         self._below: dict[str | None, list[PciFunction]] = {}
         for function in inventory.pci:
@@ -71,25 +72,14 @@ class PciTree:
                 yield from self._rows(below, depth, ports)
                 continue
             _, subject = self._subjects.get(function.address, (None, None))
+            at = function.address if ports else self._tree.slot(function.address)
             yield (
                 Entry(function.address, depth=depth),
                 "" if below else self._name(function, subject),
-                link_entry(function.link if ports else self._slot(function)),
+                link_entry(self._known[at].link),
                 (subject and subject.model) or function.name or f"Device {_ids(function)}",
             )
             yield from self._rows(below, depth + 1, ports)
-
-    def _slot(self, card: PciFunction) -> PciLink:
-        """The link of the slot: of a card with a switch of its own that leads to nothing else, as
-        AMD's have, that of the switch. (Linux's amdgpu skips bridges of its vendor likewise:
-        amdgpu_device_partner_bandwidth.)"""
-        link, below = card.link, card
-        while (port := self._known.get(below.parent or "")) is not None:
-            is_own = port.vendor == card.vendor and len(self._below[port.address]) == 1
-            if not is_own or port.port not in ("upstream port", "downstream port"):
-                break
-            link, below = port.link if port.port == "upstream port" else link, port
-        return link
 
     def _name(self, function: PciFunction, subject: Subject | None) -> str:
         """Its name elsewhere in the report, else its driver."""
