@@ -86,6 +86,7 @@ class Supervisor:
         self._last: str | None = None
         self._failed: Counter[str] = Counter()
         self._aside: dict[str, str] = {}
+        self._failed_alone: set[str] = set()
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         machines: list[Machine] = []
@@ -153,7 +154,9 @@ class Supervisor:
         if (skipped := skipped_by_plan(cell)) is not None:
             return skipped
         for name in _devices(cell) if self._aside else ():
-            if name in self._aside:
+            # What touches the device alone tells it from the links that the others crossed.
+            tells = len(cell.places) == 1 and name not in self._failed_alone
+            if name in self._aside and not tells:
                 return unmeasured(cell, "skip", self._aside[name], "set-aside")
         return None
 
@@ -180,6 +183,8 @@ class Supervisor:
         failed = result.status in ("error", "timeout")
         if not failed and not self._failed:
             return result
+        if failed and len(cell.places) == 1:
+            self._failed_alone.update(_devices(cell))
         for device in _devices(cell):
             if result.status != "skip":
                 self._failed[device] = self._failed[device] + 1 if failed else 0

@@ -19,7 +19,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
 
-from .cases import cases_of
+from .cases import Case, cases_of
 from .findings import Evidence, Finding
 
 ASYMMETRIC = 0.9
@@ -45,20 +45,24 @@ def _shown(figure: float, result: Result) -> str:
 
 def check_directions(evidence: Evidence) -> Iterator[Finding]:
     """One pair of memories, the same benchmark, one way much slower than the other."""
-    for result in evidence.results:
-        if result.better == "higher" and not result.sweep:
-            yield from _directions(result)
+    by_result = grouped((id(case.result), case) for case in cases_of(evidence))
+    for cases in by_result.values():
+        if cases[0].result.better == "higher" and not cases[0].result.sweep:
+            yield from _directions(cases[0].result, cases)
 
 
-def _directions(result: Result) -> Iterator[Finding]:
-    by_place = {(cell.row, cell.column): cell for cell in result.cells}
+def _directions(result: Result, cases: Sequence[Case]) -> Iterator[Finding]:
+    by_place = {(case.cell.row, case.cell.column): case for case in cases}
     one_sided: list[tuple[float, CellResult, float, float]] = []
     pairs = 0
-    for (row, column), cell in by_place.items():
-        other = by_place.get((column, row))
-        if row == column or other is None or cell.definition != other.definition:
+    for (row, column), case in by_place.items():
+        back, cell = by_place.get((column, row)), case.cell
+        if row == column or back is None or cell.definition != back.cell.definition:
             continue
-        mine, theirs = _figure(cell), _figure(other)
+        # Nodes of unequal memory or numbers of CPUs are not as fast both ways.
+        if sorted(case.alike or ()) != sorted(back.alike or ()):
+            continue
+        mine, theirs = _figure(cell), _figure(back.cell)
         if mine is not None and theirs is not None:
             pairs += 1
             if mine < ASYMMETRIC * theirs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 
 from linkgauge.judge.cases import Case, cases_of, named
-from linkgauge.judge.causes import BEGAN, causes
+from linkgauge.judge.causes import BEGAN, Blame, causes
 from linkgauge.judge.findings import Check, Evidence, Finding
 from linkgauge.judge.logged import broken
 from linkgauge.judge.remedies import DEVICE_LOST, IOMMU_PT, LESS_MEMORY, RESET, kernel_log
@@ -43,7 +43,8 @@ def _outcome(
         steps = (*(tools(evidence, first) if first else ()), *remedy)
         for cause in blamed:
             one = f"{count_of(len(cause.cases))} {found}"
-            yield cause.blame.finding(check, "fail", one, why, steps, cause.cases)
+            blame = _of_device(cause.blame) if kind in _OF_DEVICES else cause.blame
+            yield blame.finding(check, "fail", one, why, steps, cause.cases)
         if rest:
             alone = f"{count_of(len(rest))} {found}"
             yield Finding(check, "fail", rest[0].name, alone, why, steps, named(rest))
@@ -56,6 +57,17 @@ def _outcome(
                 yield Finding(check, "fail", name, one, doubt, steps, named(group))
 
     return shared
+
+
+_OF_DEVICES: tuple[OutcomeKind, ...] = ("lost", "memory")
+"""Kinds of outcome of which an error says that a device had it, not one of its links."""
+
+
+def _of_device(blame: Blame) -> Blame:
+    """Without the links of the device."""
+    own = blame.part.ends if blame.part.kind == "device" else ()
+    others = (part for part in blame.others if {*own}.isdisjoint(part.ends))
+    return Blame(blame.part, tuple(others))
 
 
 def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list[Case]]:

@@ -36,12 +36,15 @@ def check_switch(evidence: Evidence) -> Iterator[Finding]:
     for name, devices in joined.items():
         down = [_lost(evidence, device) for device in devices]
         if len(devices) > 1 and all(down):
+            led = {link.remote or "" for d in devices for link in d.links if link.active is False}
+            one = led.pop() if len(led) == 1 else ""
+            at = Part.fabric_switch(name if not one or is_memory(one) else one)
             counts = [f"{d.memory} {n}" for d, n in zip(devices, down, strict=True)]
             found = f"each of {len(devices)} devices has lost links to it: {', '.join(counts[:8])}"
             why = "a fault in the shared part is likelier than one in each device"
             restart = "# Power the machine off and on. Check the switch board and its power supply."
             remedy = (*_manager(evidence, devices[0]), restart)
-            yield Finding("switch", "fail", Part.fabric_switch(name), found, why, remedy)
+            yield Finding("switch", "fail", at, found, why, remedy)
 
 
 def _lost(evidence: Evidence, device: Accelerator) -> int:
