@@ -24,7 +24,6 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 from linkgauge.model.settings import Tried
 from linkgauge.model.soak import Struck
-from linkgauge.rooms.soak import section as soak
 
 from .blocks import Block, Prose, plain
 from .console import make_console
@@ -33,10 +32,10 @@ from .formats import FORMATS, RUN, TERMINAL, Format
 from .groups import groups_of
 from .judged import shown_as
 from .matrix import shown
-from .progress import progress_bar
+from .progress import progress_bar, struck_line
 from .render.terminal import print_blocks, styled
 from .run_notes import folded_notes, note_lines
-from .sections import OneRun, details, figures, findings, opening, screen, verdict
+from .sections import OneRun, details, figures, findings, of_rooms, opening, screen, verdict
 from .sections.notes import reason_lines
 from .sections.verdict import Closing
 from .worst import worst_of
@@ -118,7 +117,7 @@ class LiveReport(Observer):
         self.say(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 
     def struck(self, struck: Struck) -> None:
-        self._errors.print(styled(soak.struck_line(struck)))
+        self._errors.print(styled(struck_line(struck)))
 
     def say(self, line: str) -> None:
         self._errors.print(line)
@@ -232,7 +231,9 @@ def summary_blocks(
 
 
 def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
-    yield from soak.blocks(OneRun(run, outcome))
+    for section in of_rooms():
+        if section.on_screen and section.of_run is not None:
+            yield from section.of_run(OneRun(run, outcome))
     lines = [*reason_lines(run, few=not (display.verbose or display.matrix))]
     lines += (note_lines if display.verbose else folded_notes)(run)
     if run.profiler_files:

@@ -16,6 +16,11 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from linkgauge.model.durations import clock
+from linkgauge.model.soak import Moment, Struck
+
+from .blocks import Line, Span, line
+
 _BAR = 24
 _LEAST = 10
 """Columns of what runs now, however narrow the terminal is."""
@@ -63,3 +68,20 @@ class _TimeLeft(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         return Text(time_left(task), "progress.remaining")
+
+
+def when(moment: Moment) -> str:
+    """`at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`."""
+    return f"at {clock(moment.at)}, in round {moment.round} ({day(moment)} UTC)"
+
+
+def day(moment: Moment) -> str:
+    return moment.time[:19].replace("T", " ")
+
+
+def struck_line(struck: Struck) -> Line:
+    """A visit that did not pass, in one line."""
+    reason = f": {struck.reason}" if struck.reason else ""
+    return line(
+        Span(struck.status.upper(), "bad"), f"  {struck.cell}  {when(struck.moment)}{reason}"
+    )

@@ -14,9 +14,9 @@ from .forms import cells_of
 from .matrix import brief, matrices
 from .pages import page_lines
 from .run_notes import modes
+from .sections import of_rooms
 from .sections.latency import falling_lines
 from .sections.telemetry import state_lines
-from .sections.workloads import workload_lines
 from .sentences import first_of
 from .thread_lines import steal_lines, thread_lines
 
@@ -56,7 +56,9 @@ def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
     yield from falling_lines(result)
     yield from state_lines(result, detailed=detailed)
     yield from page_lines(result)
-    yield from workload_lines(result, detailed=detailed)
+    for section in of_rooms():
+        if section.below is not None:
+            yield from section.below(result, detailed)
 
 
 def _range_lines(result: Result) -> Iterator[Line]:
