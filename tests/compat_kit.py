@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from command_kit import called
 from fakes import device, machine
+from linkgauge.cli import tool as base
 from linkgauge.engine.plan import make_plan
 from linkgauge.model.ranks import Rank
 from linkgauge.model.result import CellResult, Part, Result, Run, worst
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
-from linkgauge.rooms.compat import base
 
 ONE = Path(__file__).parent / "data" / "test.yml"
 ONE_DEVICE = ONE.read_text()

@@ -4,7 +4,7 @@ import pytest
 
 from command_kit import called
 from compat_kit import ONE, MadeUp, as_rank, of_processes, rated, spoken
-from linkgauge.rooms.compat import base
+from linkgauge.cli import tool as base
 
 
 def test_machine_and_backend_may_stand_in_the_environment(tmp_path, monkeypatch):

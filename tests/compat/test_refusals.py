@@ -5,8 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compat_kit import ONE, spoken
+from linkgauge.cli import tool as base
 from linkgauge.model.errors import InputError
-from linkgauge.rooms.compat import base
 
 TOOLS = {
     "nvbandwidth": (1, "ppu-8"),

@@ -14,7 +14,7 @@ from markdown.extensions.toc import slugify
 
 from linkgauge.backends.sim.description import shipped
 from linkgauge.cli.main import COMMANDS, application
-from linkgauge.rooms.compat import TOOLS
+from linkgauge.registry import named as offered
 from worker_threads import worker_threads
 
 ROOT = Path(__file__).parents[2]
@@ -76,14 +76,17 @@ def test_a_command_line_of_a_block_parses(line):
         context = PARSERS[name].make_context(name, arguments)
     except typer.Exit:  # --list-faults
         return
-    assert name != "as" or context.params["tool"] in TOOLS
+    assert name != "as" or context.params["tool"] in offered("tools")
 
 
 @pytest.mark.parametrize("line", of_pages(in_sentences))
 def test_the_options_in_a_sentence_exist(line):
     name, *arguments = line.split()
     options = {option for parameter in PARSERS[name].params for option in parameter.opts}
-    tool = next((n for n, word in enumerate(arguments) if name == "as" and word in TOOLS), None)
+    tool = next(
+        (n for n, word in enumerate(arguments) if name == "as" and word in offered("tools")),
+        None,
+    )
     named = {word for word in arguments[:tool] if re.fullmatch(r"--[a-z-]+", word)}
     assert named <= options | {"--help"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from linkgauge.machine.tree import ROOT
@@ -12,13 +11,15 @@ from linkgauge.model.machine import Host
 from linkgauge.model.memory import NETWORK
 from linkgauge.model.names import hint
 from linkgauge.model.settings import EngineSettings
+from linkgauge.registry import loaded, named
 
 if TYPE_CHECKING:
     from .protocol import Backend
 
 ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` always exists."""
-ON_REQUEST = ("torch",)
+_OF_ROOMS = named("backends")
+ON_REQUEST = ("torch", *_OF_ROOMS)
 """Backends with devices that are measured if they are asked for: another one, made for the device,
 is the better one. Without any such, a run asks for them itself."""
 KNOWN = (*ACCELERATORS, *ON_REQUEST)
@@ -55,6 +56,6 @@ def open_backend(
         raise InputError(f"unknown backend {name!r}{hint(name, ('host', *KNOWN))}")
     if name in KNOWN:
         os.environ.update(needed(ROOT, os.environ))
-    module = import_module(f"{__name__}.{name}")
-    backend: Backend = module.create(engines, host or read_host())
+    create = loaded(_OF_ROOMS.get(name, f"{__name__}.{name}:create"))
+    backend: Backend = create(engines, host or read_host())
     return backend

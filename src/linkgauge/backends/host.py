@@ -27,6 +27,7 @@ from linkgauge.model.operation import ARRAY_NAMES, PRODUCT_NAMES, ArrayWork, Ope
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
 from linkgauge.model.workload import Workload
+from linkgauge.registry import operation
 
 from . import host_chase, native
 from .counting import counters_of
@@ -216,9 +217,8 @@ class HostBackend(Offering):
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
         """Requests to a server. Raises Unsupported for workloads of a device."""
-        from linkgauge.rooms.ai.serving import group_of
-
-        return group_of(workload)
+        group: Group = operation("host.workload")(workload)
+        return group
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
         self._chosen, self._near, self._crowded, self._multiplied = {}, {}, {}, {}

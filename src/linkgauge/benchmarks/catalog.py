@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-from linkgauge.rooms.ai.benchmarks import SERVING, WORKLOADS
+from linkgauge.registry import loaded, named
 
 from .collectives import COLLECTIVES
 from .copies import HOST, NVBANDWIDTH
@@ -41,8 +41,7 @@ GROUPS: Mapping[str, Sequence[Row | Sweep]] = {
     "Between processes and nodes": BETWEEN_PROCESSES,
     "Over network interfaces": OVER_NICS,
     "Between many nodes": NODES,
-    "AI workloads (torch)": WORKLOADS,
-    "Servers under load": SERVING,
+    **{heading: loaded(place) for heading, place in named("benchmarks").items()},
 }
 """The benchmarks by what they measure."""
 

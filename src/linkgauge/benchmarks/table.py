@@ -144,6 +144,8 @@ class Row(msgspec.Struct, frozen=True):
     profiles: tuple[Profile, ...] = GENERAL
     across_ranks: bool = False
 
+    only_by: ClassVar[str | None] = None
+
     @property
     def on_host(self) -> bool:
         return self.layout is Layout.NODES
@@ -262,6 +264,8 @@ class Sweep(msgspec.Struct, frozen=True):
     on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False
     across_ranks: ClassVar[bool] = False
+    only_by: ClassVar[str | None] = None
+    """The only backend that measures it, and is opened for it."""
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]

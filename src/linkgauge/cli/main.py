@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
@@ -15,41 +15,30 @@ from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.machine.launch import is_heard
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import printable
-from linkgauge.report import offered
-from linkgauge.rooms import ROOMS, rooms_of_others
+from linkgauge.registry import LEFT_OUT, named, our_rooms
 
 from . import streams
 from .help_text import HelpCommand, HelpGroup
 from .options import expanded
 
-_OF_ROOMS = {name: place for room in ROOMS for name, place in room.commands.items()}
-COMMANDS = {
+_OURS = {
     "devices": ".devices:devices",
-    "capture": "linkgauge.rooms.capture.command:capture",
     "list": ".list:list_benchmarks",
     "run": ".run:run",
     "copy": ".copy:copy",
     "latency": ".latency:latency",
-    "traffic": "linkgauge.rooms.traffic.command:traffic",
-    "vary": _OF_ROOMS["vary"],
-    "watch": _OF_ROOMS["watch"],
-    "scale": _OF_ROOMS["scale"],
-    "ai": "linkgauge.rooms.ai.command:ai",
     "show": ".show:show",
     "report": ".report:report",
-    "compare": _OF_ROOMS["compare"],
-    "baseline": _OF_ROOMS["baseline"],
-    "gate": _OF_ROOMS["gate"],
-    "export": "linkgauge.rooms.notebook.export:export",
     "pack": ".pack:pack",
     "share": ".share:share",
-    "history": _OF_ROOMS["history"],
-    "exporter": _OF_ROOMS["exporter"],
     "doctor": ".doctor:doctor",
-    "check": "linkgauge.rooms.check.command:check",
-    "vm": _OF_ROOMS["vm"],
-    "as": "linkgauge.rooms.compat.command:as_tool",
-} | _OF_ROOMS
+} | {name: place for room in our_rooms() for name, place in room.commands.items()}
+_ORDER = (
+    "devices", "capture", "list", "run", "copy", "latency", "traffic", "vary", "watch", "scale",
+    "ai", "show", "report", "compare", "baseline", "gate", "export", "pack", "share", "history",
+    "exporter", "doctor", "check", "vm", "as",
+)  # fmt: skip
+COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_ORDER}))}
 """Each command's module and function, in the order of the overview."""
 
 
@@ -62,16 +51,7 @@ def command(place: str) -> tuple[Callable[..., int], dict[str, Any] | None]:
 
 def all_commands() -> dict[str, str]:
     """With those of other packages' rooms, which come last and replace none of ours."""
-    others = (item for room in rooms_of_others(_complain) for item in room.commands.items())
-    return COMMANDS | {name: place for name, place in others if name not in COMMANDS}
-
-
-def _sections() -> Iterator[str]:
-    for room in (*ROOMS, *rooms_of_others(_complain)):
-        yield from room.sections
-
-
-offered.SECTIONS.append(_sections)
+    return {**COMMANDS, **named("commands"), **COMMANDS}
 
 
 def _version(asked: bool) -> None:
@@ -132,6 +112,8 @@ def main() -> None:
     """
     interrupted = end_like_ctrl_c()
     streams.prepare()
+    for line in LEFT_OUT:
+        _complain(line)
     try:
         asked = (name for name in sys.argv[1:2] if name in COMMANDS)
         code = application(*asked)(standalone_mode=False, prog_name="linkgauge")

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from linkgauge.engine.folder import checked_label
-from linkgauge.engine.request import RunRequest, Scaling, Selection, StagedTraffic, Written
+from linkgauge.engine.request import RunRequest, What
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
 from linkgauge.report.formats import FORMATS
@@ -25,7 +25,7 @@ FREE = {
 
 def request_of(
     context: typer.Context,
-    what: Selection | Written | StagedTraffic | Scaling,
+    what: What,
     settings: Settings,
     *,
     label: str,

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from linkgauge.benchmarks.scaling import PAIR_SIZE, of_pairs
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.session import Session
+from linkgauge.model.memory import Memory
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import Run
+from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.report.live import LiveReport
+
+PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 64 << 20
+"""How a pair is measured alone: as this benchmark does, with so many bytes."""
 
 
 def with_pairs(
@@ -32,3 +37,16 @@ def with_pairs(
     return replace(
         run, results=(*run.results, *more.results), finished=more.finished, after=more.after
     )
+
+
+def of_pairs(pairs: Sequence[tuple[str, str]], backend: str) -> Benchmark:
+    """Each pair of devices alone: a kernel of the first writes into the second."""
+    cells = tuple(
+        Cell(one, other, (_write(parse_memory(one), parse_memory(other)),), Report.FIRST)
+        for one, other in pairs
+    )
+    return Benchmark(PAIRS, "pairs alone: device(row) -> device(column)", backend, cells)
+
+
+def _write(source: Memory, destination: Memory) -> Transfer:
+    return Transfer(source, destination, Engine(source, "sm"))

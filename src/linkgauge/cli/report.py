@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from linkgauge.rooms import KEPT, kept_at
+from linkgauge.registry import named
 
 from .options import Option, own
 
@@ -43,13 +43,13 @@ def report(
         linkgauge report host pinned -o compared.html
     """
     from linkgauge.engine.runs import find_run
-    from linkgauge.report.reading import page_of, page_of_kept
+    from linkgauge.report.reading import kept_at, page_of, page_of_kept
     from linkgauge.report.render.drawing import Drawer
     from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
 
     if output is not None:
         check_name(output)
-    asked = [find_run(one, command="report", also=KEPT) for one in (runs or (None,))]
+    asked = [find_run(one, command="report", also=named("kept")) for one in (runs or (None,))]
     kept = kept_at(asked[0]) if len(asked) == 1 and against is None else None
     folder = asked[0] if asked[0].is_dir() else asked[0].parent
     path = output if output is not None else folder / REPORT_FILE

@@ -10,8 +10,8 @@ import typer
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
+from linkgauge.registry import named
 from linkgauge.report.formats import COMPARISONS
-from linkgauge.rooms import KEPT, kept_at
 
 from .help_text import OUTPUT
 from .options import Option, RunFormat, own
@@ -60,8 +60,9 @@ def show(
     from linkgauge.engine.runs import find_run, is_run, read_run, run_file
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.live import Display, show_kept
+    from linkgauge.report.reading import kept_at
 
-    run = find_run(run, also=KEPT)
+    run = find_run(run, also=named("kept"))
     if (kept := kept_at(run)) is not None:
         form.write(*kept)
         return 0

@@ -7,18 +7,15 @@ one machine make equal plans.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import msgspec
 
 from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, GPUS, KNOWN, SIMULATED
 from linkgauge.benchmarks.catalog import select
 from linkgauge.benchmarks.network import OverNics
-from linkgauge.benchmarks.scaling import over_counts
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
-from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
-from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
-from linkgauge.model.collective import CollectiveChoice, CollectiveName
+from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
 from linkgauge.model.memory import NETWORK, Memory
@@ -28,10 +25,28 @@ from linkgauge.model.operation import HostMode
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import NIC_ENGINES, Benchmark, Cell, Report
 from linkgauge.model.workload import WorkloadChoice
-from linkgauge.rooms.ai.benchmarks import BACKEND, ServingRow, WorkloadRow, lacking_torch
 
 from .plan import check_exists, fabrics, lay_out
 from .rewriting import DeviceEngine
+
+
+class What(Protocol):
+    """What is measured."""
+
+    @property
+    def is_across_ranks(self) -> bool:
+        """Whether any of it is measured by several processes. Raises InputError for what does not
+        exist."""
+
+    @property
+    def of_one_process(self) -> tuple[str, ...]:
+        """The names of benchmarks that are not."""
+
+    def accelerators(self, request: RunRequest) -> tuple[str, ...]:
+        """The backends to open. Raises InputError for what is known to be wrong before that."""
+
+    def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
+        """The benchmarks on this machine. Raises InputError for what it has not."""
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
@@ -45,32 +60,29 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
 
     @property
     def is_across_ranks(self) -> bool:
-        """Whether any of them is measured by several processes. Raises InputError for a name that
-        does not exist."""
         if not self.names and not self.prefixes:
             return False
         return any(row.across_ranks for row in select(self.names, self.prefixes))
 
     @property
     def of_one_process(self) -> tuple[str, ...]:
-        """The names of those that are not."""
         rows = select(self.names, self.prefixes)
         return tuple(row.name for row in rows if not row.across_ranks)
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """The backends to open: what AI workloads need beside those that were asked for. Raises
-        InputError for what is known to be wrong before that."""
+        """What some rows need is opened beside those that were asked for."""
         named = bool(self.names or self.prefixes)
         rows = select(self.names, self.prefixes) if named else ()
-        works = [isinstance(row, WorkloadRow) for row in rows]
         asked = request.backends
-        if rows and all(isinstance(row, ServingRow) for row in rows):
-            return ()  # a server needs no accelerator here
+        only = [row.only_by for row in rows]
+        if rows and all(one == "host" for one in only):
+            return ()
         over_nics = [row for row in rows if isinstance(row, OverNics)]
         if rows and asked in ((), (NETWORK,)) and len(over_nics) == len(rows):
             return (NETWORK, GPUS) if any(row.gpus for row in over_nics) else (NETWORK,)
-        if any(works) and BACKEND not in asked and request.settings.simulation is None:
-            asked = (BACKEND,) if all(works) else (*(asked or ACCELERATORS), BACKEND)
+        more = [one for one in dict.fromkeys(only) if one and one not in ("host", *asked)]
+        if more and request.settings.simulation is None:
+            asked = (*(() if all(one in more for one in only) else asked or ACCELERATORS), *more)
         return choose_backends(asked, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
@@ -84,19 +96,24 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         )
         with_host = not request.backends or "host" in request.backends
         nodes = machine.host.nodes if with_host else ()
-        over, lacking = request.over(machine), machine.unavailable.get(BACKEND)
-        works = [one for one in over if one.backend == BACKEND] or lacking_torch(lacking)
-        if BACKEND not in request.backends:  # opened for workloads alone
-            over = tuple(one for one in over if one.backend != BACKEND) or over
-        workloads = [row for row in rows if isinstance(row, WorkloadRow)]
-        serving = [row for row in rows if isinstance(row, ServingRow)]
-        others = [row for row in rows if not isinstance(row, WorkloadRow | ServingRow)]
-        laid_out = lay_out(workloads, works, ()) if workloads else ()
-        here = DeviceSet("host", machine.host.nodes, workloads=request.workloads)
-        laid_out = (*laid_out, *(row.lay_out(here) for row in serving))
+        over = request.over(machine)
+        only = [one for one in dict.fromkeys(row.only_by for row in rows) if one]
+        # What is opened for some rows alone does not measure the others.
+        general = [
+            one for one in over if one.backend in request.backends or one.backend not in only
+        ]
+        others = [row for row in rows if not row.only_by]
+        laid_out: tuple[Benchmark, ...] = ()
+        for backend in only:
+            theirs = [one for one in over if one.backend == backend]
+            if backend == "host":
+                theirs = [DeviceSet("host", machine.host.nodes, workloads=request.workloads)]
+            theirs = theirs or [DeviceSet(backend, (), reason=machine.unavailable.get(backend))]
+            own = (row for row in rows if row.only_by == backend)
+            laid_out += tuple(row.lay_out(one) for row in own for one in theirs)
         if others or not laid_out:
             apart = machine.inventory.host.apart if machine.inventory else frozenset()
-            at_all = lay_out(others, over, nodes, request.settings.profile, apart)
+            at_all = lay_out(others, general or over, nodes, request.settings.profile, apart)
             laid_out = (*at_all, *laid_out)
         return tuple(self._in_mode(benchmark) for benchmark in laid_out)
 
@@ -161,47 +178,6 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return (Benchmark("copy", str(cell), backend, (cell,)),)
 
 
-class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
-    """The staged traffic test, on the first backend that has devices: `by` is the kind of the
-    device's engine, `streams` and `threads` are as `sides_of` takes them."""
-
-    by: str = "sm"
-    streams: int = 32
-    threads: int | None = None
-    repeat: int = 1
-
-    is_across_ranks: ClassVar[bool] = False
-    of_one_process: ClassVar[tuple[str, ...]] = ()
-
-    def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        return choose_backends(request.backends, request.settings.simulation)
-
-    def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        over = next(iter(request.over(machine)), DeviceSet("host", machine.host.nodes))
-        sides = sides_of(over, self.by, self.streams, self.threads)
-        return lay_out_traffic(EVERYTHING, sides, over.backend) * self.repeat
-
-
-class Scaling(msgspec.Struct, frozen=True, tag=True):
-    """A collective over the first N devices, for each N of `counts` (1, 2, 4, … and all without
-    any); `by_node` over one device of each of the first N nodes."""
-
-    collective: CollectiveName
-    counts: tuple[int, ...] = ()
-    by_node: bool = False
-
-    is_across_ranks: ClassVar[bool] = False
-    of_one_process: ClassVar[tuple[str, ...]] = ()
-
-    def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        return choose_backends(request.backends, request.settings.simulation)
-
-    def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """Raises InputError for more devices than there are."""
-        over = request.over(machine)
-        return over_counts(self.collective, self.counts, over, by_node=self.by_node)
-
-
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`backends` (with `host` for the host's own benchmarks) and `devices` mean all of them if
     empty; with `only_first`, only the first of the backends that has devices is used. A device that
@@ -214,7 +190,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     first; with `wait`, the run waits for another run's end. The run is kept below the folder `out`,
     or nowhere if null; `label`, `command` and `options` are for the record."""
 
-    what: Selection | Written | StagedTraffic | Scaling = Selection()
+    what: What = Selection()
     settings: Settings = Settings(sizes=())
     backends: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()

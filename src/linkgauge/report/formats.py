@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from importlib import import_module
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from linkgauge.registry import listed, loaded
 
 if TYPE_CHECKING:
     from .blocks import Block
@@ -33,7 +33,9 @@ class Document(NamedTuple):
     kept: str = ""
 
     def has(self, form: Format) -> bool:
-        return bool(self.blocks) if form.name == TERMINAL else form.name in self.texts
+        if form.name == TERMINAL or form.of_blocks:
+            return bool(self.blocks)
+        return form.name in self.texts
 
     def shown(self, value: object) -> Iterable[Any]:
         """The blocks of a value."""
@@ -42,10 +44,12 @@ class Document(NamedTuple):
 
 
 class Format(NamedTuple):
-    """Selected by `--name`."""
+    """Selected by `--name`. One that is made of what people see names the `MODULE:FUNCTION` that
+    makes text or bytes of blocks, `of_blocks`, and renders every document that has any."""
 
     name: str
     help: str = ""
+    of_blocks: str = ""
 
     @property
     def flag(self) -> str:
@@ -63,6 +67,9 @@ class Format(NamedTuple):
             from linkgauge.model.errors import InputError
 
             raise InputError(f"{self.flag} does not render {document.name}")
+        if self.of_blocks:
+            made: str | bytes = loaded(self.of_blocks)(document.shown(value))
+            return made
         if self.is_document:
             rendered: str | bytes | Iterable[Block] = loaded(document.texts[self.name])(value)
             if isinstance(rendered, str | bytes):
@@ -98,13 +105,7 @@ class Format(NamedTuple):
             console.print(line)
 
 
-def loaded(place: str) -> Any:
-    """What a `MODULE:NAME` stands for, or a `MODULE:NAME.ATTRIBUTE`."""
-    module, _, name = place.partition(":")
-    return attrgetter(name)(import_module(module))
-
-
-FORMATS = {
+FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
         Format("json", "Write the document to stdout, and all else to stderr."),
@@ -113,6 +114,7 @@ FORMATS = {
         Format("junit", "JUnit XML: a test case for each cell."),
         Format("parquet", "A Parquet file, which needs -o."),
         Format("yaml", "Write hardware.yml to stdout."),
+        *listed("formats"),
         Format(TERMINAL),
     )
 }

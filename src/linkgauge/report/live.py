@@ -5,15 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
-from datetime import timedelta
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
-from rich.text import Text
 
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
@@ -28,7 +24,6 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 from linkgauge.model.settings import Tried
 from linkgauge.model.soak import Struck
-from linkgauge.rooms.soak import section as soak
 
 from .blocks import Block, Prose, plain
 from .console import make_console
@@ -37,9 +32,10 @@ from .formats import FORMATS, RUN, TERMINAL, Format
 from .groups import groups_of
 from .judged import shown_as
 from .matrix import shown
+from .progress import progress_bar, struck_line
 from .render.terminal import print_blocks, styled
 from .run_notes import folded_notes, note_lines
-from .sections import OneRun, details, figures, findings, opening, screen, verdict
+from .sections import OneRun, details, figures, findings, of_rooms, opening, screen, verdict
 from .sections.notes import reason_lines
 from .sections.verdict import Closing
 from .worst import worst_of
@@ -48,57 +44,6 @@ if TYPE_CHECKING:
     from linkgauge.judge.limits import Limit
 
     from .render.drawing import Drawer
-
-# A progress bar: what runs now, how many visits of how many are done, and the time left.
-
-_BAR = 24
-_LEAST = 10
-"""Columns of what runs now, however narrow the terminal is."""
-
-
-def progress_bar(console: Console) -> Progress:
-    """A bar on the console, removed when done; nothing at all if it is not a terminal."""
-    return Progress(
-        _Doing(console),
-        BarColumn(bar_width=_BAR),
-        MofNCompleteColumn(),
-        TextColumn("left"),
-        _TimeLeft(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-
-
-def time_left(task: Task) -> str:
-    """By how long a visit took on average since the beginning. Visits of one benchmark take much
-    longer than those of another, so the mean of the last ones jumps where a benchmark begins."""
-    if not task.completed or task.elapsed is None or task.remaining is None:
-        return "-:--:--"
-    return str(timedelta(seconds=ceil(task.elapsed / task.completed * task.remaining)))
-
-
-class _Doing(ProgressColumn):
-    """What runs now, as wide as the others leave room: the time left is never cut off."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__()
-        self._console = console
-
-    def render(self, task: Task) -> Text:
-        count = len(f"{task.total or 0:g}") * 2 + 1
-        others = _BAR + count + len("left") + len(time_left(task)) + 4
-        text = Text(task.description)
-        text.truncate(max(_LEAST, self._console.width - others), overflow="ellipsis")
-        return text
-
-
-class _TimeLeft(ProgressColumn):
-    max_refresh = 0.5
-
-    def render(self, task: Task) -> Text:
-        return Text(time_left(task), "progress.remaining")
-
 
 Remember = Callable[[Run, Path], bool]
 Since = Callable[[Run], str | None]
@@ -172,7 +117,7 @@ class LiveReport(Observer):
         self.say(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 
     def struck(self, struck: Struck) -> None:
-        self._errors.print(styled(soak.struck_line(struck)))
+        self._errors.print(styled(struck_line(struck)))
 
     def say(self, line: str) -> None:
         self._errors.print(line)
@@ -286,7 +231,9 @@ def summary_blocks(
 
 
 def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
-    yield from soak.blocks(OneRun(run, outcome))
+    for section in of_rooms():
+        if section.on_screen and section.of_run is not None:
+            yield from section.of_run(OneRun(run, outcome))
     lines = [*reason_lines(run, few=not (display.verbose or display.matrix))]
     lines += (note_lines if display.verbose else folded_notes)(run)
     if run.profiler_files:

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from linkgauge import registry
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.engine.folder import accelerator_of
-from linkgauge.engine.runs import is_run, none_in, read_run, run_folders, usable
+from linkgauge.engine.runs import is_run, none_in, read_kept, read_run, run_folders, usable
 from linkgauge.judge.configurations import Comparison, compare
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
@@ -130,6 +131,21 @@ def page_of_runs(several: SeveralRuns) -> Page:
 def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[Part, ...]:
     parts = (Part(section.name, section.title, tuple(blocks)) for section, blocks in made)
     return tuple(part for part in parts if part.blocks)
+
+
+def kept_at(path: Path) -> tuple[Document, Any] | None:
+    """What a room's command kept in this file, or in this folder, where no run is. Raises
+    InputError for what is damaged."""
+    if path.is_dir() and is_run(path):
+        return None
+    for name, place in registry.named("kept").items():
+        document: Document = registry.loaded(place)
+        kind = registry.loaded(document.kept)
+        schema = registry.loaded(f"{document.kept.partition(':')[0]}:SCHEMA")
+        value = read_kept(path / name if path.is_dir() else path, kind, schema)
+        if value is not None:
+            return document, value
+    return None
 
 
 def page_of_kept(document: Document, value: Any) -> Page:

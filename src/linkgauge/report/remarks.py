@@ -15,9 +15,9 @@ from .forms import cells_of
 from .matrix import brief, matrices, shown
 from .pages import page_lines
 from .run_notes import modes
+from .sections import of_rooms
 from .sections.latency import falling_lines
 from .sections.telemetry import state_lines
-from .sections.workloads import workload_lines
 from .sentences import first_of
 
 # What the threads of a cell met with, as text, for work that each does by itself.
@@ -97,7 +97,9 @@ def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
     yield from falling_lines(result)
     yield from state_lines(result, detailed=detailed)
     yield from page_lines(result)
-    yield from workload_lines(result, detailed=detailed)
+    for section in of_rooms():
+        if section.below is not None:
+            yield from section.below(result, detailed)
 
 
 def _range_lines(result: Result) -> Iterator[Line]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -31,7 +32,7 @@ from linkgauge.model.operation import ARRAYS, PEAK_NAMES, PRODUCT_NAMES, Operati
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.workload import Workload
-from linkgauge.rooms.ai.workloads import Workloads
+from linkgauge.registry import operation
 
 from . import refusals
 from .buffer import TorchBuffer, allocate, own
@@ -74,7 +75,7 @@ class TorchBackend(Holding[TorchBuffer]):
         self._units = {unit.memory: unit for unit in units}
         self._nodes = {node.index: node for node in nodes}
         self.sensors = AmdTelemetry(self.devices())
-        self._workloads: Workloads | None = None
+        self._workloads: Any = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
         """AMD's GPUs alone: NVIDIA's are known by backend cuda."""
@@ -130,8 +131,9 @@ class TorchBackend(Holding[TorchBuffer]):
         unit = self._units[transfer.engine.owner]
         if self._engines.affinity and not unit.is_cpu:
             settle(self._nodes, unit.facts.device.near)
-        self._workloads = self._workloads or Workloads(unit.torch)
-        return self.kept(self._workloads.group(unit.device, unit.memory, workload))
+        self._workloads = self._workloads or operation("torch.workload")(unit.torch)
+        group: Group = self._workloads.group(unit.device, unit.memory, workload)
+        return self.kept(group)
 
     def _group(self, copies: Sequence[Copy], works: Sequence[Work]) -> Group:
         """The works, one of each copy, timed by events if all of them can be."""

@@ -15,6 +15,7 @@ from linkgauge.judge.cases import timed_cases_of
 from linkgauge.judge.concern import concerns_measured
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
 from linkgauge.model.part import Part
+from linkgauge.registry import listed
 
 from . import accelerator_state, busy, cells, fabric, host_setup, kernel_log, links, two_modes
 
@@ -40,10 +41,14 @@ UNSTEADY = ("scatter", "stall")
 INFERRED = ("slow", "drift", *UNSTEADY)
 
 
-def diagnose(evidence: Evidence, checks: Sequence[Check[Evidence]] = CHECKS) -> tuple[Finding, ...]:
+def diagnose(
+    evidence: Evidence, checks: Sequence[Check[Evidence]] | None = None
+) -> tuple[Finding, ...]:
     """What the checks find: known causes of what is inferred from figures first, then failures,
     each kind in the order of the checks, which goes from what costs cells to what is good to
     know. What a known failure explains is a warning: it may be no fault of its own."""
+    if checks is None:
+        checks = (*CHECKS, *listed("checks"))
     found = [finding for check in checks for finding in check(evidence)]
     known = sorted((f for f in found if f.check in KNOWN), key=lambda f: KNOWN.index(f.check))
     joints = evidence.machine.wiring.joints().items()

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from linkgauge.report import offered
-from linkgauge.report.formats import loaded
+from linkgauge.registry import listed
 from linkgauge.report.rows import OneRun as OneRun
 
 if TYPE_CHECKING:
     from linkgauge.judge.configurations import Comparison
-    from linkgauge.report.blocks import Block
+    from linkgauge.model.result import Result
+    from linkgauge.report.blocks import Block, Line
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
@@ -33,13 +33,22 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 class Section(NamedTuple):
     """Shows something `of_run` or of several runs, or of both; what has nothing to show is left
-    out. Sections stand by their `rank`."""
+    out. Sections stand by their `rank`. A room's section may also show on a terminal: what it has
+    `of_run` `on_screen` below all figures, and lines `below` those of each result, which is
+    detailed or not."""
 
     name: str
     title: str
     rank: int
     of_run: Callable[[OneRun], Iterable[Block]] | None = None
     of_runs: Callable[[SeveralRuns], Iterable[Block]] | None = None
+    on_screen: bool = False
+    below: Callable[[Result, bool], Iterable[Line]] | None = None
+
+
+@cache
+def of_rooms() -> tuple[Section, ...]:
+    return listed("sections")
 
 
 @cache
@@ -52,5 +61,5 @@ def sections(*, several: bool = False) -> tuple[Section, ...]:
         for found in iter_modules(import_module(package).__path__)
     ]
     found: list[Section] = [module.SECTION for module in modules if hasattr(module, "SECTION")]
-    found += [loaded(place) for places in offered.SECTIONS for place in places()]
+    found += of_rooms()
     return tuple(sorted(found, key=attrgetter("rank")))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
@@ -23,7 +23,6 @@ from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, REQUESTS, STEP, TOKENS, Unit
 from linkgauge.model.workload import Server, Workload, WorkloadChoice
 
-BACKEND = "torch"
 NO_TORCH = f"needs torch: {pip_install('linkgauge[ai]')}"
 PIECES = 16
 """Pieces of input of a pipeline."""
@@ -53,10 +52,7 @@ _DEVICE = _Scale("3b", "1b", ("bf16", "fp16", "fp32"), (1, 2, 4, 8, 16, 32, 64),
 class WorkloadRow(OnDevices, frozen=True):
     """A workload over torch's devices."""
 
-
-def lacking_torch(why: str | None) -> list[DeviceSet]:
-    """What workloads are laid out over where torch has no devices, and why it has none."""
-    return [DeviceSet(BACKEND, (), reason=why or NO_TORCH)]
+    only_by: ClassVar[str | None] = "torch"
 
 
 def _scale(device: Device) -> _Scale:
@@ -199,6 +195,8 @@ PROMPT_WORDS = 16
 
 class ServingRow(Sweep, frozen=True):
     """Requests of this host to a server."""
+
+    only_by: ClassVar[str | None] = "host"
 
 
 def _request(fabric: DeviceSet, row: str, column: str, batch: int, server: Server) -> Cell:

@@ -1,1 +1,5 @@
 """A machine as one file."""
+
+from linkgauge.registry import Room
+
+ROOM = Room("capture", commands={"capture": f"{__name__}.command:capture"})

@@ -16,8 +16,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import asdict
 
-from linkgauge.engine.controller import Doubts, Observer
+from linkgauge.engine.controller import Observer
 from linkgauge.engine.journal import JOURNAL_FILE, Opened, assemble, read_records
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import Session, opened
@@ -27,22 +28,40 @@ from linkgauge.model.cell_id import cell_id, spoken
 from linkgauge.model.errors import DeviceBusy, LinkgaugeError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
+from linkgauge.model.settings import Settings
 
 from .brief import brief_plan
 
 OUTPUT_FILE = "output.txt"
-MODULE = "linkgauge.rooms.check.checking"
-"""What serves the task: it knows which figures are in doubt."""
 _LEAST = 0.5
 """What a killed group is given to be gone (seconds)."""
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What the process is asked for; `deadline` by the monotonic clock, which all processes of a
-    machine share."""
+    """What the process is asked for, of the benchmarks of its profile; `deadline` by the monotonic
+    clock, which all processes of a machine share."""
 
-    request: RunRequest
+    settings: Settings
+    label: str
+    out: str | None
+    backends: tuple[str, ...]
+    profile: str | None
+    command: tuple[str, ...]
+    options: dict[str, str]
     deadline: float
+
+    @property
+    def request(self) -> RunRequest:
+        fields = asdict(self)
+        return RunRequest(**{name: fields[name] for name in fields if name != "deadline"})
+
+
+def task_of(request: RunRequest, deadline: float) -> Task:
+    fields = asdict(request)
+    return Task(
+        **{name: fields[name] for name in Task.__struct_fields__ if name in fields},
+        deadline=deadline,
+    )
 
 
 class Doing(msgspec.Struct, frozen=True, tag=True):
@@ -108,7 +127,7 @@ def measure_within(task: Task, folder: Path) -> Bounded:
             doing, since = word, time.monotonic()
 
     with (folder / OUTPUT_FILE).open("wb") as output:
-        process = _Leader(MODULE, output=output.fileno(), session=True)
+        process = _Leader(__name__, output=output.fileno(), session=True)
     with closing(process):
         process.ask(task)
         try:
@@ -166,8 +185,11 @@ class _Telling(Observer):
         self.tell(Doing("measuring"))
 
 
-def serve_once(channel: Channel, doubts: Doubts) -> None:
-    """The process: carries its task out, and tells what it does."""
+def serve(channel: Channel) -> None:
+    """The process: carries its task out, and tells what it does. Cells that would be low are
+    measured once more."""
+    from linkgauge.judge.outcome import doubtful
+
     telling = _Telling(channel)
 
     def measure(task: Task) -> None:
@@ -176,6 +198,6 @@ def serve_once(channel: Channel, doubts: Doubts) -> None:
             telling.tell(Doing("planning"))
             plan = brief_plan(session, task.deadline - time.monotonic())
             telling.session = session
-            session.measure(plan, telling, doubts)
+            session.measure(plan, telling, doubtful)
 
     carry_out(decoder(Task)(channel.receive()), measure, channel.send)

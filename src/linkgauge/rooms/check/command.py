@@ -72,13 +72,13 @@ def check(
     with ending(began + under, form), tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
     ) as folder:  # fmt: skip
+        from linkgauge.cli.sides import side_of
         from linkgauge.judge.limit_checks import refuse_unmatched
         from linkgauge.judge.limits import read_limits
         from linkgauge.report.console import make_console
         from linkgauge.report.render.terminal import styled
-        from linkgauge.rooms.gate.sides import side_of
 
-        from .bounded import Task, measure_within
+        from .bounded import measure_within, task_of
         from .condition import Checked, condition_line
         from .health import health_of
 
@@ -86,7 +86,7 @@ def check(
         before = side_of(baseline) if baseline else ()
         request = _request(context, simulated, under, tuple(backend or ()), label,
                            Path(folder) / "runs" if out is None else out)  # fmt: skip
-        task = Task(request, began + under - _reserve(under))
+        task = task_of(request, began + under - _reserve(under))
         bounded = measure_within(task, Path(folder))
         if bounded.run is not None and not bounded.missing:
             refuse_unmatched(bounded.run.results, bounded.run.machine, asked)

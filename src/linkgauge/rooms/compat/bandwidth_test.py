@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from linkgauge.cli.tool import Where, hinting, opened_devices
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import format_size
 
-from .base import Where, hinting, opened_devices
 from .copy_cells import CopyPath, Meter
 from .nvlink_suite import opened_table, parse
 

@@ -9,6 +9,7 @@ import typer
 
 from linkgauge.cli.help_text import WHAT
 from linkgauge.cli.options import OPTIONS, Option, complete_machine, own
+from linkgauge.registry import loaded, named
 
 CONTEXT = {"allow_interspersed_args": False}
 """Everything after the tool's name belongs to the tool, also -h."""
@@ -17,9 +18,7 @@ _OWN = ("--backend", "--machine", "--fault", "--wait")
 
 
 def complete_tool(incomplete: str) -> list[str]:
-    from . import TOOLS
-
-    return [name for name in TOOLS if name.startswith(incomplete)]
+    return [name for name in named("tools") if name.startswith(incomplete)]
 
 
 @own(
@@ -63,20 +62,20 @@ def as_tool(
         linkgauge as --machine ppu-8 sailbandwidth --list
     """
     from linkgauge.cli.simulation import simulation_of
+    from linkgauge.cli.tool import Where
     from linkgauge.engine.request import choose_backends
     from linkgauge.model.errors import InputError, LinkgaugeError
     from linkgauge.model.names import hint
 
-    from . import TOOLS
-    from . import tool as speak
-    from .base import Where
-
-    if tool not in TOOLS:
-        raise InputError(f"unknown tool {tool!r}{hint(tool, TOOLS)}")
+    tools = named("tools")
+    if tool not in tools:
+        raise InputError(f"unknown tool {tool!r}{hint(tool, tools)}")
     simulation = simulation_of(machine, fault)
     choose_backends((backend,) if backend else (), simulation)
     try:
-        code = speak(tool)(arguments or (), Where(backend or None, simulation, wait))
+        code: int = loaded(tools[tool])(
+            arguments or (), Where(backend or None, simulation, wait, tool)
+        )
     except LinkgaugeError as error:
         sys.stdout.flush()
         print(f"{tool}: {error}", file=sys.stderr)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from linkgauge.cli.tool import Context, measure
 from linkgauge.engine.messages import unmeasured
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NULL, Memory
@@ -16,8 +17,6 @@ from linkgauge.model.result import CellResult, exit_code
 from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
 from linkgauge.report.sentences import sentence
-
-from .base import Context, measure
 
 
 class CopyPath(msgspec.Struct, frozen=True):

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from linkgauge.cli import tool as base
+from linkgauge.cli.tool import UsageError, Where, opened_devices
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.machine import Device
 from linkgauge.model.settings import EngineSettings, Settings
 
-from . import base
-from .base import UsageError, Where, opened_devices
 from .copy_cells import CopyPath, Meter
 
 TOOL = "bandwidthTest"

@@ -18,13 +18,13 @@ from itertools import permutations
 
 import msgspec
 
+from linkgauge.cli.tool import Context, Where, hinting, opened_devices
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
-from .base import Context, Where, hinting, opened_devices
 from .copy_cells import CopyPath, Meter
 from .cuda_samples import NOTE, PARITY, sample_arguments, whole
 

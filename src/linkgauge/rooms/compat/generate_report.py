@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from linkgauge.cli.tool import Parser, UsageError, Where, hinting
 from linkgauge.report.reading import page_of
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
-
-from .base import Parser, UsageError, Where, hinting
 
 TOOL = "generate_report"
 HELP = """\

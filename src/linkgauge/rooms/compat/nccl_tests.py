@@ -16,6 +16,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.collectives import COLLECTIVES
+from linkgauge.cli.tool import Context, Quiet, UsageError, Where, measure, opened, printing_once
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.machine.launch import launched
@@ -30,7 +31,6 @@ from linkgauge.report.render.terminal import print_blocks, styled
 from linkgauge.report.run_notes import note_lines
 from linkgauge.report.sections.verdict import alarm
 
-from .base import Context, Quiet, UsageError, Where, measure, opened, printing_once
 from .nccl_tests_cases import Line, Part, parts, split_of
 from .nccl_tests_json import JsonCopy, created, is_json
 from .nccl_tests_options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
@@ -40,10 +40,11 @@ SUFFIX = "_perf"
 _GI = 1 << 30
 
 
-def run_as(program: str, arguments: Sequence[str], where: Where) -> int:
+def run(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line of this program asks, and prints what it prints. Exit codes: 1
     for wrong elements and for less than NCCL_TESTS_MIN_BW, 5 for what nccl-tests can do and this
     cannot, else those of `linkgauge run`."""
+    program = where.name
     with printing_once():
         try:
             options = nccl_options(program, arguments)

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.cli.tool import UsageError
 from linkgauge.model.collective import NUMBERS, REDUCTIONS, NumberName, Reduction
 
-from .base import UsageError
 from .getopt import WRONG, getopt_long
 
 NOT_IMPLEMENTED = 5

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from linkgauge import __version__
 from linkgauge.benchmarks.table import DeviceSet, Row
+from linkgauge.cli.tool import Context, Quiet, UsageError, Where, measure, opened, printing_once
 from linkgauge.judge.expect import Expectations
 from linkgauge.judge.utilisation import utilisation
 from linkgauge.judge.verdict import judge_result
@@ -29,7 +30,6 @@ from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import styled
 from linkgauge.report.run_notes import note_lines
 
-from .base import Context, Quiet, UsageError, Where, measure, opened, printing_once
 from .nvbandwidth_cases import BY_NAME, Testcase, cases_of, find, hint, with_prefixes
 from .nvbandwidth_figures import Misprint, Outcome, TestMatrix, axes, outcome
 from .nvbandwidth_json import JsonPrinter

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.multinode import MULTINODE
 from linkgauge.benchmarks.table import Layout, Row
+from linkgauge.cli.tool import digits
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
-
-from .base import digits
 
 _READ = "Read: the device of the row pulls from the device of the column."
 _WRITE = "Write: the device of the row pushes to the device of the column."

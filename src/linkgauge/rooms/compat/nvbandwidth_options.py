@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from linkgauge.cli.tool import Once, Parser, UsageError, digits
 from linkgauge.model.settings import EngineSettings, Settings
-
-from .base import Once, Parser, UsageError, digits
 
 HELP = """\
   -h [ --help ]                  Produce help message

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from linkgauge.cli.tool import Context
 from linkgauge.model.notation import parse_memory
-
-from .base import Context
 
 
 class Located(msgspec.Struct, frozen=True):

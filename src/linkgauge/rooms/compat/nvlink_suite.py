@@ -12,9 +12,8 @@ from typing import TextIO
 
 import msgspec
 
+from linkgauge.cli.tool import Parser, UsageError, size_of, whole
 from linkgauge.model.errors import InputError, ResultsError
-
-from .base import Parser, UsageError, size_of, whole
 
 MOST = 1_000_000
 """Iterations."""

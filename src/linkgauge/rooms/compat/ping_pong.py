@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
+from linkgauge.cli.tool import UsageError, Where, opened_devices
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult
@@ -18,7 +19,6 @@ from linkgauge.model.stats.summary import known_percentile
 from linkgauge.model.units import format_size
 from linkgauge.report.files import SIMULATED
 
-from .base import UsageError, Where, opened_devices
 from .copy_cells import CopyPath, Meter
 from .nvlink_suite import opened_table, parse
 

@@ -12,11 +12,20 @@ from collections.abc import Sequence
 
 import msgspec
 
+from linkgauge.cli.tool import (
+    Context,
+    Parser,
+    UsageError,
+    Where,
+    hinting,
+    opened_devices,
+    size_of,
+    whole,
+)
 from linkgauge.model.machine import Device
 from linkgauge.model.settings import EngineSettings, Settings
 
 from . import rbln_text as text
-from .base import Context, Parser, UsageError, Where, hinting, opened_devices, size_of, whole
 from .copy_cells import Meter
 from .rbln_cases import CASES, CaseRequest
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
+from linkgauge.cli.tool import Context, UsageError, Where, hinting, opened_devices
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult
@@ -18,7 +19,6 @@ from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Engine, Transfer
 
 from . import rocm_bandwidth_test_text as text
-from .base import Context, UsageError, Where, hinting, opened_devices
 from .copy_cells import Meter
 from .rocm_bandwidth_test_options import HELP, TOOL, Options, parse
 from .rocm_bandwidth_test_text import Path, Record

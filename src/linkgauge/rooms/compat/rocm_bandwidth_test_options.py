@@ -8,7 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from .base import UsageError, decimal, digits
+from linkgauge.cli.tool import UsageError, decimal, digits
+
 from .getopt import WRONG, getopt_long
 
 TOOL = "rocm-bandwidth-test"

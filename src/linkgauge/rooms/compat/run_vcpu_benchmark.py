@@ -14,6 +14,7 @@ from shlex import quote
 import msgspec
 
 from linkgauge.benchmarks.collectives import LEAST
+from linkgauge.cli.tool import Parser, UsageError, Where, hinting, size_of
 from linkgauge.engine.folder import checked_label
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
@@ -23,8 +24,6 @@ from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.result import exit_code
 from linkgauge.report.formats import FORMATS, TERMINAL
 from linkgauge.report.live import Display, LiveReport
-
-from .base import Parser, UsageError, Where, hinting, size_of
 
 TOOL = "run_vcpu_benchmark"
 HELP = """\

@@ -11,7 +11,8 @@ from functools import partial
 
 import msgspec
 
-from .base import Once
+from linkgauge.cli.tool import Once
+
 from .nvbandwidth import WRITES_AS_READS, Dialect, speak
 from .nvbandwidth_options import HELP, NvbandwidthOptions, make_parser, number, parse
 

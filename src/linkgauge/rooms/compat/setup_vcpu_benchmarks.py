@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from linkgauge.cli.tool import Parser, Where, hinting
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import survey
 from linkgauge.judge.vendor import AMD, NVIDIA
@@ -22,8 +23,6 @@ from linkgauge.machine.packages import Manager, package_manager
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.settings import Settings
-
-from .base import Parser, Where, hinting
 
 TOOL = "setup_vcpu_benchmarks"
 HELP = """\

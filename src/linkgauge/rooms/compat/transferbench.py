@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from linkgauge.backends import SHAPED
+from linkgauge.cli.tool import UsageError, Where, opened
 
 from . import transferbench_presets as presets
 from . import transferbench_text as text
-from .base import UsageError, Where, opened
 from .transferbench_cases import Bench
 from .transferbench_environment import TOOL, Common, Variables
 from .transferbench_notation import AskedTest, NotMeasured, parse_size, parse_test

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from linkgauge.cli.tool import Context, UsageError
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
-from .base import Context, UsageError
 from .copy_cells import Meter
 from .transferbench_environment import TOOL
 from .transferbench_notation import (

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from linkgauge.cli.tool import UsageError, digits, whole
 from linkgauge.model.settings import EngineSettings, Settings
-
-from .base import UsageError, digits, whole
 
 TOOL = "TransferBench"
 VARIABLES = {

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from .base import UsageError, digits
+from linkgauge.cli.tool import UsageError, digits
 
 HOST_LETTERS = {"C": "", "B": "", "D": "", "H": "pageable"}
 """Host memory by NUMA node, with linkgauge's kind: default, coherent, non-coherent, unpinned."""

@@ -6,8 +6,9 @@ import statistics
 import sys
 from collections.abc import Iterator, Sequence
 
+from linkgauge.cli.tool import UsageError
+
 from . import transferbench_text as text
-from .base import UsageError
 from .transferbench_cases import Bench, Outcome, Timing
 from .transferbench_environment import TOOL, Common, Variables
 from .transferbench_notation import DEVICE_LETTERS, AskedTest, AskedTransfer, End

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .base import UsageError
+from linkgauge.cli.tool import UsageError
+
 from .transferbench_cases import Bench
 from .transferbench_environment import Common, Variables
 from .transferbench_notation import DEVICE_LETTERS

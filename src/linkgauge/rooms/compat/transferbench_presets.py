@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from linkgauge.cli.tool import UsageError
+
 from . import transferbench_text as text
-from .base import UsageError
 from .transferbench_cases import Bench
 from .transferbench_environment import Common, Variables, index
 from .transferbench_notation import DEVICE_LETTERS, AskedTest, AskedTransfer, End

@@ -43,6 +43,7 @@ def baseline(
         linkgauge baseline before after -o two.json
         linkgauge baseline before --write-limits limits.yml
     """
+    from linkgauge.cli.sides import side_of
     from linkgauge.engine.controller import now
     from linkgauge.judge.baseline import baseline_of
     from linkgauge.judge.likeness import unlike
@@ -53,7 +54,6 @@ def baseline(
 
     from .documents import BASELINE
     from .programs import baseline_limits
-    from .sides import side_of
 
     room = parse_fraction(min_loss, "minimum loss")
     # Runs of different labels that began in the same second have the same id.

@@ -88,6 +88,7 @@ def gate(
     """
     from linkgauge.cli import streams
     from linkgauge.cli.earlier_runs import history_of
+    from linkgauge.cli.sides import aim_of, only, refuse_unlike, runs_of, side_of
     from linkgauge.judge.gate import hold, suspects
     from linkgauge.judge.limits import read_limits
     from linkgauge.judge.run_figures import figures_of
@@ -96,7 +97,6 @@ def gate(
 
     from .again import all_limited, limited, measured_again
     from .programs import gate_annotations
-    from .sides import aim_of, only, refuse_unlike, runs_of, side_of
 
     times = at_least_one("--rerun", rerun) or 0
     if times > MOST_AGAIN:

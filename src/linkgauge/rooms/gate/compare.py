@@ -53,10 +53,9 @@ def compare(
         linkgauge compare baseline.json after --json
     """
     from linkgauge.cli.earlier_runs import history_of
+    from linkgauge.cli.sides import aim_of, only, side_of
     from linkgauge.judge.run_comparison import compare_runs
     from linkgauge.judge.side_tests import Sides
-
-    from .sides import aim_of, only, side_of
 
     if len(runs) < 2:
         raise InputError("compare what? Give two runs or more: linkgauge compare before after")

@@ -121,7 +121,7 @@ def bring_in(folders: Sequence[Path], asked: str | None) -> int:
     from linkgauge.engine.runs import PACKED, read_run
     from linkgauge.history.writing import add
     from linkgauge.report.console import make_console
-    from linkgauge.report.live import progress_bar
+    from linkgauge.report.progress import progress_bar
 
     if not folders:
         raise InputError("import what? Give folders that hold runs, such as results")

@@ -1,1 +1,5 @@
 """Runs in Python and as tables."""
+
+from linkgauge.registry import Room
+
+ROOM = Room("notebook", commands={"export": f"{__name__}.export:export"})

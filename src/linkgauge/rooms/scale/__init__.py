@@ -1,1 +1,10 @@
 """A collective over more and more devices, and where it stops to scale."""
+
+from linkgauge.registry import Room
+
+ROOM = Room(
+    "scale",
+    commands={"scale": f"{__name__}.command:scale"},
+    sections=(f"{__name__}.section:SECTION",),
+    kept={"scale.json": f"{__name__}.documents:SCALING"},
+)

@@ -17,7 +17,6 @@ from linkgauge.engine.runs import read_run
 from linkgauge.engine.visits import CellAt
 from linkgauge.history.keeping import remember
 from linkgauge.judge.outcome import Outcome, doubtful
-from linkgauge.judge.scaling import pairs_in_doubt, scaling_of
 from linkgauge.judge.verdict import unjudged
 from linkgauge.model.result import Result, Run
 from linkgauge.model.units import COLLECTIVE
@@ -27,6 +26,7 @@ from linkgauge.report.render.terminal import print_blocks
 from linkgauge.report.sections.verdict import Closing
 
 from .documents import SCALING
+from .scaling import pairs_in_doubt, scaling_of
 from .sections import ending_of
 
 SCALE_FILE = "scale.json"

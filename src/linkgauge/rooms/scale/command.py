@@ -76,13 +76,13 @@ def scale(
     from linkgauge.cli import requests
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.simulation import simulation_of
-    from linkgauge.engine.request import Scaling
     from linkgauge.model.collective import COLLECTIVE_NAMES
     from linkgauge.model.errors import InputError
     from linkgauge.model.names import hint
     from linkgauge.model.settings import EngineSettings
     from linkgauge.report.live import Display
 
+    from .benchmarks import Scaling
     from .carrying_out import carry_out
 
     if gpus is not None and nodes is not None:

@@ -15,8 +15,7 @@ def _of_run(one: OneRun) -> Iterator[Block]:
     numbers = {len(cell.transfers) for cell in cells if isinstance(cell.operation, Collective)}
     if len(numbers) <= 1:
         return
-    from linkgauge.judge.scaling import scaling_of  # loaded for such runs alone
-
+    from .scaling import scaling_of
     from .sections import blocks, ending_of
 
     if (scaling := scaling_of(one.run)).counts:

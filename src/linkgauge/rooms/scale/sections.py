@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from linkgauge.benchmarks.collectives import row_of
-from linkgauge.judge.scaling import FALLEN
 from linkgauge.model.scaling import Count, Scaling
 from linkgauge.model.units import BANDWIDTH, format_size
 from linkgauge.report import charts
@@ -30,6 +29,8 @@ from linkgauge.report.files import csv_text
 from linkgauge.report.results import figure, mark
 from linkgauge.report.sections.sizes import line_lines
 from linkgauge.report.worst import Ending
+
+from .scaling import FALLEN
 
 BAR = 20
 """Characters of an efficiency of 100 %."""

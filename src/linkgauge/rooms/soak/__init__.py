@@ -1,1 +1,5 @@
 """How a run goes that repeats its benchmarks for hours."""
+
+from linkgauge.registry import Room
+
+ROOM = Room("soak", sections=(f"{__name__}.section:SECTION",))

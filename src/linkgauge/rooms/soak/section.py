@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from linkgauge.model.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak, Struck
+from linkgauge.model.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak
 from linkgauge.model.units import approximate_size, clock, count_of, format_duration, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -25,6 +25,7 @@ from linkgauge.report.blocks import (
 from linkgauge.report.curves import over_time
 from linkgauge.report.figures import course, signed
 from linkgauge.report.matrix import brief
+from linkgauge.report.progress import day, when
 from linkgauge.report.results import figure, label, without_empty
 from linkgauge.report.sections import OneRun, Section
 from linkgauge.report.what_changed import TONES
@@ -194,27 +195,10 @@ def _device_line(device: DeviceCourse) -> Line | None:
         parts.append(f"{max(power):.0f} W at most")
     for one in device.throttled:
         share = f"{one.visits:,} of {device.visits:,} visits"
-        parts.append(f"throttled by {one.reason} in {share}, first {_when(one.first)}")
+        parts.append(f"throttled by {one.reason} in {share}, first {when(one.first)}")
     if device.replays:
         parts.append(f"{device.replays} PCIe replays")
     return line(Span(device.memory, "name"), f"  {'; '.join(parts)}") if parts else None
-
-
-def _when(moment: Moment) -> str:
-    """`at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`."""
-    return f"at {clock(moment.at)}, in round {moment.round} ({_day(moment)} UTC)"
-
-
-def _day(moment: Moment) -> str:
-    return moment.time[:19].replace("T", " ")
-
-
-def struck_line(struck: Struck) -> Line:
-    """A visit that did not pass, in one line."""
-    reason = f": {struck.reason}" if struck.reason else ""
-    return line(
-        Span(struck.status.upper(), "bad"), f"  {struck.cell}  {_when(struck.moment)}{reason}"
-    )
 
 
 _WHEN = (Column("at", True), Column("round", True, 1), Column("time of day (UTC)", rank=2))
@@ -224,7 +208,7 @@ def _moment(moment: Moment) -> tuple[Entry, Entry, Entry]:
     return (
         Entry(clock(moment.at), moment.at),
         Entry(str(moment.round), moment.round),
-        Entry(_day(moment)),
+        Entry(day(moment)),
     )
 
 
@@ -251,4 +235,4 @@ def _slowest(worst: Sequence[SlowMoment]) -> Table:
     return Table(caption, heads, rows, sortable=True, few=FEW_MOMENTS, rest=REST)
 
 
-SECTION = Section("soak", "Over the time", 15, of_run=blocks)
+SECTION = Section("soak", "Over the time", 15, of_run=blocks, on_screen=True)

@@ -1,1 +1,9 @@
 """Host threads and devices that move data at once, in stages."""
+
+from linkgauge.registry import Room
+
+ROOM = Room(
+    "traffic",
+    commands={"traffic": f"{__name__}.command:traffic"},
+    tools={"gc-hosttraffictest": f"{__name__}.gc_hosttraffictest:run"},
+)

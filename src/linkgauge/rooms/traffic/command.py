@@ -90,14 +90,13 @@ def traffic(
     """
     import msgspec
 
-    from linkgauge.benchmarks.traffic import make_pieces
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import carry_out, engines_of, settings_of
     from linkgauge.cli.simulation import simulation_of
-    from linkgauge.engine.request import StagedTraffic
-    from linkgauge.judge.thresholds import objection
     from linkgauge.model.units import parse_size
     from linkgauge.report.live import Display
+
+    from .benchmarks import StagedTraffic, make_pieces, objection
 
     _check_duration(duration, sampling)
     _check_least("--min-device-bandwidth", min_device)

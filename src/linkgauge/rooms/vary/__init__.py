@@ -1,1 +1,9 @@
 """The same benchmarks under several settings, in rounds, and what differs."""
+
+from linkgauge.registry import Room
+
+ROOM = Room(
+    "vary",
+    commands={"vary": f"{__name__}.command:vary"},
+    kept={"vary.json": f"{__name__}.documents:VARIATION"},
+)

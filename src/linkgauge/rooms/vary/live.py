@@ -10,7 +10,7 @@ from rich.progress import Progress, TaskID
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult
 from linkgauge.model.variation import Setting
-from linkgauge.report.live import progress_bar
+from linkgauge.report.progress import progress_bar
 
 from .rounds import Rounds
 

@@ -16,15 +16,26 @@ from typing import Any
 import msgspec
 
 from linkgauge import __version__
-from linkgauge.benchmarks import traffic
-from linkgauge.benchmarks.traffic import BUFFER, Combination
-from linkgauge.judge.thresholds import hold_run, objection
+from linkgauge.cli.tool import (
+    Context,
+    Once,
+    Parser,
+    UsageError,
+    Where,
+    decimal,
+    hinting,
+    measure,
+    opened,
+    whole,
+)
+from linkgauge.judge.thresholds import hold_run
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run, exit_code
 from linkgauge.model.settings import EngineSettings, Settings
 
+from . import benchmarks as traffic
 from . import gc_hosttraffictest_text as text
-from .base import Context, Once, Parser, UsageError, Where, decimal, hinting, measure, opened, whole
+from .benchmarks import BUFFER, Combination, objection
 
 TOOL = "gc-hosttraffictest"
 TRANSFER = 4096

@@ -1,25 +1,29 @@
-"""A collective over the first N devices of a backend, for several N; and its pairs, each alone."""
+"""A collective over the first N devices of a backend, for several N."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
+import msgspec
 from msgspec.structs import replace
 
+from linkgauge.benchmarks.collectives import (
+    COLLECTIVES,
+    SIZES,
+    Collectives,
+    cell_of,
+    collecting,
+    row_of,
+)
+from linkgauge.benchmarks.table import COMPARISON, DeviceSet
+from linkgauge.engine.request import RunRequest, choose_backends
 from linkgauge.model.collective import Collective, CollectiveName, no_hypercube
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device
-from linkgauge.model.memory import Memory
-from linkgauge.model.notation import parse_memory
+from linkgauge.model.machine import Device, Machine
 from linkgauge.model.scaling import Member
-from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
+from linkgauge.model.transfer import Benchmark
 from linkgauge.model.units import COLLECTIVE, format_size
-
-from .collectives import COLLECTIVES, SIZES, Collectives, cell_of, collecting, row_of
-from .table import COMPARISON, DeviceSet
-
-PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 64 << 20
-"""How a pair is measured alone: as this benchmark does, with so many bytes."""
 
 
 def over_counts(
@@ -103,14 +107,21 @@ def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
     )
 
 
-def of_pairs(pairs: Sequence[tuple[str, str]], backend: str) -> Benchmark:
-    """Each pair of devices alone: a kernel of the first writes into the second."""
-    cells = tuple(
-        Cell(one, other, (_write(parse_memory(one), parse_memory(other)),), Report.FIRST)
-        for one, other in pairs
-    )
-    return Benchmark(PAIRS, "pairs alone: device(row) -> device(column)", backend, cells)
+class Scaling(msgspec.Struct, frozen=True, tag=True):
+    """A collective over the first N devices, for each N of `counts` (1, 2, 4, … and all without
+    any); `by_node` over one device of each of the first N nodes."""
 
+    collective: CollectiveName
+    counts: tuple[int, ...] = ()
+    by_node: bool = False
 
-def _write(source: Memory, destination: Memory) -> Transfer:
-    return Transfer(source, destination, Engine(source, "sm"))
+    is_across_ranks: ClassVar[bool] = False
+    of_one_process: ClassVar[tuple[str, ...]] = ()
+
+    def accelerators(self, request: RunRequest) -> tuple[str, ...]:
+        return choose_backends(request.backends, request.settings.simulation)
+
+    def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
+        """Raises InputError for more devices than there are."""
+        over = request.over(machine)
+        return over_counts(self.collective, self.counts, over, by_node=self.by_node)

@@ -31,11 +31,12 @@ from linkgauge.model.units import parse_size
 
 class Where(msgspec.Struct, frozen=True):
     """Where a tool measures: `backend` null is the first accelerator backend that has devices, or
-    the simulated machine's. With `wait`, it waits for another run's end."""
+    the simulated machine's. With `wait`, it waits for another run's end. `name` is the tool's."""
 
     backend: str | None = None
     simulation: Simulation | None = None
     wait: bool = False
+    name: str = ""
 
 
 class Context(msgspec.Struct, frozen=True):

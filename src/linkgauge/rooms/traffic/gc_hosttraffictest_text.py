@@ -6,14 +6,14 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from linkgauge.benchmarks.traffic import Combination, Volume, gigabits, volume_of
+from linkgauge.cli.tool import Quiet
 from linkgauge.judge.thresholds import Objection, hold
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.units import count_of
 from linkgauge.report.sentences import sentence
 
-from .base import Quiet
+from .benchmarks import Combination, Volume, gigabits, volume_of
 
 HELP = """\
 Usage: gc-hosttraffictest -d {device id} [options]

@@ -8,7 +8,11 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from linkgauge.benchmarks.scaling import PAIRS, kind_of, label_of
+from linkgauge.cli.pairs_alone import PAIRS
+from linkgauge.judge.dram import Ceilings
+from linkgauge.judge.exchange_rates import ExchangeRates
+from linkgauge.judge.routes import Paths
+from linkgauge.judge.verdict import LOW
 from linkgauge.model.busbw import bandwidths
 from linkgauge.model.collective import Collective
 from linkgauge.model.curves import SizeLine
@@ -17,10 +21,7 @@ from linkgauge.model.scaling import At, Count, Knee, Member, PairRate, Scaling
 from linkgauge.model.stats.hockney import Timed, fit
 from linkgauge.model.units import format_size
 
-from .dram import Ceilings
-from .exchange_rates import ExchangeRates
-from .routes import Paths
-from .verdict import LOW
+from .benchmarks import kind_of, label_of
 
 FALLEN = 0.9
 """A plateau below this share of the best so far is a knee: busbw of healthy rings of NCCL within

@@ -10,9 +10,8 @@ from typing import NamedTuple
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.workload import WorkDone, Workload
 from linkgauge.report.blocks import Block, Line, Prose, Span, line, plain
+from linkgauge.report.sections import OneRun, Section
 from linkgauge.rooms.ai.bounds import Bound, advice_on, bound_of
-
-from . import OneRun, Section
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
@@ -41,7 +40,7 @@ def _known(result: Result) -> Iterator[_Known]:
             yield _Known(cell, cell.workload, cell.work, bound_of(cell.work))
 
 
-def workload_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
+def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
     """What bounds each row, and what would change it; `detailed`: also what is known of each cell,
     and what carried it out."""
     known = list(_known(result))
@@ -124,4 +123,4 @@ def _how_lines(known: Sequence[_Known]) -> Iterator[Line]:
             yield plain(f"{cells}: {'; '.join(how)}", "dim")
 
 
-SECTION = Section("workloads", "Which link matters here?", 58, of_run=_blocks)
+SECTION = Section("workloads", "Which link matters here?", 58, of_run=_blocks, below=workload_lines)

@@ -8,18 +8,19 @@ of the definitions: manual page of gc-hosttraffictest, whose tiles are the devic
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 
+from linkgauge.benchmarks.table import DeviceSet
+from linkgauge.engine.request import RunRequest, choose_backends
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device, Node
+from linkgauge.model.machine import Device, Machine, Node
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult
 from linkgauge.model.settings import Pieces
 from linkgauge.model.transfer import Access, Benchmark, Cell, Report, Transfer
 from linkgauge.model.units import format_size
-
-from .table import DeviceSet
 
 PARTS = ("device", "host")
 BUFFER = 16 << 20
@@ -210,3 +211,39 @@ def is_hosts(transfer: Transfer) -> bool:
 def gigabits(rate: float) -> str:
     """Bytes/s in 10^9 bits a second, for people."""
     return f"{rate * 8e-9:.2f}"
+
+
+def objection(
+    cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
+) -> str | None:
+    """Why a cell is not good enough, in one line: a side that took part was slower than its minimum
+    in bytes/s (0: no minimum)."""
+    volume = volume_of(cell)
+    if volume is None:
+        return None
+    sides = ((device, volume.device_rate, least_device), ("host", volume.host_rate, least_host))
+    for name, rate, least in sides:
+        if rate is not None and rate < least:
+            return f"{name} bandwidth {gigabits(rate)} Gb/s, at least {gigabits(least)} expected"
+    return None
+
+
+class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
+    """The staged traffic test, on the first backend that has devices: `by` is the kind of the
+    device's engine, `streams` and `threads` are as `sides_of` takes them."""
+
+    by: str = "sm"
+    streams: int = 32
+    threads: int | None = None
+    repeat: int = 1
+
+    is_across_ranks: ClassVar[bool] = False
+    of_one_process: ClassVar[tuple[str, ...]] = ()
+
+    def accelerators(self, request: RunRequest) -> tuple[str, ...]:
+        return choose_backends(request.backends, request.settings.simulation)
+
+    def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
+        over = next(iter(request.over(machine)), DeviceSet("host", machine.host.nodes))
+        sides = sides_of(over, self.by, self.streams, self.threads)
+        return lay_out(EVERYTHING, sides, over.backend) * self.repeat

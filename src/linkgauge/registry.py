@@ -1,0 +1,122 @@
+"""What is added to the core, which imports none of it. Each folder of `linkgauge.rooms` has a
+`Room` record as its `ROOM`; another package offers one by an entry point of the group
+`linkgauge.rooms`. Whatever a record names is loaded only when it is used.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, Literal, NamedTuple
+
+GROUP = "linkgauge.rooms"
+"""The package with our rooms, and the group of entry points of others'."""
+LEFT_OUT: list[str] = []
+"""A line for each room of another package that could not be loaded."""
+
+Named = Literal["commands", "benchmarks", "backends", "operations", "tools", "kept"]
+Listed = Literal["checks", "sections", "formats"]
+
+
+class Room(NamedTuple):
+    """What a feature adds to linkgauge, each thing as the `MODULE:NAME` where it is.
+
+    commands: By name, the function that `linkgauge NAME` calls.
+    benchmarks: By the heading that they are listed under, rows of `linkgauge.benchmarks.table`.
+    backends: By name, the function that makes one, as `create(engines, host)` of our own does.
+    operations: By `BACKEND.OPERATION`, what carries out an operation that the backend leaves to a
+        room.
+    checks: Functions of the doctor, from `Evidence` to findings.
+    sections: A `Section` of a report, each.
+    formats: A `Format` of documents, each.
+    tools: By name, the function that acts as another tool, from its arguments and where it
+        measures (`linkgauge.cli.tool`) to an exit code.
+    kept: By the name of a file that is kept besides runs, the `Document` that it holds.
+    """
+
+    name: str
+    commands: Mapping[str, str] = {}
+    benchmarks: Mapping[str, str] = {}
+    backends: Mapping[str, str] = {}
+    operations: Mapping[str, str] = {}
+    checks: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    tools: Mapping[str, str] = {}
+    kept: Mapping[str, str] = {}
+
+
+def loaded(place: str) -> Any:
+    """What a `MODULE:NAME` stands for, or a `MODULE:NAME.ATTRIBUTE`."""
+    module, _, name = place.partition(":")
+    return attrgetter(name)(import_module(module))
+
+
+def named(kind: Named) -> dict[str, str]:
+    """All that rooms name of a kind; nothing of another package replaces ours."""
+    found: dict[str, str] = {}
+    for room in rooms():
+        for name, place in getattr(room, kind).items():
+            found.setdefault(name, place)
+    return found
+
+
+def operation(name: str) -> Any:
+    """What carries out a `BACKEND.OPERATION`."""
+    return loaded(named("operations")[name])
+
+
+def listed(kind: Listed) -> tuple[Any, ...]:
+    """All that rooms list of a kind, loaded."""
+    return tuple(loaded(place) for room in rooms() for place in getattr(room, kind))
+
+
+def rooms() -> tuple[Room, ...]:
+    """Our rooms, and those of other packages."""
+    return *our_rooms(), *_rooms_of_others()
+
+
+@cache
+def our_rooms() -> tuple[Room, ...]:
+    """The rooms of linkgauge itself, by name."""
+    folder = import_module(GROUP).__path__
+    names = sorted(module.name for module in iter_modules(folder))
+    return tuple(import_module(f"{GROUP}.{name}").ROOM for name in names)
+
+
+@cache
+def _rooms_of_others() -> tuple[Room, ...]:
+    if not any(map(_names_rooms, sys.path)):
+        return ()
+    from importlib.metadata import entry_points
+
+    found = []
+    for point in entry_points(group=GROUP):
+        try:
+            room = point.load()
+        except Exception as error:  # noqa: BLE001 whatever another package's code raises
+            _leave_out(point.name, f"{type(error).__name__}: {error}")
+            continue
+        if isinstance(room, Room):
+            found.append(room)
+        else:
+            _leave_out(point.name, f"{point.value} is no Room")
+    return tuple(found)
+
+
+def _names_rooms(folder: str) -> bool:
+    """Whether a package in this folder names a room: to ask Python itself takes 20 ms."""
+    try:
+        files: Iterable[Path] = Path(folder).glob("*-info/entry_points.txt")
+        return any(f"[{GROUP}]".encode() in file.read_bytes() for file in files)
+    except OSError:
+        return False
+
+
+def _leave_out(name: str, why: str) -> None:
+    LEFT_OUT.append(f"the room {name!r} is left out: {why}")

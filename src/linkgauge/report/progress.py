@@ -1,0 +1,87 @@
+"""A progress bar: what runs now, how many visits of how many are done, and the time left."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from math import ceil
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+)
+from rich.text import Text
+
+from linkgauge.model.soak import Moment, Struck
+from linkgauge.model.units import clock
+
+from .blocks import Line, Span, line
+
+_BAR = 24
+_LEAST = 10
+"""Columns of what runs now, however narrow the terminal is."""
+
+
+def progress_bar(console: Console) -> Progress:
+    """A bar on the console, removed when done; nothing at all if it is not a terminal."""
+    return Progress(
+        _Doing(console),
+        BarColumn(bar_width=_BAR),
+        MofNCompleteColumn(),
+        TextColumn("left"),
+        _TimeLeft(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def time_left(task: Task) -> str:
+    """By how long a visit took on average since the beginning. Visits of one benchmark take much
+    longer than those of another, so the mean of the last ones jumps where a benchmark begins."""
+    if not task.completed or task.elapsed is None or task.remaining is None:
+        return "-:--:--"
+    return str(timedelta(seconds=ceil(task.elapsed / task.completed * task.remaining)))
+
+
+class _Doing(ProgressColumn):
+    """What runs now, as wide as the others leave room: the time left is never cut off."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def render(self, task: Task) -> Text:
+        count = len(f"{task.total or 0:g}") * 2 + 1
+        others = _BAR + count + len("left") + len(time_left(task)) + 4
+        text = Text(task.description)
+        text.truncate(max(_LEAST, self._console.width - others), overflow="ellipsis")
+        return text
+
+
+class _TimeLeft(ProgressColumn):
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        return Text(time_left(task), "progress.remaining")
+
+
+def when(moment: Moment) -> str:
+    """`at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`."""
+    return f"at {clock(moment.at)}, in round {moment.round} ({day(moment)} UTC)"
+
+
+def day(moment: Moment) -> str:
+    return moment.time[:19].replace("T", " ")
+
+
+def struck_line(struck: Struck) -> Line:
+    """A visit that did not pass, in one line."""
+    reason = f": {struck.reason}" if struck.reason else ""
+    return line(
+        Span(struck.status.upper(), "bad"), f"  {struck.cell}  {when(struck.moment)}{reason}"
+    )
