@@ -11,8 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
-from linkgauge.backends.member import Allocated, Ended, Prepared
-from linkgauge.backends.protocol import Copy, Pace, Wrong, run
+from linkgauge.backends.protocol import Copy, Pace, Timing, Wrong, run
 from linkgauge.engine.ranks.links import Links, Patience
 from linkgauge.engine.ranks.meeting import Meeting
 from linkgauge.engine.ranks.messages import Apart, Doing, End, Met, Ping, Pong, Told, decode_command
@@ -133,35 +132,84 @@ def _shut(end):
         end.shutdown(socket.SHUT_RDWR)
 
 
-class Member:
-    """Answers as real ones do."""
+class Own:
+    """What a rank measures with; answers as real ones do."""
 
     def __init__(self, rank):
         self.rank = rank
 
-    def allocate(self, asked):
-        placement = Placement(f"of rank {self.rank}", asked.size)
-        return Allocated(placement, (f"warned by {self.rank}",), b"handle %d" % self.rank)
+    def allocate(self, memory, size, engine):
+        return Memory(self, memory, size)
 
-    def begin(self, command):
-        return Ended(command.at or 0.0, {})
-
-    def reach(self, copies):
+    def apart(self, copies):
         return (None,) * len(copies)
+
+    def is_window(self, engine):
+        return False
 
     def __getattr__(self, name):
         answers = {
-            "checksum": 99, "first_mismatch": 7, "remarks": ("by it",), "check": Wrong(),
-            "prepare": Prepared(Pace(), 100 + self.rank), "token": b"token %d" % self.rank,
+            "checksum": 99, "first_mismatch": 7, "remarks": ("by it",), "handle": b"handle",
+            "token": b"token %d" % self.rank,
         }  # fmt: skip
         return lambda *given: answers.get(name)
 
 
+class Memory:
+    """Some of a rank, or what it has opened; `freed` is how often."""
+
+    def __init__(self, own, memory, size):
+        self.memory, self.size, self.freed = memory, size, 0
+        self.warnings = (f"warned by {own.rank}",)
+        self.placed = Placement(f"of rank {own.rank}", size)
+
+    def placement(self):
+        return self.placed
+
+    def free(self):
+        self.freed += 1
+
+
+class Part:
+    """A rank's part of a cell: `begin(at)` says when its gate has opened, and its seconds."""
+
+    def __init__(self, own, special):
+        self.special = special
+        self.pace, self.most_loops = special.get("pace", (Pace(), 100 + own.rank))
+        self.check = lambda: special.get("check", Wrong())
+
+    def arm(self, loops, laps):
+        self.special["armed"] = loops, laps
+
+    def open_at(self, at):
+        begin = self.special.get("begin", lambda at: (at or 0.0, ()))
+        opened, self.seconds = begin(at)
+        return opened
+
+    def wait(self):
+        return Timing(self.seconds, max(self.seconds, default=0.0))
+
+    def close(self):
+        self.special["closed"] = True
+
+
 class Recorded:
-    """A member of which is known what it was asked; `special` answers come first, by call."""
+    """What a rank measures with, of which is known what it was asked; `special` answers come first,
+    by call."""
 
     def __init__(self, member, special):
         self.member, self.special, self.heard = member, special, []
+
+    def prepare(self, *given):
+        self.heard.append(("prepare", *given))
+        if isinstance(error := self.special.get("prepare"), Exception):
+            raise error
+        if not isinstance(self.member, Own):
+            return self.member.prepare(*given)
+        if any(copy.transfer.engine.owner.rank == self.member.rank for copy in given[0]):
+            for end in (end for copy in given[0] for end in (copy.source, copy.destination)):
+                end.here = end.here or Memory(self.member, end.memory, SIZE)
+        return Part(self.member, self.special)
 
     def __getattr__(self, name):
         own = getattr(self.member, name)
@@ -190,7 +238,7 @@ class Ranks:
 
     def __init__(self, name, count=3, hosts=None, members=None, kind=SpanningBackend):
         self.special = [{} for _ in range(count)]
-        made = members or [Member(n) for n in range(count)]
+        made = members or [Own(n) for n in range(count)]
         self.members = [Recorded(one, self.special[n]) for n, one in enumerate(made)]
         self.backends = [
             kind(name, member, n, hosts or ["box"] * count) for n, member in enumerate(self.members)

@@ -45,8 +45,8 @@ class FakeMember:
         self.stuck = threading.Event()
         self.stuck.set()
 
-    def device(self):
-        return device(0, "fake", pci="0000:aa:00.0")
+    def devices(self):
+        return (device(0, "fake", pci="0000:aa:00.0"),)
 
     def make_progress(self):
         self.progress += 1
@@ -106,7 +106,7 @@ def _decoded(done, kind):
 @pytest.fixture
 def member(monkeypatch):
     made = FakeMember()
-    monkeypatch.setattr(module, "open_member", lambda *_, **__: made)
+    monkeypatch.setattr(module, "open_rank", lambda *_, **__: made)
     return made
 
 
@@ -135,7 +135,7 @@ class TestCommands:
         def fails(*_, **__):
             raise problem
 
-        monkeypatch.setattr(module, "open_member", fails)
+        monkeypatch.setattr(module, "open_rank", fails)
         with serving() as first:
             assert first.result(OPEN, messages.Present) == messages.Present(None, str(problem))
             refused = first.ask(messages.Look())

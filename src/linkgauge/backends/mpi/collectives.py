@@ -6,14 +6,13 @@ The native loop calls MPI's C functions, with no Python between them. All ranks 
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from linkgauge import _native
 from linkgauge.backends import native
-from linkgauge.backends.member import Ended
-from linkgauge.backends.protocol import Pace, Pattern, Wrong, seed_of
+from linkgauge.backends.protocol import Gated, Pace, Pattern, Timing, Wrong, seed_of
 from linkgauge.model.collective import (
     Collective,
     CollectiveName,
@@ -81,7 +80,7 @@ class Communicators:
                 self._made.pop(colors).Free()
 
 
-class MpiCollective:
+class MpiCollective(Gated):
     """This rank's part of a collective of all ranks, whose `parts` are in their order. Raises
     Unsupported, in all ranks alike, for what MPI does not do."""
 
@@ -124,17 +123,17 @@ class MpiCollective:
             said.append("the root also copies to its receive buffer (MPI_Allgather of itself)")
         return tuple(said)
 
-    def run(self, loops: int) -> Ended:
+    def wait(self) -> Timing:
         """All loops, after a barrier of all ranks."""
+        loops = math.prod(self.pass_gate())
         self._make((self._start,))
-        opened = time.monotonic()
-        ends = self._make(self._loop, loops)
-        return Ended(opened, {self._number: ends[-1] * _NANO})
+        seconds = self._make(self._loop, loops)[-1] * _NANO
+        return Timing((seconds,), seconds)
 
-    def iterations(self, count: int) -> tuple[float, ...]:
+    def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
         """The seconds of single iterations, each after a barrier of all ranks. None follows: ranks
         would then all end with the last one."""
-        return tuple(self._single() * _NANO for _ in range(count))
+        return (tuple(self._single() * _NANO for _ in range(count)),)
 
     def _single(self) -> int:
         _, after_barrier, end = self._make((self._start,), 1, self._iteration)

@@ -10,11 +10,13 @@ import socket
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from linkgauge import _native
 from linkgauge.backends.iterations import Call, IteratedGroup
-from linkgauge.backends.member import Ended, await_time
+from linkgauge.backends.protocol import Timing
+from linkgauge.backends.rank import await_time
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong
 from linkgauge.model.nics import nic_ends
 from linkgauge.model.transfer import Transfer
@@ -103,11 +105,12 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
     return BackendError(call, f"from {way}: {said}")
 
 
-class Bounce:
-    """A flag that goes there and back over one connection: the side that `begins` times each."""
+class Bounce(IteratedGroup):
+    """A flag that goes there and back over one connection: the side that begins times each; `made`
+    has the connection."""
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
+    def __init__(self, stream: Stream, made: ExitStack) -> None:
+        self._times = stream.times
         data = (stream.connection.fileno(), stream.address, stream.size)
         send: Call = (_native.SEND_ALL, data)
         receive: Call = (_native.RECEIVE_ALL, data)
@@ -117,17 +120,9 @@ class Bounce:
             sends = calls[failed][0] == _native.SEND_ALL
             return stream_error(stream.transfer, status, sends=sends)
 
-        self._group = IteratedGroup(calls, 2, error_of)
-        self.pace = self._group.pace
+        super().__init__(calls, 2, error_of, made=made)
 
-    def arm(self, loops: int, laps: int) -> None:
-        self._group.arm(loops, laps)
-
-    def run(self, opened: float) -> Ended:
+    def wait(self) -> Timing:
         """Raises TookTooLong if the other side is silent."""
-        self._group.open()
-        timing = self._group.wait()
-        place = self._stream.place
-        if not self._stream.times:
-            return Ended(opened, {})
-        return Ended(opened, {place: timing.seconds[0]}, {place: None}, {place: timing.progress[0]})
+        timing = super().wait()
+        return timing if self._times else Timing((), 0.0)

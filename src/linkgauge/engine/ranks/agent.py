@@ -14,8 +14,8 @@ from contextlib import ExitStack, suppress
 
 import msgspec
 
-from linkgauge.backends.member import HasInterfaces, Member
-from linkgauge.backends.members import open_member
+from linkgauge.backends import open_rank
+from linkgauge.backends.rank import HasInterfaces, RankBackend
 from linkgauge.engine.locks import hold
 from linkgauge.engine.pool import BufferPool
 from linkgauge.engine.standing import Signs
@@ -65,7 +65,7 @@ class Agent:
         self._sending = threading.Lock()
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._made = ExitStack()
-        self._opened: Member | None = None
+        self._opened: RankBackend | None = None
         self._spanning: SpanningBackend | None = None
         self._worker: LocalWorker | None = None
         self._leads = False
@@ -155,7 +155,7 @@ class Agent:
             self._channel.send(reply)
 
     @property
-    def _member(self) -> Member:
+    def _own(self) -> RankBackend:
         if self._opened is None:
             raise BackendError("member", "nothing is open")
         return self._opened
@@ -168,31 +168,35 @@ class Agent:
                 self.hold()
                 return None
             case messages.Look():
-                return self._member.look()
+                return self._own.look()
             case messages.Part():
                 return self.measure(command)
         raise TypeError(f"unexpected {command!r}")
 
     def open(self, command: messages.Open) -> Present:
         try:
-            member = open_member(
-                command.backend, self._launch, command.settings, with_gpu=command.with_gpu
+            own = open_rank(
+                command.backend,
+                self._launch,
+                command.settings,
+                command.hosts,
+                with_gpu=command.with_gpu,
             )
         except (Unsupported, InputError) as problem:
             return Present(None, str(problem))
-        self._made.callback(member.close)
-        self._opened = member
-        self._span(command, member)
-        if command.backend == NETWORK and isinstance(member, HasInterfaces):
-            self._gpu = member.gpu
-            nics = tuple(member.nics)
-            return Present(member.device(), nics=nics, gpu=member.gpu, lacks_gpu=member.lacks_gpu)
-        return Present(member.device())
+        self._made.callback(own.close)
+        self._opened = own
+        self._span(command, own)
+        (device,) = own.devices()
+        if command.backend == NETWORK and isinstance(own, HasInterfaces):
+            self._gpu = own.gpu
+            return Present(device, nics=tuple(own.nics), gpu=own.gpu, lacks_gpu=own.lacks_gpu)
+        return Present(device)
 
-    def _span(self, command: messages.Open, member: Member) -> None:
+    def _span(self, command: messages.Open, own: RankBackend) -> None:
         """From here on it measures whole cells with the other ranks."""
         kind = SpanningBackend if command.settings.simulation is None else SimSpanningBackend
-        self._spanning = kind(command.backend, member, self._launch.rank, command.hosts)
+        self._spanning = kind(command.backend, own, self._launch.rank, command.hosts)
         self._worker = LocalWorker(command.settings, self._enter)
         available = read_host().memory_available if command.settings.simulation is None else None
         share = POOL_SHARE / (self._launch.local_size or 1)
@@ -231,7 +235,7 @@ class Agent:
 
     def hold(self) -> None:
         """Raises DeviceBusy if another run holds the member's device."""
-        device: Device = self._gpu or self._member.device()
+        device: Device = self._gpu or self._own.devices()[0]
         key = device.pci or device.uuid
         if key:
             self._made.enter_context(hold({key: device.memory}))

@@ -1,27 +1,30 @@
-"""A member with a GPU: other ranks of its machine open its memory by CUDA IPC, those of its NVLink
+"""A rank with a GPU: other ranks of its machine open its memory by CUDA IPC, those of its NVLink
 domain by fabric handles. What no engine reaches, NCCL sends and receives."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 
+from linkgauge.backends import GPUS, open_backend
 from linkgauge.backends.cuda import CudaBackend, fabric
 from linkgauge.backends.cuda.collectives import ENGINE
 from linkgauge.backends.cuda.flags import Answerer, AnsweringGroup, FlagGroup
 from linkgauge.backends.cuda.ipc import OutOfReach, export, open_handle
 from linkgauge.backends.cuda.memory import address_in, ours
 from linkgauge.backends.cuda.passing import Passage
-from linkgauge.backends.member import Allocate, BackendMember, Lent, Prepared, SharedCopy
-from linkgauge.backends.protocol import Backend, Buffer, Copy, Pattern
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
+from linkgauge.backends.rank import Idle, OfProcess, Part, spanned
 from linkgauge.backends.rules import check_flags
-from linkgauge.machine.launch import Launch, host_name
+from linkgauge.machine.host import read_host
+from linkgauge.machine.launch import Launch
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operation import OperationName, named
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Transfer
 
 _WORD = 8
@@ -31,31 +34,34 @@ BY_FABRIC = "memory of another machine, by fabric handles"
 BY_NCCL = "moved by NCCL send and receive: no shared memory between these machines"
 
 
-def open_cuda(launch: Launch, backend: Backend) -> CudaMember:
-    """The member of this rank: its GPU is the one of its number among the ranks of its machine; if
-    there are fewer GPUs, ranks share them."""
-    if not isinstance(backend, CudaBackend):
-        raise TypeError(f"not the cuda backend: {backend!r}")
-    return CudaMember(launch, backend)
+class GpuOfRank(OfProcess):
+    """The GPU of a rank: the one of its number among the ranks of its machine; if there are fewer
+    GPUs, ranks share them."""
 
-
-class CudaMember(BackendMember):
     backend: CudaBackend
 
-    def __init__(self, launch: Launch, backend: CudaBackend) -> None:
+    def __init__(self, launch: Launch, backend: Backend) -> None:
+        if not isinstance(backend, CudaBackend):
+            raise TypeError(f"not the cuda backend: {backend!r}")
         devices = backend.devices()
         super().__init__(launch.rank, backend, devices[launch.local_rank % len(devices)])
-        self._machine = host_name()
-        self._gpu = backend.device_of(parse_memory(self._device.memory))
-        self._flags: FlagGroup | AnsweringGroup | None = None
-        self._flag: Buffer | None = None
-        """This side's flag, while flags bounce."""
+        self.place = parse_memory(self._device.memory)
+        self.gpu = backend.device_of(self.place)
+
+
+class CudaRank(GpuOfRank):
+    """This rank's GPU, and what it does with those of the ranks on these `hosts`."""
+
+    def __init__(self, launch: Launch, backend: Backend, hosts: Sequence[str]) -> None:
+        super().__init__(launch, backend)
+        self._hosts = hosts
+        self._machine = hosts[launch.rank]
         self._ways: dict[Transfer, str] = {}
         """How the copies prepared last reach the other process."""
 
     @cached_property
     def _domain(self) -> str | None:
-        return self.backend.sensors.domain(self._gpu.index)
+        return self.backend.sensors.domain(self.gpu.index)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         if transfer.engine.kind == ENGINE:
@@ -65,11 +71,18 @@ class CudaMember(BackendMember):
             return (way, *self.backend.collectives.remarks())
         return (*super().remarks(transfer), way)
 
-    def allocated(self, memory: Memory, engine: Engine, command: Allocate) -> Buffer:
-        if command.abroad:
+    def _is_abroad(self, memory: Memory, engine: Engine) -> bool:
+        """Whether another machine's engine is to reach it."""
+        return self._hosts[memory.rank or 0] != self._hosts[engine.owner.rank or 0]
+
+    def reach(self, memory: Memory, engine: Engine) -> object:
+        return super().reach(memory, engine), self._is_abroad(memory, engine)
+
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
+        if self._is_abroad(memory, engine):
             with suppress(Unsupported):  # then no engine of another machine reaches it
-                return fabric.allocate(memory, command.size, self._gpu)
-        return super().allocated(memory, engine, command)
+                return fabric.allocate(self.local(memory), size, self.gpu)
+        return super().allocate(memory, size, engine)
 
     def handle(self, buffer: Buffer) -> bytes:
         own = ours(buffer)
@@ -77,26 +90,26 @@ class CudaMember(BackendMember):
             return b""
         return export(own, self._machine, None if own.fabric is None else self._domain)
 
-    def opened(self, lent: Lent | None) -> Buffer | None:
-        if lent is None or lent.memory.rank == self.rank:
-            return super().opened(lent)
-        if lent.number not in self.buffers:
-            self.buffers[lent.number] = open_handle(
-                lent.handle, self._machine, lent.memory, lent.size, self._gpu, self._domain
+    def opened(self, buffer: Buffer | None) -> Buffer | None:
+        """Another rank's is open until the cell's group is closed."""
+        if buffer is not None and buffer.memory.rank != self.rank:
+            theirs = spanned(buffer)
+            theirs.here = theirs.here or open_handle(
+                theirs.handle, self._machine, theirs.memory, theirs.size, self.gpu, self._domain
             )
-        return self.buffers[lent.number]
+        return super().opened(buffer)
 
-    def copy(self, copy: SharedCopy) -> Copy:
+    def copy(self, copy: Copy) -> Copy:
         made = super().copy(copy)
         ends = [ours(end) for end in (made.source, made.destination) if end is not None]
         by_fabric = any(end.fabric is not None for end in ends)
         self._ways[copy.transfer] = BY_FABRIC if by_fabric else BY_IPC
         return made
 
-    def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]:
+    def apart(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
         return tuple(map(self._why_apart, copies))
 
-    def _why_apart(self, copy: SharedCopy) -> str | None:
+    def _why_apart(self, copy: Copy) -> str | None:
         try:
             self.opened(copy.source)
             self.opened(copy.destination)
@@ -105,15 +118,17 @@ class CudaMember(BackendMember):
         return None
 
     def prepare(
-        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
-    ) -> Prepared:
+        self,
+        copies: Sequence[Copy],
+        operation: OperationName = "copy",
+        tokens: Sequence[bytes] = (),
+    ) -> Group:
         if named(operation).from_one:
             raise Unsupported("stores to several GPUs at once need multicast memory (NVLS)")
         if isinstance(operation, Collective):
             return self._collective(copies, operation, tokens)
         self._ways.clear()
         if named(operation).by_flags:
-            self.close_group()
             return self._bounce(copies[0])
         if any(tokens):
             return self._beside_passages(copies, tokens)
@@ -123,81 +138,64 @@ class CudaMember(BackendMember):
         return self.backend.collectives.token()
 
     def _collective(
-        self, copies: Sequence[SharedCopy], work: Collective, tokens: Sequence[bytes]
-    ) -> Prepared:
+        self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes]
+    ) -> Group:
         """This rank's part: the others' have no buffers here."""
-        self.close_group()
-        self._timed = tuple((n, n) for n, copy in enumerate(copies) if self.is_mine(copy))
-        if not self._timed:
-            return Prepared()
+        mine = self.places(copies)
         known = [
             self.copy(copy)
-            if self.is_mine(copy)
+            if place in mine
             else Copy(copy.transfer, None, None, copy.size, copy.seed)
-            for copy in copies
+            for place, copy in enumerate(copies)
         ]
-        return self.use(self.backend.collectives.group(known, work, tokens))
+        return Part(self.backend.collectives.group(known, work, tokens), mine) if mine else Idle()
 
-    def _beside_passages(self, copies: Sequence[SharedCopy], tokens: Sequence[bytes]) -> Prepared:
+    def _beside_passages(self, copies: Sequence[Copy], tokens: Sequence[bytes]) -> Group:
         """This rank's part of copies of which NCCL carries out those that have a token. Whichever
         ranks two copies have in common make their calls for them in the same order."""
-        self.close_group()
         mine: list[Copy] = []
         passages: dict[int, Passage] = {}
-        timed: list[tuple[int, int]] = []
-        for place, (copy, token) in enumerate(zip(copies, tokens, strict=True)):
+        timed: list[int] = []
+        for copy, token in zip(copies, tokens, strict=True):
             ranks = [memory.rank for memory in copy.transfer.memories]
             if self.is_mine(copy):
-                timed.append((place, len(mine)))
+                timed.append(len(mine))
             if token and self.rank in ranks:
                 passages[len(mine)] = self.backend.collectives.passage(
-                    token, ranks.index(self.rank), self._gpu
+                    token, ranks.index(self.rank), self.gpu
                 )
                 mine.append(self._side(copy))
                 self._ways[copy.transfer] = BY_NCCL
             elif self.is_mine(copy):
                 mine.append(self.copy(copy))
         if not mine:
-            return Prepared()
-        group = self.backend.prepare_with(mine, None, passages=passages)
-        self._timed = tuple(timed)
-        prepared = self.use(group)
-        return prepared if timed else Prepared(most_loops=group.most_loops)
+            return Idle()
+        return Part(self.backend.prepare_with(mine, None, passages=passages), timed)
 
-    def _side(self, copy: SharedCopy) -> Copy:
+    def _side(self, copy: Copy) -> Copy:
         """The copy with the buffer of this rank alone, by its own GPU."""
         transfer = self.transfer(copy.transfer)
-        own = Engine(parse_memory(self._device.memory), transfer.engine.kind)
         source, destination = (
-            self.buffers[lent.number] if lent and lent.memory.rank == self.rank else None
-            for lent in (copy.source, copy.destination)
+            self.opened(end) if end is not None and end.memory.rank == self.rank else None
+            for end in (copy.source, copy.destination)
         )
-        return Copy(
-            transfer.by(own), source, destination, copy.size, copy.seed, warm_ups=copy.warm_ups
-        )
+        by_own = transfer.by(Engine(self.place, transfer.engine.kind))
+        return Copy(by_own, source, destination, copy.size, copy.seed, warm_ups=copy.warm_ups)
 
-    def _bounce(self, copy: SharedCopy) -> Prepared:
+    def _bounce(self, copy: Copy) -> Group:
         """This side of a ping-pong. Raises Unsupported for what is none."""
         check_flags(self.copy(copy))
-        begins = self.is_mine(copy)
         ends = self.opened(copy.source), self.opened(copy.destination)
-        self._flag, theirs = ends if begins else ends[::-1]
-        addresses = address_in(self._flag), address_in(theirs)
-        if begins:
-            self._timed = ((0, 0),)
-            self._flags = FlagGroup(self._gpu, *addresses)
+        mine, theirs = ends if self.is_mine(copy) else ends[::-1]
+        addresses = address_in(mine), address_in(theirs)
+        group: FlagGroup | AnsweringGroup
+        if self.is_mine(copy):
+            group = FlagGroup(self.gpu, *addresses)
         else:
-            self._flags = AnsweringGroup(Answerer(self._gpu, *addresses))
-        prepared = self.use(self._flags)
-        return prepared if begins else Prepared()
+            group = AnsweringGroup(Answerer(self.gpu, *addresses))
+        group.clear = partial(self.backend.fill, ours(mine), _WORD, Pattern.CONSTANT, 0, False)
+        return group
 
-    def arm(self, loops: int, laps: int) -> None:
-        if self._flags is not None and self._flag is not None:
-            # Both sides begin with flags of 0, which is no value.
-            self.backend.fill(self._flag, _WORD, Pattern.CONSTANT, 0, inverted=False)
-            self._flags.next = 1
-        super().arm(loops, laps)
 
-    def close_group(self) -> None:
-        super().close_group()
-        self._flags = self._flag = None
+def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> CudaRank:
+    return CudaRank(launch, open_backend(GPUS, settings.engines, read_host()), hosts)
