@@ -9,7 +9,6 @@ import pytest
 
 from fakes import device
 from linkgauge.engine.ranks import agent as module
-from linkgauge.engine.ranks import links as patience_module
 from linkgauge.engine.ranks import messages
 from linkgauge.engine.ranks.agent import ENDED, Agent
 from linkgauge.engine.ranks.links import Patience
@@ -36,7 +35,7 @@ OPEN = messages.Open("fake", Settings((1,)))
 class FakeMember:
     """`fails` with this error."""
 
-    others_wait = False
+    others_wait, nics, gpu, lacks_gpu = False, (), None, None
 
     def __init__(self):
         self.fails = None
@@ -215,7 +214,7 @@ class TestEnd:
 class TestSilenceOfRank0:
     @pytest.fixture(autouse=True)
     def _short(self, monkeypatch):
-        monkeypatch.setattr(patience_module, "SIGN_SECONDS", SOON)
+        monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", SOON)
 
     def test_that_goes_on_when_it_is_asked_for_a_sign_ends_the_member_whatever_it_is_at(
         self, member
@@ -231,7 +230,7 @@ class TestSilenceOfRank0:
             member.stuck.set()
 
     def test_that_a_sign_ends_does_not(self, monkeypatch):
-        monkeypatch.setattr(patience_module, "SIGN_SECONDS", LONG)
+        monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", LONG)
         with serving(Patience(limit=SOON)) as first:
             for _ in range(3):
                 assert first.hear() == messages.Ping()

@@ -284,8 +284,8 @@ class TestCollectives:
         needed = ranks.backends[0].name == "cuda"
         asked = {rank: len(tokens) for rank, tokens in ranks.of("token").items()}
         assert asked == ({0: 2, 1: 1} if needed else {})
-        for prepared in ranks.of("prepare").values():
-            tokens = [one[2] for one in prepared]
+        for found in ranks.of("found").values():
+            tokens = [one[0] for one in found]
             expected = [(b"token 0", b"token 1")] * 2 + [(b"token 0",)]
             assert tokens == (expected if needed else [()] * 3)
 

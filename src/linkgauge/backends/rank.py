@@ -83,6 +83,13 @@ class RankBackend(Backend, Protocol):
     even if it is idle."""
 
     others_wait: bool = False
+    tokens: Sequence[bytes] = ()
+    nics: Sequence[Interface] = ()
+    """The network interfaces of its machine, if it measures with them."""
+    gpu: Device | None = None
+    """The GPU beside these, if it was asked for."""
+    lacks_gpu: str | None = None
+    """Why there is none."""
 
     def make_progress(self) -> None:
         """Nobody depends on that."""
@@ -110,31 +117,16 @@ class RankBackend(Backend, Protocol):
         return (None,) * len(copies)
 
     def token(self) -> bytes:
-        """What founds a group of ranks, to all of which it comes when they prepare a collective."""
+        """What founds a group of ranks, to all of which it comes before they prepare."""
         raise Unsupported("this backend founds no groups of ranks")
 
-    def prepare(
-        self,
-        copies: Sequence[Copy],
-        operation: OperationName = "copy",
-        tokens: Sequence[bytes] = (),
-    ) -> Group:
-        """This rank's part, as the others prepare theirs."""
-        ...
+    def found(self, tokens: Sequence[bytes]) -> None:
+        """By these are founded the groups of what is prepared next, if it has any."""
+        self.tokens = tokens
 
     def leave(self) -> None:
         """What was prepared last is over in all ranks, even if it came to nothing."""
         return
-
-
-@runtime_checkable
-class HasInterfaces(Protocol):
-    """A backend that measures with the network interfaces of its machine and, if it was asked to,
-    with its GPU: `lacks_gpu` says why it has none."""
-
-    nics: Sequence[Interface]
-    gpu: Device | None
-    lacks_gpu: str | None
 
 
 @runtime_checkable
@@ -262,12 +254,7 @@ class OfProcess(RankBackend):
         """Those of its own copies."""
         return [place for place, copy in enumerate(copies) if self.is_mine(copy)]
 
-    def prepare(
-        self,
-        copies: Sequence[Copy],
-        operation: OperationName = "copy",
-        tokens: Sequence[bytes] = (),
-    ) -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         mine = [self.copy(copy) for copy in filter(self.is_mine, copies)]
         return self.backend.prepare(mine, operation) if mine else Idle()
 

@@ -46,7 +46,7 @@ class GpuOfRank(OfProcess):
         devices = backend.devices()
         super().__init__(launch.rank, backend, devices[launch.local_rank % len(devices)])
         self.place = parse_memory(self._device.memory)
-        self.gpu = backend.device_of(self.place)
+        self.home = backend.device_of(self.place)
 
 
 class CudaRank(GpuOfRank):
@@ -61,7 +61,7 @@ class CudaRank(GpuOfRank):
 
     @cached_property
     def _domain(self) -> str | None:
-        return self.backend.sensors.domain(self.gpu.index)
+        return self.backend.sensors.domain(self.home.index)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         if transfer.engine.kind == ENGINE:
@@ -81,7 +81,7 @@ class CudaRank(GpuOfRank):
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         if self._is_abroad(memory, engine):
             with suppress(Unsupported):  # then no engine of another machine reaches it
-                return fabric.allocate(self.local(memory), size, self.gpu)
+                return fabric.allocate(self.local(memory), size, self.home)
         return super().allocate(memory, size, engine)
 
     def handle(self, buffer: Buffer) -> bytes:
@@ -95,7 +95,7 @@ class CudaRank(GpuOfRank):
         if buffer is not None and buffer.memory.rank != self.rank:
             theirs = spanned(buffer)
             theirs.here = theirs.here or open_handle(
-                theirs.handle, self._machine, theirs.memory, theirs.size, self.gpu, self._domain
+                theirs.handle, self._machine, theirs.memory, theirs.size, self.home, self._domain
             )
         return super().opened(buffer)
 
@@ -117,29 +117,22 @@ class CudaRank(GpuOfRank):
             return str(why)
         return None
 
-    def prepare(
-        self,
-        copies: Sequence[Copy],
-        operation: OperationName = "copy",
-        tokens: Sequence[bytes] = (),
-    ) -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         if named(operation).from_one:
             raise Unsupported("stores to several GPUs at once need multicast memory (NVLS)")
         if isinstance(operation, Collective):
-            return self._collective(copies, operation, tokens)
+            return self._collective(copies, operation)
         self._ways.clear()
         if named(operation).by_flags:
             return self._bounce(copies[0])
-        if any(tokens):
-            return self._beside_passages(copies, tokens)
+        if any(self.tokens):
+            return self._beside_passages(copies)
         return super().prepare(copies, operation)
 
     def token(self) -> bytes:
         return self.backend.collectives.token()
 
-    def _collective(
-        self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes]
-    ) -> Group:
+    def _collective(self, copies: Sequence[Copy], work: Collective) -> Group:
         """This rank's part: the others' have no buffers here."""
         mine = self.places(copies)
         known = [
@@ -148,21 +141,23 @@ class CudaRank(GpuOfRank):
             else Copy(copy.transfer, None, None, copy.size, copy.seed)
             for place, copy in enumerate(copies)
         ]
-        return Part(self.backend.collectives.group(known, work, tokens), mine) if mine else Idle()
+        if not mine:
+            return Idle()
+        return Part(self.backend.collectives.group(known, work, self.tokens), mine)
 
-    def _beside_passages(self, copies: Sequence[Copy], tokens: Sequence[bytes]) -> Group:
+    def _beside_passages(self, copies: Sequence[Copy]) -> Group:
         """This rank's part of copies of which NCCL carries out those that have a token. Whichever
         ranks two copies have in common make their calls for them in the same order."""
         mine: list[Copy] = []
         passages: dict[int, Passage] = {}
         timed: list[int] = []
-        for copy, token in zip(copies, tokens, strict=True):
+        for copy, token in zip(copies, self.tokens, strict=True):
             ranks = [memory.rank for memory in copy.transfer.memories]
             if self.is_mine(copy):
                 timed.append(len(mine))
             if token and self.rank in ranks:
                 passages[len(mine)] = self.backend.collectives.passage(
-                    token, ranks.index(self.rank), self.gpu
+                    token, ranks.index(self.rank), self.home
                 )
                 mine.append(self._side(copy))
                 self._ways[copy.transfer] = BY_NCCL
@@ -190,9 +185,9 @@ class CudaRank(GpuOfRank):
         addresses = address_in(mine), address_in(theirs)
         group: FlagGroup | AnsweringGroup
         if self.is_mine(copy):
-            group = FlagGroup(self.gpu, *addresses)
+            group = FlagGroup(self.home, *addresses)
         else:
-            group = AnsweringGroup(Answerer(self.gpu, *addresses))
+            group = AnsweringGroup(Answerer(self.home, *addresses))
         group.clear = partial(self.backend.fill, ours(mine), _WORD, Pattern.CONSTANT, 0, False)
         return group
 

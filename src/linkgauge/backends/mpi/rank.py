@@ -28,7 +28,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.units import approximate_size
 
-from .collectives import Communicators, MpiCollective, RankPart, part_refusal
+from .collectives import Communicators, MpiCollective, part_refusal
 from .flags import FlagSide
 from .group import MpiGroup, address_in
 from .world import mpi_errors, world
@@ -91,18 +91,13 @@ class MpiRank(HostRank, RankBackend):
         library = mpi.Get_library_version().split(",")[0].splitlines()[0]
         super().__init__(launch.rank, " ".join(library.split())[:80])
         self._mpi = mpi
-        self._comm = mpi.COMM_WORLD
-        self._comms: dict[int, Any] = {}
-        """Communicators of all ranks, by the rank that broadcasts."""
-        self._pairs: dict[tuple[int, ...], Any] = {}
-        """Communicators of some ranks, which have windows in common."""
-        self._comms_of = Communicators(mpi)
+        self._comms = Communicators(mpi)
         self._group: MpiGroup | MpiCollective | None = None
         """What was prepared last, but for flags."""
 
     def make_progress(self) -> None:
         with suppress(BackendError), mpi_errors("MPI_Iprobe"):  # the next call fails, too
-            self._comm.Iprobe()
+            self._mpi.COMM_WORLD.Iprobe()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         if transfer.engine.kind == "ccl":
@@ -141,7 +136,7 @@ class MpiRank(HostRank, RankBackend):
     def window(self, memory: Memory, size: int, ranks: tuple[int, ...]) -> Window:
         own = size if memory.rank == self.rank else 0
         with mpi_errors(f"allocate {approximate_size(size)} of {memory}"):
-            window = self._mpi.Win.Allocate(own, 1, comm=self._comm_of(ranks))
+            window = self._mpi.Win.Allocate(own, 1, comm=self._comms.of_some(ranks))
             window.Lock_all()
         return Window(window, memory, size, ranks, self)
 
@@ -149,49 +144,21 @@ class MpiRank(HostRank, RankBackend):
         """Where this rank's part of it begins."""
         return int(self._mpi.Get_address(window.tomemory()))
 
-    def _comm_of(self, ranks: tuple[int, ...]) -> Any:
-        """The communicator of these ranks, which all call this."""
-        if len(ranks) in (0, self._comm.size):
-            return self._comm
-        if ranks not in self._pairs:
-            group = self._comm.Get_group().Incl(ranks)
-            self._pairs[ranks] = self._comm.Create_group(group)
-        return self._pairs[ranks]
-
-    def prepare(
-        self,
-        copies: Sequence[Copy],
-        operation: OperationName = "copy",
-        tokens: Sequence[bytes] = (),
-    ) -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         self._group = None
         does = named(operation)
         if does.by_flags:
             check_alone(copies)
             return self._flag_side(copies[0])
         if isinstance(operation, Collective):
-            parts = [self._part(copy) for copy in copies]
-            self._group = MpiCollective(self._comms_of, operation, parts, self.cpus)
+            self._group = MpiCollective(self._comms, operation, copies, self.cpus)
             return self._group
         if not (does.is_copy or does.from_one):
             raise lacking(self.name, operation)
-        if does.from_one:
-            for root in sorted({copy.transfer.source.rank or 0 for copy in copies}):
-                if root not in self._comms:
-                    with mpi_errors("MPI_Comm_dup"):
-                        self._comms[root] = self._comm.Dup()
-        comms = self._comms if does.from_one else {}
+        roots = {copy.transfer.source.rank or 0 for copy in copies} if does.from_one else ()
+        comms = {root: self._comms.of_root(root) for root in sorted(roots)}
         self._group = MpiGroup(self._mpi, self.rank, copies, comms)
         return self._group
-
-    def _part(self, copy: Copy) -> RankPart:
-        """A rank's part of a collective, with the addresses of its buffers if it is this one."""
-        rank = copy.transfer.destination.rank or 0
-        sent, received = (
-            address_in(end) if end is not None and rank == self.rank else 0
-            for end in (copy.source, copy.destination)
-        )
-        return RankPart(rank, sent, received, copy.size, copy.seed)
 
     def _flag_side(self, copy: Copy) -> FlagSide:
         begins = copy.transfer.source.rank == self.rank
@@ -204,13 +171,8 @@ class MpiRank(HostRank, RankBackend):
         return FlagSide(self._mpi, address_in(mine), window.window, other, begins=begins)
 
     def close(self) -> None:
-        """Together with all other ranks, in the order in which all have them."""
-        of_roots = (self._comms.pop(root) for root in sorted(self._comms))
-        of_some = (self._pairs.pop(ranks) for ranks in sorted(self._pairs))
-        for comm in (*of_roots, *of_some):
-            with mpi_errors("MPI_Comm_free"):
-                comm.Free()
-        self._comms_of.close()
+        """Together with all other ranks."""
+        self._comms.close()
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> MpiRank:

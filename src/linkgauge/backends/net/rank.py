@@ -37,7 +37,7 @@ from linkgauge.model.transfer import NIC_ENGINES, Engine, Transfer
 from .group import NetGroup
 from .links import SILENT_SECONDS, Door, Key, is_by_tcp, keys_of, reached
 from .outside import Call, Outside, Tool
-from .streams import Bounce, Stream
+from .streams import Stream, bounce
 from .tools import tool_of
 from .ucx import NO_RDMA, Mapped, Worker, lacks_rdma, library, version
 from .ucx_copies import BY_UCX, Part, Workers
@@ -131,7 +131,7 @@ class NetRank(RankBackend):
     def _enter(self) -> None:
         """Makes a GPU's context that of the calling thread: UCX uses whichever is current."""
         if self._gpu is not None:
-            self._gpu.gpu.enter()
+            self._gpu.home.enter()
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NetBuffer:
         """Raises AllocationError, and Unsupported if it cannot be placed."""
@@ -173,12 +173,7 @@ class NetRank(RankBackend):
         own = _own(buffer)
         return own.by.checksum(own.inner, size)
 
-    def prepare(
-        self,
-        copies: Sequence[Copy],
-        operation: OperationName = "copy",
-        tokens: Sequence[bytes] = (),
-    ) -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         """Connects. Raises BackendError where that fails. Other ranks may have connected before."""
         does = named(operation)
         if does.outside is not None:
@@ -206,7 +201,7 @@ class NetRank(RankBackend):
                 for stream in self._streams_of(place, copy, connections)
             ]
             if does.by_flags:
-                return Bounce(streams[0], made.pop_all())
+                return bounce(streams[0], made.pop_all())
             parts = [self._part(place, copy) for place, copy in own if not is_by_tcp(copy)]
             return NetGroup(streams, parts, self._silent, self._enter, made.pop_all())
 

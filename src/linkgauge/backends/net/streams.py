@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from linkgauge import _native
 from linkgauge.backends.iterations import Call, IteratedGroup
-from linkgauge.backends.protocol import Timing
-from linkgauge.backends.rank import await_time
+from linkgauge.backends.rank import Part, await_time
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong
 from linkgauge.model.nics import nic_ends
 from linkgauge.model.transfer import Transfer
@@ -105,24 +104,16 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
     return BackendError(call, f"from {way}: {said}")
 
 
-class Bounce(IteratedGroup):
-    """A flag that goes there and back over one connection: the side that begins times each; `made`
-    has the connection."""
+def bounce(stream: Stream, made: ExitStack) -> Part:
+    """A flag that goes there and back over one connection, which `made` closes: the side that
+    begins times each. Its group raises TookTooLong if the other side is silent."""
+    data = (stream.connection.fileno(), stream.address, stream.size)
+    send: Call = (_native.SEND_ALL, data)
+    receive: Call = (_native.RECEIVE_ALL, data)
+    calls = (send, receive) if stream.sends else (receive, send)
 
-    def __init__(self, stream: Stream, made: ExitStack) -> None:
-        self._times = stream.times
-        data = (stream.connection.fileno(), stream.address, stream.size)
-        send: Call = (_native.SEND_ALL, data)
-        receive: Call = (_native.RECEIVE_ALL, data)
-        calls = (send, receive) if stream.sends else (receive, send)
+    def error_of(status: int, failed: int) -> Exception:
+        sends = calls[failed][0] == _native.SEND_ALL
+        return stream_error(stream.transfer, status, sends=sends)
 
-        def error_of(status: int, failed: int) -> Exception:
-            sends = calls[failed][0] == _native.SEND_ALL
-            return stream_error(stream.transfer, status, sends=sends)
-
-        super().__init__(calls, 2, error_of, made=made)
-
-    def wait(self) -> Timing:
-        """Raises TookTooLong if the other side is silent."""
-        timing = super().wait()
-        return timing if self._times else Timing((), 0.0)
+    return Part(IteratedGroup(calls, 2, error_of, made=made), (0,) if stream.times else ())

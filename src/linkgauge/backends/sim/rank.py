@@ -40,12 +40,7 @@ class SimRank(OfProcess):
     def local(self, memory: Memory) -> Memory:
         return memory.unranked
 
-    def prepare(
-        self,
-        copies: Sequence[Copy],
-        operation: OperationName = "copy",
-        tokens: Sequence[bytes] = (),
-    ) -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         group = self.backend.prepare([self.copy(copy) for copy in copies], operation)
         return Part(group, self.places(copies))
 

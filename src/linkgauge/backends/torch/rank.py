@@ -98,14 +98,9 @@ class TorchRank(OfProcess):
         self._stores[token] = store
         return token
 
-    def prepare(
-        self,
-        copies: Sequence[Copy],
-        operation: OperationName = "copy",
-        tokens: Sequence[bytes] = (),
-    ) -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         if not isinstance(operation, Collective):
-            return super().prepare(copies, operation, tokens)
+            return super().prepare(copies, operation)
         mine = self.places(copies)
         if not mine:
             return Idle()
@@ -113,7 +108,7 @@ class TorchRank(OfProcess):
         groups = operation.groups(len(copies))
         number = next(at for at, ranks in enumerate(groups) if place in ranks)
         ranks = groups[number]
-        self._join(tokens[number], ranks.index(place), len(ranks))
+        self._join(self.tokens[number], ranks.index(place), len(ranks))
         own = self.copy(copies[place])
         found = TorchCollective(self._distributed, self._unit, operation, own, place)
         self._said = found.remarks

@@ -15,8 +15,9 @@ from contextlib import ExitStack, suppress
 import msgspec
 
 from linkgauge.backends import open_rank
-from linkgauge.backends.rank import HasInterfaces, RankBackend
+from linkgauge.backends.rank import RankBackend
 from linkgauge.engine.locks import hold
+from linkgauge.engine.patience import Patience
 from linkgauge.engine.pool import BufferPool
 from linkgauge.engine.standing import Signs
 from linkgauge.engine.worker import POOL_SHARE, LocalWorker
@@ -24,12 +25,10 @@ from linkgauge.machine.channel import Channel, Done, carry_out, encode
 from linkgauge.machine.host import read_host
 from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import BackendError, InputError, Phase, Unsupported
-from linkgauge.model.machine import Device
-from linkgauge.model.memory import NETWORK
 from linkgauge.model.result import CellResult
 
 from . import messages
-from .links import NO_SIGN, Patience
+from .links import NO_SIGN
 from .meeting import Meeting
 from .messages import Command, Present, decode_command
 from .spanning import SimSpanningBackend, SpanningBackend
@@ -70,8 +69,6 @@ class Agent:
         self._worker: LocalWorker | None = None
         self._leads = False
         self._signs = Signs(lambda at: self._send(encode(at)))
-        self._gpu: Device | None = None
-        """What the member measures with beside network interfaces."""
 
     def serve(self) -> None:
         """Until rank 0 says that the run is over, or is gone."""
@@ -188,10 +185,7 @@ class Agent:
         self._opened = own
         self._span(command, own)
         (device,) = own.devices()
-        if command.backend == NETWORK and isinstance(own, HasInterfaces):
-            self._gpu = own.gpu
-            return Present(device, nics=tuple(own.nics), gpu=own.gpu, lacks_gpu=own.lacks_gpu)
-        return Present(device)
+        return Present(device, nics=tuple(own.nics), gpu=own.gpu, lacks_gpu=own.lacks_gpu)
 
     def _span(self, command: messages.Open, own: RankBackend) -> None:
         """From here on it measures whole cells with the other ranks."""
@@ -235,7 +229,7 @@ class Agent:
 
     def hold(self) -> None:
         """Raises DeviceBusy if another run holds the member's device."""
-        device: Device = self._gpu or self._own.devices()[0]
+        device = self._own.gpu or self._own.devices()[0]
         key = device.pci or device.uuid
         if key:
             self._made.enter_context(hold({key: device.memory}))

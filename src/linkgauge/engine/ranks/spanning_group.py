@@ -118,7 +118,8 @@ class SpanningGroup(Gated):
             tokens = tuple(known[str(groups[n])] if n in groups else b"" for n in range(count))
 
         def prepare() -> tuple[Pace | None, int]:
-            self._group = self._own.prepare(self._copies, operation, tokens)
+            self._own.found(tokens)
+            self._group = self._own.prepare(self._copies, operation)
             pace = self._group.pace if backend.rank in self._places else None
             return pace, self._group.most_loops
 
