@@ -22,20 +22,18 @@ class Pair:
     def __init__(self, silent=15.0, gpus=(None, None)):
         nics = read_interfaces()
         self.members = [net.NetRank(Launch(rank, 2), nics, silent, gpus[rank]) for rank in (0, 1)]
-        # UCX is used by one thread of a member alone.
         self.made = []
+        # UCX is used by one thread of a member alone.
         self._threads = [ThreadPoolExecutor(1) for _ in self.members]
 
     def by(self, rank, call, *arguments):
         """A call by the member's thread."""
         return self._threads[rank].submit(call, *arguments).result()
 
-    def both(self, call):
-        """What each member's call gives, or raises."""
-        futures = [
-            thread.submit(call, member)
-            for thread, member in zip(self._threads, self.members, strict=True)
-        ]
+    def both(self, call, of=None):
+        """What the call gives with each member, or raises; or with each of these."""
+        pairs = zip(self._threads, of or self.members, strict=True)
+        futures = [thread.submit(call, one) for thread, one in pairs]
         return [future.exception() or future.result() for future in futures]
 
     def copy(self, text, seed=7):
@@ -73,7 +71,7 @@ def run(pair, copies, operation="copy", loops=3):
     groups = pair.prepared(*copies, operation=operation)
     for group in groups:
         group.arm(loops, 1)
-    return pair.both(lambda member: began(groups[pair.members.index(member)]))
+    return pair.both(began, groups)
 
 
 def began(group):

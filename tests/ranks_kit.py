@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from contextlib import ExitStack, contextmanager, suppress
+from unittest.mock import Mock
 
 import msgspec
 
@@ -132,58 +133,34 @@ def _shut(end):
         end.shutdown(socket.SHUT_RDWR)
 
 
+def memory_of(rank, memory, size):
+    """Some of a rank, or what it has opened."""
+    placed = {"placement.return_value": Placement(f"of rank {rank}", size)}
+    return Mock(memory=memory, size=size, warnings=(f"warned by {rank}",), **placed)
+
+
 class Own:
-    """What a rank measures with; answers as real ones do."""
+    """What a rank measures with, and its part of a cell: answers as real ones do. `special` has
+    its pace and most loops, and `begin(at)`: when its gate has opened, and its seconds."""
 
-    def __init__(self, rank):
-        self.rank = rank
+    def __init__(self, rank, special):
+        self.rank, self.special = rank, special
+        self.allocate = lambda memory, size, engine: memory_of(rank, memory, size)
+        self.apart = lambda copies: (None,) * len(copies)
 
-    def allocate(self, memory, size, engine):
-        return Memory(self, memory, size)
+    def prepare(self, copies, operation):
+        for copy in copies:
+            for end in (copy.source, copy.destination):
+                if copy.transfer.engine.owner.rank == self.rank and end.here is None:
+                    end.here = memory_of(self.rank, end.memory, SIZE)
+        self.pace, self.most_loops = self.special.get("pace", (Pace(), 100 + self.rank))
+        return self
 
-    def apart(self, copies):
-        return (None,) * len(copies)
-
-    def is_window(self, engine):
-        return False
-
-    def __getattr__(self, name):
-        answers = {
-            "checksum": 99, "first_mismatch": 7, "remarks": ("by it",), "handle": b"handle",
-            "token": b"token %d" % self.rank,
-        }  # fmt: skip
-        return lambda *given: answers.get(name)
-
-
-class Memory:
-    """Some of a rank, or what it has opened; `freed` is how often."""
-
-    def __init__(self, own, memory, size):
-        self.memory, self.size, self.freed = memory, size, 0
-        self.warnings = (f"warned by {own.rank}",)
-        self.placed = Placement(f"of rank {own.rank}", size)
-
-    def placement(self):
-        return self.placed
-
-    def free(self):
-        self.freed += 1
-
-
-class Part:
-    """A rank's part of a cell: `begin(at)` says when its gate has opened, and its seconds."""
-
-    def __init__(self, own, special):
-        self.special = special
-        self.pace, self.most_loops = special.get("pace", (Pace(), 100 + own.rank))
-        self.check = lambda: special.get("check", Wrong())
-
-    def arm(self, loops, laps):
-        self.special["armed"] = loops, laps
+    def arm(self, *armed):
+        self.special["armed"] = armed
 
     def open_at(self, at):
-        begin = self.special.get("begin", lambda at: (at or 0.0, ()))
-        opened, self.seconds = begin(at)
+        opened, self.seconds = self.special.get("begin", lambda at: (at or 0.0, ()))(at)
         return opened
 
     def wait(self):
@@ -192,6 +169,13 @@ class Part:
     def close(self):
         self.special["closed"] = True
 
+    def __getattr__(self, name):
+        answers = {
+            "checksum": 99, "first_mismatch": 7, "remarks": ("by it",), "handle": b"handle",
+            "check": self.special.get("check", Wrong()), "token": b"token %d" % self.rank,
+        }  # fmt: skip
+        return lambda *given: answers.get(name)
+
 
 class Recorded:
     """What a rank measures with, of which is known what it was asked; `special` answers come first,
@@ -199,17 +183,6 @@ class Recorded:
 
     def __init__(self, member, special):
         self.member, self.special, self.heard = member, special, []
-
-    def prepare(self, *given):
-        self.heard.append(("prepare", *given))
-        if isinstance(error := self.special.get("prepare"), Exception):
-            raise error
-        if not isinstance(self.member, Own):
-            return self.member.prepare(*given)
-        if any(copy.transfer.engine.owner.rank == self.member.rank for copy in given[0]):
-            for end in (end for copy in given[0] for end in (copy.source, copy.destination)):
-                end.here = end.here or Memory(self.member, end.memory, SIZE)
-        return Part(self.member, self.special)
 
     def __getattr__(self, name):
         own = getattr(self.member, name)
@@ -238,7 +211,7 @@ class Ranks:
 
     def __init__(self, name, count=3, hosts=None, members=None, kind=SpanningBackend):
         self.special = [{} for _ in range(count)]
-        made = members or [Own(n) for n in range(count)]
+        made = members or [Own(n, special) for n, special in enumerate(self.special)]
         self.members = [Recorded(one, self.special[n]) for n, one in enumerate(made)]
         self.backends = [
             kind(name, member, n, hosts or ["box"] * count) for n, member in enumerate(self.members)

@@ -51,7 +51,7 @@ def test_the_gpus_context_is_current_where_ucx_is_used(pair):
         group.arm(1, 1)
     for bindings in pair.bindings:
         bindings.calls.clear()
-    pair.both(lambda member: began(groups[pair.members.index(member)]))
+    pair.both(began, groups)
     assert all("cuCtxSetCurrent" in bindings.names() for bindings in pair.bindings)
 
 
