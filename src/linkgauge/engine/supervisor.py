@@ -31,7 +31,7 @@ from .messages import FIRST, Command, Look, Measure, Release, Survey, Tune, Visi
 from .output import Output
 from .patience import Patience
 from .process import WorkerProcess
-from .reasons import failed, failure_reason, skipped_by_plan, unmeasured
+from .reasons import beside_unable, failed, failure_reason, unmeasured
 from .standing import Standing
 
 if TYPE_CHECKING:
@@ -128,15 +128,11 @@ class Supervisor:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        results = {cell: skipped for cell in cells if (skipped := self._skipped(cell)) is not None}
-        if able := tuple(cell for cell in cells if cell not in results):
-            measured = self._measure(Measure(able, size, visit))
-            results |= dict(zip(able, measured, strict=True))
-        return tuple(results[cell] for cell in cells)
+        return beside_unable(
+            cells, self._skipped, lambda able: self._measure(Measure(able, size, visit))
+        )
 
     def _skipped(self, cell: PlannedCell) -> CellResult | None:
-        if (skipped := skipped_by_plan(cell)) is not None:
-            return skipped
         for name in _devices(cell) if self._aside else ():
             if name in self._aside:
                 return unmeasured(cell, "skip", self._aside[name], "set-aside")

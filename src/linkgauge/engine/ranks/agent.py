@@ -64,9 +64,7 @@ class Agent:
         self._sending = threading.Lock()
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._made = ExitStack()
-        self._opened: RankBackend | None = None
-        self._spanning: SpanningBackend | None = None
-        self._worker: LocalWorker | None = None
+        self._opened: tuple[SpanningBackend, LocalWorker] | None = None
         self._leads = False
         self._signs = Signs(lambda at: self._send(encode(at)))
 
@@ -80,14 +78,14 @@ class Agent:
     def _next(self) -> Command | None:
         """The next command. Meanwhile the member makes progress, if others depend on that: often at
         first, as they then most likely do."""
-        if self._opened is None or not self._opened.others_wait:
+        if self._opened is None or not self._own.others_wait:
             return self._commands.get()
         pause = LEAST_PAUSE
         while True:
             try:
                 return self._commands.get(timeout=pause)
             except queue.Empty:
-                self._opened.make_progress()
+                self._own.make_progress()
                 pause = min(2 * pause, MOST_PAUSE)
 
     def _read(self) -> None:
@@ -152,10 +150,14 @@ class Agent:
             self._channel.send(reply)
 
     @property
-    def _own(self) -> RankBackend:
+    def _open(self) -> tuple[SpanningBackend, LocalWorker]:
         if self._opened is None:
             raise BackendError("member", "nothing is open")
         return self._opened
+
+    @property
+    def _own(self) -> RankBackend:
+        return self._open[0].own
 
     def _carry_out(self, command: Command) -> object:
         match command:
@@ -182,7 +184,6 @@ class Agent:
         except (Unsupported, InputError) as problem:
             return Present(None, str(problem))
         self._made.callback(own.close)
-        self._opened = own
         self._span(command, own)
         (device,) = own.devices()
         return Present(device, nics=tuple(own.nics), gpu=own.gpu, lacks_gpu=own.lacks_gpu)
@@ -190,19 +191,18 @@ class Agent:
     def _span(self, command: messages.Open, own: RankBackend) -> None:
         """From here on it measures whole cells with the other ranks."""
         kind = SpanningBackend if command.settings.simulation is None else SimSpanningBackend
-        self._spanning = kind(command.backend, own, self._launch.rank, command.hosts)
-        self._worker = LocalWorker(command.settings, self._enter)
+        span = kind(command.backend, own, self._launch.rank, command.hosts)
+        worker = LocalWorker(command.settings, self._enter)
+        self._opened = span, worker
         available = read_host().memory_available if command.settings.simulation is None else None
         share = POOL_SHARE / (self._launch.local_size or 1)
         budget = None if available is None else int(available * share)
-        self._worker.measure_with(self._spanning, BufferPool(budget))
-        self._made.callback(self._worker.release)
+        worker.measure_with(span, BufferPool(budget))
+        self._made.callback(worker.release)
 
     def measure(self, part: messages.Part) -> tuple[CellResult, ...]:
         """This rank's results of the cells; those of the first of all parties count."""
-        span, worker, cells = self._spanning, self._worker, part.work.cells
-        if span is None or worker is None:
-            raise BackendError("member", "nothing is open")
+        (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
         span.shared, span.failed = frozenset(part.shared), None
         worker.leads = self._leads = part.parties[0] == self._launch.rank

@@ -90,7 +90,11 @@ class SpanningBackend:
     def _have(self, buffer: SpannedBuffer, here: Buffer) -> None:
         buffer.here, buffer.warnings = here, here.warnings
         buffer.placed = replace(here.placement(), memory=str(buffer.memory))
-        buffer.handle = self.own.handle(here)
+        try:
+            buffer.handle = self.own.handle(here)
+        except LinkgaugeError:
+            buffer.free()
+            raise
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         self._now = None
