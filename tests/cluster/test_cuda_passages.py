@@ -89,6 +89,9 @@ class TestWay:
         assert BY_IPC in self.way(machines)
         assert machines.times("apart") == [0, 0], "nothing has to be asked"
         assert machines.bindings[1].of("cuMemCreate") == []
+        own = [parse_transfer(f"cuda:0@0 -> cuda:0@0 by {kind}") for kind in ("ce", "ccl")]
+        keys = {machines.backends[0].reach(one.source, one.engine) for one in own}
+        assert len(keys) == 2, "NCCL has memory of its own, which no other process opens"
 
     @pytest.mark.parametrize("transfer", [WRITE, READ, KERNEL], ids=str)
     def test_within_an_nvlink_domain_is_by_fabric_handles(self, launched, transfer):
