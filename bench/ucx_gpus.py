@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ucx_programs
-from linkgauge.backends.rank_memory import HostMemory
+from linkgauge.backends.host_rank import HostRank
 from linkgauge.machine.interfaces import read_interfaces
 from ucx_programs import Failed
 
@@ -42,7 +42,7 @@ WORDS = {"UCX_PROTO_INFO": "y", "UCX_LOG_LEVEL": "info"}
 
 def carried() -> dict[str, str]:
     """What has to arrive, by what it shows."""
-    node = HostMemory(0).node.index
+    node = HostRank(0, "UCX").home.index
     host0, host1, gpu0, gpu1 = f"host:{node}@0", f"host:{node}@1", "cuda:0@0", "cuda:1@1"
     found = {
         "got by the destination": f"{gpu0} -> {gpu1} by {gpu1}.ucx",

@@ -8,11 +8,11 @@ import threading
 import time
 import uuid
 from contextlib import ExitStack, contextmanager, suppress
+from unittest.mock import Mock
 
 import msgspec
 
-from linkgauge.backends.member import Allocated, Ended, Prepared
-from linkgauge.backends.protocol import Copy, Pace, Wrong, run
+from linkgauge.backends.protocol import Copy, Pace, Timing, Wrong, run
 from linkgauge.engine.ranks.links import Links, Patience
 from linkgauge.engine.ranks.meeting import Meeting
 from linkgauge.engine.ranks.messages import Apart, Doing, End, Met, Ping, Pong, Told, decode_command
@@ -133,32 +133,53 @@ def _shut(end):
         end.shutdown(socket.SHUT_RDWR)
 
 
-class Member:
-    """Answers as real ones do."""
+def memory_of(rank, memory, size):
+    """Some of a rank, or what it has opened."""
+    placed = {"placement.return_value": Placement(f"of rank {rank}", size)}
+    return Mock(memory=memory, size=size, warnings=(f"warned by {rank}",), **placed)
 
-    def __init__(self, rank):
-        self.rank = rank
 
-    def allocate(self, asked):
-        placement = Placement(f"of rank {self.rank}", asked.size)
-        return Allocated(placement, (f"warned by {self.rank}",), b"handle %d" % self.rank)
+class Own:
+    """What a rank measures with, and its part of a cell: answers as real ones do. `special` has
+    its pace and most loops, and `begin(at)`: when its gate has opened, and its seconds."""
 
-    def begin(self, command):
-        return Ended(command.at or 0.0, {})
+    def __init__(self, rank, special):
+        self.rank, self.special = rank, special
+        self.allocate = lambda memory, size, engine: memory_of(rank, memory, size)
+        self.apart = lambda copies: (None,) * len(copies)
 
-    def reach(self, copies):
-        return (None,) * len(copies)
+    def prepare(self, copies, operation):
+        for copy in copies:
+            for end in (copy.source, copy.destination):
+                if copy.transfer.engine.owner.rank == self.rank and end.here is None:
+                    end.here = memory_of(self.rank, end.memory, SIZE)
+        self.pace, self.most_loops = self.special.get("pace", (Pace(), 100 + self.rank))
+        return self
+
+    def arm(self, *armed):
+        self.special["armed"] = armed
+
+    def open_at(self, at):
+        opened, self.seconds = self.special.get("begin", lambda at: (at or 0.0, ()))(at)
+        return opened
+
+    def wait(self):
+        return Timing(self.seconds, max(self.seconds, default=0.0))
+
+    def close(self):
+        self.special["closed"] = True
 
     def __getattr__(self, name):
         answers = {
-            "checksum": 99, "first_mismatch": 7, "remarks": ("by it",), "check": Wrong(),
-            "prepare": Prepared(Pace(), 100 + self.rank), "token": b"token %d" % self.rank,
+            "checksum": 99, "first_mismatch": 7, "remarks": ("by it",), "handle": b"handle",
+            "check": self.special.get("check", Wrong()), "token": b"token %d" % self.rank,
         }  # fmt: skip
         return lambda *given: answers.get(name)
 
 
 class Recorded:
-    """A member of which is known what it was asked; `special` answers come first, by call."""
+    """What a rank measures with, of which is known what it was asked; `special` answers come first,
+    by call."""
 
     def __init__(self, member, special):
         self.member, self.special, self.heard = member, special, []
@@ -190,7 +211,7 @@ class Ranks:
 
     def __init__(self, name, count=3, hosts=None, members=None, kind=SpanningBackend):
         self.special = [{} for _ in range(count)]
-        made = members or [Member(n) for n in range(count)]
+        made = members or [Own(n, special) for n, special in enumerate(self.special)]
         self.members = [Recorded(one, self.special[n]) for n, one in enumerate(made)]
         self.backends = [
             kind(name, member, n, hosts or ["box"] * count) for n, member in enumerate(self.members)

@@ -9,7 +9,6 @@ import pytest
 
 from fakes import device
 from linkgauge.engine.ranks import agent as module
-from linkgauge.engine.ranks import links as patience_module
 from linkgauge.engine.ranks import messages
 from linkgauge.engine.ranks.agent import ENDED, Agent
 from linkgauge.engine.ranks.links import Patience
@@ -36,20 +35,22 @@ OPEN = messages.Open("fake", Settings((1,)))
 class FakeMember:
     """`fails` with this error."""
 
-    others_wait = False
+    others_wait, nics, gpu, lacks_gpu = False, (), None, None
 
     def __init__(self):
         self.fails = None
         self.closed = 0
-        self.progress = 0
+        self.progress, self.enough = 0, threading.Event()
         self.stuck = threading.Event()
         self.stuck.set()
 
-    def device(self):
-        return device(0, "fake", pci="0000:aa:00.0")
+    def devices(self):
+        return (device(0, "fake", pci="0000:aa:00.0"),)
 
     def make_progress(self):
         self.progress += 1
+        if self.progress > 3:
+            self.enough.set()
 
     def close(self):
         self.closed += 1
@@ -106,7 +107,7 @@ def _decoded(done, kind):
 @pytest.fixture
 def member(monkeypatch):
     made = FakeMember()
-    monkeypatch.setattr(module, "open_member", lambda *_, **__: made)
+    monkeypatch.setattr(module, "open_rank", lambda *_, **__: made)
     return made
 
 
@@ -135,7 +136,7 @@ class TestCommands:
         def fails(*_, **__):
             raise problem
 
-        monkeypatch.setattr(module, "open_member", fails)
+        monkeypatch.setattr(module, "open_rank", fails)
         with serving() as first:
             assert first.result(OPEN, messages.Present) == messages.Present(None, str(problem))
             refused = first.ask(messages.Look())
@@ -183,18 +184,11 @@ class TestErrors:
 
 
 class TestSigns:
-    def test_an_idle_member_makes_progress_if_others_depend_on_it(self, monkeypatch, member):
+    def test_an_idle_member_makes_progress_if_others_depend_on_it(self, member):
         member.others_wait = True
-        enough = threading.Event()
-        monkeypatch.setattr(
-            member, "make_progress",
-            lambda: (setattr(member, "progress", member.progress + 1),
-                     member.progress > 3 and enough.set()),
-            raising=False,
-        )  # fmt: skip
         with serving() as first:
             first.result(OPEN, messages.Present)
-            assert enough.wait(LONG)
+            assert member.enough.wait(LONG)
             assert first.result(messages.Look(), Inventory) == INVENTORY
 
 
@@ -215,7 +209,7 @@ class TestEnd:
 class TestSilenceOfRank0:
     @pytest.fixture(autouse=True)
     def _short(self, monkeypatch):
-        monkeypatch.setattr(patience_module, "SIGN_SECONDS", SOON)
+        monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", SOON)
 
     def test_that_goes_on_when_it_is_asked_for_a_sign_ends_the_member_whatever_it_is_at(
         self, member
@@ -231,7 +225,7 @@ class TestSilenceOfRank0:
             member.stuck.set()
 
     def test_that_a_sign_ends_does_not(self, monkeypatch):
-        monkeypatch.setattr(patience_module, "SIGN_SECONDS", LONG)
+        monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", LONG)
         with serving(Patience(limit=SOON)) as first:
             for _ in range(3):
                 assert first.hear() == messages.Ping()

@@ -6,7 +6,7 @@ import pytest
 from cuda_emulator import emulated
 from cuda_kit import Status
 from linkgauge.backends.cuda import collectives, flags
-from linkgauge.backends.cuda.member import BY_FABRIC, BY_IPC, BY_NCCL, open_cuda
+from linkgauge.backends.cuda.rank import BY_FABRIC, BY_IPC, BY_NCCL, CudaRank
 from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
@@ -36,9 +36,7 @@ class Machines(Ranks):
     def __init__(self, *hosts):
         opened = [emulated(len(hosts), kernel="plain") for _ in hosts]
         self.bindings = [bindings for _, bindings in opened]
-        members = [open_cuda(launch(n, len(hosts)), one) for n, (one, _) in enumerate(opened)]
-        for member, host in zip(members, hosts, strict=True):
-            member._machine = host
+        members = [CudaRank(launch(n, len(hosts)), one, hosts) for n, (one, _) in enumerate(opened)]
         super().__init__("cuda", len(hosts), hosts, members)
 
     def times(self, name):
@@ -89,8 +87,11 @@ class TestWay:
     def test_within_a_machine_is_ipc(self, launched):
         machines = launched("node7", "node7")
         assert BY_IPC in self.way(machines)
-        assert machines.times("reach") == [0, 0], "nothing has to be asked"
+        assert machines.times("apart") == [0, 0], "nothing has to be asked"
         assert machines.bindings[1].of("cuMemCreate") == []
+        own = [parse_transfer(f"cuda:0@0 -> cuda:0@0 by {kind}") for kind in ("ce", "ccl")]
+        keys = {machines.backends[0].reach(one.source, one.engine) for one in own}
+        assert len(keys) == 2, "NCCL has memory of its own, which no other process opens"
 
     @pytest.mark.parametrize("transfer", [WRITE, READ, KERNEL], ids=str)
     def test_within_an_nvlink_domain_is_by_fabric_handles(self, launched, transfer):
@@ -205,12 +206,12 @@ class TestFlags:
                 group.arm(1, 3)
                 group.open()
                 samples.append(group.wait())
-            times = backend.member.member._timed
-            return times, [(len(one.seconds), len(one.progress[0])) for one in samples]
+            begins = isinstance(group._group, flags.FlagGroup)
+            return begins, [(len(one.seconds), len(one.progress[0])) for one in samples]
 
         found = launched("node7", "node7").each(call)
         begins = transfer.source.rank
-        assert found == {begins: (((0, 0),), [(1, 4)] * 2), 1 - begins: ((), [(1, 4)] * 2)}
+        assert found == {begins: (True, [(1, 4)] * 2), 1 - begins: (False, [(1, 4)] * 2)}
 
     def test_between_no_two_memories_are_refused(self, launched):
         none = parse_transfer("cuda:0@0 -> null by sm")

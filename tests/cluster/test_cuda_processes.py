@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from launch_kit import launch, mpich
-from linkgauge.backends.cuda.member import BY_FABRIC
+from linkgauge.backends.cuda.rank import BY_FABRIC
 from linkgauge.model.notes import Remark
 
 WRITE = "multinode_device_to_device_memcpy_write_ce"
@@ -26,13 +26,12 @@ os.environ["LINKGAUGE_HOST"] = f"node{{rank}}"
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.cuda import collectives
-from linkgauge.backends import members
+from linkgauge.backends.cuda import collectives, rank as ranked
 
 backend, bindings = emulated(2)
 bindings.answers["cuDeviceGetPCIBusId"] = [b"%04x:1b:00.0" % (os.getpid() % 65536)]
 bindings.answers["cuDeviceTotalMem"] = [1 << 30]
-members.open_backend = lambda *arguments: backend
+ranked.open_backend = lambda *arguments: backend
 # Events are in the order in which they were made.
 bindings.cuEventElapsedTime = lambda start, end: (Status.CUDA_SUCCESS, float(end - start))
 by_nccl, dies = {by_nccl!r}, {dies!r}

@@ -4,7 +4,6 @@ import threading
 
 import pytest
 
-from linkgauge.engine.ranks import links as module
 from linkgauge.engine.ranks.messages import Clock, Pong, Told
 from linkgauge.machine.channel import Broke, encode
 from linkgauge.model.errors import (
@@ -23,7 +22,7 @@ from ranks_kit import GONE, LONG, SOON, Fake, done, linked, rank, refused
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
-    monkeypatch.setattr(module, "SIGN_SECONDS", SOON)
+    monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", SOON)
 
 
 def says(value):
@@ -163,7 +162,7 @@ class TestSilence:
 
     @pytest.mark.parametrize("signs", [(Pong(), done(1)), (done(1), Pong()), (done(1),)])
     def test_ends_with_an_answer_that_is_late(self, monkeypatch, signs):
-        monkeypatch.setattr(module, "SIGN_SECONDS", LONG)
+        monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", LONG)
         with linked(says(0), silent(on_ping=signs), limit=SOON) as links:
             assert links.ask((0, 1), Clock(), int) == {0: 0, 1: 1}
             assert links.lost is None

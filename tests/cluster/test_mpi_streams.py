@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from linkgauge.backends.member import Lent, SharedCopy
 from linkgauge.backends.mpi.streams import WINDOW, Part, broadcast_streams, message_stream, run
+from linkgauge.backends.protocol import Copy
 from linkgauge.model.notation import parse_transfer
 from ranks_kit import LONG
 
@@ -19,11 +19,8 @@ GET = parse_transfer("host:0@0 -> host:0@1 by host:0@1.rma")
 
 
 def copy(transfer, source=10, destination=20):
-    lent = [
-        Lent(number, memory, SIZE, b"")
-        for number, memory in zip((source, destination), transfer.memories, strict=True)
-    ]
-    return SharedCopy(transfer, *lent, SIZE, 7)
+    """Numbers stand for its buffers."""
+    return Copy(transfer, source, destination, SIZE, 7)
 
 
 class Net:

@@ -5,13 +5,12 @@ import socket
 
 import pytest
 
-from linkgauge.backends.member import Begin
 from linkgauge.backends.net import links as nic_links
-from linkgauge.backends.net import member as net
+from linkgauge.backends.net import rank as net
 from linkgauge.backends.net import ucx
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
-from net_ranks import Pair, run, without_ucx
+from net_ranks import Pair, began, run, without_ucx
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def pair(request):
 
 
 impatient = pytest.mark.parametrize("pair", [(0.3,)], indirect=True)
-"""Members that wait for nobody who is silent for longer."""
+"""Ranks that wait for nobody who is silent for longer."""
 
 
 needs_ucx = pytest.mark.skipif(bool(without_ucx()), reason=without_ucx())
@@ -39,13 +38,18 @@ BY_UCX = ("host:0@0.ucx", "host:0@1.ucx", "nic:0.ucx", "nic:0@1.ucx")
 def test_every_byte_arrives_and_the_engines_rank_times(pair, engine):
     copy = pair.copy(f"host:0@0 -> host:0@1 by {engine}")
     assert pair.mismatch(copy) == 0
-    prepared, ended = run(pair, [copy])
+    ended = run(pair, [copy])
     timing = copy.transfer.engine.owner.rank
     assert pair.mismatch(copy) is None
-    assert [one.pace is not None for one in prepared] == [timing == 0, timing == 1]
-    assert set(ended[timing].seconds) == {0}
+    assert len(ended[timing].seconds) == 1
     assert ended[timing].seconds[0] > 0
     assert not ended[1 - timing].seconds
+
+
+def test_a_buffer_has_a_number_that_no_other_rank_gives(pair):
+    made = [pair.copy(f"host:0@{n} -> host:0@{1 - n} by nic:0@{n}.tcp") for n in (0, 1, 1)]
+    numbers = {nic_links.reached(end).number for c in made for end in (c.source, c.destination)}
+    assert len(numbers) == 6
 
 
 @needs_ucx
@@ -54,17 +58,9 @@ class TestUcx:
         there = pair.copy("host:0@0 -> host:0@1 by host:0@0.ucx", seed=3)
         back = pair.copy("host:0@1 -> host:0@0 by nic:0.ucx", seed=4)
         beside = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp", seed=5)
-        _, ended = run(pair, [there, back, beside])
+        ended = run(pair, [there, back, beside])
         assert [pair.mismatch(copy) for copy in (there, back, beside)] == [None] * 3
-        assert [set(one.seconds) for one in ended] == [{0, 2}, {1}]
-
-    @impatient
-    def test_one_that_falls_silent_is_named(self, pair):
-        copy = pair.copy("host:0@0 -> host:0@1 by nic:0.ucx")
-        pair.both(lambda member: member.prepare([copy], "copy"))
-        pair.members[1].arm(1, 1)
-        with pytest.raises(TookTooLong, match=r"UCX: .* silent for 0.3 s"):
-            pair.by(1, pair.members[1].begin, Begin())
+        assert [len(one.seconds) for one in ended] == [2, 1]
 
     def test_a_call_that_fails_is_named_with_ucx_s_words(self):
         with pytest.raises(BackendError, match="ucp_config_modify: Invalid parameter"):
@@ -90,8 +86,8 @@ def ucx_missing():
 
 def test_a_flag_goes_there_and_back_and_each_time_is_kept(pair):
     copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
-    prepared, ended = run(pair, [copy], "flag-ping-pong", loops=5)
-    assert prepared[0].pace.steps == 2
+    ended = run(pair, [copy], "flag-ping-pong", loops=5)
+    assert pair.made[0].pace.steps == 2
     times = ended[0].progress[0]
     assert len(times) == 2
     assert times[0] == 0
@@ -119,12 +115,19 @@ def test_a_rank_that_does_not_connect_is_named(pair):
 
 
 @impatient
-def test_one_that_falls_silent_is_named(pair):
-    copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
-    pair.both(lambda member: member.prepare([copy], "copy"))
-    pair.members[0].arm(1, 1)
-    with pytest.raises(TookTooLong, match="no byte went from nic:0 of rank 0 to nic:0 of rank 1"):
-        pair.members[0].begin(Begin())
+@pytest.mark.parametrize(
+    ("engine", "waits", "says"),
+    [
+        ("tcp", 0, "no byte went from nic:0 of rank 0 to nic:0 of rank 1"),
+        pytest.param("ucx", 1, r"UCX: .* silent for 0.3 s", marks=needs_ucx),
+    ],
+)
+def test_one_that_falls_silent_is_named(pair, engine, waits, says):
+    copy = pair.copy(f"host:0@0 -> host:0@1 by nic:0.{engine}")
+    group = pair.prepared(copy)[waits]
+    group.arm(1, 1)
+    with pytest.raises(TookTooLong, match=says):
+        pair.by(waits, began, group)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +152,8 @@ def test_other_operations_and_empty_streams_are_refused(pair):
 @pytest.mark.skipif(shutil.which("iperf3") is None, reason="no iperf3 (Debian: iperf3)")
 def test_iperf3_goes_from_rank_to_rank_and_touches_no_buffer(pair):
     copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp*2")
-    prepared, ended = run(pair, [copy], "iperf3")
-    assert prepared[0].pace is not None
-    assert prepared[1].pace is None
+    ended = run(pair, [copy], "iperf3")
+    assert pair.made[0].pace.most < 8, "a run of it takes tenths of a second"
     assert ended[0].seconds[0] > 0
-    assert ended[1].seconds == {}
+    assert ended[1].seconds == ()
     assert pair.mismatch(copy) == 0

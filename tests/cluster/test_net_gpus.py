@@ -4,12 +4,11 @@ memory of the host."""
 import pytest
 
 from cuda_emulator import emulated
-from linkgauge.backends.net import member as net
-from linkgauge.backends.net import memory as net_memory
+from linkgauge.backends.net import rank as net
 from linkgauge.backends.net import ucx, ucx_copies
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.settings import Settings
-from net_ranks import Pair, run, without_ucx
+from net_ranks import Pair, began, run, without_ucx
 from ranks_kit import launch
 
 needs_ucx = pytest.mark.skipif(bool(without_ucx()), reason=without_ucx())
@@ -21,7 +20,7 @@ def pair(monkeypatch):
     monkeypatch.setitem(ucx._MEMORY_TYPES, "cuda", ucx._MEMORY_TYPES["host"])
     monkeypatch.setattr(ucx_copies, "BESIDE_GPUS", "self")
     made = [emulated(2, kernel="plain") for _ in range(2)]
-    pair = Pair(gpus=[net_memory.NetGpu(launch(rank, 2), made[rank][0]) for rank in (0, 1)])
+    pair = Pair(gpus=[net.GpuOfRank(launch(rank, 2), made[rank][0]) for rank in (0, 1)])
     pair.bindings = [bindings for _, bindings in made]
     yield pair
     pair.close()
@@ -39,7 +38,7 @@ def pair(monkeypatch):
 def test_every_byte_arrives(pair, text):
     copy = pair.copy(text)
     assert pair.mismatch(copy) == 0
-    _, ended = run(pair, [copy])
+    ended = run(pair, [copy])
     assert pair.mismatch(copy) is None
     assert ended[copy.transfer.engine.owner.rank].seconds[0] > 0
 
@@ -47,18 +46,13 @@ def test_every_byte_arrives(pair, text):
 @needs_ucx
 def test_the_gpus_context_is_current_where_ucx_is_used(pair):
     copy = pair.copy(f"{GPU} -> {FAR} by ucx")
-    pair.both(lambda member: member.prepare([copy], "copy"))
-    pair.both(lambda member: member.arm(1, 1))
+    groups = pair.prepared(copy)
+    for group in groups:
+        group.arm(1, 1)
     for bindings in pair.bindings:
         bindings.calls.clear()
-    pair.both(lambda member: member.begin(net_begin()))
+    pair.both(began, groups)
     assert all("cuCtxSetCurrent" in bindings.names() for bindings in pair.bindings)
-
-
-def net_begin():
-    from linkgauge.backends.member import Begin
-
-    return Begin()
 
 
 class TestARankWithoutGpu:
@@ -66,7 +60,7 @@ class TestARankWithoutGpu:
         def nothing(name, *others):
             raise Unsupported("no NVIDIA driver")
 
-        monkeypatch.setattr(net_memory, "open_backend", nothing)
-        member = net.open_net(launch(0, 2), Settings(sizes=()), with_gpu=True)
+        monkeypatch.setattr(net, "open_backend", nothing)
+        member = net.create(launch(0, 2), Settings(sizes=()), ("box",) * 2, with_gpu=True)
         assert (member.gpu, member.lacks_gpu) == (None, "no NVIDIA driver")
         member.close()

@@ -4,8 +4,9 @@ from contextlib import closing
 
 import pytest
 
-from linkgauge.backends.member import Lent, SharedCopy
 from linkgauge.backends.net import links as nic_links
+from linkgauge.backends.protocol import Copy
+from linkgauge.backends.rank import SpannedBuffer
 from linkgauge.model.errors import BackendError
 from linkgauge.model.inventory import Interface
 from linkgauge.model.notation import parse_transfer
@@ -19,8 +20,9 @@ def reached(nics, kind):
     """The address of rank 1's server, whose interface 1 is named."""
     transfer = parse_transfer(f"host:0@0 -> host:0@1 by nic:1.{kind}")
     with closing(nic_links.Door(nics)) as door:
-        there = Lent(1, transfer.destination, 8, door.handle())
-        address, port = door.outside_of(SharedCopy(transfer, None, there, 8, seed=0))
+        there = SpannedBuffer(transfer.destination, 8, transfer.engine)
+        there.handle = door.handle()
+        address, port = door.outside_of(Copy(transfer, None, there, 8, seed=0))
         assert port == door.outside
     return address
 

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from linkgauge.backends.member import Ended, Prepared
 from linkgauge.backends.protocol import Collecting, Pace, Pattern, Wrong, follows
 from linkgauge.engine.ranks.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS
 from linkgauge.engine.ranks.meeting import Meetings
@@ -116,41 +115,38 @@ class TestMemory:
             return at, backend.checksum(copy.destination, SIZE)
 
         assert ranks.result(call) == (7, 99)
-        ((number, *filled),) = ranks.of("fill")[1]
+        ((memory, *filled),) = ranks.of("fill")[1]
+        assert memory.memory == PUSH.destination
         assert filled == [SIZE, Pattern.CONSTANT, 7, True]
-        assert ranks.of("first_mismatch") == {1: [(number, SIZE, Pattern.WORDS, 7)]}
-        assert ranks.of("checksum") == {1: [(number, SIZE)]}
+        assert ranks.of("first_mismatch") == {1: [(memory, SIZE, Pattern.WORDS, 7)]}
+        assert ranks.of("checksum") == {1: [(memory, SIZE)]}
 
     def test_is_let_go_of_by_those_that_opened_it_before_its_owner_frees_it(self, ranks):
         def call(backend):
             (copy,) = copies(backend, THIRD)
-            backend.prepare([copy]).close()
-            return copy.destination
+            group = backend.prepare([copy])
+            memory = copy.destination.here
+            group.close()
+            return copy.destination, memory
 
-        buffers = ranks.each(call)
-        number = buffers[1].number
-        let_go = {rank: [one for (one,) in freed] for rank, freed in ranks.of("free").items()}
-        assert [number in let_go.get(rank, ()) for rank in range(3)] == [True, False, True]
+        found = ranks.each(call)
+        own, opened = found[1][1], found[2][1]
+        assert [buffer.here for buffer, _ in found.values()] == [None, own, None]
+        assert (own.free.call_count, opened.free.call_count) == (0, 1)
         for _ in range(2):
-            for buffer in buffers.values():
+            for buffer, _ in found.values():
                 buffer.free()
-        freed = [sum(one == (number,) for one in ranks.of("free").get(n, ())) for n in range(3)]
-        assert freed == [1, 1, 1], "freed once"
-
-    def test_has_a_number_that_no_other_rank_gives(self, ranks):
-        ranks.each(lambda backend: copies(backend, PUSH, PULL, SHARED))
-        numbers = [asked.number for of in ranks.of("allocate").values() for (asked,) in of]
-        assert len(set(numbers)) == len(numbers) == 6
+        assert (own.free.call_count, opened.free.call_count) == (1, 1), "freed once"
 
 
 class TestGroups:
     def test_take_the_pace_that_suits_all_who_time(self, ranks):
-        paces = {0: Pace(0.1, 2, most=32, steps=2), 1: None, 2: Pace(0.2, 1, most=8, steps=2)}
-        for number, pace in paces.items():
-            ranks.special[number]["prepare"] = Prepared(pace, 10 * (number + 1))
+        paces = Pace(0.1, 2, most=32, steps=2), Pace(9.0), Pace(0.2, 1, most=8, steps=2)
+        for number, pace in enumerate(paces):
+            ranks.special[number]["pace"] = pace, 10 * (number + 1)
 
         def call(backend):
-            group = backend.prepare(copies(backend, THIRD))
+            group = backend.prepare(copies(backend, PUSH, THIRD))
             return group.pace, group.most_loops
 
         assert ranks.result(call) == (Pace(0.2, 2, most=8, steps=2), 10)
@@ -161,7 +157,8 @@ class TestGroups:
         ranks.special[0]["prepare"] = error
         with pytest.raises(type(error)):
             ranks.result(lambda backend: backend.prepare(copies(backend, PUSH)), 0, 1)
-        assert set(ranks.of("close_group")) == {0, 1}
+        assert set(ranks.of("leave")) == {0, 1}
+        assert ranks.special[1]["closed"]
 
     def test_that_fail_to_fill_do_so_for_all_when_they_start(self, ranks):
         ranks.special[1]["fill"] = AllocationError("cuX", "no")
@@ -181,8 +178,8 @@ class TestSeveralEngines:
 
     def group(self, ranks, *, late, seconds=(0.25, 0.125)):
         ranks.ahead = {0: 0.0, 1: 5000.0, 2: -300.0}
-        ranks.special[0]["begin"] = lambda command: Ended(command.at, {0: seconds[0]})
-        ranks.special[1]["begin"] = lambda command: Ended(command.at + late, {1: seconds[1]})
+        ranks.special[0]["begin"] = lambda at: (at, (seconds[0],))
+        ranks.special[1]["begin"] = lambda at: (at + late, (seconds[1],))
 
     @pytest.mark.parametrize(
         ("share", "said_of_it"),
@@ -203,15 +200,15 @@ class TestSeveralEngines:
     def test_wait_for_a_rank_without_an_engine_only_if_it_takes_part(self, ranks, third, counts):
         """Its memory is reached whatever it does; a message takes both."""
         self.group(ranks, late=0.0)
-        ranks.special[2]["begin"] = lambda command: Ended(command.at + 5.0, {})
-        ranks.special[0]["begin"] = lambda command: Ended(command.at, {0: 0.25, 2: 0.25})
+        ranks.special[2]["begin"] = lambda at: (at + 5.0, ())
+        ranks.special[0]["begin"] = lambda at: (at, (0.25, 0.25))
         remarks, _ = ranks.result(said(PUSH, PULL, parse_transfer(third)))
         assert bool(remarks) is counts
 
     def test_a_warm_up_of_fewer_loops_does_not_count(self, ranks):
         lates = iter((2.0, 0.0, 0.05, 0.0, 2.0))
         self.group(ranks, late=0.0)
-        ranks.special[1]["begin"] = lambda of: Ended(of.at + next(lates) * 0.125, {1: 0.125})
+        ranks.special[1]["begin"] = lambda at: (at + next(lates) * 0.125, (0.125,))
 
         def call(backend):
             group = backend.prepare(copies(backend, PUSH, PULL))
@@ -237,14 +234,16 @@ class TestSimulated:
         ranks = Ranks("sim", kind=SimSpanningBackend)
 
         def call(backend):
-            copies(backend, SIM)[0].source.free()
+            memory = copies(backend, SIM)[0].source
+            memory.free()
+            assert memory.here is None
             backend.prepare(copies(backend, SIM, SIM_BACK))
             buffer = backend.allocate(SIM.source, SIZE, SIM.engine)
             backend.fill(buffer, SIZE, Pattern.WORDS, 7, False)
             backend.enter({3: [SIM]}, "measure", 1, 2)
 
         ranks.result(call)
-        for name in ("allocate", "free", "prepare", "fill"):
+        for name in ("allocate", "prepare", "fill"):
             assert set(ranks.of(name)) == {0, 1, 2}
         assert ranks.of("enter") == {n: [({3: [SIM]}, "measure", 1, 2)] for n in range(3)}
 
@@ -260,7 +259,7 @@ class TestCollectives:
     def ranks(self, request):
         ranks = Ranks(request.param, 4)
         for number in range(4):
-            ranks.special[number]["begin"] = lambda of, n=number: Ended(of.at or 0.0, {n: 0.5 + n})
+            ranks.special[number]["begin"] = lambda at, n=number: (at or 0.0, (0.5 + n,))
         return ranks
 
     def test_are_of_all_ranks_each_of_which_times_its_part(self, ranks):
@@ -271,7 +270,7 @@ class TestCollectives:
             return timing.seconds, timing.span
 
         assert ranks.result(call) == ((0.5, 1.5, 2.5, 3.5), 3.5)
-        assert set(ranks.of("arm")) == {0, 1, 2, 3}
+        assert [special["armed"] for special in ranks.special] == [(3, 1)] * 4
 
     def test_found_each_group_by_a_token_of_its_first_rank_once(self, ranks):
         def call(backend):
@@ -284,8 +283,8 @@ class TestCollectives:
         needed = ranks.backends[0].name == "cuda"
         asked = {rank: len(tokens) for rank, tokens in ranks.of("token").items()}
         assert asked == ({0: 2, 1: 1} if needed else {})
-        for prepared in ranks.of("prepare").values():
-            tokens = [one[2] for one in prepared]
+        for found in ranks.of("found").values():
+            tokens = [one[0] for one in found]
             expected = [(b"token 0", b"token 1")] * 2 + [(b"token 0",)]
             assert tokens == (expected if needed else [()] * 3)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from linkgauge.machine.tree import ROOT
@@ -14,7 +16,11 @@ from linkgauge.model.settings import EngineSettings
 from linkgauge.registry import loaded, named
 
 if TYPE_CHECKING:
+    from linkgauge.machine.launch import Launch
+    from linkgauge.model.settings import Settings
+
     from .protocol import Backend
+    from .rank import RankBackend
 
 ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` always exists."""
@@ -32,6 +38,8 @@ ACROSS_RANKS = "mpi"
 """What several processes without devices measure: the memories of their hosts, by MPI."""
 SIMULATED = "sim"
 """The backend of a simulated machine, its host included."""
+BY_RANKS = (GPUS, "torch", ACROSS_RANKS, NETWORK, SIMULATED)
+"""Backends with which each of several processes is a rank."""
 
 
 def open_backend(
@@ -58,4 +66,19 @@ def open_backend(
         os.environ.update(needed(ROOT, os.environ))
     create = loaded(_OF_ROOMS.get(name, f"{__name__}.{name}:create"))
     backend: Backend = create(engines, host or read_host())
+    return backend
+
+
+def open_rank(
+    name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
+) -> RankBackend:
+    """What this rank measures with, beside the ranks of `hosts`; one with network interfaces has a
+    GPU beside them `with_gpu`. Its module has `create` with the same arguments. Raises Unsupported
+    or InputError, in one line, if it has no such device."""
+    if name not in BY_RANKS:
+        raise InputError(
+            f"backend {name} does nothing between processes: use cuda, torch, mpi or net"
+        )
+    module = import_module(f"{__name__}.{name}.rank")
+    backend: RankBackend = module.create(launch, settings, hosts, with_gpu=with_gpu)
     return backend

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+
 import msgspec
 from msgspec.structs import replace
 
@@ -113,6 +115,29 @@ def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
     if planned.reason is None:
         return None
     return unmeasured(planned, "skip", planned.reason, "size")
+
+
+def beside_unable(
+    cells: Sequence[PlannedCell],
+    check: Callable[[PlannedCell], CellResult | None],
+    measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
+) -> tuple[CellResult, ...]:
+    """The results of all these cells, in order: of those that the plan skips, that `check` has a
+    result for or raises an error for, and what `measure` makes of the others. If one that is to be
+    measured with all others at once is refused, so are these."""
+    results: dict[PlannedCell, CellResult] = {}
+    for cell in cells:
+        try:
+            result = skipped_by_plan(cell) or check(cell)
+        except LinkgaugeError as error:
+            if cell.at_once:
+                return tuple(refused(one, error) for one in cells)
+            result = refused(cell, error)
+        if result is not None:
+            results[cell] = result
+    if able := tuple(cell for cell in cells if cell not in results):
+        results |= dict(zip(able, measure(able), strict=True))
+    return tuple(results[cell] for cell in cells)
 
 
 def refused(planned: PlannedCell, error: LinkgaugeError) -> CellResult:

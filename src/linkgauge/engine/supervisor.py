@@ -36,11 +36,12 @@ from .messages import (
     Survey,
     Tune,
     Visit,
+    beside_unable,
     failed,
     failure_reason,
-    skipped_by_plan,
     unmeasured,
 )
+from .patience import Patience
 from .process import Output, WorkerProcess
 from .standing import Standing
 
@@ -49,14 +50,9 @@ if TYPE_CHECKING:
 
 SURVEY_SECONDS = 60.0
 """A driver that does not answer the survey within this time is assumed to hang."""
-SETUP_SECONDS, SETUP_RATE = 30.0, 100e6
-"""Limit of a cell until it is warmed up: this time, plus its bytes at this rate (bytes/s)."""
 WORK_SETUP_SECONDS = 600.0
-"""Beside that, of an AI workload: weights are drawn, and kernels may be compiled."""
-TIMES_LONGEST = 20
-LEAST_SECONDS = 10.0
-"""Limit of each later phase and each sample: a multiple of the warm-up or the longest sample so
-far, and no less than this. It detects hangs, and does not estimate the whole."""
+"""What an AI workload may take beside until it is warmed up: weights are drawn, and kernels may be
+compiled."""
 _A = TypeVar("_A")
 
 TIMES_PROFILED = 10
@@ -144,15 +140,11 @@ class Supervisor:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        results = {cell: skipped for cell in cells if (skipped := self._skipped(cell)) is not None}
-        if able := tuple(cell for cell in cells if cell not in results):
-            measured = self._measure(Measure(able, size, visit))
-            results |= dict(zip(able, measured, strict=True))
-        return tuple(results[cell] for cell in cells)
+        return beside_unable(
+            cells, self._skipped, lambda able: self._measure(Measure(able, size, visit))
+        )
 
     def _skipped(self, cell: PlannedCell) -> CellResult | None:
-        if (skipped := skipped_by_plan(cell)) is not None:
-            return skipped
         for name in _devices(cell) if self._aside else ():
             # What touches the device alone tells it from the links that the others crossed.
             tells = len(cell.places) == 1 and name not in self._failed_alone
@@ -286,14 +278,14 @@ class _Watch:
         self._settings = settings
         self._cells, self._size = cells, size
         self._asked = time.monotonic()
-        self._slowed = 1 if settings.profiler is None else TIMES_PROFILED
+        slow = 1 if settings.profiler is None else TIMES_PROFILED
+        self._patience = Patience(slow, settings.timeout)
 
     @cached_property
     def _set_up(self) -> float:
         moved = sum(t.bytes_moved(self._size) for cell in self._cells for t in cell.transfers)
         works = any(cell.workload is not None for cell in self._cells)
-        more = WORK_SETUP_SECONDS if works else 0.0
-        return self._slowed * (SETUP_SECONDS + more + moved / SETUP_RATE)
+        return self._patience.of_start(moved, WORK_SETUP_SECONDS if works else 0.0)
 
     def left(self, at: Standing) -> float:
         """Seconds until the deadline of a cell in this state."""
@@ -302,17 +294,17 @@ class _Watch:
     def _deadline(self, at: Standing) -> float:
         if at.phase == "plan":  # starting a worker is not charged to the cell
             return self._asked + self._set_up
-        if self._settings.timeout is not None:
-            return at.begun + self._settings.timeout
+        if self._patience.limit is not None:
+            return at.begun + self._patience.limit
         if at.phase in ("allocate", "warm up"):
             return at.begun + self._set_up
         if at.phase != "measure":
-            return at.since + self._slowed * max(LEAST_SECONDS, TIMES_LONGEST * at.warm_up)
+            return at.since + self._patience.of_step(at.warm_up)
         # Before the first sample, a loop is assumed to take no longer than the warm-up. One gate
         # may hold laps for as long as there is time to sample.
         sample = at.longest or at.warm_up * (self._settings.loops or 1)
-        patience = max(LEAST_SECONDS, TIMES_LONGEST * max(sample, at.warm_up))
-        return at.since + self._slowed * patience + self._settings.max_time
+        longest = max(sample, at.warm_up)
+        return at.since + self._patience.of_step(longest) + self._settings.max_time
 
     def verdict(self, cell: PlannedCell, lost: ProcessLost, at: Standing) -> CellResult:
         """The result of a cell whose worker was lost in this state."""

@@ -32,7 +32,7 @@ from linkgauge.model.transfer import Transfer
 
 from .measure import Known, OnPhase, measure_together
 from .measurement import Measurement
-from .messages import FIRST, Visit, refused, skipped_by_plan
+from .messages import FIRST, Visit, beside_unable
 from .neighbours import Neighbours
 from .pool import BufferPool
 from .ranges import profiled_by
@@ -157,32 +157,30 @@ class LocalWorker:
     ) -> tuple[CellResult, ...]:
         """Visits these cells at the same time (one, unless they form a round). Returns their
         results in order. Never raises for what happens to them."""
-        results: dict[PlannedCell, CellResult] = {}
-        able: list[Measurement] = []
-        for cell in cells:
-            if (skipped := skipped_by_plan(cell)) is not None:
-                results[cell] = skipped
-                continue
-            try:
-                able.append(Measurement(cell, size, self._settings, self._backends_for(cell)))
-            except LinkgaugeError as error:  # refused, or a driver fails at its first call
-                results[cell] = refused(cell, error)
-                if cell.at_once:
-                    return tuple(refused(one, error) for one in cells)
-        if able:
-            numbers = tuple(cell.planned.number for cell in able)
-            known = self._known.get((numbers, size))
+        made: dict[PlannedCell, Measurement] = {}
+
+        def make(
+            cell: PlannedCell,
+        ) -> None:  # a backend refuses, or a driver fails at its first call
+            made[cell] = Measurement(cell, size, self._settings, self._backends_for(cell))
+
+        def measure(able: Sequence[PlannedCell]) -> tuple[CellResult, ...]:
+            key = tuple(cell.number for cell in able), size
             if self._neighbours is not None and self.leads:
                 self._neighbours.begin()
             measured, found = measure_together(
-                able, self._settings, self._pool, self._on_phase, visit, known
+                [made[cell] for cell in able],
+                self._settings,
+                self._pool,
+                self._on_phase,
+                visit,
+                self._known.get(key),
             )
             if found is not None:
-                self._known[numbers, size] = found
-            results.update(
-                zip((cell.planned for cell in able), self._loaded(measured), strict=True)
-            )
-        return tuple(results[cell] for cell in cells)
+                self._known[key] = found
+            return self._loaded(measured)
+
+        return beside_unable(cells, make, measure)
 
     def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
         """The cells of a visit that has ended, with what else the machine did."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -65,21 +66,36 @@ class Answerer:
         self.device.call("cuStreamSynchronize", self._stream)
 
 
-class FlagGroup(Gated):
-    """A flag from a device to another side and back, a loop, by the device's clock. Each side's
-    flag is in its own memory: the addresses `mine` and `theirs`. The other side is `answerer`, or
-    of another process; `next` is the value to come."""
+class _Restarted(Gated):
+    """Base of the sides of a ping-pong. If the other side is another process's, `clear` sets this
+    one's flag to 0, which is no value, each time that both arm. `next` is the value to come."""
 
     most_loops = MOST
     pace = single_iterations(2)
+    clear: Callable[[], None] | None = None
+
+    def __init__(self) -> None:
+        self.next = _unused()
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        if self.clear is not None:
+            self.clear()
+            self.next = 1
+        super().arm(loops, laps)
+
+
+class FlagGroup(_Restarted):
+    """A flag from a device to another side and back, a loop, by the device's clock. Each side's
+    flag is in its own memory: the addresses `mine` and `theirs`. The other side is `answerer`, or
+    of another process."""
 
     def __init__(
         self, device: CudaDevice, mine: int, theirs: int, answerer: Answerer | None = None
     ) -> None:
+        super().__init__()
         self._device = device
         self._stream = device.stream(0)
         self._answerer = answerer
-        self.next = _unused()
         size = (_HEAD + 1 + WARM_UPS + MOST) * _WORD
         self._report = int(device.call("cuMemAlloc", size))
         try:
@@ -131,15 +147,12 @@ class FlagGroup(Gated):
                 self._device.call("cuMemFree", report)
 
 
-class AnsweringGroup(Gated):
+class AnsweringGroup(_Restarted):
     """Answers a `FlagGroup` of another process: the values from `next` on."""
 
-    most_loops = MOST
-    pace = single_iterations(2)
-
     def __init__(self, answerer: Answerer) -> None:
+        super().__init__()
         self._answerer = answerer
-        self.next = 0
 
     def wait(self) -> Timing:
         loops, laps = self.pass_gate()

@@ -6,25 +6,20 @@ The native loop calls MPI's C functions, with no Python between them. All ranks 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from linkgauge import _native
 from linkgauge.backends import native
-from linkgauge.backends.member import Ended
-from linkgauge.backends.protocol import Pace, Pattern, Wrong, seed_of
-from linkgauge.model.collective import (
-    Collective,
-    CollectiveName,
-    colors_of,
-    content_fields,
-    origin_of,
-)
+from linkgauge.backends.operations.collectives import CollectiveGroup, Share
+from linkgauge.backends.protocol import Copy, Pattern, Timing, Wrong, seed_of
+from linkgauge.model.collective import Collective, CollectiveName, colors_of
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.transfer import Transfer
 
 from .calls import FUNCTIONS, Calls, NamedCall, Place, barrier, check_work
+from .group import address_in
 from .world import mpi_errors
 
 _POISON = (1 << 64) - 1
@@ -34,17 +29,6 @@ _MOST_LOOPS = 1 << 16
 _NANO = 1e-9
 _BY_ROOT: tuple[CollectiveName, ...] = ("broadcast", "scatter")
 """Of which the root alone sends."""
-
-
-class RankPart(NamedTuple):
-    """A rank's part of a collective: the addresses of its buffers (0 of another rank's, and of a
-    send buffer in place), the size of the whole, and the seed of its content."""
-
-    rank: int
-    send: int
-    receive: int
-    size: int
-    seed: int
 
 
 def part_refusal(transfer: Transfer) -> str | None:
@@ -58,32 +42,49 @@ def part_refusal(transfer: Transfer) -> str | None:
 
 
 class Communicators:
-    """MPI's communicators of groups of all ranks: one for each way to divide these, kept until the
-    end."""
+    """MPI's communicators beside that of all ranks: each is made once, by all of its ranks, and
+    kept until the end."""
 
     def __init__(self, mpi: Any) -> None:
-        self.mpi = mpi
-        self._made: dict[tuple[int, ...], Any] = {}
+        self.mpi, self.world = mpi, mpi.COMM_WORLD
+        self._made: dict[object, Any] = {}
 
-    def of(self, colors: tuple[int, ...]) -> Any:
-        """Of this rank's group, given the color of each rank. All ranks have to call this."""
-        if colors not in self._made:
-            world = self.mpi.COMM_WORLD
-            if len(colors) != world.size:
-                raise Unsupported(f"a collective needs all {world.size} ranks, not {len(colors)}")
-            with mpi_errors("MPI_Comm_split"):
-                self._made[colors] = world.Split(colors[world.rank], world.rank)
-        return self._made[colors]
+    def of_colors(self, colors: tuple[int, ...]) -> Any:
+        """Of this rank's group, given the color of each rank: all of them call this."""
+        size, rank = self.world.size, self.world.rank
+        if len(colors) != size:
+            raise Unsupported(f"a collective needs all {size} ranks, not {len(colors)}")
+        return self._once("MPI_Comm_split", colors, lambda: self.world.Split(colors[rank], rank))
+
+    def of_root(self, root: int) -> Any:
+        """Of all ranks, for what this one broadcasts."""
+        return self._once("MPI_Comm_dup", root, self.world.Dup)
+
+    def of_some(self, ranks: tuple[int, ...]) -> Any:
+        """Of these ranks (none: all), which have windows in common."""
+        if len(ranks) in (0, self.world.size):
+            return self.world
+        return self._once(
+            "MPI_Comm_create_group",
+            (ranks,),
+            lambda: self.world.Create_group(self.world.Get_group().Incl(ranks)),
+        )
+
+    def _once(self, call: str, key: object, make: Callable[[], Any]) -> Any:
+        if key not in self._made:
+            with mpi_errors(call):
+                self._made[key] = make()
+        return self._made[key]
 
     def close(self) -> None:
-        for colors in tuple(self._made):  # all ranks made them in this order
+        for key in tuple(self._made):  # all ranks made them in this order
             with mpi_errors("MPI_Comm_free"):
-                self._made.pop(colors).Free()
+                self._made.pop(key).Free()
 
 
-class MpiCollective:
-    """This rank's part of a collective of all ranks, whose `parts` are in their order. Raises
-    Unsupported, in all ranks alike, for what MPI does not do."""
+class MpiCollective(CollectiveGroup):
+    """This rank's part of a collective, of which each copy is a rank's. Raises Unsupported, in all
+    ranks alike, for what MPI does not do."""
 
     most_loops = _MOST_LOOPS
 
@@ -91,24 +92,30 @@ class MpiCollective:
         self,
         communicators: Communicators,
         work: Collective,
-        parts: Sequence[RankPart],
+        copies: Sequence[Copy],
         cpus: Sequence[int],
     ) -> None:
-        ranks, mpi = len(parts), communicators.mpi
-        check_work(work, parts[0].size, ranks)
-        comm = communicators.of(colors_of(work.split, ranks))
-        self._own = next(part for part in parts if part.rank == mpi.COMM_WORLD.rank)
-        self._number = parts.index(self._own)
-        self._work, self._cpus = work, cpus
-        self._rank, self._ranks = comm.rank, comm.size
-        self._counts = work.counts(self._own.size, self._ranks)
-        at = Place(self._rank, self._ranks, self._own.send, self._own.receive)
-        self._calls = Calls(mpi, comm, work, self._counts, at)
+        super().__init__(work)
+        ranks, mpi = len(copies), communicators.mpi
+        check_work(work, copies[0].size, ranks)
+        comm = communicators.of_colors(colors_of(work.split, ranks))
+        self._number, own = next(
+            (number, copy)
+            for number, copy in enumerate(copies)
+            if copy.transfer.destination.rank == mpi.COMM_WORLD.rank
+        )
+        self._cpus = cpus
+        self._share = Share(work, comm.rank, comm.size, own.size)
+        self._counts = self._share.counts
+        self._receive = address_in(own.destination)
+        send = 0 if own.source is None else address_in(own.source)
+        self._calls = Calls(
+            mpi, comm, work, self._counts, Place(comm.rank, comm.size, send, self._receive)
+        )
         # Of all ranks: groups that work at the same time have to start together.
         self._start, self._once = barrier(mpi, mpi.COMM_WORLD), self._calls.once()
         self._iteration = self._once * work.aggregated
         self._loop = (*self._iteration, barrier(mpi, comm)) if work.blocking else self._iteration
-        self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -124,17 +131,17 @@ class MpiCollective:
             said.append("the root also copies to its receive buffer (MPI_Allgather of itself)")
         return tuple(said)
 
-    def run(self, loops: int) -> Ended:
+    def wait(self) -> Timing:
         """All loops, after a barrier of all ranks."""
+        loops = math.prod(self.pass_gate())
         self._make((self._start,))
-        opened = time.monotonic()
-        ends = self._make(self._loop, loops)
-        return Ended(opened, {self._number: ends[-1] * _NANO})
+        seconds = self._make(self._loop, loops)[-1] * _NANO
+        return Timing((seconds,), seconds)
 
-    def iterations(self, count: int) -> tuple[float, ...]:
+    def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
         """The seconds of single iterations, each after a barrier of all ranks. None follows: ranks
         would then all end with the last one."""
-        return tuple(self._single() * _NANO for _ in range(count))
+        return (tuple(self._single() * _NANO for _ in range(count)),)
 
     def _single(self) -> int:
         _, after_barrier, end = self._make((self._start,), 1, self._iteration)
@@ -151,36 +158,18 @@ class MpiCollective:
             raise BackendError((*calls, *last)[failed].name, f"returned {status}")
         return ends
 
-    def check(self) -> Wrong:
-        """Fills this rank's buffers, carries the collective out once, and counts what is wrong."""
-        self._fill()
-        self._make(self._once)
-        origin = origin_of(self._work, self._counts, self._rank, self._ranks)
-        if origin is None:
-            return Wrong()
-        count, first = _native.count_wrong(
-            self._calls.result,
-            self._counts.receive,
-            self._work.number.code,
-            self._content(),
-            (origin.first, origin.chunk, origin.base),
-            self._cpus,
-        )
-        return Wrong(count, self._number, first)
+    def carry_out(self, loops: int) -> None:
+        self._make(self._once, loops)
 
-    def _fill(self) -> None:
+    def found(self) -> Iterator[Wrong]:
+        count, first = self._share.wrong(self._calls.result, self._seed, self._cpus)
+        yield Wrong(count, self._number, first)
+
+    def fill(self) -> None:
         """Poison in all that is received, then what this rank sends."""
-        counts, number = self._counts, self._work.number
-        received = max(counts.send, counts.receive) if self._work.in_place else counts.receive
-        size, poison = max(received * number.bytes, 1), seed_of(_POISON)
-        native.fill(
-            self._own.receive, size, Pattern.CONSTANT, poison, inverted=False, cpus=self._cpus
-        )
-        if self._work.collective in _BY_ROOT and self._rank != self._work.root:
-            return
-        _native.fill_content(
-            self._calls.given, counts.send, number.code, self._content(), self._rank, self._cpus
-        )
-
-    def _content(self) -> tuple[int, int, int, int, int, float]:
-        return content_fields(self._work, self._ranks, self._own.seed)
+        counts, work = self._counts, self._work
+        received = max(counts.send, counts.receive) if work.in_place else counts.receive
+        size, poison = max(received * work.number.bytes, 1), seed_of(_POISON)
+        native.fill(self._receive, size, Pattern.CONSTANT, poison, inverted=False, cpus=self._cpus)
+        if work.collective not in _BY_ROOT or self._share.rank == work.root:
+            self._share.fill(self._calls.given, self._seed, self._cpus)

@@ -8,7 +8,7 @@ from typing import Any
 
 from linkgauge import _native
 from linkgauge.backends.iterations import Call, IteratedGroup, address_of
-from linkgauge.backends.member import Ended
+from linkgauge.backends.protocol import Timing
 from linkgauge.model.errors import BackendError, TookTooLong
 
 from .world import library
@@ -21,7 +21,7 @@ _WORD = 8
 _NANO = 1e-9
 
 
-class FlagSide:
+class FlagSide(IteratedGroup):
     """One side: `mine` is the address of its flag, `window` that of rank `other`, which has its
     flag at the beginning. The side that `begins` times each way there and back."""
 
@@ -47,19 +47,15 @@ class FlagSide:
                 return TookTooLong(_CALL, f"{_SILENT} for {LIMIT:g} s")
             return BackendError(_CALL, f"MPI returned {status}")
 
-        self._group = IteratedGroup(calls, 2, error_of)
-        self.pace = self._group.pace
+        super().__init__(calls, 2, error_of)
 
-    def arm(self, loops: int, laps: int) -> None:
+    def arm(self, loops: int, laps: int = 1) -> None:
         """Both sides begin at 0, which no value is: the first is 1."""
-        self._group.arm(loops, laps)
+        super().arm(loops, laps)
         self._mine.value = 0
         self._value.value = 1
 
-    def bounce(self, opened: float) -> Ended:
+    def wait(self) -> Timing:
         """Raises TookTooLong if the other side is silent."""
-        self._group.open()
-        timing = self._group.wait()
-        if not self._begins:
-            return Ended(opened, {})
-        return Ended(opened, {0: timing.seconds[0]}, {0: None}, {0: timing.progress[0]})
+        timing = super().wait()
+        return timing if self._begins else Timing((), 0.0)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from linkgauge.backends.member import SharedCopy
+from linkgauge.backends.protocol import Buffer, Copy
 
 WINDOW = 16
 """Messages of one stream under way at once."""
@@ -16,8 +16,8 @@ _DATA, _WORD = 1, 2
 _TAGS = 4
 """Tags of one copy: its place times this, and a kind."""
 
-Memory = Callable[[int, int], list[Any]]
-"""The first bytes of a buffer, given its number and their count, as mpi4py takes them."""
+Memory = Callable[[Buffer | None, int], list[Any]]
+"""The first bytes of a buffer, given their count, as mpi4py takes them."""
 Step = tuple[int, Callable[[], Any]]
 """So many messages, each begun by this call, which returns its request."""
 
@@ -91,7 +91,7 @@ def run(mpi: Any, streams: Sequence[Stream]) -> dict[int, float]:
     return {place: stream.ended for stream in streams for place in stream.timed}
 
 
-def message_stream(part: Part, place: int, copy: SharedCopy) -> Stream | None:
+def message_stream(part: Part, place: int, copy: Copy) -> Stream | None:
     """This rank's part of a copy, if it has one: of messages, or the word at the end of a one-sided
     copy, which its target waits for so that MPI makes progress there."""
     comm, rank, transfer = part.comm, part.rank, copy.transfer
@@ -105,8 +105,7 @@ def message_stream(part: Part, place: int, copy: SharedCopy) -> Stream | None:
     hear: Step = (1, lambda: comm.Irecv([bytearray(1), 0], other, word))
     if transfer.engine.kind == "rma":
         return Stream((), (say if rank == owner else hear,))
-    lent = copy.source if rank == source else copy.destination
-    payload = part.memory(lent.number if lent else 0, copy.size)
+    payload = part.memory(copy.source if rank == source else copy.destination, copy.size)
     if rank == source:
         move: Step = (part.loops, lambda: comm.Isend(payload, other, data))
         steps = (move, hear) if rank == owner else (hear, move)
@@ -116,9 +115,7 @@ def message_stream(part: Part, place: int, copy: SharedCopy) -> Stream | None:
     return Stream((place,) if rank == owner else (), steps)
 
 
-def broadcast_streams(
-    part: Part, comms: Mapping[int, Any], copies: Sequence[SharedCopy]
-) -> list[Stream]:
+def broadcast_streams(part: Part, comms: Mapping[int, Any], copies: Sequence[Copy]) -> list[Stream]:
     """A stream for each rank that broadcasts, with which all others take part; it ends
     when all ranks have everything. Each has a communicator of its own, since all ranks must call
     collective operations of one in the same order."""
@@ -129,8 +126,7 @@ def broadcast_streams(
         own = [(n, copy) for n, copy in enumerate(copies) if copy.transfer.source.rank == root]
         timed = [place for place, _ in own] if rank == root else ()
         mine = next((c for _, c in own if c.transfer.destination.rank == rank), own[0][1])
-        lent = mine.source if rank == root else mine.destination
-        payload = part.memory(lent.number if lent else 0, mine.size)
+        payload = part.memory(mine.source if rank == root else mine.destination, mine.size)
 
         def send(payload: list[Any] = payload, root: int = root) -> Any:
             return comms[root].Ibcast(payload, root)

@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from linkgauge.backends.member import SharedCopy
+from linkgauge.backends.protocol import Buffer, Copy
+from linkgauge.backends.rank import spanned
 from linkgauge.machine.wire import BACKLOG, TOKEN_BYTES
 from linkgauge.model.errors import BackendError
 from linkgauge.model.inventory import Interface
@@ -43,18 +44,24 @@ Key = tuple[int, int, int]
 
 class Reached(msgspec.Struct, frozen=True):
     """How other ranks reach this one: its port, the word that they show, and the addresses of its
-    interfaces, by number; the memory that UCX reaches, if it does; and the port at which another
-    tool listens for it."""
+    interfaces, by number; the memory that UCX reaches, if it does; the port at which another tool
+    listens for it; and the buffer's number, which no other buffer of the run has."""
 
     port: int
     token: bytes
     addresses: tuple[tuple[str, ...], ...]
     mapped: Mapped | None = None
     outside: int = 0
+    number: int = 0
 
 
 _encode = msgspec.msgpack.Encoder().encode
-decode = msgspec.msgpack.Decoder(Reached).decode
+_decode = msgspec.msgpack.Decoder(Reached).decode
+
+
+def reached(buffer: Buffer | None) -> Reached:
+    """How other ranks reach the one that has the buffer."""
+    return _decode(spanned(buffer).handle)
 
 
 class Way(NamedTuple):
@@ -83,13 +90,13 @@ class Door:
         self.outside = _free_port(family)
         self._own = {address for nic in nics for address in nic.addresses}
 
-    def handle(self, mapped: Mapped | None = None) -> bytes:
-        """What the other ranks reach this one by."""
+    def handle(self, number: int = 0, mapped: Mapped | None = None) -> bytes:
+        """What the other ranks reach this one's buffer of this number by."""
         addresses = tuple(nic.addresses for nic in self._nics)
         port = self._listening.getsockname()[1]
-        return _encode(Reached(port, self._token, addresses, mapped, self.outside))
+        return _encode(Reached(port, self._token, addresses, mapped, self.outside, number))
 
-    def connected(self, copies: Sequence[SharedCopy], rank: int) -> dict[Key, socket.socket]:
+    def connected(self, copies: Sequence[Copy], rank: int) -> dict[Key, socket.socket]:
         """The connections of this rank's part in these copies: all ranks connect first, then they
         accept, so that none waits for one that waits. Raises BackendError."""
         made: dict[Key, socket.socket] = {}
@@ -114,8 +121,8 @@ class Door:
             _set_silence(connection, self._silent)
         return made
 
-    def _connect(self, copy: SharedCopy, key: Key) -> socket.socket:
-        there = decode(copy.destination.handle if copy.destination else b"")
+    def _connect(self, copy: Copy, key: Key) -> socket.socket:
+        there = reached(copy.destination)
         way = self._way(copy, there)
         connection = socket.socket(_family(way.far))
         try:
@@ -133,11 +140,11 @@ class Door:
             raise BackendError("connect", f"{way.words}: {error.strerror or error}") from error
         return connection
 
-    def outside_of(self, copy: SharedCopy) -> tuple[str, int]:
+    def outside_of(self, copy: Copy) -> tuple[str, int]:
         """Where another tool listens for a copy's destination: at its interface's address, or, if
         that has none (InfiniBand without IP), at its first other; perftest at one of IPv4, over
         which it agrees with its other end. Raises BackendError."""
-        there = decode(copy.destination.handle if copy.destination else b"")
+        there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
         others = (
@@ -151,7 +158,7 @@ class Door:
             raise BackendError("connect", f"rank {far.rank} has no IP address")
         return address, there.outside
 
-    def _way(self, copy: SharedCopy, there: Reached) -> Way:
+    def _way(self, copy: Copy, there: Reached) -> Way:
         near, far = nic_ends(copy.transfer)
         nic = self._nics[near.nic]
         words = f"from nic:{near.nic} ({nic.name}) to nic:{far.nic} of rank {far.rank}"
@@ -162,7 +169,7 @@ class Door:
                     return Way(own, other, nic.name, words)
         raise BackendError("connect", f"{words}: they have no addresses of one kind (IPv4, IPv6)")
 
-    def _accept(self, expected: Mapping[Key, SharedCopy], made: dict[Key, socket.socket]) -> None:
+    def _accept(self, expected: Mapping[Key, Copy], made: dict[Key, socket.socket]) -> None:
         """Adds the connections that others make."""
         deadline = time.monotonic() + self._patience
         missing = dict(expected)
@@ -208,16 +215,16 @@ def _free_port(family: socket.AddressFamily) -> int:
         return int(asked.getsockname()[1])
 
 
-def keys_of(place: int, copy: SharedCopy) -> Iterator[Key]:
-    number = copy.source.number if copy.source else 0
+def keys_of(place: int, copy: Copy) -> Iterator[Key]:
+    number = reached(copy.source).number
     return ((number, place, stream) for stream in range(copy.transfer.engine.count or 1))
 
 
-def is_by_tcp(copy: SharedCopy) -> bool:
+def is_by_tcp(copy: Copy) -> bool:
     return copy.transfer.engine.kind == "tcp"
 
 
-def _expected(copies: Sequence[SharedCopy], rank: int) -> dict[Key, SharedCopy]:
+def _expected(copies: Sequence[Copy], rank: int) -> dict[Key, Copy]:
     return {
         key: copy
         for place, copy in enumerate(copies)
@@ -226,13 +233,13 @@ def _expected(copies: Sequence[SharedCopy], rank: int) -> dict[Key, SharedCopy]:
     }
 
 
-def _lacking(missing: Mapping[Key, SharedCopy]) -> str:
+def _lacking(missing: Mapping[Key, Copy]) -> str:
     copy = next(iter(missing.values()))
     near, far = nic_ends(copy.transfer)
     return f"rank {near.rank} does not connect from its nic:{near.nic} to nic:{far.nic}"
 
 
-def _hear(connection: socket.socket, copy: SharedCopy) -> None:
+def _hear(connection: socket.socket, copy: Copy) -> None:
     try:
         heard = connection.recv(1)
     except OSError as error:

@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from linkgauge.backends.member import Ended, await_time
-from linkgauge.backends.protocol import Pace
+from linkgauge.backends.protocol import Gated, Pace, Timing
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Transfer
@@ -74,13 +73,14 @@ def find(tool: Tool) -> str:
     return path
 
 
-class Outside:
-    """A rank's part of a tool's measurement of the copy at `place`: the client's, or the server's
-    if it has no `host`. Whoever `times` it, the client says how long it took."""
+class Outside(Gated):
+    """A rank's part of a tool's measurement of a copy: the client's, which says how long it took,
+    or the server's if it has no `host`."""
 
-    def __init__(self, tool: Tool, transfer: Transfer, place: int, call: Call, silent: float):
+    def __init__(self, tool: Tool, transfer: Transfer, call: Call, silent: float) -> None:
         self._tool, self._path = tool, find(tool)
-        self._transfer, self._place, self._silent = transfer, place, silent
+        self.pace = tool.pace
+        self._transfer, self._silent = transfer, silent
         self._folder = tempfile.TemporaryDirectory(prefix="linkgauge-")
         self._call = call._replace(file=Path(self._folder.name) / "said.json")
         self._server: subprocess.Popen[bytes] | None = None
@@ -89,9 +89,10 @@ class Outside:
     def is_client(self) -> bool:
         return self._call.host is not None
 
-    def arm(self, loops: int) -> None:
+    def arm(self, loops: int, laps: int = 1) -> None:
         """The server listens when this returns."""
-        self._call = self._call._replace(loops=loops)
+        super().arm(loops, laps)
+        self._call = self._call._replace(loops=loops * laps)
         if self.is_client:
             return
         self._end()
@@ -105,9 +106,9 @@ class Outside:
                 raise TookTooLong(self._tool.program, f"does not listen after {self._silent:g} s")
             time.sleep(_POLL)
 
-    def run(self, at: float | None) -> Ended:
+    def wait(self) -> Timing:
         """One sample. Raises BackendError and TookTooLong, which name the tool."""
-        opened = await_time(at)
+        self.pass_gate()
         running = self._start() if self.is_client else self._server
         if running is None:
             raise BackendError(self._tool.program, "was not started")
@@ -124,8 +125,9 @@ class Outside:
         if running.returncode:
             raise self._failed(running, said, problem)
         if not self.is_client:
-            return Ended(opened, {})
-        return Ended(opened, {self._place: self._tool.seconds(self._call, said)})
+            return Timing((), 0.0)
+        seconds = self._tool.seconds(self._call, said)
+        return Timing((seconds,), seconds)
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:
@@ -151,6 +153,7 @@ class Outside:
             self._server = None
 
     def close(self) -> None:
+        super().close()
         self._end()
         self._folder.cleanup()
 

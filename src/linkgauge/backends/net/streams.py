@@ -10,11 +10,12 @@ import socket
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from linkgauge import _native
 from linkgauge.backends.iterations import Call, IteratedGroup
-from linkgauge.backends.member import Ended, await_time
+from linkgauge.backends.rank import Part, await_time
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong
 from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Transfer
@@ -103,31 +104,16 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
     return BackendError(call, f"from {way}: {said}")
 
 
-class Bounce:
-    """A flag that goes there and back over one connection: the side that `begins` times each."""
+def bounce(stream: Stream, made: ExitStack) -> Part:
+    """A flag that goes there and back over one connection, which `made` closes: the side that
+    begins times each. Its group raises TookTooLong if the other side is silent."""
+    data = (stream.connection.fileno(), stream.address, stream.size)
+    send: Call = (_native.SEND_ALL, data)
+    receive: Call = (_native.RECEIVE_ALL, data)
+    calls = (send, receive) if stream.sends else (receive, send)
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        data = (stream.connection.fileno(), stream.address, stream.size)
-        send: Call = (_native.SEND_ALL, data)
-        receive: Call = (_native.RECEIVE_ALL, data)
-        calls = (send, receive) if stream.sends else (receive, send)
+    def error_of(status: int, failed: int) -> Exception:
+        sends = calls[failed][0] == _native.SEND_ALL
+        return stream_error(stream.transfer, status, sends=sends)
 
-        def error_of(status: int, failed: int) -> Exception:
-            sends = calls[failed][0] == _native.SEND_ALL
-            return stream_error(stream.transfer, status, sends=sends)
-
-        self._group = IteratedGroup(calls, 2, error_of)
-        self.pace = self._group.pace
-
-    def arm(self, loops: int, laps: int) -> None:
-        self._group.arm(loops, laps)
-
-    def run(self, opened: float) -> Ended:
-        """Raises TookTooLong if the other side is silent."""
-        self._group.open()
-        timing = self._group.wait()
-        place = self._stream.place
-        if not self._stream.times:
-            return Ended(opened, {})
-        return Ended(opened, {place: timing.seconds[0]}, {place: None}, {place: timing.progress[0]})
+    return Part(IteratedGroup(calls, 2, error_of, made=made), (0,) if stream.times else ())

@@ -14,9 +14,10 @@ from contextlib import ExitStack, suppress
 
 import msgspec
 
-from linkgauge.backends.member import HasInterfaces, Member
-from linkgauge.backends.members import open_member
+from linkgauge.backends import open_rank
+from linkgauge.backends.rank import RankBackend
 from linkgauge.engine.locks import hold
+from linkgauge.engine.patience import Patience
 from linkgauge.engine.pool import BufferPool
 from linkgauge.engine.standing import Signs
 from linkgauge.engine.worker import POOL_SHARE, LocalWorker
@@ -24,12 +25,10 @@ from linkgauge.machine.channel import Channel, Done, carry_out, encode
 from linkgauge.machine.host import read_host
 from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import BackendError, InputError, Phase, Unsupported
-from linkgauge.model.machine import Device
-from linkgauge.model.memory import NETWORK
 from linkgauge.model.result import CellResult
 
 from . import messages
-from .links import NO_SIGN, Patience
+from .links import NO_SIGN
 from .meeting import Meeting
 from .messages import Command, Present, decode_command
 from .spanning import SimSpanningBackend, SpanningBackend
@@ -65,13 +64,9 @@ class Agent:
         self._sending = threading.Lock()
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._made = ExitStack()
-        self._opened: Member | None = None
-        self._spanning: SpanningBackend | None = None
-        self._worker: LocalWorker | None = None
+        self._opened: tuple[SpanningBackend, LocalWorker] | None = None
         self._leads = False
         self._signs = Signs(lambda at: self._send(encode(at)))
-        self._gpu: Device | None = None
-        """What the member measures with beside network interfaces."""
 
     def serve(self) -> None:
         """Until rank 0 says that the run is over, or is gone."""
@@ -83,14 +78,14 @@ class Agent:
     def _next(self) -> Command | None:
         """The next command. Meanwhile the member makes progress, if others depend on that: often at
         first, as they then most likely do."""
-        if self._opened is None or not self._opened.others_wait:
+        if self._opened is None or not self._own.others_wait:
             return self._commands.get()
         pause = LEAST_PAUSE
         while True:
             try:
                 return self._commands.get(timeout=pause)
             except queue.Empty:
-                self._opened.make_progress()
+                self._own.make_progress()
                 pause = min(2 * pause, MOST_PAUSE)
 
     def _read(self) -> None:
@@ -155,10 +150,14 @@ class Agent:
             self._channel.send(reply)
 
     @property
-    def _member(self) -> Member:
+    def _open(self) -> tuple[SpanningBackend, LocalWorker]:
         if self._opened is None:
             raise BackendError("member", "nothing is open")
         return self._opened
+
+    @property
+    def _own(self) -> RankBackend:
+        return self._open[0].own
 
     def _carry_out(self, command: Command) -> object:
         match command:
@@ -168,43 +167,42 @@ class Agent:
                 self.hold()
                 return None
             case messages.Look():
-                return self._member.look()
+                return self._own.look()
             case messages.Part():
                 return self.measure(command)
         raise TypeError(f"unexpected {command!r}")
 
     def open(self, command: messages.Open) -> Present:
         try:
-            member = open_member(
-                command.backend, self._launch, command.settings, with_gpu=command.with_gpu
+            own = open_rank(
+                command.backend,
+                self._launch,
+                command.settings,
+                command.hosts,
+                with_gpu=command.with_gpu,
             )
         except (Unsupported, InputError) as problem:
             return Present(None, str(problem))
-        self._made.callback(member.close)
-        self._opened = member
-        self._span(command, member)
-        if command.backend == NETWORK and isinstance(member, HasInterfaces):
-            self._gpu = member.gpu
-            nics = tuple(member.nics)
-            return Present(member.device(), nics=nics, gpu=member.gpu, lacks_gpu=member.lacks_gpu)
-        return Present(member.device())
+        self._made.callback(own.close)
+        self._span(command, own)
+        (device,) = own.devices()
+        return Present(device, nics=tuple(own.nics), gpu=own.gpu, lacks_gpu=own.lacks_gpu)
 
-    def _span(self, command: messages.Open, member: Member) -> None:
+    def _span(self, command: messages.Open, own: RankBackend) -> None:
         """From here on it measures whole cells with the other ranks."""
         kind = SpanningBackend if command.settings.simulation is None else SimSpanningBackend
-        self._spanning = kind(command.backend, member, self._launch.rank, command.hosts)
-        self._worker = LocalWorker(command.settings, self._enter)
+        span = kind(command.backend, own, self._launch.rank, command.hosts)
+        worker = LocalWorker(command.settings, self._enter)
+        self._opened = span, worker
         available = read_host().memory_available if command.settings.simulation is None else None
         share = POOL_SHARE / (self._launch.local_size or 1)
         budget = None if available is None else int(available * share)
-        self._worker.measure_with(self._spanning, BufferPool(budget))
-        self._made.callback(self._worker.release)
+        worker.measure_with(span, BufferPool(budget))
+        self._made.callback(worker.release)
 
     def measure(self, part: messages.Part) -> tuple[CellResult, ...]:
         """This rank's results of the cells; those of the first of all parties count."""
-        span, worker, cells = self._spanning, self._worker, part.work.cells
-        if span is None or worker is None:
-            raise BackendError("member", "nothing is open")
+        (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
         span.shared, span.failed = frozenset(part.shared), None
         worker.leads = self._leads = part.parties[0] == self._launch.rank
@@ -231,7 +229,7 @@ class Agent:
 
     def hold(self) -> None:
         """Raises DeviceBusy if another run holds the member's device."""
-        device: Device = self._gpu or self._member.device()
+        device = self._own.gpu or self._own.devices()[0]
         key = device.pci or device.uuid
         if key:
             self._made.enter_context(hold({key: device.memory}))

@@ -21,6 +21,7 @@ import msgspec
 
 from linkgauge import __version__
 from linkgauge.backends.mpi.world import leave, mpi_errors, world
+from linkgauge.engine.patience import Patience
 from linkgauge.machine.channel import Channel, encode
 from linkgauge.machine.launch import Launch, crowd_of, host_name
 from linkgauge.machine.wire import (
@@ -38,7 +39,7 @@ from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
 
 from .agent import Agent
-from .links import Links, Patience
+from .links import Links
 from .messages import PROTOCOL, Card, End, Ping, Pong, Told, decode_reply
 from .started import JOINING, LOOK_SECONDS, Processes
 
@@ -57,7 +58,7 @@ MOMENT_SECONDS = 1.0
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
     """What all ranks have to appear in: a limit of their answers does not shorten that."""
-    return max(limit or 0.0, JOIN_SECONDS * Patience(crowd_of(launch)).slow)
+    return max(limit or 0.0, JOIN_SECONDS * Patience.of_crowd(crowd_of(launch)).slow)
 
 
 def card_of(launch: Launch, token: bytes = b"") -> Card:
@@ -91,7 +92,7 @@ def serve_as_rank(
     with end:
         channel = Channel(end)
         channel.send(encode(card_of(launch, token)))
-        patience = Patience(crowd_of(launch), seconds)
+        patience = Patience.of_crowd(crowd_of(launch), seconds)
         agent = Agent(channel, launch, lambda how: left(agent, how), patience)
         agent.serve()
     return agent
@@ -139,7 +140,7 @@ class Gathering:
             for stranger in self._strangers.values():
                 stranger.close(0.0)
         ranks = [_rank(card) for card in self._cards.values()]
-        self.links = Links(self._channels, ranks, Patience(crowd_of(launch), limit))
+        self.links = Links(self._channels, ranks, Patience.of_crowd(crowd_of(launch), limit))
         self.links.show_life()
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:

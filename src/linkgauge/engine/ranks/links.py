@@ -16,11 +16,12 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from linkgauge.engine.messages import DOING
+from linkgauge.engine.patience import Patience
 from linkgauge.engine.standing import Standing
 from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode, error_of
 from linkgauge.model.errors import BackendError, LinkgaugeError, OutcomeKind, Phase
@@ -28,49 +29,10 @@ from linkgauge.model.ranks import LostRank, Rank, RankLost
 
 from .messages import Command, Doing, End, Meet, Ping, Pong, Told, decode_reply
 
-PATIENCE, RATE = 30.0, 100e6
-"""An answer takes at most so long, and its bytes at this rate (bytes/s)."""
-SIGN_SECONDS = 2.0
-"""What a rank has to give a sign of life."""
-SETTLE_SECONDS = 20.0
-"""What those have to answer that wait for a rank that is gone: longer than connections may be
-silent."""
 NO_SIGN = "gives no sign of life"
-CROWDED = 8.0
-"""Where ranks share CPUs, all of this takes as many times as long as there are ranks to a CPU; at
-most so many."""
 BEAT_SECONDS = 1.0
 """Interval of the signs of life that rank 0 gives of itself."""
 _A = TypeVar("_A")
-
-
-class Patience(NamedTuple):
-    """Where there are `crowd` ranks to a CPU; `limit` (seconds) replaces the usual time of an
-    answer, if given. All results are seconds."""
-
-    crowd: float = 1.0
-    limit: float | None = None
-
-    @property
-    def slow(self) -> float:
-        """How many times as long everything takes as on CPUs of one's own."""
-        return min(max(self.crowd, 1.0), CROWDED)
-
-    def of_answer(self, moved: int = 0) -> float:
-        """How long a rank may say nothing while it moves so many bytes."""
-        if self.limit is not None:
-            return self.limit
-        return self.slow * (PATIENCE + moved / RATE)
-
-    @property
-    def of_sign(self) -> float:
-        """How long it may take to give a sign of life once it is asked for one."""
-        return self.slow * SIGN_SECONDS
-
-    @property
-    def of_settling(self) -> float:
-        """What those have to answer that wait for a rank that is gone."""
-        return SETTLE_SECONDS if self.limit is None else self.limit + SIGN_SECONDS
 
 
 class Links:
@@ -125,20 +87,12 @@ class Links:
     def all(self) -> tuple[int, ...]:
         return tuple(sorted(self.channels))
 
-    def one(self, rank: int, command: Command, kind: type[_A], moved: int = 0) -> _A:
-        """The answer of one rank to a command that moves so many bytes."""
-        return self.ask((rank,), command, kind, moved)[rank]
+    def one(self, rank: int, command: Command, kind: type[_A]) -> _A:
+        """The answer of one rank."""
+        return self.ask((rank,), command, kind)[rank]
 
-    def ask(
-        self, ranks: Collection[int], command: Command, kind: type[_A], moved: int = 0
-    ) -> dict[int, _A]:
-        """The answers of several ranks, which work on the command at the same time."""
-        return self.ask_each(dict.fromkeys(ranks, command), kind, moved)
-
-    def ask_each(
-        self, commands: Mapping[int, Command], kind: type[_A], moved: int = 0
-    ) -> dict[int, _A]:
-        """The answers of several ranks, each to a command of its own.
+    def ask(self, ranks: Collection[int], command: Command, kind: type[_A]) -> dict[int, _A]:
+        """The answers of several ranks, which work on the command at the same time.
 
         Raises RankLost if a rank ends or does not answer, whichever it is; else the first refusal,
         once all have answered.
@@ -147,10 +101,9 @@ class Links:
             raise self.lost
         if self.is_over:
             raise BackendError("ask the ranks", "the run is over")
-        self.check_there(commands)
-        with self._speaking:
-            replies = self._exchange(commands, self.patience.of_answer(moved))
-        self.check_there(commands)
+        self.check_there(ranks)
+        replies = self.round(dict.fromkeys(ranks, command))
+        self.check_there(ranks)
         for rank, reply in replies.items():
             if isinstance(reply, Refused):
                 raise self.refusal(rank, reply.reason)
@@ -159,25 +112,19 @@ class Links:
     def round(
         self, commands: Mapping[int, object], moved: int = 0
     ) -> dict[int, Done | Refused | Meet]:
-        """What those ranks say next that are asked this, but for any that is gone. Raises RankLost
-        if the run ends with it."""
+        """What those ranks say next that are asked this, in order, but for any that is gone; it
+        moves so many bytes. Raises RankLost if the run ends with it."""
         with self._speaking:
-            return self._exchange(commands, self.patience.of_answer(moved))
-
-    def _exchange(
-        self, commands: Mapping[int, object], seconds: float
-    ) -> dict[int, Done | Refused | Meet]:
-        """The answers to these commands, by rank in order."""
-        try:
-            # The member of this process last: it would keep the others from being asked.
-            for rank in sorted(commands, reverse=True):
-                self._send(rank, commands[rank])
-            replies = self._gather(set(commands), seconds)
-        except BaseException:
-            self._broken_off = True  # an answer that nobody waits for would be taken for the next
-            raise
-        if time.monotonic() >= self._next_signs:
-            self._give_signs()
+            try:
+                # The member of this process last: it would keep the others from being asked.
+                for rank in sorted(commands, reverse=True):
+                    self._send(rank, commands[rank])
+                replies = self._gather(set(commands), self.patience.of_answer(moved))
+            except BaseException:
+                self._broken_off = True  # who waits next would take a late answer for its own
+                raise
+            if time.monotonic() >= self._next_signs:
+                self._give_signs()
         return dict(sorted(replies.items()))
 
     def show_life(self) -> None:

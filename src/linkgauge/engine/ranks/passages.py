@@ -7,16 +7,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from linkgauge.backends.member import Member, SharedCopy
+from linkgauge.backends.protocol import Copy
+from linkgauge.backends.rank import RankBackend
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.operation import OperationName, named
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 FOUNDED = ("cuda", "torch")
-"""Backends whose members found a group of ranks by a token of its first one."""
+"""Backends whose ranks found a group of ranks by a token of its first one."""
 PASSING = ("cuda",)
-"""Those whose members pass on copies to other machines, too."""
+"""Those whose ranks pass on copies to other machines, too."""
 Group = tuple[int, ...]
 """Ranks that found a communicator."""
 _CCL: EngineKind = "ccl"
@@ -25,10 +26,10 @@ SHARE = "ranks share a GPU: NCCL needs one for each"
 
 class Tokens:
     """What groups, of which this rank is the first, found their communicators by, once for the run:
-    members keep them."""
+    backends keep them."""
 
-    def __init__(self, member: Member) -> None:
-        self._member = member
+    def __init__(self, own: RankBackend) -> None:
+        self._own = own
         self._of: dict[Group, bytes] = {}
 
     def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
@@ -36,7 +37,7 @@ class Tokens:
         own = [group for group in groups if group[0] == rank]
         for group in own:
             if group not in self._of:
-                self._of[group] = self._member.token()
+                self._of[group] = self._own.token()
         return {str(group): self._of[group] for group in own}
 
     def forget(self, groups: Iterable[Group]) -> None:
@@ -59,8 +60,8 @@ def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
 
 
 def reached(
-    member: Member,
-    copies: Sequence[SharedCopy],
+    backend: RankBackend,
+    copies: Sequence[Copy],
     rank: int,
     hosts: Sequence[str],
     shared: Collection[str],
@@ -71,19 +72,19 @@ def reached(
         for place, copy in enumerate(copies)
         if copy.transfer.engine.owner.rank == rank and _leaves(copy.transfer, hosts)
     }
-    reasons = zip(own, member.reach(tuple(own.values())), strict=True)
+    reasons = zip(own, backend.apart(tuple(own.values())), strict=True)
     refused: dict[int, str] = {}
     for place, copy in enumerate(copies):
         for memory in (copy.transfer.source, copy.transfer.destination):
             if memory.rank == rank and _leaves(copy.transfer, hosts):
                 part = Transfer(memory, memory, Engine(memory, _CCL))
-                why = SHARE if str(memory) in shared else member.refusal(part)
+                why = SHARE if str(memory) in shared else backend.refusal(part)
                 refused |= {} if why is None else {place: str(why)}
     return Reached({place: why for place, why in reasons if why is not None}, refused)
 
 
 def passed(
-    copies: Sequence[SharedCopy], operation: OperationName, found: Iterable[Reached]
+    copies: Sequence[Copy], operation: OperationName, found: Iterable[Reached]
 ) -> dict[int, Group]:
     """The source's and the destination's rank of those copies that NCCL carries out, by their
     places. Raises Unsupported, with the reasons, for what nothing carries out."""

@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from linkgauge.backends import SIMULATED
-from linkgauge.backends.member import Allocate, Member
 from linkgauge.backends.protocol import Buffer, Copy, Pattern, Virtual
+from linkgauge.backends.rank import RankBackend, SpannedBuffer, held
 from linkgauge.machine.channel import error_of, reason_of
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
@@ -27,22 +29,21 @@ from linkgauge.model.operation import OperationName
 from linkgauge.model.transfer import Engine, Transfer
 
 from .meeting import Meeting
-from .passages import PASSING, Tokens, crosses
-from .spanning_group import SpannedBuffer, SpanningCollective, SpanningGroup, spanned
+from .passages import Tokens
+from .spanning_group import SpanningCollective, SpanningGroup
 
 _T = TypeVar("_T")
 
 
 class SpanningBackend:
-    """`member` is what this rank measures with, `hosts` are the machines of all ranks, by number.
-    Each cell has a `meeting` of its own; devices of memories in `shared` are several ranks'."""
+    """`own` is what this rank measures with, `hosts` are the machines of all ranks, by number. Each
+    cell has a `meeting` of its own; devices of memories in `shared` are several ranks'."""
 
-    def __init__(self, name: str, member: Member, rank: int, hosts: Sequence[str]) -> None:
-        self.name, self.member, self.rank, self.hosts = name, member, rank, hosts
+    def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
+        self.name, self.own, self.rank, self.hosts = name, own, rank, hosts
         self.meeting = Meeting(rank, (rank,))
         self.shared: frozenset[str] = frozenset()
-        self.tokens = Tokens(member)
-        self._made = 0
+        self.tokens = Tokens(own)
         self._group: SpanningGroup | None = None
         self._now: float | None = None
         self.failed: LinkgaugeError | None = None
@@ -57,70 +58,64 @@ class SpanningBackend:
         return self.simulates or (memory.rank or 0) == self.rank
 
     def devices(self) -> tuple[Device, ...]:
-        return (self.member.device(),)
+        return self.own.devices()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         """Of another rank's transfer it is that one's to say."""
         mine = (transfer.engine.owner.rank or 0) == self.rank
-        return self.member.refusal(transfer) if mine else None
+        return self.own.refusal(transfer) if mine else None
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         owner = transfer.engine.owner.rank or 0
-        said = self.of_one(owner, lambda: self.member.remarks(transfer), tuple[str, ...])
+        said = self.of_one(owner, lambda: self.own.remarks(transfer), tuple[str, ...])
         if any(str(memory) in self.shared for memory in transfer.memories):
             said = (*said, "more ranks than devices: ranks share a device and take turns")
         return said if self._group is None else (*said, *self._group.starts.remarks())
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """One-sided accesses need memory that MPI knows, engines of other machines such as the
-        fabric has, UCX such as it has mapped for the same interfaces."""
-        mapped = str(engine) if engine.kind in ("ucx", "rdma") else None
-        return memory, engine.kind == "rma", crosses(self.hosts, memory, engine), mapped
+        return self.own.reach(memory, engine)
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> SpannedBuffer:
         buffer = SpannedBuffer(memory, size, engine)
-        if self.is_mine(memory) and engine.kind != "rma":
+        if self.is_mine(memory) and not self.own.is_window(engine):
             with self.named():
-                self.have(buffer, self.next_number())
+                self._have(buffer, self.own.allocate(memory, size, engine))
         return buffer
 
-    def next_number(self) -> int:
-        """One that no other rank gives."""
-        self._made += 1
-        return self._made * len(self.hosts) + self.rank
-
-    def have(self, buffer: SpannedBuffer, number: int) -> None:
-        """Allocates it here: with all ranks of the cell at the same time if it is for MPI's
-        one-sided accesses."""
-        memory, engine = buffer.memory, buffer.engine
-        abroad = self.name in PASSING and crosses(self.hosts, memory, engine)
+    def allocate_window(self, buffer: SpannedBuffer) -> None:
+        """As all ranks of the cell do at the same time."""
         parties = self.meeting.parties
-        asked = Allocate(number, memory, buffer.size, engine, abroad, parties)
-        buffer.number, buffer.allocated = number, self.member.allocate(asked)
-        buffer.handle = buffer.allocated.handle
-        buffer.release = lambda: self.member.free(number)
+        self._have(buffer, self.own.window(buffer.memory, buffer.size, parties))
+
+    def _have(self, buffer: SpannedBuffer, here: Buffer) -> None:
+        buffer.here, buffer.warnings = here, here.warnings
+        buffer.placed = replace(here.placement(), memory=str(buffer.memory))
+        try:
+            buffer.handle = self.own.handle(here)
+        except LinkgaugeError:
+            buffer.free()
+            raise
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        own = spanned(buffer)
         self._now = None
-        if self.is_mine(own.memory) and own.number is not None and self.failed is None:
+        if self.is_mine(buffer.memory) and self.failed is None:
             try:
-                self.member.fill(own.number, size, pattern, seed, inverted)
+                self.own.fill(held(buffer), size, pattern, seed, inverted)
             except LinkgaugeError as error:
                 self.failed = error
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        own = spanned(buffer)
-        compare = self.member.first_mismatch
+        def compare() -> int | None:
+            return self.own.first_mismatch(held(buffer), size, pattern, seed)
+
         kind: type[int | None] = int | None  # type: ignore[assignment]  # a form of types
-        return self.of_one(
-            own.memory.rank or 0, lambda: compare(own.number or 0, size, pattern, seed), kind, size
-        )
+        return self.of_one(buffer.memory.rank or 0, compare, kind, size)
 
     def checksum(self, buffer: Buffer, size: int) -> int:
-        own = spanned(buffer)
-        summed = self.member.checksum
-        return self.of_one(own.memory.rank or 0, lambda: summed(own.number or 0, size), int, size)
+        def summed() -> int:
+            return self.own.checksum(held(buffer), size)
+
+        return self.of_one(buffer.memory.rank or 0, summed, int, size)
 
     def clock(self) -> float:
         """The same for all ranks of the cell: by the clock of the first of them."""
@@ -136,7 +131,7 @@ class SpanningBackend:
         return self._group
 
     def close(self) -> None:
-        """Does nothing: the member closes what it has when the run is over."""
+        """Does nothing: its own backend is closed when the run is over."""
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -188,8 +183,8 @@ class SimSpanningBackend(SpanningBackend):
     """The same of a simulated machine, which has a clock of its own."""
 
     def _virtual(self) -> Virtual:
-        assert isinstance(self.member, Virtual)  # noqa: S101
-        return self.member
+        assert isinstance(self.own, Virtual)  # noqa: S101
+        return self.own
 
     def clock(self) -> float:
         return self._virtual().clock()

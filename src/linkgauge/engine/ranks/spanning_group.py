@@ -4,66 +4,29 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-import msgspec
+from msgspec.structs import replace
 
 from linkgauge.backends import ACROSS_RANKS
-from linkgauge.backends.member import (
-    Allocated,
-    Begin,
-    Ended,
-    Lent,
-    Prepared,
-    SharedCopy,
-)
-from linkgauge.backends.protocol import Buffer, Copy, Gated, Timing, Wrong
+from linkgauge.backends.protocol import Collecting, Copy, Gated, Group, Pace, Timing, Wrong
+from linkgauge.backends.rank import SpannedBuffer, open_at, spanned
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Unsupported
-from linkgauge.model.memory import Memory
 from linkgauge.model.operation import OperationName, named
-from linkgauge.model.result import Placement
-from linkgauge.model.transfer import NIC_ENGINES, Engine, EngineKind
+from linkgauge.model.transfer import NIC_ENGINES, EngineKind
 
-from .passages import FOUNDED, PASSING, Group, Reached, crosses, passed, reached
-from .starts import Starts, common_pace
+from . import passages
+from .passages import FOUNDED, PASSING, Reached, crosses, passed, reached
+from .starts import Ended, Starts, common_pace
 
 _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
 """Engines whose work takes both ranks."""
-_NOWHERE = Allocated(Placement("", 0), (), b"")
 
 if TYPE_CHECKING:
     from .spanning import SpanningBackend
-
-
-class SpannedBuffer:
-    """A buffer of this rank, or of another one: then it is a name, until the ranks meet. What all
-    ranks of the cell have to allocate at the same time is there only while they are prepared."""
-
-    def __init__(self, memory: Memory, size: int, engine: Engine) -> None:
-        self.memory, self.size, self.engine = memory, size, engine
-        self.number: int | None = None
-        self.handle = b""
-        self.allocated = _NOWHERE
-        self.release: Callable[[], None] | None = None
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return self.allocated.warnings
-
-    @property
-    def lent(self) -> Lent:
-        return Lent(self.number or 0, self.memory, self.size, self.handle)
-
-    def placement(self) -> Placement:
-        return self.allocated.placement
-
-    def free(self) -> None:
-        release, self.release = self.release, None
-        if release is not None:
-            release()
 
 
 class SpanningGroup(Gated):
@@ -73,65 +36,58 @@ class SpanningGroup(Gated):
     def __init__(
         self, backend: SpanningBackend, copies: Sequence[Copy], operation: OperationName
     ) -> None:
-        self._backend, self._member = backend, backend.member
+        self._backend, self._own = backend, backend.own
+        self._copies = copies
         self._moved = sum(copy.size for copy in copies)
         self._places = [copy.transfer.engine.owner.rank or 0 for copy in copies]
-        self._buffers = [spanned(one) for c in copies for one in (c.source, c.destination) if one]
+        ends = (end for copy in copies for end in (copy.source, copy.destination))
+        self._buffers = [spanned(end) for end in ends if end is not None]
+        self._group: Group | None = None
+        """This rank's part."""
         by_both = any(copy.transfer.engine.kind in _BY_BOTH for copy in copies)
         does = named(operation)
         awaits_all = does.from_one or (by_both and does.is_copy)
         self.starts = Starts(self._places, awaits_all=awaits_all)
         try:
             self._lend()
-            shared = tuple(map(_shared, copies))
-            groups = self._founding(shared, operation)
+            groups = self._founding(operation)
             by_several = awaits_all or bool(groups) or len(set(self._places)) > 1
             # On a simulated machine all start together anyhow; MPI's collectives by its barrier.
             own = backend.simulates or (
                 isinstance(operation, Collective) and backend.name == ACROSS_RANKS
             )
             self._is_timed = by_several and not own
-            prepared = self._prepare(shared, operation, groups)
+            prepared = self._prepare(operation, groups)
         except BaseException:
             self.close()
             raise
-        self.most_loops = min(one.most_loops for one in prepared.values())
-        self.pace = common_pace([one.pace for one in prepared.values() if one.pace is not None])
+        self.most_loops = min(most for _, most in prepared.values())
+        self.pace = common_pace([pace for pace, _ in prepared.values() if pace is not None])
 
     def _lend(self) -> None:
-        """All ranks have the numbers and the handles of all buffers."""
+        """All ranks have the handles of all buffers, and what they allocate together."""
         backend = self._backend
         if backend.simulates:
             return
-        own: dict[int, tuple[int, bytes]] = {}
-        for at, buffer in enumerate(self._buffers):
-            if backend.is_mine(buffer.memory):
-                buffer.number = buffer.number or backend.next_number()
-                own[at] = buffer.number, buffer.handle
-        found = backend.together(lambda: own, dict[int, tuple[int, bytes]], self._moved)
-        numbers = {at: given for of in found.values() for at, given in of.items()}
-        together = []
-        for at, buffer in enumerate(self._buffers):
-            number, handle = numbers[at]
-            if buffer.engine.kind == "rma":
-                if buffer not in together:
-                    together.append(buffer)
-                    buffer.number = number
-            elif not backend.is_mine(buffer.memory):
-                buffer.number, buffer.handle = number, handle
-        if together:  # in the same order in all ranks
-            backend.together(partial(self._have, together), type(None), self._moved)
+        own = {
+            at: one.handle for at, one in enumerate(self._buffers) if backend.is_mine(one.memory)
+        }
+        found = backend.together(lambda: own, dict[int, bytes], self._moved)
+        for handles in found.values():
+            for at, handle in handles.items():
+                self._buffers[at].handle = handle
+        windows = [one for one in dict.fromkeys(self._buffers) if self._own.is_window(one.engine)]
+        if windows:  # in the same order in all ranks
+            backend.together(partial(self._allocate, windows), type(None), self._moved)
 
-    def _have(self, buffers: Sequence[SpannedBuffer]) -> None:
-        for buffer in buffers:
-            self._backend.have(buffer, buffer.number or 0)
+    def _allocate(self, windows: Sequence[SpannedBuffer]) -> None:
+        for one in windows:
+            self._backend.allocate_window(one)
 
-    def _founding(
-        self, copies: tuple[SharedCopy, ...], operation: OperationName
-    ) -> Mapping[int, Group]:
+    def _founding(self, operation: OperationName) -> Mapping[int, passages.Group]:
         """The ranks that found a communicator, by the place of their copy, or of their group in a
         collective."""
-        backend = self._backend
+        backend, copies = self._backend, self._copies
         if isinstance(operation, Collective):
             if backend.name not in FOUNDED:
                 return {}
@@ -143,13 +99,14 @@ class SpanningGroup(Gated):
             for memory in copy.transfer.memories
         ):
             return {}
-        look = partial(reached, self._member, copies, backend.rank, backend.hosts, backend.shared)
+        look = partial(reached, self._own, copies, backend.rank, backend.hosts, backend.shared)
         found = backend.together(look, Reached, self._moved)
         return passed(copies, operation, found.values())
 
     def _prepare(
-        self, copies: tuple[SharedCopy, ...], operation: OperationName, groups: Mapping[int, Group]
-    ) -> Mapping[int, Prepared]:
+        self, operation: OperationName, groups: Mapping[int, passages.Group]
+    ) -> Mapping[int, tuple[Pace | None, int]]:
+        """The pace of each rank, if it times anything, and its most loops."""
         backend = self._backend
         tokens: tuple[bytes, ...] = ()
         if groups:
@@ -157,12 +114,17 @@ class SpanningGroup(Gated):
                 lambda: backend.tokens.of(groups.values(), backend.rank), dict[str, bytes]
             )
             known = {key: token for of in made.values() for key, token in of.items()}
-            count = len(groups) if isinstance(operation, Collective) else len(copies)
+            count = len(groups) if isinstance(operation, Collective) else len(self._copies)
             tokens = tuple(known[str(groups[n])] if n in groups else b"" for n in range(count))
+
+        def prepare() -> tuple[Pace | None, int]:
+            self._own.found(tokens)
+            self._group = self._own.prepare(self._copies, operation)
+            pace = self._group.pace if backend.rank in self._places else None
+            return pace, self._group.most_loops
+
         try:
-            return backend.together(
-                lambda: self._member.prepare(copies, operation, tokens), Prepared, self._moved
-            )
+            return backend.together(prepare, tuple[Pace | None, int], self._moved)
         except Unsupported:
             raise
         except LinkgaugeError:
@@ -173,9 +135,14 @@ class SpanningGroup(Gated):
         super().arm(loops, laps)
         if self._backend.failed is None:
             try:
-                self._member.arm(loops, laps)
+                self._part.arm(loops, laps)
             except LinkgaugeError as error:
                 self._backend.failed = error
+
+    @property
+    def _part(self) -> Group:
+        assert self._group is not None  # noqa: S101  # it was prepared
+        return self._group
 
     def wait(self) -> Timing:
         backend, starts = self._backend, self.starts
@@ -184,53 +151,41 @@ class SpanningGroup(Gated):
         backend.together(lambda: None, type(None), self._moved * loops, late=late)
         at, ahead = backend.meeting.at, backend.meeting.ahead
 
-        def run() -> tuple[Ended, float]:
-            ended = self._member.begin(Begin(None if at is None else at + ahead))
-            return msgspec.structs.replace(ended, opened=ended.opened - ahead), time.monotonic()
+        def run() -> Ended:
+            opened = open_at(self._part, None if at is None else at + ahead)
+            timing = replace(self._part.wait(), counters=None)
+            return Ended(opened - ahead, timing, time.monotonic())
 
-        found = backend.together(run, tuple[Ended, float], 2 * self._moved)
-        backend.has_time(found[min(found)][1])
-        return starts.timing({rank: ended for rank, (ended, _) in found.items()}, at, loops)
+        found = backend.together(run, Ended, 2 * self._moved)
+        backend.has_time(found[min(found)].now)
+        return starts.timing(found, at, loops)
 
     def close(self) -> None:
         """Lets go of other ranks' memory, which their owners may free from then on."""
         super().close()
-        self._member.close_group()
+        if self._group is not None:
+            self._group.close()
+        self._own.leave()
         for buffer in dict.fromkeys(self._buffers):
-            if buffer.engine.kind == "rma" and not self._backend.simulates:
+            if self._own.is_window(buffer.engine) or not self._backend.is_mine(buffer.memory):
                 buffer.free()
-            elif buffer.number is not None and not self._backend.is_mine(buffer.memory):
-                self._member.free(buffer.number)
-                buffer.number = None
 
 
 class SpanningCollective(SpanningGroup):
     """A collective, of which each copy is the part of a rank."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        found = self._backend.together(
-            lambda: self._member.iterate(count), tuple[float, ...], self._moved
-        )
+        def own() -> tuple[float, ...]:
+            return next(iter(cast("Collecting", self._part).iterations(count)), ())
+
+        found = self._backend.together(own, tuple[float, ...], self._moved)
         return tuple(found[rank] for rank in self._places)
 
     def check(self) -> Wrong:
-        found = self._backend.together(self._member.check, Wrong, self._moved)
+        own = cast("Collecting", self._part)
+        found = self._backend.together(own.check, Wrong, self._moved)
         wrong = {at: found[rank] for at, rank in enumerate(self._places) if found[rank].count}
         if not wrong:
             return Wrong()
         place, one = next(iter(wrong.items()))
         return Wrong(sum(one.count for one in wrong.values()), place, one.first)
-
-
-def spanned(buffer: Buffer) -> SpannedBuffer:
-    if not isinstance(buffer, SpannedBuffer):
-        raise TypeError(f"not a buffer of a rank: {buffer!r}")
-    return buffer
-
-
-def _shared(copy: Copy) -> SharedCopy:
-    lent = {
-        "source": None if copy.source is None else spanned(copy.source).lent,
-        "destination": None if copy.destination is None else spanned(copy.destination).lent,
-    }
-    return SharedCopy(**(msgspec.structs.asdict(copy) | lent))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
+from linkgauge.engine.patience import Patience
 from linkgauge.machine.launch import (
     Launch,
     crowd_of,
@@ -20,8 +21,6 @@ from linkgauge.machine.launch import (
 from linkgauge.machine.tree import ROOT, Root, names_in, read_bytes
 from linkgauge.model.errors import InputError
 from linkgauge.model.ranks import LostRank
-
-from .links import Patience
 
 LOOK_SECONDS = 1.0
 """Interval at which processes are looked for."""
@@ -43,7 +42,7 @@ class Processes:
         self._absent: frozenset[int] = frozenset()
         """The missing ranks that had none when they were last looked for."""
         self._next = time.monotonic()
-        self._started = self._next + STARTED_SECONDS * Patience(crowd_of(launch)).slow
+        self._started = self._next + STARTED_SECONDS * Patience.of_crowd(crowd_of(launch)).slow
 
     def ended(self, missing: Collection[int]) -> LostRank | None:
         """A missing rank that can be seen to have ended: it has no process, twice in succession, as

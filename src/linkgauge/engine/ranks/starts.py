@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from linkgauge.backends.member import Ended
 from linkgauge.backends.protocol import Pace, Timing
 
 LATE_SECONDS = 1e-3
@@ -12,6 +13,15 @@ LATE_SECONDS = 1e-3
 APART = (1.0, 0.1, 0.01)
 """Shares of a sample's time: a figure reports the largest that the difference of its starts
 exceeds."""
+
+
+class Ended(NamedTuple):
+    """When a rank's gate opened, the timing of the copies that it carries out, and when it ended;
+    by the monotonic clock that starts are agreed by, but for the end."""
+
+    opened: float
+    timing: Timing
+    now: float
 
 
 class Starts:
@@ -29,34 +39,32 @@ class Starts:
 
     def timing(self, ended: Mapping[int, Ended], at: float | None, loops: int) -> Timing:
         """That of all copies, of what each rank times; they started together `at` this time, if
-        any, by the clock by which they say when they opened."""
-        opened = {rank: one.opened for rank, one in ended.items()}
+        any."""
         if at is not None:
-            self._judge(loops, opened, ended)
-            self.was_late = max(opened.values()) - at > LATE_SECONDS
-        count = len(self._places)
-        seconds = [0.0] * count
-        checksums: list[int | None] = [None] * count
-        progress: list[tuple[float, ...]] = [()] * count
-        first = min(opened[rank] for rank in self._places)
-        for rank, one in ended.items():
-            for place, own in one.seconds.items():
-                seconds[place] = own
-                checksums[place] = one.checksums.get(place)
-                since = 0.0 if at is None else opened[rank] - first
-                times = one.progress.get(place, (0.0, own))
-                progress[place] = tuple(since + when for when in times)
+            self._judge(loops, ended)
+            self.was_late = max(one.opened for one in ended.values()) - at > LATE_SECONDS
+        first = min(ended[rank].opened for rank in self._places)
+        numbers = {rank: itertools.count() for rank in ended}
+        seconds, checksums, progress = [], [], []
+        for rank in self._places:
+            number, one = next(numbers[rank]), ended[rank].timing
+            own = one.seconds[number]
+            seconds.append(own)
+            checksums.append(one.checksums[number] if one.checksums else None)
+            since = 0.0 if at is None else ended[rank].opened - first
+            times = one.progress[number] if one.progress else (0.0, own)
+            progress.append(tuple(since + when for when in times))
         span = max(times[-1] for times in progress) - min(times[0] for times in progress)
         return Timing(tuple(seconds), span, tuple(checksums), tuple(progress))
 
-    def _judge(self, loops: int, opened: Mapping[int, float], ended: Mapping[int, Ended]) -> None:
+    def _judge(self, loops: int, ended: Mapping[int, Ended]) -> None:
         """How far apart they started: the gates, and behind them the copies."""
         starts = [
-            opened[rank] + min((times[0] for times in one.progress.values()), default=0.0)
-            for rank, one in ended.items()
-            if one.seconds or self._awaits_all
+            one.opened + min((times[0] for times in one.timing.progress), default=0.0)
+            for one in ended.values()
+            if one.timing.seconds or self._awaits_all
         ]
-        shortest = min(s for one in ended.values() for s in one.seconds.values())
+        shortest = min(s for one in ended.values() for s in one.timing.seconds)
         apart = (max(starts) - min(starts)) / shortest
         most, before = self._apart
         if loops >= most:  # those of the warm-up do not count

@@ -19,7 +19,13 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import ACROSS_RANKS, GPUS, ON_REQUEST, SIMULATED
-from linkgauge.engine.messages import FIRST, Measure, Visit, failed, refused, skipped_by_plan
+from linkgauge.engine.messages import (
+    FIRST,
+    Measure,
+    Visit,
+    beside_unable,
+    failed,
+)
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.machine.channel import Refused
 from linkgauge.machine.source import commit
@@ -196,21 +202,9 @@ class ClusterWorker:
         """Raises RankLost once a rank is gone: the cells that it cost were returned before."""
         if self.links.lost is not None:
             raise self.links.lost
-        results: dict[PlannedCell, CellResult] = {}
-        for cell in cells:
-            if (skipped := skipped_by_plan(cell)) is not None:
-                results[cell] = skipped
-                continue
-            try:
-                self._check(cell)
-            except LinkgaugeError as error:
-                results[cell] = refused(cell, error)
-                if cell.at_once:
-                    return tuple(refused(one, error) for one in cells)
-        if able := tuple(cell for cell in cells if cell not in results):
-            measured = self._measure(Measure(able, size, visit))
-            results |= dict(zip(able, measured, strict=True))
-        return tuple(results[cell] for cell in cells)
+        return beside_unable(
+            cells, self._check, lambda able: self._measure(Measure(able, size, visit))
+        )
 
     def _measure(self, work: Measure) -> tuple[CellResult, ...]:
         """Has the ranks that they concern measure these cells."""

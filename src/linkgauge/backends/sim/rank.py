@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from linkgauge.backends.member import BackendMember, Prepared, SharedCopy
-from linkgauge.backends.protocol import Wrong
+from linkgauge.backends.protocol import Copy, Group
+from linkgauge.backends.rank import OfProcess, Part
 from linkgauge.backends.sim import SimBackend, simulate
+from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import InputError, Phase, Unsupported
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.memory import Memory
@@ -15,8 +16,8 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Transfer
 
 
-class SimMember(BackendMember):
-    """Rank r has device r of the simulated machine. Every member simulates all of the machine, as
+class SimRank(OfProcess):
+    """Rank r has device r of the simulated machine. Every rank simulates all of the machine, as
     all others do at the same time: its buffers are of all ranks, and it carries out all copies, but
     reports its own alone."""
 
@@ -39,18 +40,9 @@ class SimMember(BackendMember):
     def local(self, memory: Memory) -> Memory:
         return memory.unranked
 
-    def prepare(
-        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
-    ) -> Prepared:
-        self.close_group()
-        self._timed = tuple((n, n) for n, copy in enumerate(copies) if self.is_mine(copy))
-        prepared = self.use(self.backend.prepare([self.copy(copy) for copy in copies], operation))
-        return prepared if self._timed else Prepared()
-
-    def check(self) -> Wrong:
-        """All members find the same: it counts where it is."""
-        found = super().check()
-        return found if found.rank in dict(self._timed) else Wrong()
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
+        group = self.backend.prepare([self.copy(copy) for copy in copies], operation)
+        return Part(group, self.places(copies))
 
     def enter(
         self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
@@ -60,3 +52,7 @@ class SimMember(BackendMember):
 
     def clock(self) -> float:
         return self.backend.clock()
+
+
+def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> SimRank:
+    return SimRank(launch.rank, settings)

@@ -15,37 +15,43 @@ from collections.abc import Sequence
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from linkgauge.backends.member import BackendMember, Prepared, SharedCopy
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends import open_backend
+from linkgauge.backends.protocol import Copy, Group
+from linkgauge.backends.rank import Idle, OfProcess
 from linkgauge.backends.torch import TorchBackend
 from linkgauge.backends.torch.collectives import TorchCollective, library_of
 from linkgauge.backends.torch.runtime import calling
+from linkgauge.machine.host import read_host
 from linkgauge.machine.launch import Launch
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operation import OperationName
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Transfer
 
 PATIENCE = timedelta(seconds=60)
 """How long ranks wait for each other in a call."""
 
 
-def open_torch(launch: Launch, backend: TorchBackend) -> TorchMember:
-    """The member of this rank: its device is the one of its number on its machine, or torch's `cpu`
-    for each rank where there is nothing else. Raises Unsupported if there are fewer."""
+def create(
+    launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool
+) -> TorchRank:
+    """This rank's device is the one of its number on its machine, or torch's `cpu` for each rank
+    where there is nothing else. Raises Unsupported if there are fewer."""
+    backend = cast("TorchBackend", open_backend("torch", settings.engines, read_host()))
     devices = [device for device in backend.devices() if not device.is_cpu]
     if not devices:
-        return TorchMember(launch, backend, backend.devices()[0])
+        return TorchRank(launch, backend, backend.devices()[0])
     if launch.local_rank >= len(devices):
         raise Unsupported(f"torch has {len(devices)} devices here: rank {launch.rank} has none")
-    return TorchMember(launch, backend, devices[launch.local_rank])
+    return TorchRank(launch, backend, devices[launch.local_rank])
 
 
-class TorchMember(BackendMember):
+class TorchRank(OfProcess):
     """Collectives alone: torch has no copies between processes."""
 
     backend: TorchBackend
@@ -92,25 +98,21 @@ class TorchMember(BackendMember):
         self._stores[token] = store
         return token
 
-    def prepare(
-        self, copies: Sequence[SharedCopy], operation: OperationName, tokens: Sequence[bytes] = ()
-    ) -> Prepared:
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         if not isinstance(operation, Collective):
-            return super().prepare(copies, operation, tokens)
-        self.close_group()
-        mine = [place for place, copy in enumerate(copies) if self.is_mine(copy)]
+            return super().prepare(copies, operation)
+        mine = self.places(copies)
         if not mine:
-            return Prepared()
+            return Idle()
         (place,) = mine
         groups = operation.groups(len(copies))
         number = next(at for at, ranks in enumerate(groups) if place in ranks)
         ranks = groups[number]
-        self._join(tokens[number], ranks.index(place), len(ranks))
-        copy: Copy = self.copy(copies[place])
-        found = TorchCollective(self._distributed, self._unit, operation, copy, place)
-        self._timed = ((place, 0),)
+        self._join(self.tokens[number], ranks.index(place), len(ranks))
+        own = self.copy(copies[place])
+        found = TorchCollective(self._distributed, self._unit, operation, own, place)
         self._said = found.remarks
-        return self.use(found)
+        return found
 
     def _join(self, token: bytes, rank: int, ranks: int) -> None:
         """Has this process be in the group that the token stands for, and in no other."""

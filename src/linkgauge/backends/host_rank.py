@@ -1,0 +1,60 @@
+"""Pinned memory of a rank's own host, on the node of its CPUs: what ranks without devices measure
+with."""
+
+from __future__ import annotations
+
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import BackendError
+from linkgauge.model.machine import Device
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Engine
+
+from .host_memory import ByThreads, NodeMemory, usable_cpus
+from .protocol import Buffer, Pattern
+
+
+class HostRank:
+    """The host's memory as this process, rank `rank`, uses it; `driver` is what moves its bytes."""
+
+    def __init__(self, rank: int, driver: str) -> None:
+        self.rank, self._driver = rank, driver
+        self.cpus = usable_cpus()
+        nodes = read_host().nodes
+        # The node with most of the CPUs that this process may use.
+        self._node = max(nodes, key=lambda node: len({*node.cpus} & {*self.cpus}))
+        self._alone = len(nodes) == 1
+        self.home = Memory("host", self._node.index)
+
+    def devices(self) -> tuple[Device, ...]:
+        """The memory as a device, of which each rank has one."""
+        node = self._node
+        free = node.memory_available or node.memory_total or 0
+        device = Device(
+            memory=f"{self.home}@{self.rank}",
+            model="host memory",
+            memory_bytes=free,
+            largest_buffer=free,
+            driver=self._driver,
+            shares_host_memory=True,
+            near=node.index,
+        )
+        return (device,)
+
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> NodeMemory:
+        """Raises AllocationError, and Unsupported if it cannot be placed."""
+        return NodeMemory(self.home, size, self._node.index, self._alone, self.cpus)
+
+    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        _own(buffer).fill(size, pattern, seed, inverted)
+
+    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
+        return _own(buffer).first_mismatch(size, pattern, seed)
+
+    def checksum(self, buffer: Buffer, size: int) -> int:
+        return _own(buffer).checksum(size)
+
+
+def _own(buffer: Buffer) -> ByThreads:
+    if not isinstance(buffer, ByThreads):
+        raise BackendError("buffer", f"{buffer!r} is not of this rank's host")
+    return buffer

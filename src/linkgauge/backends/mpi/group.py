@@ -1,0 +1,92 @@
+"""Copies by MPI, and broadcasts, as one rank carries out its part of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from linkgauge.backends.protocol import Addressed, Buffer, Copy, Gated, Pace, Timing
+from linkgauge.backends.rank import held
+from linkgauge.model.errors import Unsupported
+
+from .streams import Part, broadcast_streams, message_stream, run
+from .world import mpi_errors
+
+if TYPE_CHECKING:
+    from .rank import Window
+
+PACE = Pace(seconds=0.02, loops=2)
+
+
+class MpiGroup(Gated):
+    """Times those that rank `rank` carries out; with `comms`, of the ranks that broadcast, it is
+    broadcasts."""
+
+    pace = PACE
+
+    def __init__(
+        self, mpi: Any, rank: int, copies: Sequence[Copy], comms: Mapping[int, Any]
+    ) -> None:
+        self._mpi, self._rank, self._copies, self._comms = mpi, rank, copies, comms
+        self.from_one = bool(comms)
+        self.shortest: float | None = None
+        """Seconds of a loop of the shortest copy."""
+        self._began = 0.0
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        """Makes this rank's part of the messages; beside one-sided copies, the word of their
+        end."""
+        super().arm(loops, laps)
+        part = Part(self._mpi.COMM_WORLD, self._rank, loops * laps, self._memory)
+        if self.from_one:
+            self._ready = broadcast_streams(part, self._comms, self._copies)
+        else:
+            made = (message_stream(part, place, copy) for place, copy in enumerate(self._copies))
+            self._ready = [stream for stream in made if stream is not None]
+
+    def open(self) -> None:
+        super().open()
+        self._began = time.monotonic()
+
+    def wait(self) -> Timing:
+        loops = math.prod(self.pass_gate())
+        with mpi_errors("move bytes by MPI"):
+            ends = {} if self.from_one else self._one_sided(loops)
+            ends |= run(self._mpi, self._ready)
+        seconds = tuple(ends[place] - self._began for place in sorted(ends))
+        if seconds:
+            self.shortest = min(seconds) / loops
+        return Timing(seconds, max(seconds, default=0.0))
+
+    def _one_sided(self, loops: int) -> dict[int, float]:
+        """Puts or gets what this rank carries out; when each copy had ended, by its place."""
+        ends: dict[int, float] = {}
+        for place, copy in enumerate(self._copies):
+            transfer = copy.transfer
+            if transfer.engine.kind != "rma" or transfer.engine.owner.rank != self._rank:
+                continue
+            source, destination = copy.source, copy.destination
+            if source is None or destination is None:
+                raise Unsupported(f"{transfer}: moves nothing between ranks")
+            puts = transfer.source.rank == self._rank
+            near, far = (source, destination) if puts else (destination, source)
+            there = cast("Window", held(far))
+            window, target = there.window, there.place_of(far.memory.rank or 0)
+            origin = self._memory(near, copy.size)
+            call = partial(window.Put if puts else window.Get, origin, target)
+            for _ in range(loops):
+                call()
+            window.Flush(target)
+            ends[place] = time.monotonic()
+        return ends
+
+    def _memory(self, buffer: Buffer | None, size: int) -> list[Any]:
+        """The first bytes of a buffer, as mpi4py takes them."""
+        return [self._mpi.memory.fromaddress(address_in(buffer), size), self._mpi.BYTE]
+
+
+def address_in(buffer: Buffer | None) -> int:
+    return cast("Addressed", held(buffer)).address

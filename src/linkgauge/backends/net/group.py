@@ -1,0 +1,80 @@
+"""Copies by network interfaces, as one rank carries out its part of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.backends.rank import await_time
+
+from .streams import Stream, carry_out
+from .ucx_copies import Copies, Part
+
+PACE = Pace(seconds=0.02, loops=2)
+
+
+class NetGroup(Gated):
+    """Streams and parts of UCX that begin at the same time. UCX is used by the thread that calls,
+    after `enter`, and connections beside it by others; `made` closes these. Copies fail once
+    nothing has happened for `silent` seconds."""
+
+    pace = PACE
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        parts: Sequence[Part],
+        silent: float,
+        enter: Callable[[], None],
+        made: ExitStack,
+    ) -> None:
+        self._streams, self._parts, self._silent = streams, parts, silent
+        self._enter, self._made = enter, made
+        self._at: float | None = None
+        self._began = 0.0
+
+    def open(self) -> None:
+        self.open_at(None)
+
+    def open_at(self, at: float | None) -> float:
+        """Each thread waits for that by itself."""
+        super().open()
+        self._at, self._began = at, max(time.monotonic(), at or 0.0)
+        return self._began
+
+    def wait(self) -> Timing:
+        loops = math.prod(self.pass_gate())
+        try:
+            begun, ends = self._move(loops)
+        except BaseException:
+            self._made.close()  # so that the other ends notice
+            raise
+        places, begin = sorted(ends), begun - self._began
+        return Timing(
+            seconds=tuple(ends[place] - begun for place in places),
+            span=max(ends.values(), default=begun) - begun,
+            progress=tuple((begin, ends[place] - self._began) for place in places),
+        )
+
+    def _move(self, loops: int) -> tuple[float, dict[int, float]]:
+        """When the first began, and when what this rank times had ended, by place."""
+        if not self._parts:
+            return carry_out(self._streams, loops, self._at)
+        self._enter()
+        copies = Copies(self._parts, loops, self._silent)
+        if not self._streams:
+            return await_time(self._at), copies.run()
+        with ThreadPoolExecutor(1) as beside:
+            by_tcp = beside.submit(carry_out, self._streams, loops, self._at)
+            opened = await_time(self._at)
+            ends = copies.run()
+            begun, others = by_tcp.result()
+            return min(opened, begun), ends | others
+
+    def close(self) -> None:
+        super().close()
+        self._made.close()

@@ -1,0 +1,284 @@
+"""Backend `net`: network interfaces move bytes between the memories of the hosts of several ranks,
+by TCP or UCX, and those of their GPUs, by UCX.
+
+By TCP, the engine's rank times: from before its first call until the last byte is there, of which
+the destination's word is the proof if the source has the engine. A copy of several streams has as
+many connections, each for a part of the buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from itertools import pairwise
+from pathlib import Path
+from socket import socket
+from typing import cast
+
+from linkgauge.backends import GPUS, open_backend
+from linkgauge.backends.cuda.rank import GpuOfRank
+from linkgauge.backends.host_rank import HostRank
+from linkgauge.backends.protocol import Addressed, Buffer, Copy, Group, Pattern
+from linkgauge.backends.rank import RankBackend, held
+from linkgauge.backends.rules import check_alone, lacking
+from linkgauge.machine.host import read_host
+from linkgauge.machine.interfaces import from_device, read_interfaces
+from linkgauge.machine.launch import Launch
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.inventory import Interface, Inventory
+from linkgauge.model.machine import Device
+from linkgauge.model.memory import NETWORK, Memory
+from linkgauge.model.operation import OperationName, named
+from linkgauge.model.ranks import nic_ends
+from linkgauge.model.result import Placement
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import NIC_ENGINES, Engine, Transfer
+
+from .group import NetGroup
+from .links import SILENT_SECONDS, Door, Key, is_by_tcp, keys_of, reached
+from .outside import Call, Outside, Tool
+from .streams import Stream, bounce
+from .tools import tool_of
+from .ucx import NO_RDMA, Mapped, Worker, lacks_rdma, library, version
+from .ucx_copies import BY_UCX, Part, Workers
+
+
+class NetBuffer:
+    """Memory of this rank's host or GPU, which interfaces reach at its address. If UCX is to, its
+    `worker` has a `handle` of it, and other ranks reach it as it is `mapped`."""
+
+    worker: Worker | None = None
+    handle: int = 0
+    mapped: Mapped | None = None
+    release: Callable[[], None] | None = None
+
+    def __init__(
+        self, memory: Memory, inner: Buffer, number: int, by: HostRank | GpuOfRank
+    ) -> None:
+        self.memory, self.size, self.number = memory, inner.size, number
+        self.inner, self.by = inner, by
+        self.address = cast("Addressed", inner).address
+        self.warnings = inner.warnings
+
+    def placement(self) -> Placement:
+        return self.inner.placement()
+
+    def free(self) -> None:
+        release, self.release = self.release, None
+        if release is not None:
+            release()
+        self.inner.free()
+
+
+class NetRank(RankBackend):
+    """This process, its host's memory, its GPU if it measures with one, and the interfaces `nics`
+    of its network namespace. Nobody is waited for who is `silent` for so many seconds."""
+
+    name = NETWORK
+
+    def __init__(
+        self,
+        launch: Launch,
+        nics: Sequence[Interface],
+        silent: float = SILENT_SECONDS,
+        gpu: GpuOfRank | None = None,
+        lacks_gpu: str | None = None,
+    ) -> None:
+        self.rank, self._ranks = launch.rank, launch.size
+        self._host = HostRank(launch.rank, "TCP, UCX")
+        self._made = 0
+        self._gpu = gpu
+        self.gpu = None if gpu is None else gpu.devices()[0]
+        self.lacks_gpu = lacks_gpu
+        self.nics = nics
+        self._silent = silent
+        self._door = Door(nics, silent)
+        self._workers = Workers(nics, with_gpu=gpu is not None)
+
+    def devices(self) -> tuple[Device, ...]:
+        return self._host.devices()
+
+    def look(self) -> Inventory:
+        return Inventory() if self._gpu is None else self._gpu.look()
+
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        """What no interfaces do. Whether these can is rank 0's to say, which knows both ends."""
+        if transfer.engine.kind not in NIC_ENGINES or transfer.both_ways:
+            return f"{transfer}: network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
+        by_ucx = transfer.engine.kind in BY_UCX
+        if not all(_is_joined(memory, by_ucx) for memory in transfer.memories):
+            more = f" and memory of GPUs ({GPUS})" if by_ucx else ""
+            return f"{transfer}: {transfer.engine.kind} joins pinned host memory{more}"
+        if by_ucx:
+            try:
+                library()
+            except Unsupported as missing:
+                return missing
+            if transfer.engine.kind == "rdma" and lacks_rdma():
+                return Unsupported(NO_RDMA)
+        return None
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        if transfer.engine.kind not in BY_UCX:
+            return ()
+        pushes = transfer.engine.owner.rank == transfer.source.rank
+        return (f"by {version()}: {'ucp_put_nbx' if pushes else 'ucp_get_nbx'}",)
+
+    def reach(self, memory: Memory, engine: Engine) -> object:
+        """UCX maps memory for the interfaces that it uses."""
+        return memory, str(engine) if engine.kind in BY_UCX else None
+
+    def _enter(self) -> None:
+        """Makes a GPU's context that of the calling thread: UCX uses whichever is current."""
+        if self._gpu is not None:
+            self._gpu.home.enter()
+
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> NetBuffer:
+        """Raises AllocationError, and Unsupported if it cannot be placed."""
+        by: HostRank | GpuOfRank | None = self._host if memory.is_host else self._gpu
+        if by is None or (by is self._gpu and by.local(memory) != by.place):
+            raise BackendError("allocate", f"{memory} is not here")
+        self._made += 1
+        number = self._made * self._ranks + self.rank
+        made = NetBuffer(memory, by.allocate(memory, size, engine), number, by)
+        if engine.kind in BY_UCX:
+            self._map(made, engine)
+        return made
+
+    def _map(self, buffer: NetBuffer, engine: Engine) -> None:
+        self._enter()
+        worker = self._workers.of_engine(engine, self.rank)
+        handle, mapped = worker.map(buffer.address, buffer.size, buffer.memory.space)
+        buffer.worker, buffer.handle, buffer.mapped = worker, handle.value or 0, mapped
+
+        def release() -> None:
+            self._enter()
+            worker.unmap(handle)
+
+        buffer.release = release
+
+    def handle(self, buffer: Buffer) -> bytes:
+        own = _own(buffer)
+        return self._door.handle(own.number, own.mapped)
+
+    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        own = _own(buffer)
+        own.by.fill(own.inner, size, pattern, seed, inverted)
+
+    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
+        own = _own(buffer)
+        return own.by.first_mismatch(own.inner, size, pattern, seed)
+
+    def checksum(self, buffer: Buffer, size: int) -> int:
+        own = _own(buffer)
+        return own.by.checksum(own.inner, size)
+
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
+        """Connects. Raises BackendError where that fails. Other ranks may have connected before."""
+        does = named(operation)
+        if does.outside is not None:
+            check_alone(copies)
+            return self._outside(copies[0], tool_of(does.outside))
+        if not (does.is_copy or does.by_flags):
+            raise lacking(NETWORK, operation)
+        if does.by_flags:
+            check_alone(copies)
+            if not all(map(is_by_tcp, copies)):
+                raise Unsupported("flags bounce over networks by tcp")
+        with ExitStack() as made:
+            connections = self._door.connected(copies, self.rank)
+            for connection in connections.values():
+                made.enter_context(connection)
+            own = [
+                (place, copy)
+                for place, copy in enumerate(copies)
+                if self.rank in (copy.transfer.source.rank, copy.transfer.destination.rank)
+            ]
+            streams = [
+                stream
+                for place, copy in own
+                if is_by_tcp(copy)
+                for stream in self._streams_of(place, copy, connections)
+            ]
+            if does.by_flags:
+                return bounce(streams[0], made.pop_all())
+            parts = [self._part(place, copy) for place, copy in own if not is_by_tcp(copy)]
+            return NetGroup(streams, parts, self._silent, self._enter, made.pop_all())
+
+    def _outside(self, copy: Copy, tool: Tool) -> Outside:
+        """Another tool's part at this rank: it has buffers of its own."""
+        near, far = nic_ends(copy.transfer)
+        is_client = near.rank == self.rank
+        own = self.nics[near.nic if is_client else far.nic]
+        host, port = None, self._door.outside
+        if is_client:
+            host, port = self._door.outside_of(copy)
+        by_rdma = copy.transfer.engine.kind == "rdma"
+        call = Call(copy.size, 1, copy.transfer.engine.count or 1, own.rdma if by_rdma else None,
+                    host, port, Path())  # fmt: skip
+        return Outside(tool, copy.transfer, call, self._silent)
+
+    def _part(self, place: int, copy: Copy) -> Part:
+        """This rank's part of a copy by UCX."""
+        transfer, sends = copy.transfer, copy.transfer.source.rank == self.rank
+        ends = copy.source, copy.destination
+        own, other = ends if sends else ends[::-1]
+        there, mine = reached(other).mapped, _own(held(own))
+        if there is None or mine.worker is None:
+            raise BackendError("UCX", f"{transfer}: a buffer is not mapped")
+        moves = transfer.engine.owner.rank == self.rank
+        memory = mine.address, copy.size, mine.handle
+        tag = reached(copy.source).number << 32 | place
+        return Part(place, transfer, mine.worker, *memory, there, sends, moves, tag)
+
+    def _streams_of(
+        self, place: int, copy: Copy, connections: Mapping[Key, socket]
+    ) -> list[Stream]:
+        """This rank's ends of a copy's streams, each of which has a part of its bytes."""
+        transfer, sends = copy.transfer, copy.transfer.source.rank == self.rank
+        address = _own(held(copy.source if sends else copy.destination)).address
+        keys = list(keys_of(place, copy))
+        if copy.size < len(keys):
+            raise Unsupported(f"{transfer}: {copy.size} bytes are fewer than streams")
+        bounds = [copy.size * at // len(keys) for at in range(len(keys) + 1)]
+        times = transfer.engine.owner.rank == self.rank
+        return [
+            Stream(place, transfer, connections[key], address + begin, end - begin, sends, times)
+            for key, (begin, end) in zip(keys, pairwise(bounds), strict=True)
+        ]
+
+    def leave(self) -> None:
+        self._door.turn_away()
+
+    def close(self) -> None:
+        with suppress(BackendError):  # of a GPU that is lost
+            self._enter()
+        self._workers.close()
+        if self._gpu is not None:
+            self._gpu.close()
+        self._door.close()
+
+
+def _own(buffer: Buffer) -> NetBuffer:
+    if not isinstance(buffer, NetBuffer):
+        raise TypeError(f"not a buffer that interfaces reach: {buffer!r}")
+    return buffer
+
+
+def _is_joined(memory: Memory, by_ucx: bool) -> bool:
+    return not memory.kind and (memory.is_host or (by_ucx and memory.space == GPUS))
+
+
+def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> NetRank:
+    """The time that an answer may take, if it was given, is the time that silence may."""
+    silent = min(settings.timeout or SILENT_SECONDS, SILENT_SECONDS)
+    gpu, lacks = None, None
+    if with_gpu:
+        try:
+            gpu = GpuOfRank(launch, open_backend(GPUS, settings.engines, read_host()))
+        except Unsupported as why:
+            lacks = str(why)
+    nics = read_interfaces()
+    if gpu is not None:
+        nics = from_device(nics, gpu.devices()[0].pci)
+    return NetRank(launch, nics, silent, gpu, lacks)

@@ -1,0 +1,275 @@
+"""What a rank of several measures with: a backend, beside which it lends memory to the other ranks
+of its cells, and opens theirs.
+
+A rank has one device. Its own memory is `cuda:0@2` in the run's notation, where 2 is its rank, and
+`cuda:0` to a backend that knows nothing of ranks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Protocol, TypeVar, cast, runtime_checkable
+
+from msgspec.structs import replace
+
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.inventory import Interface, Inventory
+from linkgauge.model.machine import Device
+from linkgauge.model.memory import Memory
+from linkgauge.model.operation import OperationName
+from linkgauge.model.result import Placement
+from linkgauge.model.transfer import Engine, Transfer
+
+from .protocol import (
+    Backend,
+    Buffer,
+    Collecting,
+    Copy,
+    Gated,
+    Group,
+    HasTelemetry,
+    Pace,
+    Pattern,
+    Timing,
+    Wrong,
+    follows,
+)
+
+_T = TypeVar("_T")
+
+GATE_SPIN = 1e-3
+"""Seconds before a gate's time at which a rank stops sleeping."""
+
+
+class SpannedBuffer:
+    """A buffer of a cell that several ranks measure. `here` is what this rank has of it: memory of
+    its own, or another rank's that it has opened by its `handle`. Without either it is a name."""
+
+    warnings: tuple[str, ...] = ()
+
+    def __init__(self, memory: Memory, size: int, engine: Engine) -> None:
+        self.memory, self.size, self.engine = memory, size, engine
+        self.here: Buffer | None = None
+        self.handle = b""
+        self.placed = Placement("", 0)
+
+    def placement(self) -> Placement:
+        return self.placed
+
+    def free(self) -> None:
+        here, self.here = self.here, None
+        if here is not None:
+            here.free()
+
+
+def spanned(buffer: Buffer | None) -> SpannedBuffer:
+    if not isinstance(buffer, SpannedBuffer):
+        raise TypeError(f"not a buffer of a rank: {buffer!r}")
+    return buffer
+
+
+def held(buffer: Buffer | None) -> Buffer:
+    """What this rank has of it. Raises BackendError if that is nothing."""
+    own = spanned(buffer)
+    if own.here is None:
+        raise BackendError("buffer", f"{own.memory} is not allocated here")
+    return own.here
+
+
+class RankBackend(Backend, Protocol):
+    """Copies have `SpannedBuffer`s, and groups time those whose engines are this rank's, in their
+    order. `others_wait` says that calls of other ranks may not end before this one makes progress,
+    even if it is idle."""
+
+    others_wait: bool = False
+    tokens: Sequence[bytes] = ()
+    nics: Sequence[Interface] = ()
+    """The network interfaces of its machine, if it measures with them."""
+    gpu: Device | None = None
+    """The GPU beside these, if it was asked for."""
+    lacks_gpu: str | None = None
+    """Why there is none."""
+
+    def make_progress(self) -> None:
+        """Nobody depends on that."""
+        return
+
+    def look(self) -> Inventory:
+        """The accelerators that this process sees, by its own names."""
+        return Inventory()
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
+    def is_window(self, engine: Engine) -> bool:
+        """Whether all ranks of a cell allocate memory for this engine together, by `window`."""
+        return False
+
+    def window(self, memory: Memory, size: int, ranks: tuple[int, ...]) -> Buffer:
+        """Memory of one of these ranks, which all of them call for at the same time."""
+        raise Unsupported(f"{memory}: this backend allocates nothing together")
+
+    def handle(self, buffer: Buffer) -> bytes:
+        """What other ranks open a buffer of this one with; empty if they need nothing."""
+        return b""
+
+    def apart(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
+        """Of each copy why this rank's engine does not reach both memories; None if it does."""
+        return (None,) * len(copies)
+
+    def token(self) -> bytes:
+        """What founds a group of ranks, to all of which it comes before they prepare."""
+        raise Unsupported("this backend founds no groups of ranks")
+
+    def found(self, tokens: Sequence[bytes]) -> None:
+        """By these are founded the groups of what is prepared next, if it has any."""
+        self.tokens = tokens
+
+    def leave(self) -> None:
+        """What was prepared last is over in all ranks, even if it came to nothing."""
+        return
+
+
+@runtime_checkable
+class Punctual(Protocol):
+    """A group that itself waits for the time at which its gate is to open."""
+
+    def open_at(self, at: float | None) -> float:
+        """When the gate opens, by the monotonic clock: as soon as that reads `at`, if given."""
+        ...
+
+
+def open_at(group: Group, at: float | None) -> float:
+    """Opens the gate when the monotonic clock reads this, and returns what it reads then."""
+    if follows(group, Punctual):  # type: ignore[type-abstract]
+        return group.open_at(at)
+    opened = await_time(at)
+    group.open()
+    return opened
+
+
+def await_time(at: float | None) -> float:
+    """Waits until the monotonic clock reads this, and returns what it reads then."""
+    if at is not None:
+        while (left := at - time.monotonic()) > 0:
+            time.sleep(max(0.0, left - GATE_SPIN))  # at 0 it lets other threads go on
+    return time.monotonic()
+
+
+class Idle(Gated):
+    """The part of a rank that has nothing to do while others reach its memory."""
+
+    pace = Pace()
+
+    def wait(self) -> Timing:
+        self.pass_gate()
+        return Timing((), 0.0)
+
+
+class Part:
+    """A group of which only the copies at these places are this rank's to report."""
+
+    def __init__(self, group: Group, places: Sequence[int]) -> None:
+        self._group, self._places = group, places
+        self.pace, self.most_loops = group.pace, group.most_loops
+        self.arm, self.open, self.close = group.arm, group.open, group.close
+
+    def wait(self) -> Timing:
+        timing = self._group.wait()
+        return Timing(
+            self._own(timing.seconds),
+            timing.span,
+            self._own(timing.checksums),
+            self._own(timing.progress),
+        )
+
+    def _own(self, values: Sequence[_T]) -> tuple[_T, ...]:
+        return tuple(values[place] for place in self._places) if values else ()
+
+    def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
+        return self._own(cast("Collecting", self._group).iterations(count))
+
+    def check(self) -> Wrong:
+        """What is wrong counts where it is."""
+        found = cast("Collecting", self._group).check()
+        return found if found.rank in self._places else Wrong()
+
+
+class OfProcess(RankBackend):
+    """A backend of this process, which knows nothing of ranks, and its device as those of a rank.
+    Another rank's memory keeps its rank."""
+
+    def __init__(self, rank: int, backend: Backend, device: Device) -> None:
+        self.name = backend.name
+        self.rank = rank
+        self.backend = backend
+        self._device = device
+
+    def devices(self) -> tuple[Device, ...]:
+        return (replace(self._device, memory=f"{self._device.memory}@{self.rank}"),)
+
+    def look(self) -> Inventory:
+        found = self.backend.inventory() if follows(self.backend, HasTelemetry) else ()  # type: ignore[type-abstract]
+        return Inventory(accelerators=found)
+
+    def local(self, memory: Memory) -> Memory:
+        """A memory as the backend knows it."""
+        return memory.unranked if memory.rank == self.rank else memory
+
+    def transfer(self, transfer: Transfer) -> Transfer:
+        return transfer.placed(self.local)
+
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        return self.backend.refusal(self.transfer(transfer))
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
+
+    def _engine(self, memory: Memory, engine: Engine) -> Engine:
+        """Another rank's reaches a memory through that's own device."""
+        owner = self.local(engine.owner)
+        if owner.rank is not None:
+            owner = self.local(memory).place
+        return Engine(owner, engine.kind, engine.count)
+
+    def reach(self, memory: Memory, engine: Engine) -> object:
+        return self.backend.reach(self.local(memory), self._engine(memory, engine))
+
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
+        return self.backend.allocate(self.local(memory), size, self._engine(memory, engine))
+
+    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        self.backend.fill(buffer, size, pattern, seed, inverted)
+
+    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
+        return self.backend.first_mismatch(buffer, size, pattern, seed)
+
+    def checksum(self, buffer: Buffer, size: int) -> int:
+        return self.backend.checksum(buffer, size)
+
+    def is_mine(self, copy: Copy) -> bool:
+        """Whether this rank carries the copy out, and times it."""
+        return copy.transfer.engine.owner.rank == self.rank
+
+    def places(self, copies: Sequence[Copy]) -> list[int]:
+        """Those of its own copies."""
+        return [place for place, copy in enumerate(copies) if self.is_mine(copy)]
+
+    def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
+        mine = [self.copy(copy) for copy in filter(self.is_mine, copies)]
+        return self.backend.prepare(mine, operation) if mine else Idle()
+
+    def copy(self, copy: Copy) -> Copy:
+        """The copy as the backend carries it out."""
+        return replace(
+            copy,
+            transfer=self.transfer(copy.transfer),
+            source=self.opened(copy.source),
+            destination=self.opened(copy.destination),
+        )
+
+    def opened(self, buffer: Buffer | None) -> Buffer | None:
+        """The memory itself; raises BackendError if it cannot be had here."""
+        return None if buffer is None else held(buffer)
+
+    def close(self) -> None:
+        self.backend.close()
