@@ -155,9 +155,10 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
 
     def _refusal(self, transfer: Transfer) -> str | Unsupported | None:
         reason = exchange_refusal(transfer, self._node_of) if transfer.source.is_cpu else None
-        placed = self._on_nodes(transfer)
-        reason = reason or refusals.refusal(placed, self._hardware, self._topology)
-        return reason or refusals.no_access(placed, self._hardware, self._topology)
+        if reason is not None:
+            return reason
+        placed = self._on_nodes(transfer), self._hardware, self._topology
+        return refusals.refusal(*placed) or refusals.no_access(*placed)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         apart = refusals.apart(transfer, self._topology)
