@@ -9,8 +9,21 @@ from msgspec import NODEFAULT
 from msgspec.structs import fields, replace
 
 from doctor_kit import (
-    FULL, GOOD, GPU, PORT, ROOT, card, found, gpu, inventory, machine, measured, reading, root,
-    the, told,
+    FULL,
+    GOOD,
+    GPU,
+    PORT,
+    ROOT,
+    card,
+    found,
+    gpu,
+    inventory,
+    machine,
+    measured,
+    reading,
+    root,
+    the,
+    told,
 )  # fmt: skip
 from linkgauge.judge.doctor import CHECKS, diagnose, failed
 from linkgauge.judge.findings import Evidence, Finding, Part
