@@ -53,7 +53,7 @@ def normal(generator, count):
     return [generator.gauss(0.0, 1.0) for _ in range(count)]
 
 
-def recorded():
+def recorded(*, once=False):
     """The same, as six sets of 24 runs of 12 cells on two H200s deviated, one set in a trial; a
     simulated run takes the deviations of one recorded run for 12 cells together, so that they are
     correlated as they were. These are the noises of the sets."""
@@ -63,7 +63,8 @@ def recorded():
             key = line["benchmark"], line["row"], line["column"]
             own = sets.setdefault(line["set"], {})
             own.setdefault(key, []).append(math.log(float(line["median"])))
-    return [drawn_from([standardized(logs) for logs in own.values()]) for own in sets.values()]
+    logs = [[standardized(each) for each in own.values()] for own in sets.values()]
+    return [drawn_from(each, once=once) for each in logs]
 
 
 def standardized(values):
@@ -71,14 +72,15 @@ def standardized(values):
     return [(value - middle) / deviation for value in values]
 
 
-def drawn_from(columns):
-    """Noise that takes whole rows of these columns."""
+def drawn_from(columns, *, once=False):
+    """Noise that takes whole rows of these columns, each of them `once` if there are enough."""
     rows = list(zip(*columns, strict=True))
 
     def draw(generator, count):
-        found = []
+        found, left = [], vars(generator).setdefault("left", [])
         while len(found) < count:
-            found += generator.choice(rows)
+            left += [] if left or not once else generator.sample(rows, len(rows))
+            found += left.pop() if once else generator.choice(rows)
         return found[:count]
 
     return draw
@@ -116,6 +118,9 @@ class Trial:
             if only is None or number in only
         ]
         return run(str(self._count), *cells, again=only is not None)
+
+    def held(self, before, after, *aim):
+        return self.gate(self.runs(before, current=False), self.runs(after, current=True), *aim)
 
     def gate(self, baseline, current, aim, rerun=0):
         """With `rerun`, the suspects have so many runs more."""

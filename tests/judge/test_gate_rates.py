@@ -1,8 +1,5 @@
-"""How often the gate errs, by simulation: for nothing, and in not seeing a loss.
-
-LINKGAUGE_CAMPAIGN=full makes many more trials (LINKGAUGE_TRIALS), and prints the rates of
-docs/gate.md; tests/campaigns.yml has their bounds.
-"""
+"""How often the gate and earlier runs err, by simulation: for nothing, and in not seeing a loss.
+Trials, bounds and rates are those of tests/campaigns.yml."""
 
 import math
 
@@ -12,6 +9,7 @@ from msgspec.structs import replace
 from campaigns import FULL, trials
 from gate_kit import AIM, Trial, drawn_from, failed, normal, recorded, standardized
 from judge_kit import run_of
+from linkgauge.judge import earlier
 from linkgauge.judge.gate import hold
 from linkgauge.judge.run_figures import figures_of
 from linkgauge.model.settings import Settings
@@ -57,15 +55,18 @@ def noises():
     return {"normal": normal, "recorded on 2 × H200": recorded(), "of sim": simulated()}
 
 
+def count(happens, holds, name, case):
+    found = [happens(seed) for seed in range(trials(name))]
+    holds(name, sum(found), len(found), case)
+
+
 @pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200", "of sim"])
 @pytest.mark.parametrize("design", DESIGNS)
 def test_of_alike_runs_at_most_one_in_a_hundred_fails(noise, design, noises, holds):
     before, after, rerun = DESIGNS[design]
 
     def code(seed):
-        trial = Trial(seed, noises[noise], 300)
-        baseline, current = (trial.runs(before, current=False), trial.runs(after, current=True))
-        return trial.gate(baseline, current, AIM, rerun).code
+        return Trial(seed, noises[noise], 300).held(before, after, AIM, rerun).code
 
     exits = [code(seed) for seed in range(trials("gate: alike runs fail"))]
     for wrong, happens in ((1, "fail"), (3, "are not known")):
@@ -94,9 +95,7 @@ def test_one_run_against_another_is_judged_by_what_their_intervals_tell(holds):
 
 
 def _slower(cell):
-    figures = (cell.figure, cell.low, cell.high)
-    return replace(cell, **dict(zip(("figure", "low", "high"), (0.9 * x for x in figures),
-                                    strict=True)))  # fmt: skip
+    return replace(cell, **{of: 0.9 * getattr(cell, of) for of in ("figure", "low", "high")})
 
 
 @pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200", "of sim"])
@@ -107,12 +106,9 @@ def test_a_loss_of_five_percent_in_one_cell_of_a_hundred_is_found(noise, design,
     def finds(seed):
         at = seed % 100
         trial = Trial(seed, noises[noise], 100, loss=0.05, at=at)
-        baseline, current = (trial.runs(before, current=False), trial.runs(after, current=True))
-        return at in failed(trial.gate(baseline, current, AIM, rerun))
+        return at in failed(trial.held(before, after, AIM, rerun))
 
-    name = "gate: a loss of 5% in 1 of 100 cells is found"
-    found = [finds(seed) for seed in range(trials(name))]
-    holds(name, sum(found), len(found), f"{noise}, {design}")
+    count(finds, holds, "gate: a loss of 5% in 1 of 100 cells is found", f"{noise}, {design}")
 
 
 @pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200"])
@@ -127,26 +123,25 @@ def test_two_percent_are_found_with_the_runs_that_the_gate_asks_for(noise, noise
         current += trial.runs(asked[1], current=True)
         return 0 in failed(trial.gate(baseline, current, aim))
 
-    name = "gate: a loss of 2% is found by as many runs as are asked for"
-    found = [finds(seed) for seed in range(trials(name))]
-    holds(name, sum(found), len(found), noise)
+    count(finds, holds, "gate: a loss of 2% is found by as many runs as are asked for", noise)
 
 
 @pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200"])
 @pytest.mark.parametrize("deviation", [0.02, 0.05])
 def test_the_smallest_detectable_loss_of_noisier_cells_is_true(deviation, noise, noises, holds):
     def finds(seed):
-        known = Trial(seed, noises[noise], 100, deviation)
-        first = known.gate(known.runs(5, current=False), known.runs(3, current=True), AIM)
+        first = Trial(seed, noises[noise], 100, deviation).held(5, 3, AIM)
         said = first.cells[0].cell.changes[0].needed.detectable
         trial = Trial(seed, noises[noise], 100, deviation, loss=said)
         trial.skip(8)
-        baseline, current = trial.runs(5, current=False), trial.runs(3, current=True)
-        return 0 in failed(trial.gate(baseline, current, AIM))
+        return 0 in failed(trial.held(5, 3, AIM))
 
-    name = "gate: the smallest loss that is said to be detectable is found"
-    found = [finds(seed) for seed in range(trials(name))]
-    holds(name, sum(found), len(found), f"{noise}, deviation {deviation:.0%}")
+    count(
+        finds,
+        holds,
+        "gate: the smallest loss that is said to be detectable is found",
+        f"{noise}, deviation {deviation:.0%}",
+    )
 
 
 UNLIKE = {
@@ -169,9 +164,26 @@ def test_cells_that_vary_unlike_each_other_do_not_make_runs_fail(how, holds):
     if how != MISSED:
         name = "gate: alike runs fail whose cells vary unlike each other"
     deviations = [0.01 * math.exp(UNLIKE[how](n)) for n in range(300)]
-    found = 0
-    for seed in range(trials(name)):
-        trial = Trial(seed, normal, 300, deviations)
-        baseline, current = trial.runs(5, current=False), trial.runs(3, current=True)
-        found += bool(failed(trial.gate(baseline, current, AIM)))
-    holds(name, found, trials(name), how)
+
+    def fails(seed):
+        return bool(failed(Trial(seed, normal, 300, deviations).held(5, 3, AIM)))
+
+    count(fails, holds, name, how)
+
+
+LOSSES = {"earlier: a healthy run is slow": 0.0, "earlier: a second slow run is found": 0.1}
+
+
+@pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_run_is_held_against_earlier_ones(name, noise, holds):
+    """A recorded run that is far off is drawn once: two such in a row are a loss."""
+    noises = normal if noise == "normal" else recorded(once=True)
+
+    def is_slow(seed):
+        trial = Trial(seed, noises, 12, loss=LOSSES[name])
+        before, now = trial.runs(10, current=False), trial.runs(2, current=True)
+        known = earlier.held_against([now[0], *before[::-1]], now[1], alone=False).earlier
+        return any(known.since or lost.share < 0.75 for lost in known.lost)
+
+    count(is_slow, holds, name, noise)

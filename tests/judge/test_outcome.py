@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from doctor_kit import GOOD, card, inventory, machine, measured
+from linkgauge.judge import earlier
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.notes import Profiled
 from linkgauge.model.result import Run
@@ -47,3 +48,13 @@ def test_figures_alone_or_under_a_profiler_are_not_judged(judged):
     cells = tuple(replace(cell, notes=(Profiled("nsys"),)) for cell in result.cells)
     outcome = outcome_of(replace(judged, results=(replace(result, cells=cells),)))
     assert (outcome.code, outcome.findings, outcome.verdict) == (0, (), False)
+
+
+SEVERITIES = {(0, 0.9): "note", (0, 0.7): "warn", (1, 0.9): "warn", (3, 0.7): "fail"}
+
+
+@pytest.mark.parametrize(("since", "share"), SEVERITIES)
+def test_a_part_without_peers_is_judged_by_earlier_runs(since, share):
+    told = earlier.Earlier(5, since, (earlier.Lost(0, 1e9, share),))
+    found = {each.check: each.severity for each in outcome_of(replace(run(), earlier=told)).found}
+    assert found["slow"] == SEVERITIES[since, share]

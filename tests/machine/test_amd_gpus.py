@@ -56,16 +56,12 @@ def test_the_state_while_it_is_measured():
 
 
 def test_the_link_is_that_of_the_slot_above_the_cards_own_switch():
-    above = "sys/devices/pci0000:00/0000:00:01.0/0000:04:00.0"
+    where, at = f"{DEVICES}/{ADDRESSES[0]}", f"sys/devices/pci0000:00/0000:04:00.0/{ADDRESSES[0]}"
+    card = {path.replace(where, at): text for path, text in gpu(ADDRESSES[0]).items()}
     slot = gpu("0000:04:00.0", current_link_speed="2.5 GT/s PCIe", max_link_width="8")
-    found = {path.replace(f"{DEVICES}/{at}", folder): text
-             for at, files, folder in (("0000:04:00.0", slot, above),
-                                       (ADDRESSES[0], gpu(ADDRESSES[0]), f"{above}/{ADDRESSES[0]}"))
-             for path, text in files.items()}  # fmt: skip
-    at = {above.rpartition("/")[2]: above, ADDRESSES[0]: f"{above}/{ADDRESSES[0]}"}
-    root = Captured(captured(found).files, {f"{DEVICES}/{a}": f"/{to}" for a, to in at.items()})
-    (card,) = AmdTelemetry(HERE, root).inventory()
-    assert (card.link.speed, card.link.max_width) == (2.5, 8)
+    root = Captured(captured(card, slot).files, {where: f"/{at}"})
+    (found,) = AmdTelemetry(HERE, root).inventory()
+    assert (found.link.speed, found.link.max_width) == (2.5, 8)
 
 
 @pytest.mark.parametrize("clock", [" 619Mhz", ""])

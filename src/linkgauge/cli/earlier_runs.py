@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from linkgauge.engine.again import AGAIN
 from linkgauge.engine.folder import label_name
 from linkgauge.engine.runs import RESULTS, run_folders, usable
@@ -24,20 +26,24 @@ _MOST_FIGURES = 20_000
 second."""
 
 
-def since(run: Run) -> str | None:
-    """How a judged run differs from those of the history before it, in a line. None of what was not
-    measured whole, of very many cells, and without any before it."""
+def since(run: Run) -> tuple[Run, str | None]:
+    """A judged run with what those of the history before it tell of it, and how it differs from
+    them in a line. Neither of what was not measured whole, of very many cells, and without any
+    before it."""
     from linkgauge.report.what_changed import since_line
 
     count = sum(len(result.cells) for result in run.results)
     last = min(_LATEST, _MOST_FIGURES // max(1, count))
     if run.finished is None or run.is_profiled or run.label.endswith(AGAIN) or not last:
-        return None
+        return run, None
     try:
         found = apart_from(remembered(run, None, last), figures_of(run))
     except LinkgaugeError as error:
-        return f"not compared with earlier runs: {error}"
-    return None if found is None else since_line(found)
+        return run, f"not compared with earlier runs: {error}"
+    if found is None:
+        return run, None
+    known = run if found.earlier is None else replace(run, earlier=found.earlier)
+    return known, since_line(found)
 
 
 def history_of(

@@ -154,8 +154,8 @@ def valid(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def since_earlier(run: Run) -> str | None:
-    """How a run that is kept differs from those before it; what tells is loaded then."""
+def since_earlier(run: Run) -> tuple[Run, str | None]:
+    """A run that is kept with what those before it tell; what tells is loaded then."""
     from .earlier_runs import since
 
     return since(run)

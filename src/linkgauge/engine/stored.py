@@ -83,7 +83,8 @@ _BLANK: tuple[object, ...] = (None, ())
 def stored(run: Run) -> tuple[bytes, bytes]:
     """The contents of run.json and of samples.bin. `run` has its notes in words."""
     samples = packed(run)
-    known = asdict(share_texts(run))
+    known = {name: value for name, value in asdict(share_texts(run)).items()
+             if value is not msgspec.UNSET}  # fmt: skip
     known["samples"] = file_of(samples)
     texts = {name: _indented(value) for name, value in known.items() if name != "results"}
     results = b",\n".join(map(_result_text, known["results"]))

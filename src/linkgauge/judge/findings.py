@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from linkgauge.model.earlier import Earlier
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.machine import Machine
@@ -57,13 +58,15 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """What checks judge by: the machine before a run, its inventory after the run, the results, and
-    what the kernel logged meanwhile; without a run, the machine alone."""
+    """What checks judge by: the machine before a run, its inventory after the run, the results,
+    what the kernel logged meanwhile, and what earlier runs tell of the cells; without a run, the
+    machine alone."""
 
     machine: Machine
     after: Inventory | None = None
     results: tuple[Result, ...] = ()
     log: KernelLog | None = None
+    earlier: Earlier | None = None
 
     def cells(self) -> Iterator[CellResult]:
         for result in self.results:
@@ -84,4 +87,4 @@ def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
 
 def evidence_of(run: Run) -> Evidence:
     run = run_of(run)
-    return Evidence(run.machine, run.after, run.results, run.kernel_log)
+    return Evidence(run.machine, run.after, run.results, run.kernel_log, run.earlier or None)

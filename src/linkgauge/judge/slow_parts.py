@@ -16,6 +16,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.part import Part
 from linkgauge.model.units import count_of
 
+from .by_earlier import alone, lost_parts, shows
 from .cases import named
 from .causes import Blame, fewest, remembered, suspects
 from .counters import troubled
@@ -47,7 +48,11 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     found = list(_by_cells(rates, evidence)) if any(each.slow for each in rates) else []
     yield from found
     blamed = {finding.about for finding in found}
-    yield from _together([each for each in rates if blamed.isdisjoint(each.case.touched)], evidence)
+    small = _together([e for e in rates if blamed.isdisjoint(e.case.touched)], evidence)
+    for finding in small:
+        blamed.add(finding.about)
+        yield finding
+    yield from lost_parts(rates, evidence, blamed, _remedy(evidence))
 
 
 def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
@@ -234,16 +239,14 @@ def _opposed(slow: Mapping[Part, Sequence[RelativeRate]], evidence: Evidence) ->
 
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
     """The parts of which nothing shows whether they are slow: wherever they are touched, so are all
-    peers, and no figure is expected."""
-    told, touched = set[Part](), frozenset[Part]()
-    by_peers = grouped((each.case.peers, each) for each in relative_rates(evidence))
-    for peers in by_peers.values():
-        each_touches = [each.case.touched for each in peers]
-        touched = touched.union(*each_touches)
-        told |= frozenset.union(*each_touches) - frozenset.intersection(*each_touches)
-        told.update(*(each.case.touched for each in peers if each.low or each.fine))
-    parts = sorted((part for part in touched - told if not part.both_ways), key=str)
-    if not (parts and told):
+    peers, no figure is expected, and no earlier runs tell."""
+    rates = relative_rates(evidence)
+    touched, left = frozenset[Part]().union(*(each.case.touched for each in rates)), alone(rates)
+    for each in rates:
+        if each.low or each.fine or shows(evidence, each.case.number):
+            left -= each.case.touched
+    parts = sorted((part for part in left if not part.both_ways), key=str)
+    if not parts or left == touched:
         return
     names = ", ".join(map(str, parts[:4])) + (f", {len(parts) - 4} more" if parts[4:] else "")
     found = "nothing shows whether it is slow"

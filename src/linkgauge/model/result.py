@@ -1,7 +1,6 @@
 """The output of a run, whole: what `--json` writes. Its files hold it as model.stored has it.
 
-Absent is null, never 0; warnings are fields; figures are in the result's unit (SI base units).
-"""
+Absent is null, never 0; warnings are fields; figures are in the result's unit (SI base units)."""
 
 from __future__ import annotations
 
@@ -12,6 +11,7 @@ import msgspec
 
 from .counters import Counters
 from .curves import Levels, SizeLine
+from .earlier import Earlier
 from .errors import OutcomeKind, Phase
 from .inventory import Inventory, Reading
 from .kernel_log import KernelLog
@@ -345,6 +345,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     lost: The rank whose loss ended it; null of every other run.
     soak: How it went over a time, if it repeated its benchmarks for that: its cells have the
         samples of some of their visits; else null.
+    earlier: What earlier runs of the machine tell of it; left out where there are none.
     """
 
     schema: Literal["linkgauge.run/2"] = SCHEMA
@@ -364,6 +365,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     profiler_files: tuple[str, ...] = ()
     lost: LostRank | None = None
     soak: Soak | None = None
+    earlier: Earlier | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def is_profiled(self) -> bool:

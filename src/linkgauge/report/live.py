@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .render.drawing import Drawer
 
 Remember = Callable[[Run, Path], bool]
-Since = Callable[[Run], str | None]
+Since = Callable[[Run], tuple[Run, str | None]]
 MOST_FINDINGS = 3
 """Most findings above the verdict, each in a few lines."""
 
@@ -76,10 +76,10 @@ class Display(msgspec.Struct, frozen=True):
 class LiveReport(Observer):
     """Shows how a run goes on, and ends it with `conclude`. A context manager, so that its bar is
     removed whatever happens. A judged run whose files are written is given to `remember`, with its
-    folder; if that holds it then, `since` may have a line to say of it."""
+    folder. `since` adds what earlier runs tell, and may have a line to say if it is remembered."""
 
     def __init__(
-        self, display: Display, remember: Remember, since: Since = lambda run: None
+        self, display: Display, remember: Remember, since: Since = lambda run: (run, None)
     ) -> None:
         self._display = display
         self._remember, self._since = remember, since
@@ -142,6 +142,7 @@ class LiveReport(Observer):
                 # It loads while the run is judged and kept.
                 drawer = held.enter_context(Drawer())
             run, problem, kept = self._display.judged(run, self.judge), None, None
+            run, said = (run, None) if folder is None else self._since(run)
             try:
                 kept = None if folder is None else self._write(folder, run)
             except ResultsError as error:
@@ -155,9 +156,8 @@ class LiveReport(Observer):
                 if drawer is not None:
                     self._write_page(run, outcome, kept.parent, drawer)
                 print_blocks(console, [kept_line(kept)])
-                is_there = self._remember(run, kept.parent)
-                if is_there and (since := self._since(run)) is not None:
-                    console.print(since)
+                if self._remember(run, kept.parent) and said is not None:
+                    console.print(said)
         return outcome.code
 
     def _outcome(self, run: Run) -> Outcome:
