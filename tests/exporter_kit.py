@@ -17,8 +17,8 @@ from fake_nvml import FakeNvml
 from linkgauge.machine.tree import Captured
 from linkgauge.model.figure import Figure, SeriesId
 from linkgauge.rooms.exporter.machine import ThisMachine
-from linkgauge.rooms.exporter.page import Page
 from linkgauge.rooms.exporter.results import Results, ShownRun
+from linkgauge.rooms.exporter.server import Page
 from pci_kit import CARD, PORT, config
 
 PATIENT = 10.0

@@ -9,8 +9,8 @@ from linkgauge.backends.protocol import run
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.workload import Workload
-from linkgauge.rooms.ai.workloads.launchers import joined
-from linkgauge.rooms.ai.workloads.tracing import kind_of, name_of, shares_of
+from linkgauge.rooms.ai.workloads.group import kind_of, name_of, shares_of
+from linkgauge.rooms.ai.workloads.ranks import joined
 
 CPU = parse_memory("torch:cpu:0")
 

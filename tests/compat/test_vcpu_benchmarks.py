@@ -73,7 +73,7 @@ def without_driver(vendor, **unavailable):
 def test_each_gpu_is_used_or_says_what_it_needs(monkeypatch, found, nccl, code, says):
     names = {"survey": found, "find_spec": None, "find_library": nccl, "package_manager": None}
     for name, value in names.items():
-        where = f"linkgauge.rooms.compat.setup_vcpu_benchmarks.{name}"
+        where = f"linkgauge.rooms.compat.vcpu_benchmarks.{name}"
         monkeypatch.setattr(where, lambda *_, value=value: value)
     done = spoken("setup_vcpu_benchmarks", on=None, PATH="nowhere")
     assert (done.returncode, says in done.stdout) == (code, True), done.stdout

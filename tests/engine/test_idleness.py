@@ -12,7 +12,7 @@ from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell, PlannedSheet
 from linkgauge.model.transfer import Report
-from linkgauge.rooms.watch.idleness import HOST, busy_devices, busy_host, is_free
+from linkgauge.rooms.watch.rota import HOST, busy_devices, busy_host, is_free
 
 
 def cell(transfers):

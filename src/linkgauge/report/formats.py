@@ -167,5 +167,5 @@ COMPARISONS = Document(
     },
 )
 CONDITION = Document(
-    "a condition", texts={"json": "linkgauge.rooms.check.condition:condition_document"}
+    "a condition", texts={"json": "linkgauge.rooms.check.health:condition_document"}
 )

@@ -252,7 +252,7 @@ def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[Workload
 
     from linkgauge.model.errors import InputError
 
-    from .workloads.launchers import joined
+    from .workloads.ranks import joined
 
     launched = joined(os.environ)
     if launched is None:
@@ -260,7 +260,7 @@ def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[Workload
     if any(name != "ai_training_step" for name in names):
         raise InputError("torchrun and mpiexec are for training: linkgauge ai training_step")
     if launched.rank:
-        from .workloads.rank import follow_launched
+        from .workloads.ranks import follow_launched
 
         follow_launched(launched)
         return choice, False

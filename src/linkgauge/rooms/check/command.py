@@ -79,8 +79,7 @@ def check(
         from linkgauge.report.render.terminal import styled
 
         from .bounded import measure_within, task_of
-        from .condition import Checked, condition_line
-        from .health import health_of
+        from .health import Checked, condition_line, health_of
 
         asked = read_limits(limits) if limits else ()
         before = side_of(baseline) if baseline else ()
@@ -113,7 +112,7 @@ def _request(
     from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import Selection, choose_backends
 
-    from .brief import PROFILE, brief_settings
+    from .bounded import PROFILE, brief_settings
 
     simulation = simulation_of(*simulated)
     choose_backends(backends, simulation)

@@ -1,28 +1,34 @@
 """Other tools' command lines and output on top of linkgauge's measurements: a file a
 tool, or a few of its name."""
 
-from linkgauge.model.collective import COLLECTIVE_NAMES
 from linkgauge.registry import Room
 
 TOOLS = {
-    "nvbandwidth": "nvbandwidth",
-    "sailbandwidth": "sailbandwidth",
-    "rblnBandwidthLatencyTest": "rbln",
-    "bandwidthTest": "cuda_samples",
-    "p2pBandwidthLatencyTest": "cuda_samples_p2p",
-    "bandwidth_test": "bandwidth_test",
-    "ping_pong": "ping_pong",
-    "rocm-bandwidth-test": "rocm_bandwidth_test",
-    "TransferBench": "transferbench",
-    "setup_vcpu_benchmarks": "setup_vcpu_benchmarks",
-    "run_vcpu_benchmark": "run_vcpu_benchmark",
-    "generate_report": "generate_report",
-} | dict.fromkeys((f"{name}_perf" for name in COLLECTIVE_NAMES), "nccl_tests")
-"""By the name of each tool, the file that parses its arguments, measures with `linkgauge.cli.tool`
+    "nvbandwidth": "nvbandwidth:run",
+    "sailbandwidth": "sailbandwidth:run",
+    "rblnBandwidthLatencyTest": "rbln:run",
+    "bandwidthTest": "cuda_samples:run",
+    "p2pBandwidthLatencyTest": "cuda_samples_p2p:run",
+    "bandwidth_test": "nvlink_suite:run_bandwidth_test",
+    "ping_pong": "nvlink_suite:run_ping_pong",
+    "rocm-bandwidth-test": "rocm_bandwidth_test:run",
+    "TransferBench": "transferbench:run",
+    "setup_vcpu_benchmarks": "vcpu_benchmarks:run_setup",
+    "run_vcpu_benchmark": "vcpu_benchmarks:run_benchmark",
+    "generate_report": "vcpu_benchmarks:run_report",
+} | dict.fromkeys(
+    (
+        "all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadcast_perf",
+        "reduce_perf", "alltoall_perf", "gather_perf", "scatter_perf", "sendrecv_perf",
+        "hypercube_perf",
+    ),
+    "nccl_tests:run",
+)  # fmt: skip
+"""By the name of each tool, what parses its arguments, measures with `linkgauge.cli.tool`
 if they ask for it, prints what the tool prints and returns an exit code. It raises only
 LinkgaugeError or UsageError."""
 ROOM = Room(
     "compat",
     commands={"as": f"{__name__}.command:as_tool"},
-    tools={name: f"{__name__}.{file}:run" for name, file in TOOLS.items()},
+    tools={name: f"{__name__}.{place}" for name, place in TOOLS.items()},
 )

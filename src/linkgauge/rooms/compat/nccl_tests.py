@@ -31,10 +31,21 @@ from linkgauge.report.render.terminal import print_blocks, styled
 from linkgauge.report.run_notes import note_lines
 from linkgauge.report.sections.verdict import alarm
 
-from .nccl_tests_cases import Line, Part, parts, split_of
 from .nccl_tests_json import JsonCopy, created, is_json
 from .nccl_tests_options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
-from .nccl_tests_text import Body, Each, RankLine, columns, footer, header, row
+from .nccl_tests_text import (
+    Body,
+    Each,
+    Line,
+    Part,
+    RankLine,
+    columns,
+    footer,
+    header,
+    parts,
+    row,
+    split_of,
+)
 
 SUFFIX = "_perf"
 _GI = 1 << 30

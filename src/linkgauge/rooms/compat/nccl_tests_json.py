@@ -14,9 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from .nccl_tests_cases import Line
 from .nccl_tests_options import NcclOptions
-from .nccl_tests_text import TIME_FORMAT, Body, Each, RankLine
+from .nccl_tests_text import TIME_FORMAT, Body, Each, Line, RankLine
 
 _FORMAT = 3
 _SUFFIX = ".json"

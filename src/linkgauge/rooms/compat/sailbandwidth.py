@@ -13,8 +13,16 @@ import msgspec
 
 from linkgauge.cli.tool import Once
 
-from .nvbandwidth import WRITES_AS_READS, Dialect, speak
-from .nvbandwidth_options import HELP, NvbandwidthOptions, make_parser, number, parse
+from .nvbandwidth import (
+    HELP,
+    WRITES_AS_READS,
+    Dialect,
+    NvbandwidthOptions,
+    make_parser,
+    number,
+    parse,
+    speak,
+)
 
 _HELP = HELP.replace("plain \n" + " " * 33, "plain ")
 """The same help without line breaks."""

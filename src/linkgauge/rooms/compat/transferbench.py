@@ -16,10 +16,9 @@ from linkgauge.cli.tool import UsageError, Where, opened
 
 from . import transferbench_presets as presets
 from . import transferbench_text as text
-from .transferbench_cases import Bench
+from .transferbench_cases import AskedTest, Bench, NotMeasured, parse_size, parse_test
 from .transferbench_environment import TOOL, Common, Variables
-from .transferbench_notation import AskedTest, NotMeasured, parse_size, parse_test
-from .transferbench_preset import blocks
+from .transferbench_text import blocks
 
 DEFAULT_SIZE = 1 << 28
 _SMALLEST, _LARGEST = 1 << 10, 1 << 29

@@ -1,15 +1,26 @@
-"""TransferBench's transfers on this machine: in linkgauge's notation, measured, and summed up by
-executor."""
+"""The notation in which TransferBench 1.66 writes transfers: a line is a test, whose transfers run
+at the same time.
+
+    test     = count executors { transfer }            as in `1 4 (G0->G0->G1)`
+             | "-" count { transfer executors bytes }  as in `-2 (G0 G0 G1 4 1M) (G1 D1 G0 1 2M)`
+    transfer = memory executor memory
+    memory   = letter index                            N alone or with an index is no memory
+    executor = letter index
+
+Brackets and arrows are blanks. A line that does not begin with a number is a comment.
+Source: ROCm/TransferBench: transfer definition syntax (docs of 1.66.02), examples/example.cfg.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.cli.tool import Context, UsageError
+from linkgauge.cli.tool import Context, UsageError, digits
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
@@ -18,15 +29,183 @@ from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 from .copy_cells import Meter
 from .transferbench_environment import TOOL
-from .transferbench_notation import (
-    ALIKE,
-    EXECUTORS,
-    HOST_LETTERS,
-    NEAREST,
-    AskedTest,
-    AskedTransfer,
-    End,
-)
+
+HOST_LETTERS = {"C": "", "B": "", "D": "", "H": "pageable"}
+"""Host memory by NUMA node, with linkgauge's kind: default, coherent, non-coherent, unpinned."""
+NEAREST, NULL_LETTER = "P", "N"
+DEVICE_LETTERS = ("G", "F")
+ALIKE = {"B": "C", "D": "C", "F": "G"}
+"""Memories that linkgauge does not tell apart: by their coherence."""
+MEMORY_LETTERS = (*HOST_LETTERS, NEAREST, *DEVICE_LETTERS, NULL_LETTER)
+EXECUTORS = {"C": "CPU", "G": "GPU", "D": "DMA"}
+"""In the order in which results list them."""
+_REFUSED = {
+    "U": "uncached GPU memory is not measured (before 1.66 U was unpinned host memory: now H)",
+    "K": "uncached host memory is not measured",
+    "M": "managed memory is not measured: linkgauge copy reaches it as host:N/managed",
+}
+_NIC = "NIC executors are not measured"
+_BLANKS = re.compile(r"[()>]|(?<!^)-")
+_SIZE = re.compile(r"([0-9]{1,15})([KMG]?)", re.IGNORECASE)
+_TOKEN = re.compile(r"([A-Z])([0-9]*)", re.IGNORECASE)
+_POWERS = {"": 0, "K": 10, "M": 20, "G": 30}
+MOST_TRANSFERS = 4096
+
+
+class NotMeasured(UsageError):
+    """A transfer that the notation allows, and that is not measured here."""
+
+
+class End(msgspec.Struct, frozen=True):
+    """A memory or an executor: its letter and its number."""
+
+    letter: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.letter}{self.index}"
+
+
+class AskedTransfer(msgspec.Struct, frozen=True):
+    """One transfer; a null end is no memory. `count` is SubExecutors, `size` bytes, 0 for those of
+    the command line."""
+
+    source: End | None
+    executor: End
+    destination: End | None
+    count: int
+    size: int = 0
+
+    @property
+    def ends(self) -> tuple[End, ...]:
+        return tuple(end for end in (self.source, self.destination) if end is not None)
+
+    def __str__(self) -> str:
+        """As results show it."""
+        source, destination = self.source or NULL_LETTER, self.destination or NULL_LETTER
+        return f"{source} -> {self.executor}:{self.count} -> {destination}"
+
+
+AskedTest = tuple[AskedTransfer, ...]
+
+
+def parse_size(written: str) -> int:
+    """Bytes: a number with K, M or G. Raises UsageError, also if it is no multiple of 4."""
+    found = _SIZE.fullmatch(written)
+    if found is None:
+        raise UsageError(f"'{written}' is not a number of bytes, such as 64M")
+    size = int(found[1]) << _POWERS[found[2].upper()]
+    if size % 4:
+        raise UsageError(f"{size} bytes: give a multiple of 4")
+    return size
+
+
+def written(test: AskedTest) -> str:
+    """The line that asks for this test."""
+    each = (
+        f"({t.source or 'N0'}->{t.executor}->{t.destination or 'N0'} {t.count} {t.size})"
+        for t in test
+    )
+    return f"-{len(test)} {' '.join(each)}"
+
+
+def parse_test(line: str) -> AskedTest:
+    """The transfers of a line; none for a comment or an empty line. Raises UsageError for what the
+    notation does not allow, NotMeasured for what is not measured here."""
+    line = line.strip()
+    words = iter(_BLANKS.sub(" ", line).split())
+    first = next(words, "")
+    count = digits(first.removeprefix("-"))
+    if count is None and re.match("-?[0-9]", first):
+        raise UsageError(f"'{first}' is not a number of transfers")
+    if count is None:
+        return ()
+    if not 1 <= count <= MOST_TRANSFERS:
+        raise UsageError(f"{count} transfers: give 1 to {MOST_TRANSFERS}")
+    if first.startswith("-"):
+        test = tuple(_own_counts(words, count))
+    else:
+        executors = _count(_next(words, "the number of SubExecutors"))
+        test = tuple(_transfer(words, number, executors) for number in range(count))
+    left = next(words, None)
+    if left is not None:
+        raise UsageError(f"'{left}' follows the last of {count} transfers")
+    return test
+
+
+def _own_counts(words: Iterator[str], count: int) -> Iterator[AskedTransfer]:
+    for number in range(count):
+        transfer = _transfer(words, number, 1)
+        executors = _count(_next(words, f"SubExecutors of transfer {number}"))
+        size = parse_size(_next(words, f"bytes of transfer {number}"))
+        yield _checked(msgspec.structs.replace(transfer, count=executors, size=size))
+
+
+def _transfer(words: Iterator[str], number: int, count: int) -> AskedTransfer:
+    source = _memory(_next(words, f"the source of transfer {number}"))
+    executor = _executor(_next(words, f"the executor of transfer {number}"))
+    destination = _memory(_next(words, f"the destination of transfer {number}"))
+    return _checked(AskedTransfer(source, executor, destination, count))
+
+
+def _checked(transfer: AskedTransfer) -> AskedTransfer:
+    if not transfer.ends:
+        raise UsageError("a transfer has a source or a destination")
+    if transfer.executor.letter == "D" and len(transfer.ends) < 2:
+        raise UsageError(f"{transfer.executor} copies from one memory to another: not from or to N")
+    if transfer.count == 0 and transfer.executor.letter != "G":
+        raise UsageError("0 SubExecutors: only a GPU kernel's number is left to linkgauge")
+    return transfer
+
+
+def _next(words: Iterator[str], what: str) -> str:
+    word = next(words, None)
+    if word is None:
+        raise UsageError(f"{what} is missing")
+    return word
+
+
+def _count(word: str) -> int:
+    count = digits(word)
+    if count is None or count >= 1 << 31:
+        raise UsageError(f"'{word}' is not a number of SubExecutors")
+    return count
+
+
+def _memory(word: str) -> End | None:
+    """Null for N."""
+    found = _TOKEN.fullmatch(word)
+    if found is None and re.fullmatch(r"([A-Z][0-9]+){2,}", word, re.IGNORECASE):
+        if word.upper().startswith("R"):
+            raise NotMeasured(f"{word}: ranks are not measured; linkgauge runs under mpirun")
+        raise NotMeasured(f"{word}: a transfer has one source and one destination here")
+    letter = found[1].upper() if found else ""
+    if letter in _REFUSED:
+        raise NotMeasured(f"{word}: {_REFUSED[letter]}")
+    if letter == NULL_LETTER:
+        return None
+    if found is None or letter not in MEMORY_LETTERS or not found[2]:
+        known = ", ".join(MEMORY_LETTERS)
+        raise UsageError(f"'{word}' is not a memory: a letter ({known}) and its number")
+    return End(letter, digits(found[2]) or 0)
+
+
+def _executor(word: str) -> End:
+    if re.fullmatch(r"[IN][0-9]+(\.[0-9]+)?", word, re.IGNORECASE):
+        raise NotMeasured(f"{word}: {_NIC}")
+    found = _TOKEN.fullmatch(word)
+    letter = found[1].upper() if found else ""
+    if "." in word:
+        raise NotMeasured(f"{word}: parts of an executor cannot be chosen")
+    if found is None or letter not in EXECUTORS or not found[2]:
+        known = ", ".join(EXECUTORS)
+        raise UsageError(f"'{word}' is not an executor: a letter ({known}) and its number")
+    return End(letter, digits(found[2]) or 0)
+
+
+# TransferBench's transfers on this machine: in linkgauge's notation, measured, and summed up by
+# executor.
+
 
 _KINDS: dict[str, EngineKind] = {"C": "cpu", "G": "sm", "D": "ce"}
 

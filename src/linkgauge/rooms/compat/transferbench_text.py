@@ -1,14 +1,90 @@
-"""The output of TransferBench 1.66, line by line, in its columns."""
+"""Tables as TransferBench draws them: with borders, without, or as CSV."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from .transferbench_cases import Bench, Outcome, Timing
-from .transferbench_environment import VARIABLES, Common
-from .transferbench_notation import EXECUTORS
-from .transferbench_table import Grid
+from linkgauge.cli.tool import UsageError
+
+from .transferbench_cases import DEVICE_LETTERS, EXECUTORS, Bench, Outcome, Timing
+from .transferbench_environment import VARIABLES, Common, Variables
+
+_JOINTS = " \u2502\u2502\u2502-\u2518\u2510\u2524-\u2514\u250c\u251c-\u2534\u252c\u253c"
+"""By which of the four sides have a border: above 1, below 2, left 4, right 8."""
+
+
+class Grid:
+    """Rows of texts, each aligned to the right unless its column is one of `left`. Borders are
+    where they are drawn: `above` a cell, `before` a cell."""
+
+    def __init__(self, rows: Sequence[Sequence[str]], left: Sequence[tuple[int, int]] = ()) -> None:
+        self.rows = [list(row) for row in rows]
+        self._left = set(left)
+        self._widths = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
+        self._above: set[tuple[int, int]] = set()
+        self._before: set[tuple[int, int]] = set()
+
+    @property
+    def _columns(self) -> range:
+        return range(len(self._widths))
+
+    def rule(self, row: int) -> None:
+        """A border above the row, over all columns."""
+        self._above |= {(row, column) for column in self._columns}
+
+    def bar(self, column: int) -> None:
+        """A border before the column, along all rows."""
+        self._before |= {(row, column) for row in range(len(self.rows))}
+
+    def enclose(self, row: int, column: int, *, around: bool) -> None:
+        """Borders on all sides of a cell, or none but above it."""
+        sides = {(row + 1, column)}, {(row, column), (row, column + 1)}
+        self._above.add((row, column))
+        if around:
+            self._above |= sides[0]
+            self._before |= sides[1]
+        else:
+            self._above -= sides[0]
+            self._before -= sides[1]
+
+    def lines(self, *, csv: bool, borders: bool) -> Iterator[str]:
+        drawn = borders and not csv
+        for number, row in enumerate(self.rows):
+            if drawn and any(at == number for at, _ in self._above):
+                yield self._rule_line(number)
+            texts = [
+                text.ljust(width) if (number, column) in self._left else text.rjust(width)
+                for column, (text, width) in enumerate(zip(row, self._widths, strict=True))
+            ]
+            if csv:
+                yield "".join(f"{text}," for text in texts)
+                continue
+            bars = [
+                "\u2502" if drawn and (number, column) in self._before else " "
+                for column in range(len(texts) + 1)
+            ]
+            yield "".join(bar + text for bar, text in zip(bars, [*texts, ""], strict=True))
+        if drawn and any(at == len(self.rows) for at, _ in self._above):
+            yield self._rule_line(len(self.rows))
+
+    def _rule_line(self, row: int) -> str:
+        line = ""
+        for column in range(len(self._widths) + 1):
+            sides = (
+                (row - 1, column) in self._before,
+                (row, column) in self._before,
+                (row, column - 1) in self._above,
+                (row, column) in self._above,
+            )
+            line += _JOINTS[sum(side << place for place, side in enumerate(sides))]
+            if column < len(self._widths):
+                line += ("-" if sides[3] else " ") * self._widths[column]
+        return line
+
+
+# The output of TransferBench 1.66, line by line, in its columns.
+
 
 VERSION = "1.66.00"
 NONE = "N/A"
@@ -174,3 +250,50 @@ def _bordered(rows: Sequence[Sequence[str]], count: int) -> Grid:
     for column in (count + 1, count + 2):
         grid.enclose(last, column, around=True)
     return grid
+
+
+# What TransferBench's presets have in common: their machine and their variables.
+
+
+CPU_TYPES = {0: "C", 1: "B", 2: "D", 4: "H"}
+GPU_TYPES = dict(enumerate(DEVICE_LETTERS))
+
+
+def blocks(name: str, variables: Variables) -> int | None:
+    """The blocks of the preset's kernels; null leaves them to the backend, or copy engines copy."""
+    if name == "p2p":
+        return (
+            None if variables.switch("USE_GPU_DMA") else variables.number("NUM_GPU_SE", 0) or None
+        )
+    if name == "a2a":
+        return None if variables.switch("USE_DMA_EXEC") else variables.number("NUM_SUB_EXEC", 8, 1)
+    by_engine = variables.text("SWEEP_EXE", "G").upper() == "D"
+    return None if by_engine else variables.number("NUM_GPU_SE", 4, 1)
+
+
+class Preset:
+    """What presets share: a machine, and the variables that all of them have."""
+
+    def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
+        self.bench = bench
+        self.common = common
+        self.variables = variables
+        self.size = size
+        self.gpus = variables.number("NUM_GPU_DEVICES", len(bench.devices))
+        if self.gpus > len(bench.devices):
+            known = len(bench.devices)
+            raise UsageError(f"NUM_GPU_DEVICES={self.gpus}: there are {known} GPUs")
+        self.reads = variables.switch("USE_REMOTE_READ")
+        self.separator = "," if common.csv else " "
+
+    def letter(self, name: str, known: dict[int, str], default: int = 0) -> str:
+        """Of the memory that a variable names by its number. Raises UsageError."""
+        number = self.variables.number(name, default)
+        if number not in known:
+            raise UsageError(f"{name}={number}: give one of {', '.join(map(str, known))}")
+        return known[number]
+
+    @property
+    def reading(self) -> tuple[str, str]:
+        """The value of USE_REMOTE_READ, and what it does."""
+        return str(int(self.reads)), f"Using {'DST' if self.reads else 'SRC'} as executor"

@@ -12,8 +12,8 @@ from linkgauge.model.errors import InputError
 
 if TYPE_CHECKING:
     from .machine import Source as Machine
-    from .page import Page
     from .results import Source as Results
+    from .server import Page
 
 
 @own(
@@ -73,7 +73,7 @@ def exporter(
         raise InputError("--history and --results: choose one")
     live = _machine(machine, fault, refresh)
     found = _results(live, history, results, label, tuple(benchmark or ()), all_hosts=all_hosts)
-    from .page import Page
+    from .server import Page
 
     page = Page(live, found, _say)
     if textfile is not None:

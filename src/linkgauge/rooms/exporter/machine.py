@@ -1,11 +1,12 @@
-"""Where the live state of a machine comes from: this machine's files and its management library, or
-a simulation. Nothing here opens a device for computing."""
+"""Readings that may hang: taken by a thread of their own when somebody asks, and kept."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from linkgauge.backends.sim import SimBackend, simulate
 from linkgauge.machine.host import read_host
@@ -15,7 +16,117 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import LinkTraffic, LiveDevice, Seen
 from linkgauge.model.settings import EngineSettings, Simulation
 
-from .reader import Reader
+T = TypeVar("T")
+PATIENCE = 0.5
+"""Seconds that a scrape waits for readings in progress; those that took longer are not waited for
+again."""
+HANGS = 5.0
+"""Seconds after which a reading that does not return makes its source stale."""
+FORGET = 300.0
+"""Seconds after which what was read is no longer shown: Prometheus forgets after as many."""
+
+
+class Taken(NamedTuple, Generic[T]):
+    """What was read last (null: nothing yet, or too long ago), `age` seconds ago. `stale`: a later
+    reading has failed, or hangs. `version` counts what differed."""
+
+    value: T | None
+    age: float | None
+    stale: bool
+    version: int
+
+
+IDLE = 10.0
+"""Seconds without a question after which a reader's thread ends."""
+
+
+class Reader(Generic[T]):
+    """Calls `read` when it is asked to, at most once a `period` (seconds) and one call at a time,
+    by a thread of its own: always the same, since each would keep memory of its own. A call that
+    never returns costs that thread, and nothing else. `say` is given each new failure."""
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], T],
+        period: float,
+        say: Callable[[str], object] = lambda line: None,
+    ) -> None:
+        self.name = name
+        self._read, self._period, self._say = read, period, say
+        self._lock = threading.Lock()
+        self._asked, self._over = threading.Condition(self._lock), threading.Event()
+        self._runs = False
+        self._value: T | None = None
+        self._taken: float | None = None
+        self._began: float | None = None
+        self._under_way = False
+        self._failure: str | None = None
+        self._version = 0
+
+    def ask(self) -> None:
+        """Begins a reading, if one is due."""
+        with self._lock:
+            now = time.monotonic()
+            is_due = self._began is None or now >= self._began + self._period
+            if self._under_way or not is_due:
+                return
+            self._under_way, self._began = True, now
+            self._over.clear()
+            self._asked.notify()
+            if not self._runs:
+                # A driver that never answers must not keep the process from ending.
+                threading.Thread(target=self._run, name=self.name, daemon=True).start()
+                self._runs = True
+
+    def wait(self, until: float) -> None:
+        """Waits for a reading in progress, up to this moment of the monotonic clock, unless it
+        takes too long already."""
+        began, now = self._began, time.monotonic()
+        if self._under_way and began is not None and now <= began + PATIENCE:
+            self._over.wait(max(0.0, until - now))
+
+    def taken(self) -> Taken[T]:
+        with self._lock:
+            now = time.monotonic()
+            age = None if self._taken is None else now - self._taken
+            hangs = self._under_way and self._began is not None and now > self._began + HANGS
+            if age is not None and age > FORGET and self._value is not None:
+                self._value = None
+                self._version += 1
+            stale = hangs or self._failure is not None
+            return Taken(self._value, age, stale, self._version)
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._asked.wait_for(lambda: self._under_way, IDLE):
+                    self._runs = False
+                    return
+            self._take()
+
+    def _take(self) -> None:
+        value, failure = self._value, None
+        try:
+            value = self._read()
+        except Exception as error:  # noqa: BLE001  # whatever a library does, scrapes go on
+            failure = " ".join((str(error) or type(error).__name__).split())
+        with self._lock:
+            news = failure is not None and failure != self._failure
+            self._failure = failure
+            if failure is None:
+                self._taken = time.monotonic()
+                self._version += value is not self._value
+                self._value = value
+            self._under_way = False
+        self._over.set()
+        if news:
+            self._say(f"{self.name}: {failure}")
+
+
+# Where the live state of a machine comes from: this machine's files and its management library,
+# or a simulation. Nothing here opens a device for computing.
+
 
 RETRY = 60.0
 """Seconds after which a management library that was not there is looked for again."""

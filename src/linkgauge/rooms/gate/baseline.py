@@ -53,7 +53,7 @@ def baseline(
     from linkgauge.report.formats import FORMATS, TERMINAL
 
     from .documents import BASELINE
-    from .programs import baseline_limits
+    from .words import baseline_limits
 
     room = parse_fraction(min_loss, "minimum loss")
     # Runs of different labels that began in the same second have the same id.

@@ -96,7 +96,7 @@ def gate(
     from linkgauge.report.formats import FORMATS, TERMINAL
 
     from .again import all_limited, limited, measured_again
-    from .programs import gate_annotations
+    from .words import gate_annotations
 
     times = at_least_one("--rerun", rerun) or 0
     if times > MOST_AGAIN:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkgauge.report.formats import Document
 
 _ROOM = "linkgauge.rooms.gate"
-_SECTIONS, _PROGRAMS = f"{_ROOM}.sections", f"{_ROOM}.programs"
+_SECTIONS, _PROGRAMS = f"{_ROOM}.sections", f"{_ROOM}.words"
 COMPARED = Document(
     "a comparison of runs",
     f"{_SECTIONS}:few_cells",

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from xml.etree.ElementTree import Element, SubElement
+
+import msgspec
+
+from linkgauge.judge.baseline import Baseline, BaselineCell
 from linkgauge.judge.disturbance import Disturbance
-from linkgauge.judge.gate import GateCell
-from linkgauge.judge.run_comparison import CellChange
-from linkgauge.model.units import percent, unit_of
+from linkgauge.judge.gate import FAILURES, GateCell, GateDocument, Verdict
+from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison
+from linkgauge.model.printable import escaped, printable
+from linkgauge.model.stats.changes import log_of_loss
+from linkgauge.model.units import UNITS, format_size, percent, unit_of
 from linkgauge.report.figures import digits
+from linkgauge.report.files import csv_text, json_document
+from linkgauge.report.junit_text import case_of, document_of, fail, suite_of
 
 _LEAST_P = 1e-99
 
@@ -86,3 +98,135 @@ def p_value(p: float) -> str:
     if p < _LEAST_P:
         return f"< {_LEAST_P:.0e}"
     return f"{p:.2g}" if p >= 1e-3 else f"{p:.0e}"
+
+
+# What programs read of comparisons, of the gate's judgement and of a baseline.
+
+
+_COMPARED = (
+    "benchmark", "backend", "size", "row", "column", "side", "unit", "better", "status", "runs",
+    "figure", "low", "high", "slow_p95", "slow_p99", "ratio", "ratio_low", "ratio_high", "p",
+    "p_holm", "direction", "basis", "deviation", "detectable", "more_of_first", "more", "p_ranks",
+)  # fmt: skip
+_GATE = (
+    "benchmark", "backend", "size", "row", "column", "verdict", "unit", "baseline", "current",
+    "loss", "largest_loss", "p_holm", "detectable", "why",
+)  # fmt: skip
+_SKIPPED: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough")
+_LIMITS = "# Made of a baseline by linkgauge: medians of runs, and room for what they vary by."
+_FAR = 3.0
+"""Deviations of runs from their median that a limit leaves room for, at least."""
+
+
+def comparison_json(one: RunComparison) -> str:
+    """The document, in the unit of data."""
+    return json_document({"schema": "linkgauge.runs-compared/1", **msgspec.to_builtins(one)})
+
+
+def comparison_csv(one: RunComparison) -> str:
+    """A line for each cell and side."""
+    return csv_text((_COMPARED, *(row for cell in one.cells for row in _rows(one, cell))))
+
+
+def _rows(one: RunComparison, cell: RunCell) -> Iterator[tuple[object, ...]]:
+    for side, own, change in zip(one.sides, cell.sides, (None, *cell.changes), strict=True):
+        if own is not None:
+            yield (
+                *cell.sheet, cell.row, cell.column, side.name, cell.unit, cell.better, own.status,
+                own.runs, own.figure, own.low, own.high, own.slow_p95, own.slow_p99,
+                *(_fields(change) or [None] * 12),
+            )  # fmt: skip
+
+
+def _fields(one: CellChange | None) -> Sequence[object]:
+    if one is None or one.change is None or one.needed is None:
+        return ()
+    change = one.change
+    return (
+        change.ratio, change.low, change.high, change.p, change.holm, one.direction, change.basis,
+        change.deviation, one.needed.detectable, *(one.needed.more or [None] * 2), one.rank_sum,
+    )  # fmt: skip
+
+
+def gate_json(gate: GateDocument) -> str:
+    """The document, in the unit of data."""
+    return json_document(gate)
+
+
+def gate_csv(gate: GateDocument) -> str:
+    """A line for each cell of the baseline."""
+    return csv_text((_GATE, *map(_judged, gate.cells)))
+
+
+def _judged(one: GateCell) -> Sequence[object]:
+    cell, change = one.cell, one.cell.changes[0]
+    return (
+        *cell.sheet, cell.row, cell.column, one.verdict, cell.unit, one.baseline.figure,
+        one.current and one.current.figure, one.loss, one.largest,
+        change.change and change.change.holm, change.needed and change.needed.detectable,
+        "" if one.verdict == "ok" else why(one),
+    )  # fmt: skip
+
+
+def gate_junit(gate: GateDocument) -> str:
+    """A suite for each benchmark, a case for each cell. What failed is a failure, what is
+    inconclusive, blind or not enough is skipped."""
+    suites = Element("testsuites", name="linkgauge gate")
+    for (benchmark, backend, size), cells in groupby(gate.cells, key=lambda one: one.cell.sheet):
+        suite = suite_of(suites, f"{benchmark} ({backend}, {format_size(size)})")
+        for one in cells:
+            case = case_of(suite, f"linkgauge.{backend}.{benchmark}", one.cell.name)
+            if one.verdict in FAILURES:
+                fail(case, one.verdict.replace(" ", "-"), why(one), why(one))
+            elif one.verdict in _SKIPPED:
+                SubElement(case, "skipped", message=f"{one.verdict}: {why(one)}")
+            elif one.loss is not None:
+                SubElement(case, "system-out").text = why(one)
+    return document_of(suites)
+
+
+def gate_annotations(gate: GateDocument) -> Iterator[str]:
+    """GitHub's workflow commands: an error for each failure, a warning for each inconclusive cell,
+    and one for all that are blind. (docs.github.com: Workflow commands for GitHub Actions, setting
+    an error message.)"""
+    for one in gate.of(*FAILURES, "inconclusive"):
+        level = "warning" if one.verdict == "inconclusive" else "error"
+        yield _annotation(level, one.verdict, f"{one.cell.name}: {why(one)}")
+    if gate.unseen is not None:
+        yield _annotation("warning", "blind", gate.unseen)
+
+
+def _annotation(level: str, title: str, message: str) -> str:
+    """As @actions/core escapes the message of a command; in a property also colons and commas."""
+    message = printable(message).replace("%", "%25")
+    return f"::{level} title=linkgauge%3A {title}::{message}"
+
+
+def baseline_limits(baseline: Baseline, least: float) -> str:
+    """limits.yml: for each benchmark its worst cell's median, less the larger one of the least loss
+    and of what its runs vary by."""
+    lines: list[str] = []
+    benchmarks: dict[tuple[str, str], list[BaselineCell]] = {}
+    for cell in baseline.cells:
+        benchmarks.setdefault((cell.benchmark, cell.unit), []).append(cell)
+    for (benchmark, unit), cells in benchmarks.items():
+        if unit not in UNITS:
+            lines.append(f"  # {benchmark}: limits do not know {unit_of(unit).shown}")
+            continue
+        name = escaped(msgspec.json.encode(benchmark)).decode()  # a text of JSON is one of YAML
+        lines.append(f'  - {{benchmark: {name}, limit: "{_bound(unit, cells, least)}"}}')
+    is_empty = all(line.lstrip().startswith("#") for line in lines)
+    return "\n".join((_LIMITS, f"limits:{' []' if is_empty else ''}", *lines, ""))
+
+
+def _bound(unit: str, cells: Sequence[BaselineCell], least: float) -> str:
+    better = cells[0].better
+    sign, worst, holds = (-1, min, ">=") if better == "higher" else (1, max, "<=")
+    room = log_of_loss(least, better)
+    bound = worst(
+        cell.median * math.exp(sign * max(room, _FAR * (cell.deviation or 0.0))) for cell in cells
+    )
+    value = bound / unit_of(unit).scale
+    # Without an exponent that limits cannot read.
+    number = digits(value).rstrip(".") if value >= 1e-3 else f"{value:.3e}"
+    return f"median {holds} {number} {unit_of(unit).shown}"

@@ -62,7 +62,7 @@ LATEST = 20
 
 def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) -> int:
     """The oldest first, so that the latest is next to the prompt."""
-    from .sections import HistoryDocument
+    from .trends import HistoryDocument
 
     with _store(asked) as store:
         found = runs_of(store, which)
@@ -163,7 +163,7 @@ def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> i
     from linkgauge.history.writing import remove
     from linkgauge.report.formats import FORMATS, TERMINAL
 
-    from .sections import HistoryDocument
+    from .trends import HistoryDocument
 
     if keep is None:
         raise InputError("prune needs --keep: 90d keeps 90 days, 100 the latest 100 runs of each "

@@ -7,8 +7,8 @@ from linkgauge.report.formats import JSON, Document
 _ROOM = "linkgauge.rooms.history"
 HISTORY = Document(
     "a history",
-    f"{_ROOM}.sections:blocks",
-    {"json": JSON, "csv": f"{_ROOM}.sections:history_csv"},
+    f"{_ROOM}.trends:history_blocks",
+    {"json": JSON, "csv": f"{_ROOM}.trends:history_csv"},
 )
 TRENDS = Document(
     "trends",

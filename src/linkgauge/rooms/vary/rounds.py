@@ -1,14 +1,10 @@
-"""Measures settings in rounds, to compare them.
-
-A round is one run of each setting, each in fresh worker processes: what varies between processes
-counts. Their order is random, and in every second round that of the round before, reversed: drift
-of the machine meets all settings alike.
-"""
+"""Runs a user's command before something is measured."""
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -19,12 +15,42 @@ from msgspec.structs import replace
 
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.plan import NO_BACKEND, Plan
-from linkgauge.engine.preparing import prepare
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
-from linkgauge.model.errors import InputError
+from linkgauge.machine.process import environment_with
+from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.result import Run, worst
 from linkgauge.model.variation import KeptRun, Setting
+
+KEPT = 2000
+"""Characters that are kept of what it prints: the last ones."""
+
+
+def prepare(command: str, environment: Mapping[str, str | None], before: str) -> str:
+    """Runs the command by the shell, with these environment variables beside those of this process
+    (None: unset), and returns the end of what it printed. Raises LinkgaugeError if it fails; the
+    message says what it came `before`."""
+    with subprocess.Popen(  # noqa: S602  # the user's own command
+        command,
+        shell=True,
+        env=environment_with(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        try:
+            printed = process.communicate()[0].decode(errors="replace").strip()
+        finally:  # Ctrl-C ends the command, too
+            process.kill()
+            process.wait()
+    if code := process.returncode:
+        ended = f"exit code {code}" if code > 0 else "a signal"
+        said = f": {printed.splitlines()[-1]}" if printed else ""
+        raise LinkgaugeError(f"--prepare failed before {before} ({ended}){said}")
+    return printed[-KEPT:]
+
+
+# Measures settings in rounds, to compare them.
 
 
 class Variant(msgspec.Struct, frozen=True):

@@ -38,15 +38,7 @@ from .events import (
     Probed,
     Problem,
 )
-from .idleness import (
-    CPUS_AT_WORK,
-    HOST,
-    busy_devices,
-    busy_host,
-    by_host,
-    is_free,
-)
-from .rota import Rota
+from .rota import CPUS_AT_WORK, HOST, Rota, busy_devices, busy_host, by_host, is_free
 
 EARLIER = 300
 """Runs of the history that show what is usual."""
@@ -294,7 +286,7 @@ def teller(*, as_json: bool) -> Tell:
     from linkgauge.report.console import make_console
     from linkgauge.report.render.terminal import styled
 
-    from .text import event_json, event_line
+    from .events import event_json, event_line
 
     console = make_console()
 

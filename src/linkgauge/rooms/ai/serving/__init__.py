@@ -9,7 +9,7 @@ from __future__ import annotations
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.workload import Workload
 
-from .load import Client, ServingGroup
+from .openai import Client, ServingGroup
 
 
 def group_of(asked: Workload) -> ServingGroup:

@@ -11,7 +11,7 @@ from typing import Any
 from linkgauge.model.errors import BackendError, MissingPackage
 from linkgauge.model.workload import Server, Workload
 
-from .load import Answer
+from .openai import Answer
 
 _MOST_NUMBERS = 1 << 24
 """Of an input. Each takes up to 8 bytes, and as many once more while they are drawn."""

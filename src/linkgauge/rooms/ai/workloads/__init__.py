@@ -17,12 +17,10 @@ from linkgauge.model.workload import Rates, Workload
 
 from .decoder import Decoder
 from .generation import Decode, Prefill, needed_bytes
-from .group import Work, WorkGroup
-from .pipeline import Pipeline
+from .group import Pipeline, Work, WorkGroup
 from .ranks import END, Ranks, gather
-from .rates import measure_rates
 from .reference import Reference, model_of
-from .site import Site
+from .site import Site, measure_rates
 from .streaming import Moved, Streamed, streamed_bytes
 from .training import Training, training_bytes
 

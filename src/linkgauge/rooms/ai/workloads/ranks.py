@@ -1,27 +1,57 @@
-"""The processes of a training step: one for each device, joined by torch.distributed.
-
-The worker is rank 0 and has the others started, or torchrun or mpiexec started them all. What is to
-be done goes over gloo between the hosts, before any clock starts; gradients go by NCCL, or by gloo
-between CPUs.
-"""
+"""What torchrun or mpiexec says of this process, as torch.distributed's own names have it."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import msgspec
 
+from linkgauge.machine.channel import Channel, carry_out, decoder
 from linkgauge.machine.process import Process
 from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.workload import Workload
 
-from .launchers import PORT, joined
 from .site import Site
+
+
+class Joined(NamedTuple):
+    """This process is number `rank` of `size`, and `local_rank` of those of its machine, by what
+    torchrun or mpiexec says."""
+
+    rank: int
+    size: int
+    local_rank: int
+
+
+_LAUNCHERS = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+)
+PORT = "29511"
+"""Where ranks of mpiexec meet, unless MASTER_ADDR and MASTER_PORT say otherwise."""
+
+
+def joined(environment: Mapping[str, str] = os.environ) -> Joined | None:
+    """How torchrun or mpiexec started this process; None if it is alone."""
+    for names in _LAUNCHERS:
+        told = [environment.get(name, "") for name in names]
+        if all(text.isdecimal() for text in told[:2]) and int(told[1]) > 1:
+            local = int(told[2]) if told[2].isdecimal() else int(told[0])
+            return Joined(int(told[0]), int(told[1]), local)
+    return None
+
+
+# The processes of a training step: one for each device, joined by torch.distributed.
+
 
 _TIMEOUT = timedelta(seconds=120)
 _STDERR = 2
@@ -144,6 +174,57 @@ def from_environment() -> str:
 
 def _start(site: Site, rank: int, size: int, index: int, meeting: str) -> Process:
     device = site.device.type if site.is_cpu else f"{site.device.type}:{index}"
-    process = Process("linkgauge.rooms.ai.workloads.rank", output=_STDERR)
+    process = Process(__name__, output=_STDERR)
     process.ask(Join(rank, size, device, meeting))
     return process
+
+
+# A rank of a training step beside the first: a process that it has started, or what `linkgauge ai
+# training_step` does in all processes of torchrun or mpiexec but the first.
+
+
+def follow(ranks: Ranks, site: Site) -> None:
+    """Takes part in what rank 0 does, workload after workload, until that ends."""
+    while (asked := ranks.share(None)) is not None:
+        from .training import Training
+
+        work = Training(site, asked, ranks)
+        while (told := ranks.hear()) != END:
+            if told == COMMUNICATE:
+                work.communicate()
+                continue
+            ranks.barrier()
+            for _ in range(told):
+                work.run()
+            site.synchronize()
+        work.close()
+
+
+def follow_launched(launched: Joined) -> None:
+    """As a rank of torchrun or mpiexec."""
+    torch = import_module("torch")
+    kind = "cuda" if torch.cuda.is_available() else "cpu"
+    index = launched.local_rank if kind == "cuda" else 0
+    site = Site(torch, f"{kind}:{index}", parse_memory(f"torch:{kind}:{index}"))
+    ranks = Ranks(site, launched.rank, launched.size, from_environment())
+    try:
+        follow(ranks, site)
+    finally:
+        ranks.close()
+
+
+def serve(channel: Channel) -> None:
+    """As a rank that the first one has started."""
+    carry_out(decoder(Join)(channel.receive()), _join, channel.send)
+
+
+def _join(asked: Join) -> None:
+    torch, device = import_module("torch"), asked.device
+    name = device if ":" in device else f"{device}:0"
+    site = Site(torch, device, parse_memory(f"torch:{name}"))
+    ranks = Ranks(site, asked.rank, asked.size, asked.meeting)
+    try:
+        follow(ranks, site)
+    except RuntimeError as error:  # rank 0 is gone, and so is the work
+        raise LinkgaugeError(str(error)) from error
+    ranks.close()

@@ -14,7 +14,7 @@ from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
 from linkgauge.rooms.vm.domain import Role
 
-from . import described, guest, guest_devices, host_devices, host_memory, host_pins
+from . import described, guest, host_devices, host_memory, host_pins
 from .comparison import Comparison
 from .planner import PLACEMENT, Suited, suited
 
@@ -27,7 +27,7 @@ def _steal(case: Comparison) -> Iterator[Finding]:
 
 
 CHECKS: dict[Role, tuple[Check[Comparison], ...]] = {
-    "guest": (*checks_in(described, guest, guest_devices), _steal),
+    "guest": (*checks_in(described, guest), _steal),
     "host": checks_in(described, host_devices, host_pins, host_memory),
 }
 

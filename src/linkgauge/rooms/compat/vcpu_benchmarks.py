@@ -11,21 +11,34 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from ctypes.util import find_library
 from importlib.util import find_spec
+from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 import msgspec
 
-from linkgauge.cli.tool import Parser, Where, hinting
-from linkgauge.engine.request import RunRequest
-from linkgauge.engine.session import survey
+from linkgauge.benchmarks.collectives import LEAST
+from linkgauge.cli.tool import Parser, UsageError, Where, hinting, size_of
+from linkgauge.engine.folder import checked_label
+from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.request import RunRequest, Selection
+from linkgauge.engine.session import opened, survey
+from linkgauge.history.keeping import remember
 from linkgauge.judge.vendor import AMD, NVIDIA
 from linkgauge.machine.packages import Manager, package_manager
+from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
+from linkgauge.model.result import exit_code
 from linkgauge.model.settings import Settings
+from linkgauge.report.formats import FORMATS, TERMINAL
+from linkgauge.report.live import Display, LiveReport
+from linkgauge.report.reading import page_of
+from linkgauge.report.render.drawing import Drawer
+from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
 
-TOOL = "setup_vcpu_benchmarks"
-HELP = """\
+SETUP = "setup_vcpu_benchmarks"
+SETUP_HELP = """\
 Usage: setup_vcpu_benchmarks
 
 Shows what run_vcpu_benchmark uses, what is missing, and the commands that install it. Changes
@@ -52,11 +65,11 @@ class Need(msgspec.Struct, frozen=True):
     own: tuple[str, ...] = ()
 
 
-@hinting(HELP.splitlines()[0])
-def run(arguments: Sequence[str], where: Where) -> int:
+@hinting(SETUP_HELP.splitlines()[0])
+def run_setup(arguments: Sequence[str], where: Where) -> int:
     """Prints what is there and what is missing."""
     if {"-h", "--help"} & set(arguments):
-        print(HELP)
+        print(SETUP_HELP)
         return 0
     Parser().parse_args(list(arguments))
     if where.simulation is not None:
@@ -150,7 +163,7 @@ def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> Ne
 
 def lines(needs: Sequence[Need], manager: Manager | None) -> Iterator[str]:
     """A line for each need, then the commands that root would give, and the user."""
-    yield f"{TOOL}: what run_vcpu_benchmark uses (this changes nothing)"
+    yield f"{SETUP}: what run_vcpu_benchmark uses (this changes nothing)"
     room = max(len(need.name) for need in needs)
     yield from (f"{need.state:<8} {need.name:<{room}}  {need.found}" for need in needs)
     packages = [package for need in needs for package in need.packages]
@@ -167,3 +180,107 @@ def lines(needs: Sequence[Need], manager: Manager | None) -> Iterator[str]:
             yield from (f"    {command}" for command in commands)
     yield ""
     yield "then: linkgauge as run_vcpu_benchmark CONFIG"
+
+
+# run_vcpu_benchmark of the vCPU benchmark suite: profile `vm` under the name of a configuration.
+
+
+BENCHMARK = "run_vcpu_benchmark"
+BENCHMARK_HELP = """\
+Usage: run_vcpu_benchmark CONFIG [--nccl-max-msg SIZE]
+
+Measures this machine under the name of a configuration. Results are kept in
+results/<gpu>/CONFIG/<time>/; without a GPU in results/cpu/CONFIG/<time>/.
+
+  --nccl-max-msg SIZE  Largest message of the AllReduce sweep (default: 1G)
+
+Then: linkgauge show results/<gpu>/ compares the configurations."""
+RESULTS = Path("results")
+
+
+@hinting(BENCHMARK_HELP.splitlines()[0])
+def run_benchmark(arguments: Sequence[str], where: Where) -> int:
+    """Measures, shows and keeps a run."""
+    if {"-h", "--help"} & set(arguments):
+        print(BENCHMARK_HELP)
+        return 0
+    configuration, largest = parse_benchmark(arguments)
+    settings = msgspec.structs.replace(PROFILES["vm"], simulation=where.simulation)
+    request = RunRequest(
+        what=Selection(),
+        settings=settings,
+        backends=() if where.backend is None else ("host", where.backend),
+        profile="vm",
+        collectives=CollectiveChoice(largest=largest),
+        wait=where.wait,
+        out=str(RESULTS),
+        label=checked_label(configuration),
+        command=("linkgauge", "as", BENCHMARK, *arguments),
+        options={"--profile": "vm", "--label": configuration, "--out": str(RESULTS.absolute())},
+    )
+    with (
+        opened(request) as session,
+        LiveReport(Display(FORMATS[TERMINAL], matrix=True), remember) as report,
+    ):
+        measured = session.measure(session.plan(report), report, report.doubts)
+        report.conclude(measured, session.folder)
+        if session.folder is not None:
+            place = quote(str(session.folder.parent.parent))
+            print(f"to compare configurations: linkgauge show {place}")
+    return exit_code(measured)
+
+
+def parse_benchmark(arguments: Sequence[str]) -> tuple[str, int | None]:
+    """The configuration's name, and the bytes of the largest message. Raises UsageError."""
+    parser = Parser()
+    parser.add_argument("config")
+    parser.add_argument("--nccl-max-msg", default=None)
+    given = parser.parse_args(list(arguments))
+    if not given.config.strip():
+        raise UsageError("CONFIG: give the configuration a name")
+    if given.nccl_max_msg is None:
+        return given.config, None
+    largest = size_of("--nccl-max-msg", given.nccl_max_msg)
+    if largest < LEAST:
+        raise UsageError(f"--nccl-max-msg {given.nccl_max_msg}: give at least {LEAST}")
+    return given.config, largest
+
+
+# generate_report of the vCPU benchmark suite: a report of all configurations below a folder.
+
+
+REPORT = "generate_report"
+REPORT_HELP = """\
+Usage: generate_report [results_dir] [-o output.html|.pdf]
+
+Writes a report of all configurations below results_dir (default: results), grouped by GPU.
+
+  -o FILE  Write to this file (default: report.html in results_dir)."""
+REPORTED = Path("results")
+
+
+@hinting(REPORT_HELP.splitlines()[0])
+def run_report(arguments: Sequence[str], _where: Where) -> int:
+    """Writes the report."""
+    if {"-h", "--help"} & set(arguments):
+        print(REPORT_HELP)
+        return 0
+    folder, output = parse_report(arguments)
+    with Drawer() as drawer:
+        write_page(output, page_of([folder]), drawer)
+    print(f"report: {output}")
+    return 0
+
+
+def parse_report(arguments: Sequence[str]) -> tuple[Path, Path]:
+    """The folder of results and the report's file. Raises UsageError."""
+    parser = Parser()
+    parser.add_argument("results_dir", nargs="?", default=str(REPORTED))
+    parser.add_argument("-o", "--output", default=None)
+    given = parser.parse_args(list(arguments))
+    folder = Path(given.results_dir)
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder of results")
+    output = Path(given.output) if given.output else folder / REPORT_FILE
+    check_name(output)
+    return folder, output
