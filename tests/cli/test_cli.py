@@ -213,6 +213,6 @@ def test_text_in_another_encoding_is_no_trouble(tmp_path):
 )
 def test_completion_offers_names(words, offered):
     typed = f"linkgauge {words}"
-    done = called(_LINKGAUGE_COMPLETE="complete_bash", COMP_WORDS=typed,
-                  COMP_CWORD=str(typed.count(" ")))  # fmt: skip
-    assert done.stdout.split() == offered
+    done = linkgauge(_LINKGAUGE_COMPLETE="bash_complete", COMP_WORDS=typed,
+                     COMP_CWORD=str(typed.count(" ")))  # fmt: skip
+    assert done.stdout.split() == [f"plain,{name}" for name in offered]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Iterable
 
-import typer
-
+from . import common
 from .help_text import WHAT
-from .options import OPTIONS, Option, complete_machine, own
+from .options import Options, argument, option
 
 CONTEXT = {"allow_interspersed_args": False}
 """Everything after the tool's name belongs to the tool, also -h."""
@@ -16,37 +15,28 @@ CONTEXT = {"allow_interspersed_args": False}
 _OWN = ("--backend", "--machine", "--fault", "--wait")
 
 
-def complete_tool(incomplete: str) -> list[str]:
+def _tool_names() -> Iterable[str]:
     from linkgauge.compat import TOOLS
 
-    return [name for name in TOOLS if name.startswith(incomplete)]
+    return TOOLS
 
 
-@own(
-    backend=Option(
+class AsOptions(Options):
+    tool: str = argument("TOOL", "Act as this tool.", offer=_tool_names, required=True)
+    arguments: tuple[str, ...] = argument("ARGUMENTS...", "Arguments of that tool, -h included.")
+    backend: str | None = option(
+        WHAT,
         "Use cuda, opencl or host. Default: the first that has devices.",
         "NAME",
-        heading=WHAT,
-        more={"envvar": "LINKGAUGE_BACKEND"},
-    ),
-    machine=OPTIONS["machine"]._replace(
-        more={"envvar": "LINKGAUGE_MACHINE", "autocompletion": complete_machine}
-    ),
-)
-def as_tool(
-    tool: Annotated[
-        str,
-        typer.Argument(metavar="TOOL", help="Act as this tool.", autocompletion=complete_tool),
-    ],
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ARGUMENTS...", help="Arguments of that tool, -h included."),
-    ] = None,
-    backend: str | None = None,
-    machine: str | None = None,
-    fault: list[str] | None = None,
-    wait: bool = False,
-) -> int:
+        envvar="LINKGAUGE_BACKEND",
+        show_envvar=True,
+    )
+    machine: str | None = common.machine_option(envvar="LINKGAUGE_MACHINE", show_envvar=True)
+    fault: tuple[str, ...] = common.FAULT
+    wait: bool = common.WAIT
+
+
+def as_tool(asked: AsOptions) -> int:
     """Run another tool's command line, and print that tool's output.
 
     Options of linkgauge stand before the name of the tool; everything after it belongs to the tool.
@@ -71,17 +61,18 @@ def as_tool(
 
     from .simulation import simulation_of
 
+    tool, arguments, backend = asked.tool, asked.arguments, asked.backend
     if tool not in TOOLS:
         raise InputError(f"unknown tool {tool!r}{hint(tool, TOOLS)}")
-    simulation = simulation_of(machine, fault)
+    simulation = simulation_of(asked.machine, asked.fault)
     choose_backends((backend,) if backend else (), simulation)
     try:
-        code = speak(tool)(arguments or (), Where(backend or None, simulation, wait))
+        code = speak(tool)(arguments, Where(backend or None, simulation, asked.wait))
     except LinkgaugeError as error:
         sys.stdout.flush()
         print(f"{tool}: {error}", file=sys.stderr)
         code = error.exit_code
-    misplaced = [one for one in arguments or () if one.partition("=")[0] in _OWN]
+    misplaced = [one for one in arguments if one.partition("=")[0] in _OWN]
     if code and misplaced:
         right = f"linkgauge as {misplaced[0]} … {tool}"
         print(f"linkgauge: {misplaced[0]} goes before the tool: {right}", file=sys.stderr)

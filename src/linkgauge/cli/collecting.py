@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, cast, get_args
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 
-from .options import Collecting, at_least_one
+from . import common
 
 if TYPE_CHECKING:
     from linkgauge.model.collective import CollectiveChoice
@@ -17,7 +17,7 @@ _MOST_RANKS = 4096
 _T = TypeVar("_T", bound=str)
 
 
-def choice_of(given: Collecting) -> CollectiveChoice:
+def choice_of(given: common.Collecting) -> CollectiveChoice:
     """Raises InputError for what no collective takes."""
     from linkgauge.model.collective import NUMBERS, REDUCTIONS, CollectiveChoice, Registration
 
@@ -30,7 +30,7 @@ def choice_of(given: Collecting) -> CollectiveChoice:
         else default.reductions,
         _ranks(given.roots) if given.roots else default.roots,
         _split(given.split),
-        at_least_one("--aggregate", given.aggregate) or 1,
+        given.aggregate or 1,
         given.blocking,
         given.graphed,
         cast("Registration | None", registered),
