@@ -5,18 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from . import common
 from .help_text import OUTPUT, WHAT
-from .options import Count, Options, Time, argument, option
+from .options import Count, Options, Time, argument, one_of, option
 
 if TYPE_CHECKING:
     from linkgauge.model.workload import WorkloadChoice
 
 PREFIX, SERVING = "ai_", "ai_serving"
 _MOST = 1 << 20
-_T = TypeVar("_T", bound=str)
 
 
 def _workload_names() -> Iterable[str]:
@@ -28,7 +27,7 @@ def _workload_names() -> Iterable[str]:
 class Choosing(Options):
     """What the workloads are made of."""
 
-    model: str | None = option(
+    model: Literal["10m", "100m", "1b", "3b"] | None = option(
         WHAT,
         "Use a model of this size. Default: 3b and for training 1b, on a CPU 10m.",
         "10m|100m|1b|3b",
@@ -42,7 +41,7 @@ class Choosing(Options):
     ranks: Count | None = option(
         WHAT, "Train on this many devices. Default: 1, 2, 4 … and all.", "N"
     )
-    implementation: str = option(
+    implementation: Literal["own", "transformers"] = option(
         WHAT,
         "Run linkgauge's decoder, or transformers' own classes.",
         "own|transformers",
@@ -55,7 +54,7 @@ class Serving(Options):
     """The server that requests go to."""
 
     url: str | None = option(WHAT, "Send requests to the server at this address (serving).", "URL")
-    server: str = option(
+    server: Literal["openai", "triton-http", "triton-grpc"] = option(
         WHAT,
         "What the server speaks: OpenAI's protocol, or Triton's.",
         "openai|triton-http|triton-grpc",
@@ -145,13 +144,11 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
 def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -> WorkloadChoice:
     """The choice with the server that requests go to. Raises InputError if serving has none, or if
     there is one for nothing."""
-    from typing import get_args
-
     from msgspec.structs import replace
 
     from linkgauge.backends.serving.openai import check_address
     from linkgauge.model.errors import InputError
-    from linkgauge.model.workload import Server, ServerKind
+    from linkgauge.model.workload import Server
 
     url, rate = asked.url, asked.rate
     if (url is None) == (SERVING in names):
@@ -165,8 +162,7 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
         found = (0.0,)
     if not all(0 < one < _MOST for one in found):
         raise InputError(f"--rate {rate}: give requests a second, such as 1,4,16")
-    kind = _one_of("--server", asked.server, get_args(ServerKind))
-    server = Server(url, kind, asked.server_model)
+    server = Server(url, asked.server, asked.server_model)
     if server.kind == "openai":
         check_address(url)
     return replace(choice, server=server, rates=found)
@@ -174,37 +170,24 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
 
 def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
     """Raises InputError for what no workload takes."""
-    from typing import get_args
-
-    from linkgauge.model.ai_models import MODELS
-    from linkgauge.model.workload import NUMBER_KINDS, Implementation, WorkloadChoice
+    from linkgauge.model.workload import NUMBER_KINDS, WorkloadChoice
 
     return WorkloadChoice(
-        None if asked.model is None else _one_of("--model", asked.model, tuple(MODELS)),
+        asked.model,
         _numbers("--batch", asked.batch),
         _numbers("--prompt", asked.prompt),
         tuple(
             dict.fromkeys(
-                _one_of("--types", name.strip(), NUMBER_KINDS)
+                one_of("--types", name.strip(), NUMBER_KINDS)
                 for name in (asked.types.split(",") if asked.types else ())
             )
         ),
         asked.tokens,
         asked.ranks,
-        _one_of("--implementation", asked.implementation, get_args(Implementation)),
+        asked.implementation,
         _natural("--seed", asked.seed),
         None if trace is None else str(trace.absolute()),
     )
-
-
-def _one_of(option: str, name: str, known: Sequence[_T]) -> _T:
-    from linkgauge.model.errors import InputError
-    from linkgauge.model.names import hint
-
-    found = next((one for one in known if one == name), None)
-    if found is None:
-        raise InputError(f"{option} {name}{hint(name, known)}")
-    return found
 
 
 def _natural(option: str, number: int) -> int:

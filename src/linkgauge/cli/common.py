@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from linkgauge.report import formats
 from linkgauge.report.formats import FORMATS, TERMINAL, Format
@@ -127,7 +127,9 @@ class Sampling(Options):
 class Shape(Options):
     """How devices copy."""
 
-    kernel: str | None = option(ENGINES, "Use this kernel for copies by sm (cuda).", "plain|bulk")
+    kernel: Literal["plain", "bulk"] | None = option(
+        ENGINES, "Use this kernel for copies by sm (cuda).", "plain|bulk"
+    )
     blocks: int | None = option(ENGINES, "Launch kernels with N blocks (cuda).", "N")
     threads: int | None = option(
         ENGINES, "Launch kernels with N threads in each block (cuda).", "N"
@@ -155,7 +157,7 @@ class Collecting(Options):
     aggregate: Count | None = option(COLLECTIVES, "Issue N calls in one group of calls.", "N")
     blocking: bool = option(COLLECTIVES, "Wait for each call to finish.")
     graphed: bool = option(COLLECTIVES, "Launch the calls as a CUDA graph.")
-    registered: str | None = option(
+    registered: Literal["local", "symmetric"] | None = option(
         COLLECTIVES, "Register the buffers with NCCL.", "local|symmetric"
     )
 

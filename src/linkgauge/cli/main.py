@@ -54,12 +54,14 @@ COMMANDS = {
 
 
 def command(name: str, place: str) -> click.Command:
-    """The command that a function carries out, which takes a struct of options or nothing; with
-    the settings that its module passes to click (`CONTEXT`)."""
+    """The command that a function of a struct of options, or of nothing, carries out; with the
+    settings that its module passes to click (`CONTEXT`). Raises TypeError for another function."""
     module, _, function = place.partition(":")
     loaded = import_module(module, __package__)
     carried: Callable[..., int] = getattr(loaded, function)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
+    if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):
+        raise TypeError(f"{place} is no function of one struct of options")
     return HelpCommand(
         name,
         context_settings=getattr(loaded, "CONTEXT", None),

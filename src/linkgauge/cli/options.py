@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import UnionType
 from typing import (
     Annotated,
     Any,
+    Literal,
     NamedTuple,
     TypeVar,
+    Union,
     dataclass_transform,
     get_args,
     get_origin,
@@ -32,36 +35,48 @@ MOST = 10**9
 Names = Callable[[], Iterable[str]]
 """What the shell offers as values."""
 _O = TypeVar("_O", bound="Options")
+_S = TypeVar("_S", bound=str)
 
 
-class _Time(click.ParamType[float]):
-    name = "time"
+class _Reading(click.ParamType[Any]):
+    """Of a value that a function reads, which is given the option's flag for its errors."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: object) -> float:
-        return parse_duration(value, _flag(param)) if isinstance(value, str) else float(value)
+    name = "value"
 
+    def __init__(self, read: Callable[[str, Any], Any]) -> None:
+        self._read = read
 
-class _Count(click.ParamType[int]):
-    name = "count"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        count = int(click.INT.convert(value, param, ctx))
-        if count < 1:
-            raise InputError(f"{_flag(param)} {count} is too few: give 1 or more")
-        if count > MOST:
-            raise InputError(f"{_flag(param)} {count} is too many: give at most {MOST}")
-        return count
+    def convert(self, value: Any, param: click.Parameter | None, ctx: object) -> Any:
+        return self._read(param.opts[0] if param else "", value)
 
 
-def _flag(param: click.Parameter | None) -> str:
-    return param.opts[0] if param else ""
+def _seconds(flag: str, given: str | float) -> float:
+    return parse_duration(given, flag) if isinstance(given, str) else given
 
 
-Time = Annotated[float, _Time()]
-"""Seconds, of 5, 5s, 2m or 1h30m. Anything else raises InputError, as a bad `Count` does."""
-Count = Annotated[int, _Count()]
-"""From 1 to a thousand million."""
-_TYPES = {Path: click.Path(path_type=Path), Time: _Time(), Count: _Count()}
+def _count(flag: str, given: Any) -> int:
+    count: int = click.INT.convert(given, None, None)
+    if count < 1:
+        raise InputError(f"{flag} {count} is too few: give 1 or more")
+    if count > MOST:
+        raise InputError(f"{flag} {count} is too many: give at most {MOST}")
+    return count
+
+
+Time = Annotated[float, _Reading(_seconds)]
+"""Seconds, of 5, 5s, 2m or 1h30m. Raises InputError for anything else."""
+Count = Annotated[int, _Reading(_count)]
+"""From 1 to a thousand million. Raises InputError for another number."""
+
+
+def _reading(kind: Any) -> Any:
+    """How click is to read a value of this type: str, int, float, bool, Path, Time, Count, or words
+    of a Literal."""
+    if get_origin(kind) is Literal:
+        return _Reading(lambda flag, given: one_of(flag, given, get_args(kind)))
+    if get_origin(kind) is Annotated:
+        return kind.__metadata__[0]
+    return click.Path(path_type=Path) if kind is Path else kind
 
 
 class Field(NamedTuple):
@@ -76,11 +91,12 @@ class Field(NamedTuple):
         return self if options is None else self.default
 
     def parameter(self, name: str, hint: Any) -> click.Parameter:
-        """The parameter of this name and type: str, int, float, Path, bool, Time or Count, one of
-        these or None, or a tuple of any number of them."""
+        """The parameter of this name, whose field has this type: that of a value, or None, or any
+        number of values in a tuple."""
         is_several = get_origin(hint) is tuple
-        kind = hint if hint in _TYPES else (get_args(hint) or (hint,))[0]
-        settings = {"type": _TYPES.get(kind, kind), **self.settings}
+        is_plain = get_origin(hint) not in (tuple, Union, UnionType)
+        kind = hint if is_plain else get_args(hint)[0]
+        settings = {"type": _reading(kind), **self.settings}
         if not self.settings.get("required"):
             settings["default"] = () if is_several else self.default
         if self.make is HelpArgument:
@@ -179,6 +195,17 @@ def _chosen(hint: Any, given: Mapping[str, Any]) -> Format:
         names = " and ".join(form.flag for form in asked)
         raise InputError(f"{names} both want stdout: choose one")
     return asked[0] if asked else FORMATS[TERMINAL]
+
+
+def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
+    """Raises InputError for a name that is none of the known."""
+    there = tuple(known)
+    found = next((one for one in there if one == name), None)
+    if found is None:
+        from linkgauge.model.names import hint
+
+        raise InputError(f"{flag} {name}{hint(name, there)}")
+    return found
 
 
 def within(name: str, value: int | None, kind: Any) -> int | None:

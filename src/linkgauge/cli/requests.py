@@ -18,7 +18,6 @@ from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.names import hint
-from linkgauge.model.operation import HOST_MODES, HostMode
 from linkgauge.model.pairs import PairSample, Seed
 from linkgauge.model.result import Run
 from linkgauge.model.settings import (
@@ -112,11 +111,8 @@ def engines_of(
         from linkgauge.backends.host_kernels import check_kernel
 
         check_kernel(host_kernel)
-    kernel = shape.kernel
-    if kernel not in (None, "plain", "bulk"):
-        raise InputError(f"unknown kernel {kernel!r}{hint(kernel, ('plain', 'bulk'))}")
     return EngineSettings(
-        kernel="bulk" if kernel == "bulk" else "plain" if kernel else None,
+        kernel=shape.kernel,
         blocks=within("--blocks", shape.blocks, Blocks),
         threads=within("--threads", shape.threads, Threads),
         streams=within("--streams", shape.streams, Streams),
@@ -126,14 +122,6 @@ def engines_of(
         host_kernel=host_kernel,
         host_tuned=not shape.untuned,
     )
-
-
-def host_mode_of(name: str | None) -> HostMode | None:
-    """Raises InputError for a mode that does not exist."""
-    found = next((mode for mode in HOST_MODES if mode == name), None)
-    if name is not None and found is None:
-        raise InputError(f"unknown host mode {name!r}{hint(name, HOST_MODES)}")
-    return found
 
 
 def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:

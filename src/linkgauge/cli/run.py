@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -49,7 +49,7 @@ class RunOptions(Options):
         ENGINES, "Take host memory from this node, not from the device's own.", "N"
     )
     host_kernel: str | None = common.HOST_KERNEL
-    host_mode: str | None = option(
+    host_mode: Literal["stream", "peak"] | None = option(
         WHAT,
         "Run memory_stream_* in one mode: stream (comparable with STREAM) or peak (fastest).",
         "stream|peak",
@@ -126,7 +126,6 @@ def _request(asked: RunOptions) -> RunRequest:
     from linkgauge.engine.request import Selection
     from linkgauge.machine.hardware import read_hardware
 
-    from . import requests
     from .options_record import request_of
 
     stated = read_hardware(asked.hardware) if asked.hardware else {}
@@ -134,11 +133,10 @@ def _request(asked: RunOptions) -> RunRequest:
     if settings.profiler is not None and (asked.tune or asked.limits):
         name = "tune" if asked.tune else "limits"
         raise InputError(f"--{name}: not under a profiler, which changes the figures")
-    mode = requests.host_mode_of(asked.host_mode)
+    what = Selection(asked.benchmarks, asked.prefix, asked.only_d2d, asked.host_mode)
     return request_of(
-        asked, Selection(asked.benchmarks, asked.prefix, asked.only_d2d, mode), settings,
-        asked.profile, tune=asked.tune, stated=stated, collectives=choice_of(asked.collecting),
-        with_cpus=asked.whole,
+        asked, what, settings, asked.profile, tune=asked.tune, stated=stated,
+        collectives=choice_of(asked.collecting), with_cpus=asked.whole,
     )  # fmt: skip
 
 

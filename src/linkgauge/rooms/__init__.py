@@ -16,9 +16,10 @@ GROUP = "linkgauge.rooms"
 
 
 class Room(NamedTuple):
-    """What a feature adds to linkgauge: its `commands`, each with the `MODULE:FUNCTION` that is
-    loaded when it is asked for; the `sections` of a report, each a `MODULE:SECTION`; and by the
-    name of a file that it keeps besides runs the document that this holds, a `MODULE:DOCUMENT`."""
+    """What a feature adds to linkgauge: its `commands`, each with the `MODULE:FUNCTION` of a struct
+    of options (`cli/options.py`) that is loaded when it is asked for; the `sections` of a report,
+    each a `MODULE:SECTION`; and by the name of a file that it keeps besides runs the document that
+    this holds, a `MODULE:DOCUMENT`."""
 
     name: str
     commands: dict[str, str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import PRECISION, SETTINGS, WHAT
@@ -85,7 +85,9 @@ class VaryOptions(Options):
     device: tuple[str, ...] = common.DEVICE
     size: str | None = common.SIZE
     sampling: common.Sampling
-    host_mode: str | None = option(WHAT, "Run memory_stream_* in one mode.", "stream|peak")
+    host_mode: Literal["stream", "peak"] | None = option(
+        WHAT, "Run memory_stream_* in one mode.", "stream|peak"
+    )
     label: str = common.label("vary")
     out: Path = common.RUNS_BELOW
     simulated: common.SimulatedOrListed
@@ -130,7 +132,6 @@ def vary(asked: VaryOptions) -> int:
 def _what(asked: VaryOptions) -> tuple[Selection | Written, tuple[str, ...]]:
     """What is measured, and by which backends."""
     from linkgauge.benchmarks.catalog import select
-    from linkgauge.cli.requests import host_mode_of
     from linkgauge.engine.request import Selection, Written
 
     names, prefix = asked.benchmarks, asked.prefix
@@ -143,8 +144,7 @@ def _what(asked: VaryOptions) -> tuple[Selection | Written, tuple[str, ...]]:
         if asked.varied.numa_node:
             raise InputError("--numa-node has no effect: the transfers name their nodes")
         return Written(transfers[0]), asked.backend
-    mode = host_mode_of(asked.host_mode)
     is_on_host = all(row.on_host for row in select(names, prefix))
     # Opening others would take time in every round.
     backends = asked.backend or (("host",) if is_on_host else ())
-    return Selection(names, prefix, host_mode=mode), backends
+    return Selection(names, prefix, host_mode=asked.host_mode), backends

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OTHER
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class VmOptions(Options):
     domain: Path | None = argument("DOMAIN.xml", "Read what virsh dumpxml NAME wrote; - is stdin.")
-    role: str | None = option(
+    role: Literal["guest", "host"] | None = option(
         OTHER,
         "State which of the two this machine is, if its files do not show it.",
         "guest|host",
@@ -49,13 +49,10 @@ def vm(asked: VmOptions) -> int:
     from linkgauge.machine.domain_xml import read_domain
     from linkgauge.model.errors import InputError
 
-    roles: dict[str | None, Role | None] = {None: None, "guest": "guest", "host": "host"}
-    if asked.role not in roles:
-        raise InputError(f"--as {asked.role!r}: give guest or host")
     if asked.root is not None and asked.machine is not None:
         raise InputError("give one of --root and --machine")
     described = None if asked.domain is None else read_domain(asked.domain)
-    report = _report(described, roles[asked.role], asked.root, asked.machine)
+    report = _report(described, asked.role, asked.root, asked.machine)
     write_fixes(asked.fix_script, report.judged.findings, f"the {report.decision.role}")
     asked.form.write(DOMAIN, report)
     return 1 if any(finding.severity == "fail" for finding in report.judged.findings) else 0
