@@ -220,3 +220,14 @@ def test_completion_offers_names(words, offered):
     done = linkgauge(_LINKGAUGE_COMPLETE="bash_complete", COMP_WORDS=typed,
                      COMP_CWORD=str(typed.count(" ")))  # fmt: skip
     assert done.stdout.split() == [f"plain,{name}" for name in offered]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_installed_once(shell, tmp_path):
+    for _ in range(2):
+        done = linkgauge("--install-completion", HOME=str(tmp_path), SHELL=f"/usr/bin/{shell}")
+        said, _, path = done.stdout.splitlines()[0].rpartition(" ")
+        assert (done.returncode, said) == (0, f"{shell} completion installed in"), done.stderr
+    assert f"_LINKGAUGE_COMPLETE={shell}_complete" in Path(path).read_text()
+    started = [line for path in tmp_path.glob(".*rc") for line in path.read_text().splitlines()]
+    assert len(list(filter(None, started))) == (0 if shell == "fish" else 1)

@@ -101,7 +101,10 @@ class HelpCommand(click.Command):
 
     def invoke(self, ctx: Context) -> Any:
         with streams.printing():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:  # for which click would print an empty line
+                ctx.exit(130)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         formatter.write(_page(self, ctx, _sections(self, ctx)))
