@@ -26,7 +26,6 @@ from typing import (
 import click
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.units import parse_duration
 from linkgauge.report.formats import FORMATS, TERMINAL, Format
 
 from .help_text import OUTPUT, HelpArgument, HelpOption
@@ -51,6 +50,8 @@ class _Reading(click.ParamType[Any]):
 
 
 def _seconds(flag: str, given: str | float) -> float:
+    from linkgauge.model.units import parse_duration
+
     return parse_duration(given, flag) if isinstance(given, str) else given
 
 
