@@ -9,19 +9,14 @@ import re
 import subprocess
 import sys
 from contextlib import AbstractContextManager, chdir, nullcontext, redirect_stderr, redirect_stdout
-from functools import cache
 from pathlib import Path
 from unittest.mock import patch
-
-import typer.main
 
 from linkgauge.cli import main, streams
 from worker_threads import worker_threads
 
 WIDTH = {"COLUMNS": "100"}
 HERE = Path()
-_COMMAND = cache(typer.main.get_command)
-"""The commands, which are put together once; each process of users does so."""
 _ENDS_PROCESSES = re.compile(r"\b(?:crash|hang|lost)\b")
 """Faults that need a worker process of their own."""
 
@@ -51,7 +46,6 @@ def called(*arguments, cwd=HERE, **environment):
         patch.dict(os.environ, surroundings),
         chdir(cwd),
         patch.object(sys, "argv", words),
-        patch.object(typer.main, "get_command", _COMMAND),
         patch.object(main, "end_like_ctrl_c", lambda: lambda: 130),
         patch.object(streams, "prepare"),
         patch.object(streams, "discard"),

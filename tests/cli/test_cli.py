@@ -48,16 +48,20 @@ def test_a_run_leaves_its_files_and_a_valid_document(tmp_path):
 
 def test_another_package_adds_a_command_by_a_room(tmp_path):
     (tmp_path / "other.py").write_text(
+        "from linkgauge.cli.options import Options, option\n"
         "from linkgauge.rooms import Room\n"
-        "ROOM = Room('other', {'hello': 'other:hello'})\n"
-        "def hello() -> int:\n    'Say hello.'\n    print('hello')\n    return 4\n"
+        "ROOM = Room('other', {'hello': 'other:hello', 'typed': 'other:typed'})\n"
+        "class Greeting(Options):\n    to: str = option('Output', 'Whom to greet.', 'NAME')\n"
+        "def hello(asked: Greeting) -> int:\n    print('hello', asked.to)\n    return 4\n"
+        "def typed(name: str) -> int: pass\n"
     )
     (tmp_path / "other-1.dist-info").mkdir()
     (tmp_path / "other-1.dist-info/METADATA").write_text("Name: other\nVersion: 1\n")
     points = "[linkgauge.rooms]\nother = other:ROOM\nbroken = nowhere:ROOM\n"
     (tmp_path / "other-1.dist-info/entry_points.txt").write_text(points)
-    done = linkgauge("hello", PYTHONPATH=tmp_path)
-    assert (done.returncode, done.stdout) == (4, "hello\n"), done.stderr
+    done = linkgauge("hello", "--to", "all", PYTHONPATH=tmp_path)
+    assert (done.returncode, done.stdout) == (4, "hello all\n"), done.stderr
+    assert "'typed' is left out: TypeError: other:typed is no function of one" in done.stderr
     assert done.stderr.startswith("linkgauge: the room 'broken' is left out: ModuleNotFoundError")
 
 
@@ -213,6 +217,17 @@ def test_text_in_another_encoding_is_no_trouble(tmp_path):
 )
 def test_completion_offers_names(words, offered):
     typed = f"linkgauge {words}"
-    done = called(_LINKGAUGE_COMPLETE="complete_bash", COMP_WORDS=typed,
-                  COMP_CWORD=str(typed.count(" ")))  # fmt: skip
-    assert done.stdout.split() == offered
+    done = linkgauge(_LINKGAUGE_COMPLETE="bash_complete", COMP_WORDS=typed,
+                     COMP_CWORD=str(typed.count(" ")))  # fmt: skip
+    assert done.stdout.split() == [f"plain,{name}" for name in offered]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_installed_once(shell, tmp_path):
+    for _ in range(2):
+        done = linkgauge("--install-completion", HOME=str(tmp_path), SHELL=f"/usr/bin/{shell}")
+        said, _, path = done.stdout.splitlines()[0].rpartition(" ")
+        assert (done.returncode, said) == (0, f"{shell} completion installed in"), done.stderr
+    assert f"_LINKGAUGE_COMPLETE={shell}_complete" in Path(path).read_text()
+    started = [line for path in tmp_path.glob(".*rc") for line in path.read_text().splitlines()]
+    assert len(list(filter(None, started))) == (0 if shell == "fish" else 1)

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 from command_kit import called
 from linkgauge.cli.main import application
@@ -148,6 +147,6 @@ def test_the_unit_of_systemd_calls_what_there_is():
     assert "%" not in typed.replace("%%", ""), "systemd would replace it"
     path, name, *words = shlex.split(typed.replace("%%", "%"))
     assert (path.rpartition("/")[2], name) == ("linkgauge", "watch")
-    parser = typer.main.get_command(application()).commands[name]
+    parser = application().commands[name]
     parser.make_context(name, words)
     assert "SuccessExitStatus=143" in unit

@@ -46,7 +46,7 @@ def kept(tmp_path_factory):
         ("run --backend opncl", "unknown backend 'opncl', did you mean 'opencl'?"),
         ("run --machine DGX_H200-8", "did you mean 'dgx-h200-8'?"),
         ("run --machine ppu-8 --fault 'slo sim:0'", "unknown fault 'slo', did you mean 'slow'?"),
-        ("run --host-mode streem", "unknown host mode 'streem', did you mean 'stream'?"),
+        ("run --host-mode streem", "--host-mode streem, did you mean 'stream'?"),
         ("run --host-kernel fast", "unknown host kernel 'fast'"),
         ("run --machine ppu-8 --host-kernel libc", "a simulated machine has none"),
         ("run all_reduce --types flaot", "--types flaot, did you mean 'float'?"),

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import kubernetes_validate
 import pytest
-import typer
 import yaml
 
 from launch_kit import HERE, environment
@@ -15,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "launchers"
 PAGE = (ROOT / "docs" / "launchers.md").read_text("utf-8")
 LINKGAUGE = str(HERE / "linkgauge")
-COMMANDS = typer.main.get_command(application()).commands
+COMMANDS = application().commands
 SIMULATED = ("--machine", "ppu-2x2")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, TypeVar
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.names import hint
 
-from .options import Collecting, at_least_one
+from . import common
+from .options import one_of
 
 if TYPE_CHECKING:
     from linkgauge.model.collective import CollectiveChoice
@@ -17,12 +17,11 @@ _MOST_RANKS = 4096
 _T = TypeVar("_T", bound=str)
 
 
-def choice_of(given: Collecting) -> CollectiveChoice:
+def choice_of(given: common.Collecting) -> CollectiveChoice:
     """Raises InputError for what no collective takes."""
-    from linkgauge.model.collective import NUMBERS, REDUCTIONS, CollectiveChoice, Registration
+    from linkgauge.model.collective import NUMBERS, REDUCTIONS, CollectiveChoice
 
     default = CollectiveChoice()
-    registered = _one_of("--registered", given.registered, get_args(Registration))
     return CollectiveChoice(
         _listed("--types", given.types, NUMBERS) if given.types else default.types,
         _listed("--reductions", given.reductions, REDUCTIONS)
@@ -30,10 +29,10 @@ def choice_of(given: Collecting) -> CollectiveChoice:
         else default.reductions,
         _ranks(given.roots) if given.roots else default.roots,
         _split(given.split),
-        at_least_one("--aggregate", given.aggregate) or 1,
+        given.aggregate or 1,
         given.blocking,
         given.graphed,
-        cast("Registration | None", registered),
+        given.registered,
     )
 
 
@@ -43,13 +42,7 @@ def _listed(option: str, text: str, known: Iterable[_T]) -> tuple[_T, ...]:
     if text.strip() == "all":
         return there
     names = [name.strip() for name in text.split(",")]
-    return tuple(dict.fromkeys(cast("_T", _one_of(option, name, there)) for name in names))
-
-
-def _one_of(option: str, name: str | None, known: Iterable[str]) -> str | None:
-    if name is not None and name not in known:
-        raise InputError(f"{option} {name}{hint(name, known)}")
-    return name
+    return tuple(dict.fromkeys(one_of(option, name, there) for name in names))
 
 
 def _ranks(text: str) -> tuple[int, ...]:

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from .options import Profiling, RunFormat, Sampling, Shape, Simulated
+from . import common
+from .options import Options, argument
 
 
-def copy(
-    context: typer.Context,
-    *,
-    transfers: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRANSFERS", help="Measure these; '&' joins those that run at once."
-        ),
-    ],
-    profile: str = "standard",
-    size: str | None = None,
-    sampling: Sampling,
-    shape: Shape,
-    host_kernel: str | None = None,
-    label: str = "copy",
-    out: Path | None = None,
-    no_report: bool = False,
-    simulated: Simulated,
-    list_faults: bool = False,
-    utilization: bool = False,
-    wait: bool = False,
-    profiling: Profiling,
-    no_verdict: bool = False,
-    form: RunFormat,
-) -> int:
+class CopyOptions(Options):
+    transfers: str = argument(
+        "TRANSFERS", "Measure these; '&' joins those that run at once.", required=True
+    )
+    profile: str = common.profile("standard")
+    size: str | None = common.SIZE
+    sampling: common.Sampling
+    shape: common.Shape
+    host_kernel: str | None = common.HOST_KERNEL
+    label: str = common.label("copy")
+    out: Path | None = common.OUT
+    no_report: bool = common.NO_REPORT
+    simulated: common.SimulatedOrListed
+    utilization: bool = common.UTILIZATION
+    wait: bool = common.WAIT
+    profiling: common.Profiling
+    no_verdict: bool = common.NO_VERDICT
+    form: common.RunFormat
+
+
+def copy(asked: CopyOptions) -> int:
     """Measure transfers that you write down, all at the same time.
 
     A transfer is MEMORY -> MEMORY by ENGINE; ce is a copy engine, sm a kernel, cpu host threads.
@@ -48,16 +42,13 @@ def copy(
 
     from .options_record import request_of
     from .requests import carry_out, engines_of, settings_of, under
-    from .simulation import simulation_of
 
-    engines = engines_of(shape, host_kernel)
-    settings = settings_of(profile, size, sampling, engines, simulation_of(*simulated))
-    settings = under(profiling, settings, out)
-    request = request_of(
-        context, Written(transfers), settings,
-        label=label, out=out, wait=wait, profile=None if size else profile,
+    engines = engines_of(asked.shape, asked.host_kernel)
+    settings = settings_of(asked.profile, asked.size, asked.sampling, engines, asked.simulated)
+    settings = under(asked.profiling, settings, asked.out)
+    request = request_of(asked, Written(asked.transfers), settings, asked.profile)
+    display = Display(
+        asked.form, asked.utilization,
+        verdict=not asked.no_verdict, matrix=True, page=not asked.no_report,
     )  # fmt: skip
-    return carry_out(
-        request,
-        Display(form, utilization, verdict=not no_verdict, matrix=True, page=not no_report),
-    )
+    return carry_out(request, display)

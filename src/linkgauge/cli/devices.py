@@ -3,53 +3,49 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from linkgauge.model.errors import InputError
-from linkgauge.report.formats import MACHINE, MACHINE_IN_DETAIL, MEASURED, MEASURED_IN_DETAIL
+from linkgauge.report.formats import MACHINE as OF_MACHINE
+from linkgauge.report.formats import MACHINE_IN_DETAIL, MEASURED, MEASURED_IN_DETAIL
 
+from . import common
 from .help_text import OUTPUT
-from .options import MachineFormat, Option, own
+from .options import Options, argument, option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from linkgauge.machine.tree import Root
     from linkgauge.model.machine import Machine
     from linkgauge.report.formats import Format
 
 
-@own(
-    hardware=Option(
+class DevicesOptions(Options):
+    run: Path | None = argument(
+        "RUN",
+        "Show the machine of this run, with the bandwidth measured over each link: its folder, its "
+        "run.json, what `pack` wrote, or the latest of a label. Default: this machine as it is "
+        "now.",
+    )
+    backend: tuple[str, ...] = common.BACKEND
+    machine: str | None = common.MACHINE
+    root: Path | None = common.ROOT
+    hardware: Path | None = option(
+        OUTPUT,
         "Add what the machine cannot report about itself: a file from --yaml, filled in.",
         "FILE.yml",
-        heading=OUTPUT,
-    ),
-    verbose=Option(
+    )
+    verbose: bool = option(
+        OUTPUT,
         "Also show caches, limits, the kernel's command line, PCI details, and what could not be "
         "read.",
-        flag="-v --verbose",
-        heading=OUTPUT,
-    ),
-)
-def devices(
-    *,
-    run: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Show the machine of this run, with the bandwidth measured over each link: its "
-            "folder, its run.json, what `pack` wrote, or the latest of a label. Default: this "
-            "machine as it is now.",
-        ),
-    ] = None,
-    backend: list[str] | None = None,
-    machine: str | None = None,
-    root: Path | None = None,
-    hardware: Path | None = None,
-    verbose: bool = False,
-    form: MachineFormat,
-) -> int:
+        flags="-v --verbose",
+    )
+    form: common.MachineFormat
+
+
+def devices(asked: DevicesOptions) -> int:
     """Show memories, PCI topology, and links between devices.
 
     Examples:
@@ -60,16 +56,17 @@ def devices(
     """
     from linkgauge.machine.hardware import read_hardware, state
 
-    if run is not None:
-        if backend or machine or root or hardware:
+    backend, machine, root = asked.backend, asked.machine, asked.root
+    if asked.run is not None:
+        if backend or machine or root or asked.hardware:
             raise InputError("a run has its own machine: leave out all other options but -v")
-        return _measured(run, form, verbose=verbose)
+        return _measured(asked.run, asked.form, verbose=asked.verbose)
     if root is not None and (machine is not None or backend):
         raise InputError("--root reads a captured machine: leave out --machine and --backend")
-    stated = {} if hardware is None else read_hardware(hardware)
+    stated = {} if asked.hardware is None else read_hardware(asked.hardware)
     found = survey(backend, machine) if root is None else read(open_root(root))
-    shown = found if hardware is None else state(found, stated)
-    form.write(MACHINE_IN_DETAIL if verbose else MACHINE, shown)
+    shown = found if asked.hardware is None else state(found, stated)
+    asked.form.write(MACHINE_IN_DETAIL if asked.verbose else OF_MACHINE, shown)
     return 0
 
 
@@ -80,13 +77,13 @@ def _measured(path: Path, form: Format, *, verbose: bool) -> int:
 
     run = read_run(one_run(path, command="devices"))
     if form.is_document:
-        form.write(MACHINE, run.machine)
+        form.write(OF_MACHINE, run.machine)
     else:
         form.write(MEASURED_IN_DETAIL if verbose else MEASURED, judged(run))
     return 0
 
 
-def survey(backend: list[str] | None = None, machine: str | None = None) -> Machine:
+def survey(backends: Sequence[str] = (), machine: str | None = None) -> Machine:
     """This machine, or a simulated one."""
     from linkgauge.engine import session
     from linkgauge.engine.request import RunRequest
@@ -95,7 +92,7 @@ def survey(backend: list[str] | None = None, machine: str | None = None) -> Mach
     from .simulation import simulation_of
 
     settings = Settings(sizes=(), simulation=simulation_of(machine))
-    return session.survey(RunRequest(settings=settings, backends=tuple(backend or ())))
+    return session.survey(RunRequest(settings=settings, backends=tuple(backends)))
 
 
 def read(root: Root) -> Machine:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from linkgauge.report.formats import FINDINGS
 
-from .options import FindingsFormat, own
+from . import common
+from .options import Options, argument
 from .remedies import FIX_SCRIPT, write_fixes
 
 if TYPE_CHECKING:
@@ -18,22 +17,19 @@ if TYPE_CHECKING:
     from linkgauge.report.remedies import Command
 
 
-@own(fix_script=FIX_SCRIPT)
-def doctor(
-    *,
-    run: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Judge this run.json, the run in this folder, or the latest run of a label or of "
-            "a folder of runs.",
-        ),
-    ] = None,
-    root: Path | None = None,
-    machine: str | None = None,
-    fix_script: Path | None = None,
-    form: FindingsFormat,
-) -> int:
+class DoctorOptions(Options):
+    run: Path | None = argument(
+        "RUN",
+        "Judge this run.json, the run in this folder, or the latest run of a label or of a folder "
+        "of runs.",
+    )
+    root: Path | None = common.ROOT
+    machine: str | None = common.MACHINE
+    fix_script: Path | None = FIX_SCRIPT
+    form: common.FindingsFormat
+
+
+def doctor(asked: DoctorOptions) -> int:
     """Find what is wrong with this machine, and how to fix it.
 
     With RUN, judges what that run recorded of its machine, and exits with the code of the run.
@@ -49,16 +45,17 @@ def doctor(
     from linkgauge.report.sections.findings import Diagnosis
     from linkgauge.report.sections.verdict import of_machine
 
-    if sum(source is not None for source in (run, root, machine)) > 1:
+    root, machine = asked.root, asked.machine
+    if sum(source is not None for source in (asked.run, root, machine)) > 1:
         raise InputError("give one of RUN, --root and --machine")
-    if run is not None:
-        return _examine(run, fix_script, form)
+    if asked.run is not None:
+        return _examine(asked.run, asked.fix_script, asked.form)
     evidence = _gather(root, machine)
     findings = diagnose(evidence)
-    write_fixes(fix_script, findings, evidence.machine.simulated or "this machine")
+    write_fixes(asked.fix_script, findings, evidence.machine.simulated or "this machine")
     then = _look_at_a_run() if root is None and machine is None else None
     conclusion = tuple(of_machine(evidence.machine, findings, then))
-    form.write(FINDINGS, Diagnosis(findings, evidence.machine.simulated, conclusion))
+    asked.form.write(FINDINGS, Diagnosis(findings, evidence.machine.simulated, conclusion))
     return 1 if failed(findings) else 0
 
 
@@ -76,7 +73,7 @@ def _look_at_a_run() -> Command:
     return Command((program(), "doctor", folder), "what the latest run shows")
 
 
-def _examine(path: Path, fix_script: Path | None, form: FindingsFormat) -> int:
+def _examine(path: Path, fix_script: Path | None, form: common.FindingsFormat) -> int:
     """All findings of a run that was kept, with its verdict. Returns the exit code."""
     from linkgauge.engine.runs import one_run, read_run, run_file
     from linkgauge.judge.outcome import outcome_of
@@ -103,4 +100,4 @@ def _gather(root: Path | None, machine: str | None) -> Evidence:
 
     if root is not None:
         return Evidence(read(open_root(root)))
-    return Evidence(survey(None, machine))
+    return Evidence(survey((), machine))

@@ -13,18 +13,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from inspect import cleandoc
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
+from click import Context, HelpFormatter
+from click.shell_completion import CompletionItem
 
 from . import streams
 
-if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter
-
-    Record = tuple[str, str]
-    """An option with its value (or a command's name), and what it does."""
+Record = tuple[str, str]
+"""An option with its value (or a command's name), and what it does."""
 
 WIDEST = 100
 """Columns: longer lines are hard to read."""
@@ -60,18 +58,59 @@ _FIGURE = re.compile(r"(?<=\d) (?=(?:[KMG]i)?B\b|m?s\b)")
 _NOTE = re.compile(r"\[(?:default|env var|required)[^]]*\]$")
 
 
-class HelpCommand(TyperCommand):
+class _Offering(click.Parameter):
+    """A parameter for whose value the shell offers the names that `offer` returns, else the words
+    that its metavar consists of."""
+
+    def __init__(self, *args: Any, offer: Callable[[], Iterable[str]] | None, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._offer = offer or self._words
+
+    def _words(self) -> list[str]:
+        words = (self.metavar or "").split("|")
+        return [one for one in words if len(words) > 1 and one.islower() and one[0].isalnum()]
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in self._offer() if name.startswith(incomplete)]
+        return [*map(CompletionItem, names)] or [CompletionItem(incomplete, type="file")]
+
+
+class HelpOption(_Offering, click.Option):
+    """An option with the heading that the help shows it under."""
+
+    def __init__(self, *args: Any, heading: str, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.heading = heading
+
+
+class HelpArgument(_Offering, click.Argument):
+    """An argument, whose help ends with its default."""
+
+    def get_usage_pieces(self, ctx: Context) -> list[str]:
+        name = self.make_metavar(ctx)
+        return [f"{{{name}}}" if self.required else f"[{name}]"]
+
+    def get_help_record(self, ctx: Context) -> Record:
+        name, text = super().get_help_record(ctx)
+        note = "required" if self.required else f"default: {self.default}" if self.default else ""
+        return name, f"{text}  [{note}]" if note else text
+
+
+class HelpCommand(click.Command):
     """A command whose options are shown under headings, and whose output is harmless."""
 
     def invoke(self, ctx: Context) -> Any:
         with streams.printing():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:  # for which click would print an empty line
+                ctx.exit(130)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         formatter.write(_page(self, ctx, _sections(self, ctx)))
 
 
-class HelpGroup(TyperGroup):
+class HelpGroup(click.Group):
     """The overview: a line for each command."""
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -84,10 +123,10 @@ class _Layout(NamedTuple):
     is_coloured: bool
 
     def heading(self, text: str) -> str:
-        return typer.style(text, bold=True) if self.is_coloured else text
+        return click.style(text, bold=True) if self.is_coloured else text
 
     def term(self, text: str) -> str:
-        return typer.style(text, fg="cyan") if self.is_coloured else text
+        return click.style(text, fg="cyan") if self.is_coloured else text
 
     def filled(self, text: str, first: str, indent: int) -> list[str]:
         """Lines of whole words, `first` before the first one."""
@@ -117,9 +156,7 @@ class _Layout(NamedTuple):
             yield from more
 
 
-def _page(
-    command: TyperCommand | TyperGroup, ctx: Context, sections: dict[str, list[Record]]
-) -> str:
+def _page(command: click.Command, ctx: Context, sections: dict[str, list[Record]]) -> str:
     layout = _Layout(min(shutil.get_terminal_size().columns, WIDEST), _is_coloured())
     ctx.color = layout.is_coloured  # what is printed keeps its colours
     usage = f"Usage: {ctx.command_path} "
@@ -139,14 +176,14 @@ def _page(
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def _sections(command: TyperCommand | TyperGroup, ctx: Context) -> dict[str, list[Record]]:
+def _sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
     """The arguments, then the options by heading."""
     found: dict[str, list[Record]] = {}
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
         if record is not None:
             is_argument = param.param_type_name == "argument"
-            named = ARGUMENTS if is_argument else getattr(param, "rich_help_panel", None)
+            named = ARGUMENTS if is_argument else getattr(param, "heading", None)
             found.setdefault(named or OTHER, []).append(record)
     return {name: found[name] for name in (ARGUMENTS, *HEADINGS) if name in found}
 

@@ -4,52 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from .help_text import OUTPUT, PRECISION, WHAT
-from .options import Option, Profiling, RunFormat, Sampling, Simulated, complete_benchmark, own
+from . import common
+from .help_text import PRECISION, WHAT
+from .options import Count, Options, Time, argument, option
 
 PREFIX, OF_COPIES = "latency_", "latency_copy_"
 
 
-@own(
-    size=Option(
+class LatencyOptions(Options):
+    benchmarks: tuple[str, ...] = argument(
+        "BENCHMARK...",
+        "Measure these latency_ benchmarks. Default: all; with --size, those of copies.",
+        offer=common.benchmark_names,
+    )
+    size: str | None = option(
+        WHAT,
         "Copy this many bytes, up to 1M: 64, 4K, 1:1M:x2. Default: a curve over sizes.",
         "SIZE[,SIZE…]",
-        heading=WHAT,
-    ),
-    iterations=Option("Time N iterations of each cell, one by one.", "N", heading=PRECISION),
-    out=Option("Keep runs below this folder.", "DIR", heading=OUTPUT),
-)
-def latency(
-    context: typer.Context,
-    *,
-    benchmarks: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="BENCHMARK...",
-            help="Measure these latency_ benchmarks. Default: all; with --size, those of copies.",
-            autocompletion=complete_benchmark,
-        ),
-    ] = None,
-    size: str | None = None,
-    iterations: int = 10_000,
-    backend: list[str] | None = None,
-    device: list[str] | None = None,
-    timeout: float | None = None,
-    no_verify: bool = False,
-    label: str = "latency",
-    out: Path = Path("results"),
-    no_report: bool = False,
-    simulated: Simulated,
-    list_faults: bool = False,
-    utilization: bool = False,
-    wait: bool = False,
-    profiling: Profiling,
-    form: RunFormat,
-) -> int:
+    )
+    iterations: Count = option(
+        PRECISION, "Time N iterations of each cell, one by one.", "N", default=10_000
+    )
+    backend: tuple[str, ...] = common.BACKEND
+    device: tuple[str, ...] = common.DEVICE
+    timeout: Time | None = common.TIMEOUT
+    no_verify: bool = common.NO_VERIFY
+    label: str = common.label("latency")
+    out: Path = common.RUNS_BELOW
+    no_report: bool = common.NO_REPORT
+    simulated: common.SimulatedOrListed
+    utilization: bool = common.UTILIZATION
+    wait: bool = common.WAIT
+    profiling: common.Profiling
+    form: common.RunFormat
+
+
+def latency(asked: LatencyOptions) -> int:
     """Time single copies, flags and launches, and show their percentiles.
 
     Examples:
@@ -64,30 +55,26 @@ def latency(
     from linkgauge.model.units import format_size
     from linkgauge.report.live import Display
 
-    from .options import at_least_one
     from .options_record import request_of
     from .requests import carry_out, settings_of, under
-    from .simulation import simulation_of
 
-    count = at_least_one("--iterations", iterations)
-    sampling = Sampling(samples=count, timeout=timeout, no_verify=no_verify)
-    simulation = simulation_of(*simulated)
-    settings = settings_of("standard", size, sampling, EngineSettings(), simulation)
-    settings = under(profiling, settings, out)
+    size = asked.size
+    sampling = common.Sampling(
+        samples=asked.iterations, timeout=asked.timeout, no_verify=asked.no_verify
+    )
+    settings = settings_of("standard", size, sampling, EngineSettings(), asked.simulated)
+    settings = under(asked.profiling, settings, asked.out)
     if size is not None and max(settings.sizes) > SIZES[-1]:
         most = format_size(SIZES[-1])
         raise InputError(
             f"--size {size}: latencies are measured for copies up to {most}: see linkgauge run"
         )
-    names = _names(benchmarks or (), sized=size is not None)
-    request = request_of(
-        context, Selection(names), settings,
-        label=label, out=out, wait=wait, profile=None if size else "standard",
-        backends=tuple(backend or ()), devices=tuple(device or ()),
-    )  # fmt: skip
-    return carry_out(
-        request, Display(form, utilization, verdict=False, matrix=True, page=not no_report)
+    names = _names(asked.benchmarks, sized=size is not None)
+    request = request_of(asked, Selection(names), settings, "standard")
+    display = Display(
+        asked.form, asked.utilization, verdict=False, matrix=True, page=not asked.no_report
     )
+    return carry_out(request, display)
 
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:

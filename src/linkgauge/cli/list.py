@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from linkgauge.report.formats import BENCHMARKS, NAMES_OF_BENCHMARKS
 
+from . import common
 from .help_text import OUTPUT
-from .options import BenchmarksFormat, Option, own
+from .options import Options, option
 
 
-@own(verbose=Option("Describe each benchmark.", flag="-v --verbose", heading=OUTPUT))
-def list_benchmarks(
-    *, prefix: list[str] | None = None, verbose: bool = False, form: BenchmarksFormat
-) -> int:
+class ListOptions(Options):
+    prefix: tuple[str, ...] = common.PREFIX
+    verbose: bool = option(OUTPUT, "Describe each benchmark.", flags="-v --verbose")
+    form: common.BenchmarksFormat
+
+
+def list_benchmarks(asked: ListOptions) -> int:
     """List the benchmarks by what they measure.
 
     With --prefix or -v, shows for each what it measures, and the profiles of linkgauge run that
@@ -23,7 +27,7 @@ def list_benchmarks(
     """
     from linkgauge.benchmarks.catalog import select
 
-    described = bool(prefix) or verbose or form.is_document
+    described = bool(asked.prefix) or asked.verbose or asked.form.is_document
     document = BENCHMARKS if described else NAMES_OF_BENCHMARKS
-    form.write(document, select((), prefix or ()))
+    asked.form.write(document, select((), asked.prefix))
     return 0

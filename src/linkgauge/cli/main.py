@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any
+from typing import get_type_hints
 
-import typer
+import click
 
 from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.machine.launch import is_heard
@@ -17,9 +17,9 @@ from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import printable
 from linkgauge.registry import LEFT_OUT, named, our_rooms
 
-from . import streams
-from .help_text import HelpCommand, HelpGroup
-from .options import expanded
+from . import completion, streams
+from .help_text import OTHER, HelpCommand, HelpGroup
+from .options import Options, filled, instead, parameters
 
 _OURS = {
     "devices": ".devices:devices",
@@ -42,11 +42,22 @@ COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_OR
 """Each command's module and function, in the order of the overview."""
 
 
-def command(place: str) -> tuple[Callable[..., int], dict[str, Any] | None]:
-    """A command's function, and the settings that its module passes to typer (`CONTEXT`)."""
+def command(name: str, place: str) -> click.Command:
+    """The command that a function of a struct of options, or of nothing, carries out; with the
+    settings that its module passes to click (`CONTEXT`). Raises TypeError for another function."""
     module, _, function = place.partition(":")
     loaded = import_module(module, __package__)
-    return getattr(loaded, function), getattr(loaded, "CONTEXT", None)
+    carried: Callable[..., int] = getattr(loaded, function)
+    kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
+    if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):
+        raise TypeError(f"{place} is no function of one struct of options")
+    return HelpCommand(
+        name,
+        context_settings=getattr(loaded, "CONTEXT", None),
+        params=[one for kind in kinds for one in parameters(kind)],
+        callback=lambda **given: carried(*(filled(kind, given) for kind in kinds)),
+        help=carried.__doc__,
+    )
 
 
 def all_commands() -> dict[str, str]:
@@ -54,54 +65,51 @@ def all_commands() -> dict[str, str]:
     return {**COMMANDS, **named("commands"), **COMMANDS}
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        from linkgauge import __version__
+def _show_version() -> None:
+    from linkgauge import __version__
 
-        typer.echo(f"linkgauge {__version__}")
-        raise typer.Exit
+    click.echo(f"linkgauge {__version__}")
 
 
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Show the version and exit."
-        ),
-    ] = False,
-) -> None:
-    """Measure how fast data moves between every pair of memories a machine can reach.
+class RootOptions(Options):
+    """Those of linkgauge itself."""
 
-    Examples:
-        linkgauge run --profile quick
-        linkgauge devices
-        linkgauge run --help
-    """
+    version: bool = instead(OTHER, "Show the version and exit.", _show_version)
+    install_completion: bool = instead(
+        OTHER, "Install completion for the current shell.", completion.install
+    )
+    show_completion: bool = instead(
+        OTHER,
+        "Show completion for the current shell, to copy it or customize the installation.",
+        completion.show,
+    )
 
 
 @cache
-def application(*names: str) -> typer.Typer:
+def application(*names: str) -> click.Group:
     """The command line with these commands, or with all of them: to load and to prepare them all
     takes a fifth of a second."""
-    app = typer.Typer(
-        name="linkgauge",
-        cls=HelpGroup,
+    app = HelpGroup(
+        "linkgauge",
+        params=[*parameters(RootOptions)],
         no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
+        help="""Measure how fast data moves between every pair of memories a machine can reach.
+
+        Examples:
+            linkgauge run --profile quick
+            linkgauge devices
+            linkgauge run --help
+        """,
     )
     known = COMMANDS if names else all_commands()
     for name in names or known:
         try:
-            function, context = command(known[name])
+            app.add_command(command(name, known[name]))
         except Exception as error:
             if name in COMMANDS:
                 raise
             _complain(f"the command {name!r} is left out: {type(error).__name__}: {error}")
-            continue
-        app.command(name, cls=HelpCommand, context_settings=context)(expanded(function))
-    app.callback()(_root)
     return app
 
 
@@ -118,13 +126,13 @@ def main() -> None:
         asked = (name for name in sys.argv[1:2] if name in COMMANDS)
         code = application(*asked)(standalone_mode=False, prog_name="linkgauge")
         sys.stdout.flush()
-    except typer.TyperException as error:  # usage: an unknown option, a missing value
+    except click.ClickException as error:  # usage: an unknown option, a missing value
         _complain(_said(error))
         code = error.exit_code
     except LinkgaugeError as error:
         _complain(str(error))
         code = error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, click.Abort):
         code = 130
     except OSError as error:
         where = f"{error.filename}: " if error.filename else "cannot write: "
@@ -137,7 +145,7 @@ def main() -> None:
     sys.exit(code)
 
 
-def _said(error: typer.TyperException) -> str:
+def _said(error: click.ClickException) -> str:
     """What is wrong with the usage. Of an unknown option, whose it is and what it may have been."""
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option is None or context is None or not hasattr(error, "possibilities"):
@@ -155,4 +163,4 @@ def _complain(message: str) -> None:
     # A bare `linkgauge` gets the full usage text.
     if not message.startswith("Usage:"):
         message = "linkgauge: " + printable(message, "\n")
-    typer.echo(message, err=True)
+    click.echo(message, err=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
 from linkgauge.engine.folder import checked_label
 from linkgauge.engine.request import RunRequest, What
@@ -14,6 +14,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
 from linkgauge.report.formats import FORMATS
 
+from .options import Options
 from .requests import command_line, valid
 
 FREE = {
@@ -23,30 +24,39 @@ FREE = {
 """Options that do not affect what is measured, or how."""
 
 
+_SHARED = {
+    "backend": "backends", "device": "devices", "label": "label", "out": "out", "wait": "wait",
+}  # fmt: skip
+"""Options that say the same to every command that has them, and what a request calls them."""
+
+
 def request_of(
-    context: typer.Context,
+    asked: Options,
     what: What,
     settings: Settings,
-    *,
-    label: str,
-    out: Path | None,
+    profile: str | None = None,
     **more: Any,
 ) -> RunRequest:
-    """The command's request, with its options and command line for the record."""
+    """The request of a command that measures, with its options and command line for the record.
+    `more` is what these options do not say, or say in another way."""
+    values = vars(asked)
+    shared = {field: values[name] for name, field in _SHARED.items() if name in values} | more
+    shared["label"] = checked_label(shared["label"])
+    shared["out"] = None if shared["out"] is None else str(shared["out"])
     return RunRequest(
         what=what,
         settings=settings,
-        label=checked_label(label),
-        out=None if out is None else str(out),
+        profile=None if values.get("size") else profile,
         command=command_line(),
-        options=in_effect(context, settings),
-        **more,
+        options=in_effect(settings),
+        **shared,
     )
 
 
-def in_effect(context: typer.Context, settings: Settings) -> dict[str, str]:
+def in_effect(settings: Settings) -> dict[str, str]:
     """The command's options by name, with the profile's values for those not given, and the seed of
     a sample."""
+    context = click.get_current_context()
     of_profile = {
         "size": ",".join(f"{size}B" for size in settings.sizes),
         "precision": settings.precision,
@@ -58,15 +68,16 @@ def in_effect(context: typer.Context, settings: Settings) -> dict[str, str]:
     return _written(context, {**context.params, **own})
 
 
-def given(context: typer.Context) -> dict[str, str]:
+def given() -> dict[str, str]:
     """The options on the command line, by name. Raises InputError for anything that is not an
     option."""
+    context = click.get_current_context()
     sources = {name: context.get_parameter_source(name) for name in context.params}
     typed = [name for name, by in sources.items() if by is not None and by.name == "COMMANDLINE"]
     return _written(context, {name: context.params[name] for name in typed})
 
 
-def _written(context: typer.Context, values: Mapping[str, Any]) -> dict[str, str]:
+def _written(context: click.Context, values: Mapping[str, Any]) -> dict[str, str]:
     """Each as a person would write it, equal values in the same form; without those that are
     off."""
     names = {param.name: param.opts[0] for param in context.command.params}

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from .options import Option, own
+from .help_text import OTHER
+from .options import Options, argument, option
 
 
-@own(
-    anonymize=Option("Replace host names, users, serials, UUIDs, MACs, paths and labels."),
-    output=Option("The archive's name (else RUN-ID.tar.zst); - is stdout.", "FILE", flag="-o"),
-)
-def pack(
-    *,
-    run: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Pack the run in this folder. Default: the latest run of this machine.",
-        ),
-    ] = None,
-    anonymize: bool = False,
-    output: Path | None = None,
-) -> int:
+class PackOptions(Options):
+    run: Path | None = argument(
+        "RUN", "Pack the run in this folder. Default: the latest run of this machine."
+    )
+    anonymize: bool = option(
+        OTHER, "Replace host names, users, serials, UUIDs, MACs, paths and labels."
+    )
+    output: Path | None = option(
+        OTHER, "The archive's name (else RUN-ID.tar.zst); - is stdout.", "FILE", "-o"
+    )
+
+
+def pack(asked: PackOptions) -> int:
     """Pack a kept run into one file, also without names.
 
     The file holds samples, journal, machine and report. An existing file is never overwritten.
@@ -39,13 +36,13 @@ def pack(
     from linkgauge.machine.archive import STDOUT, check_new, write_new
     from linkgauge.report.pack import pack_run
 
-    if output is not None:
-        check_new(output)
-    packed = pack_run(one_run(run, "pack"), anonymous=anonymize)
-    path = output or Path(f"{packed.id}{PACKED}")
+    if asked.output is not None:
+        check_new(asked.output)
+    packed = pack_run(one_run(asked.run, "pack"), anonymous=asked.anonymize)
+    path = asked.output or Path(f"{packed.id}{PACKED}")
     write_new(path, packed.content)
     is_streamed = path == STDOUT
-    typer.echo(f"packed: {path}: {', '.join(packed.names)}", err=is_streamed)
+    click.echo(f"packed: {path}: {', '.join(packed.names)}", err=is_streamed)
     for name in packed.left_out:
-        typer.echo(f"left out, because it cannot be anonymised: {name}", err=is_streamed)
+        click.echo(f"left out, because it cannot be anonymised: {name}", err=is_streamed)
     return 0

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from linkgauge.model.errors import InputError
 
-from .options import Option
+from .help_text import OTHER
+from .options import option
 
 if TYPE_CHECKING:
     from linkgauge.judge.findings import Finding
 
-FIX_SCRIPT = Option(
-    "Also write the remedies as a shell script, to be read before it is run.", "FILE"
+FIX_SCRIPT = option(
+    OTHER, "Also write the remedies as a shell script, to be read before it is run.", "FILE"
 )
 
 

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from linkgauge.registry import named
 
-from .options import Option, own
+from .help_text import OTHER
+from .options import Options, argument, option
 
 
-@own(
-    against=Option("Compare the labels with this one; else with the host, or the first.", "LABEL"),
-    output=Option(
-        "Write to this file (else report.html in the first folder).", "FILE.html|.pdf", flag="-o"
-    ),
-)
-def report(
-    *,
-    runs: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="RUN|DIR...",
-            help="Show this run: its folder, its run.json, what `pack` wrote, or the latest of a "
-            "label; or compare several, and all those below folders. Default: the latest run of "
-            "this machine.",
-        ),
-    ] = None,
-    against: str | None = None,
-    output: Path | None = None,
-) -> int:
+class ReportOptions(Options):
+    runs: tuple[Path, ...] = argument(
+        "RUN|DIR...",
+        "Show this run: its folder, its run.json, what `pack` wrote, or the latest of a label; or "
+        "compare several, and all those below folders. Default: the latest run of this machine.",
+    )
+    against: str | None = option(
+        OTHER, "Compare the labels with this one; else with the host, or the first.", "LABEL"
+    )
+    output: Path | None = option(
+        OTHER, "Write to this file (else report.html in the first folder).", "FILE.html|.pdf", "-o"
+    )
+
+
+def report(asked: ReportOptions) -> int:
     """Write a report of one or several runs, as HTML or PDF.
 
     The HTML is one file that opens offline. Several runs are grouped by accelerator and compared by
@@ -47,13 +42,13 @@ def report(
     from linkgauge.report.render.drawing import Drawer
     from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
 
-    if output is not None:
-        check_name(output)
-    asked = [find_run(one, command="report", also=named("kept")) for one in (runs or (None,))]
-    kept = kept_at(asked[0]) if len(asked) == 1 and against is None else None
-    folder = asked[0] if asked[0].is_dir() else asked[0].parent
-    path = output if output is not None else folder / REPORT_FILE
+    if asked.output is not None:
+        check_name(asked.output)
+    found = [find_run(one, command="report", also=named("kept")) for one in (asked.runs or (None,))]
+    kept = kept_at(found[0]) if len(found) == 1 and asked.against is None else None
+    folder = found[0] if found[0].is_dir() else found[0].parent
+    path = asked.output if asked.output is not None else folder / REPORT_FILE
     with Drawer() as drawer:
-        write_page(path, page_of_kept(*kept) if kept else page_of(asked, against), drawer)
-    typer.echo(f"report: {path}")
+        write_page(path, page_of_kept(*kept) if kept else page_of(found, asked.against), drawer)
+    click.echo(f"report: {path}")
     return 0

@@ -18,7 +18,6 @@ from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.names import hint
-from linkgauge.model.operation import HOST_MODES, HostMode
 from linkgauge.model.pairs import PairSample, Seed
 from linkgauge.model.result import Run
 from linkgauge.model.settings import (
@@ -26,7 +25,6 @@ from linkgauge.model.settings import (
     EngineSettings,
     Profiler,
     Settings,
-    Simulation,
     Streams,
     Threads,
 )
@@ -36,8 +34,10 @@ from linkgauge.report.files import resumable
 from linkgauge.report.formats import PLAN
 from linkgauge.report.live import Display, LiveReport
 
-from .options import Profiling, Sampling, Shape, at_least_one, within
+from . import common
+from .options import within
 from .pairs_alone import with_pairs
+from .simulation import simulation_of
 
 MOST_TEMPERATURE = 150.0
 """No accelerator works above it."""
@@ -46,11 +46,12 @@ MOST_TEMPERATURE = 150.0
 def settings_of(
     profile: str,
     size: str | None,
-    sampling: Sampling,
+    sampling: common.Sampling,
     engines: EngineSettings,
-    simulation: Simulation | None,
+    simulated: common.Simulated | None = None,
 ) -> Settings:
     """The profile's settings with the given options applied. Raises InputError."""
+    simulation = None if simulated is None else simulation_of(simulated.machine, simulated.fault)
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}{hint(profile, PROFILES)}")
     if simulation is not None and engines.host_kernel is not None:
@@ -62,8 +63,8 @@ def settings_of(
         base,
         sizes=base.sizes if size is None else parse_sizes(size),
         precision=base.precision if precision is None else parse_fraction(precision),
-        samples=at_least_one("--samples", sampling.samples),
-        loops=at_least_one("--loops", sampling.loops),
+        samples=sampling.samples,
+        loops=sampling.loops,
         verify=not sampling.no_verify,
         engines=engines,
         timeout=sampling.timeout,
@@ -84,7 +85,7 @@ def soaked(settings: Settings, duration: float | None, max_temperature: float | 
     return replace(settings, soak=Soaking(duration, max_temperature))
 
 
-def under(profiling: Profiling, settings: Settings, out: Path | None) -> Settings:
+def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> Settings:
     """The settings with the profiler that was asked for, if any. Raises InputError where it is not
     installed, or of no use."""
     asked = [name for name in get_args(Profiler) if getattr(profiling, name)]
@@ -103,18 +104,15 @@ def under(profiling: Profiling, settings: Settings, out: Path | None) -> Setting
 
 
 def engines_of(
-    shape: Shape, host_kernel: str | None = None, numa_node: int | None = None
+    shape: common.Shape, host_kernel: str | None = None, numa_node: int | None = None
 ) -> EngineSettings:
     """Raises InputError for what no engine can do."""
     if host_kernel is not None:
         from linkgauge.backends.host_kernels import check_kernel
 
         check_kernel(host_kernel)
-    kernel = shape.kernel
-    if kernel not in (None, "plain", "bulk"):
-        raise InputError(f"unknown kernel {kernel!r}{hint(kernel, ('plain', 'bulk'))}")
     return EngineSettings(
-        kernel="bulk" if kernel == "bulk" else "plain" if kernel else None,
+        kernel=shape.kernel,
         blocks=within("--blocks", shape.blocks, Blocks),
         threads=within("--threads", shape.threads, Threads),
         streams=within("--streams", shape.streams, Streams),
@@ -126,19 +124,11 @@ def engines_of(
     )
 
 
-def host_mode_of(name: str | None) -> HostMode | None:
-    """Raises InputError for a mode that does not exist."""
-    found = next((mode for mode in HOST_MODES if mode == name), None)
-    if name is not None and found is None:
-        raise InputError(f"unknown host mode {name!r}{hint(name, HOST_MODES)}")
-    return found
-
-
 def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
     """Raises InputError for a sample that cannot be drawn."""
     if count is None and seed is not None:
         raise InputError("--seed needs --sample-pairs")
-    count, seed = at_least_one("--sample-pairs", count), within("--seed", seed, Seed)
+    seed = within("--seed", seed, Seed)
     if count is None:
         return None
     return PairSample(count) if seed is None else PairSample(count, seed)

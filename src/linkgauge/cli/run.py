@@ -4,114 +4,85 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Literal
 
-import typer
+import click
 
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import PLAN
 
+from . import common
 from .collecting import choice_of
 from .help_text import ENGINES, OUTPUT, RUNS, WHAT
-from .options import (
-    TIME,
-    Collecting,
-    Option,
-    Profiling,
-    RunFormat,
-    Sampling,
-    Shape,
-    Simulated,
-    complete_benchmark,
-    headed,
-    own,
-)
+from .options import Count, Options, Time, argument, option
 
 if TYPE_CHECKING:
-    from linkgauge.judge.limits import Limit
+    from linkgauge.engine.request import RunRequest
+    from linkgauge.model.settings import Settings
+    from linkgauge.report.live import Display
 
 
-@own(
-    **headed(
+class RunOptions(Options):
+    benchmarks: tuple[str, ...] = argument(
+        "BENCHMARK...",
+        "Measure these benchmarks. Default: all those of the profile.",
+        offer=common.benchmark_names,
+    )
+    prefix: tuple[str, ...] = common.PREFIX
+    profile: str = common.profile("standard")
+    backend: tuple[str, ...] = common.BACKEND
+    device: tuple[str, ...] = common.DEVICE
+    size: str | None = common.SIZE
+    sampling: common.Sampling
+    collecting: common.Collecting
+    label: str = common.label("default")
+    out: Path = common.RUNS_BELOW
+    form: common.RunFormat
+    only_d2d: bool = option(WHAT, "Measure only the benchmarks between devices.")
+    parallel_pairs: bool = option(ENGINES, "Measure disjoint pairs of devices at once.")
+    sample_pairs: Count | None = option(
+        WHAT, "Measure N device pairs, drawn at random; a re-run measures the same ones.", "N"
+    )
+    seed: int | None = option(WHAT, "Draw these pairs with this seed instead of 1.", "S")
+    shape: common.Shape
+    numa_node: int | None = option(
+        ENGINES, "Take host memory from this node, not from the device's own.", "N"
+    )
+    host_kernel: str | None = common.HOST_KERNEL
+    host_mode: Literal["stream", "peak"] | None = option(
         WHAT,
-        only_d2d=Option("Measure only the benchmarks between devices."),
-        sample_pairs=Option(
-            "Measure N device pairs, drawn at random; a re-run measures the same ones.", "N"
-        ),
-        seed=Option("Draw these pairs with this seed instead of 1.", "S"),
-        host_mode=Option(
-            "Run memory_stream_* in one mode: stream (comparable with STREAM) or peak (fastest).",
-            "stream|peak",
-        ),
-        duration=Option(
-            "Repeat all of it for this long, and show how it goes over the time: 8h, 90m.",
-            TIME,
-            flag="--for",
-        ),
-        max_temperature=Option("End what --for repeats if a device gets this hot.", "CELSIUS"),
-        dry_run=Option("Show the cells, their memory and time; measure nothing."),
-    ),
-    **headed(
-        OUTPUT,
-        out=Option("Keep runs below this folder.", "DIR"),
-        hardware=Option(
-            "Record what the machine cannot report about itself (hardware.yml).", "FILE"
-        ),
-    ),
-    **headed(
-        ENGINES,
-        parallel_pairs=Option("Measure disjoint pairs of devices at once."),
-        numa_node=Option("Take host memory from this node, not from the device's own.", "N"),
-        tune=Option("First search for the fastest settings of each device, and remember them."),
-    ),
-    resume=Option("Resume the run in this folder.", "FOLDER", heading=RUNS),
-)
-def run(
-    context: typer.Context,
-    *,
-    benchmarks: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="BENCHMARK...",
-            help="Measure these benchmarks. Default: all those of the profile.",
-            autocompletion=complete_benchmark,
-        ),
-    ] = None,
-    prefix: list[str] | None = None,
-    profile: str = "standard",
-    backend: list[str] | None = None,
-    device: list[str] | None = None,
-    size: str | None = None,
-    sampling: Sampling,
-    collecting: Collecting,
-    label: str = "default",
-    out: Path = Path("results"),
-    form: RunFormat,
-    only_d2d: bool = False,
-    parallel_pairs: bool = False,
-    sample_pairs: int | None = None,
-    seed: int | None = None,
-    shape: Shape,
-    numa_node: int | None = None,
-    host_kernel: str | None = None,
-    host_mode: str | None = None,
-    tune: bool = False,
-    hardware: Path | None = None,
-    limits: Path | None = None,
-    utilization: bool = False,
-    matrix: bool = False,
-    whole: bool = False,
-    duration: float | None = None,
-    max_temperature: float | None = None,
-    no_report: bool = False,
-    no_verdict: bool = False,
-    dry_run: bool = False,
-    simulated: Simulated,
-    list_faults: bool = False,
-    resume: Path | None = None,
-    wait: bool = False,
-    profiling: Profiling,
-) -> int:
+        "Run memory_stream_* in one mode: stream (comparable with STREAM) or peak (fastest).",
+        "stream|peak",
+    )
+    tune: bool = option(
+        ENGINES, "First search for the fastest settings of each device, and remember them."
+    )
+    hardware: Path | None = option(
+        OUTPUT, "Record what the machine cannot report about itself (hardware.yml).", "FILE"
+    )
+    limits: Path | None = common.LIMITS
+    utilization: bool = common.UTILIZATION
+    matrix: bool = common.MATRIX
+    whole: bool = common.WHOLE
+    duration: Time | None = option(
+        WHAT,
+        "Repeat all of it for this long, and show how it goes over the time: 8h, 90m.",
+        "TIME",
+        "--for",
+    )
+    max_temperature: float | None = option(
+        WHAT, "End what --for repeats if a device gets this hot.", "CELSIUS"
+    )
+    no_report: bool = common.NO_REPORT
+    no_verdict: bool = common.NO_VERDICT
+    dry_run: bool = option(WHAT, "Show the cells, their memory and time; measure nothing.")
+    simulated: common.SimulatedOrListed
+    resume: Path | None = option(RUNS, "Resume the run in this folder.", "FOLDER")
+    wait: bool = common.WAIT
+    profiling: common.Profiling
+
+
+def run(asked: RunOptions) -> int:
     """Measure benchmarks and keep the results.
 
     Examples:
@@ -123,54 +94,62 @@ def run(
     from linkgauge.machine.launch import launched
 
     # It loads while the rest of this process loads. Ranks have none.
-    alone = resume is None and launched().size == 1
-    first = context.with_resource(closing(WorkerProcess())) if alone else None
-    import msgspec
+    alone = asked.resume is None and launched().size == 1
+    held = click.get_current_context()
+    first = held.with_resource(closing(WorkerProcess())) if alone else None
+    from . import requests
+    from .options_record import given
 
-    from linkgauge.engine.request import Selection
-    from linkgauge.machine.hardware import read_hardware
+    display, form = _display(asked), asked.form
+    if asked.dry_run and not PLAN.has(form):
+        raise InputError(f"{form.flag} shows samples, and a dry run takes none: use --json")
+    if asked.resume is not None:
+        from .resuming import resume
+
+        timeout = asked.sampling.timeout
+        return resume(asked.resume, given(), display, wait=asked.wait, timeout=timeout)
+    return requests.carry_out(_request(asked), display, first=first, only_plan=asked.dry_run)
+
+
+def _display(asked: RunOptions) -> Display:
+    from linkgauge.judge.limits import read_limits
     from linkgauge.report.live import Display
 
+    return Display(
+        asked.form, asked.utilization, read_limits(asked.limits) if asked.limits else (),
+        verdict=not asked.no_verdict, matrix=asked.matrix, whole=asked.whole,
+        page=not asked.no_report,
+    )  # fmt: skip
+
+
+def _request(asked: RunOptions) -> RunRequest:
+    from linkgauge.engine.request import Selection
+    from linkgauge.machine.hardware import read_hardware
+
+    from .options_record import request_of
+
+    stated = read_hardware(asked.hardware) if asked.hardware else {}
+    settings = _settings(asked)
+    if settings.profiler is not None and (asked.tune or asked.limits):
+        name = "tune" if asked.tune else "limits"
+        raise InputError(f"--{name}: not under a profiler, which changes the figures")
+    what = Selection(asked.benchmarks, asked.prefix, asked.only_d2d, asked.host_mode)
+    return request_of(
+        asked, what, settings, asked.profile, tune=asked.tune, stated=stated,
+        collectives=choice_of(asked.collecting), with_cpus=asked.whole,
+    )  # fmt: skip
+
+
+def _settings(asked: RunOptions) -> Settings:
+    from msgspec.structs import replace
+
     from . import requests
-    from .options_record import given, request_of
-    from .simulation import simulation_of
 
-    bounds: tuple[Limit, ...] = ()
-    if limits:
-        from linkgauge.judge.limits import read_limits
-
-        bounds = read_limits(limits)
-    display = Display(
-        form, utilization, bounds,
-        verdict=not no_verdict, matrix=matrix, whole=whole, page=not no_report,
-    )  # fmt: skip
-    if dry_run and not PLAN.has(form):
-        raise InputError(f"{form.flag} shows samples, and a dry run takes none: use --json")
-    if resume is not None:
-        from .resuming import resume as go_on
-
-        return go_on(resume, given(context), display, wait=wait, timeout=sampling.timeout)
-    engines = requests.engines_of(shape, host_kernel, numa_node)
-    stated = read_hardware(hardware) if hardware else {}
-    simulation = simulation_of(*simulated)
-    settings = requests.settings_of(profile, size, sampling, engines, simulation)
-    settings = msgspec.structs.replace(
-        settings,
-        parallel_pairs=parallel_pairs,
-        sample_pairs=requests.pair_sample_of(sample_pairs, seed),
+    engines = requests.engines_of(asked.shape, asked.host_kernel, asked.numa_node)
+    settings = replace(
+        requests.settings_of(asked.profile, asked.size, asked.sampling, engines, asked.simulated),
+        parallel_pairs=asked.parallel_pairs,
+        sample_pairs=requests.pair_sample_of(asked.sample_pairs, asked.seed),
     )
-    settings = requests.under(profiling, settings, out)
-    settings = requests.soaked(settings, duration, max_temperature)
-    if settings.profiler is not None and (tune or limits):
-        raise InputError(
-            f"--{'tune' if tune else 'limits'}: not under a profiler, which changes the figures"
-        )
-    mode = requests.host_mode_of(host_mode)
-    what = Selection(tuple(benchmarks or ()), tuple(prefix or ()), only_d2d, mode)
-    request = request_of(
-        context, what, settings,
-        label=label, out=out, wait=wait, profile=None if size else profile, tune=tune,
-        backends=tuple(backend or ()), devices=tuple(device or ()), stated=stated,
-        collectives=choice_of(collecting), with_cpus=whole,
-    )  # fmt: skip
-    return requests.carry_out(request, display, first=first, only_plan=dry_run)
+    settings = requests.under(asked.profiling, settings, asked.out)
+    return requests.soaked(settings, asked.duration, asked.max_temperature)

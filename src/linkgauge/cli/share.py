@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from .options import Option, own
+from .help_text import OTHER
+from .options import Options, argument, option
 
 
-@own(
-    output=Option("The page (else linkgauge-RUN-ID.html); - is stdout.", "FILE.html", flag="-o"),
-)
-def share(
-    *,
-    run: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Share this run: its folder, its run.json, what `pack` wrote, or the latest of a "
-            "label. Default: the latest run of this machine.",
-        ),
-    ] = None,
-    output: Path | None = None,
-) -> int:
+class ShareOptions(Options):
+    run: Path | None = argument(
+        "RUN",
+        "Share this run: its folder, its run.json, what `pack` wrote, or the latest of a label. "
+        "Default: the latest run of this machine.",
+    )
+    output: Path | None = option(
+        OTHER, "The page (else linkgauge-RUN-ID.html); - is stdout.", "FILE.html", "-o"
+    )
+
+
+def share(asked: ShareOptions) -> int:
     """Write a run as one small page without names, and a card of text.
 
     The page is the report, anonymised as `pack --anonymize` does, in less than 1 MB; it says what
@@ -41,15 +38,15 @@ def share(
     from linkgauge.machine.archive import STDOUT, check_new, write_new
     from linkgauge.report.share import card, shared, small_page
 
-    if output is not None:
-        check_new(output)
-    found = read_run(one_run(run, "share"))
-    path = output or Path(f"linkgauge-{label_name(found.id)}.html")
+    if asked.output is not None:
+        check_new(asked.output)
+    found = read_run(one_run(asked.run, "share"))
+    path = asked.output or Path(f"linkgauge-{label_name(found.id)}.html")
     check_new(path)
     one = shared(found)
     page = small_page(one)
     write_new(path, page)
     is_streamed = path == STDOUT
     name = "stdout" if is_streamed else path.name
-    typer.echo("\n".join(card(one, name, len(page))), err=is_streamed)
+    click.echo("\n".join(card(one, name, len(page))), err=is_streamed)
     return 0

@@ -4,49 +4,42 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 from linkgauge.registry import named
 from linkgauge.report.formats import COMPARISONS
 
-from .help_text import OUTPUT
-from .options import Option, RunFormat, own
+from . import common
+from .help_text import OTHER, OUTPUT
+from .options import Options, argument, option
 
 if TYPE_CHECKING:
     from linkgauge.model.result import Run
+    from linkgauge.report.formats import Format
 
 
-@own(
-    against=Option(
-        "Compare the other labels of a folder of runs with this one.", "LABEL", heading=OUTPUT
+class ShowOptions(Options):
+    run: Path | None = argument(
+        "RUN",
+        "Show this run.json, journal.jsonl, vary.json, or the folder that holds it; the latest run "
+        "of a label; or compare the labels of a folder of runs. Default: the latest run of this "
+        "machine.",
     )
-)
-def show(
-    *,
-    run: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Show this run.json, journal.jsonl, vary.json, or the folder that holds it; the "
-            "latest run of a label; or compare the labels of a folder of runs. Default: the latest "
-            "run of this machine.",
-        ),
-    ] = None,
-    against: str | None = None,
-    limits: Path | None = None,
-    utilization: bool = False,
-    matrix: bool = False,
-    whole: bool = False,
-    no_verdict: bool = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also every note on the cells.")
-    ] = False,
-    form: RunFormat,
-) -> int:
+    against: str | None = option(
+        OUTPUT, "Compare the other labels of a folder of runs with this one.", "LABEL"
+    )
+    limits: Path | None = common.LIMITS
+    utilization: bool = common.UTILIZATION
+    matrix: bool = common.MATRIX
+    whole: bool = common.WHOLE
+    no_verdict: bool = common.NO_VERDICT
+    verbose: bool = option(OTHER, "Also every note on the cells.", flags="--verbose -v")
+    form: common.RunFormat
+
+
+def show(asked: ShowOptions) -> int:
     """Show a stored run, or compare the labels of several runs.
 
     Exits with the code of the run. A folder of runs is compared by label on each accelerator:
@@ -62,19 +55,20 @@ def show(
     from linkgauge.report.live import Display, show_kept
     from linkgauge.report.reading import kept_at
 
-    run = find_run(run, also=named("kept"))
+    run, limits = find_run(asked.run, also=named("kept")), asked.limits
     if (kept := kept_at(run)) is not None:
-        form.write(*kept)
+        asked.form.write(*kept)
         return 0
     if not is_run(run):
-        if limits or utilization:
+        if limits or asked.utilization:
             raise InputError(f"--limits and --utilization take one run: {run} has several")
-        return _compare(run, against, form)
-    if against is not None:
+        return _compare(run, asked.against, asked.form)
+    if asked.against is not None:
         raise InputError(f"--against takes a folder of runs: {run} is one run")
     display = Display(
-        form, utilization, read_limits(limits) if limits else (),
-        verdict=not no_verdict, matrix=matrix, whole=whole, verbose=verbose,
+        asked.form, asked.utilization, read_limits(limits) if limits else (),
+        verdict=not asked.no_verdict, matrix=asked.matrix, whole=asked.whole,
+        verbose=asked.verbose,
     )  # fmt: skip
     one = read_run(run)
     if limits and one.is_profiled:
@@ -84,7 +78,7 @@ def show(
     return show_kept(one, run_file(run), display)
 
 
-def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
+def _compare(folder: Path, against: str | None, form: Format) -> int:
     """The labels of all runs below a folder, by the folder of their accelerator."""
     from functools import partial
 

@@ -3,97 +3,96 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Literal
 
-import typer
-
+from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, WHAT
-from linkgauge.cli.options import Option, Profiling, RunFormat, headed, own
+from linkgauge.cli.options import Count, Options, Time, argument, one_of, option
 
 if TYPE_CHECKING:
     from linkgauge.model.workload import WorkloadChoice
 
 PREFIX, SERVING = "ai_", "ai_serving"
 _MOST = 1 << 20
-_T = TypeVar("_T", bound=str)
 
 
-def _complete_workload(incomplete: str) -> list[str]:
+def _workload_names() -> Iterable[str]:
     from .benchmarks import WORKLOADS
 
-    names = (*(row.name.removeprefix(PREFIX) for row in WORKLOADS), "serving")
-    return [name for name in names if name.startswith(incomplete)]
+    return (*(row.name.removeprefix(PREFIX) for row in WORKLOADS), "serving")
 
 
-@own(
-    **headed(
+class Choosing(Options):
+    """What the workloads are made of."""
+
+    model: Literal["10m", "100m", "1b", "3b"] | None = option(
         WHAT,
-        model=Option(
-            "Use a model of this size. Default: 3b and for training 1b, on a CPU 10m.",
-            "10m|100m|1b|3b",
-        ),
-        batch=Option("Use these batches: 1,8,64. Default: 1 to 64, on a CPU 1 and 4.", "N[,N…]"),
-        prompt=Option("Use prompts of this many tokens: 512,2048.", "N[,N…]"),
-        types=Option("Use these types of numbers. Default: all.", "bf16,fp16,fp32"),
-        tokens=Option("Make this many tokens after each prompt.", "N"),
-        ranks=Option("Train on this many devices. Default: 1, 2, 4 … and all.", "N"),
-        implementation=Option(
-            "Run linkgauge's decoder, or transformers' own classes.", "own|transformers"
-        ),
-        seed=Option("Draw weights and prompts with this seed.", "S"),
-        url=Option("Send requests to the server at this address (serving).", "URL"),
-        server=Option(
-            "What the server speaks: OpenAI's protocol, or Triton's.",
-            "openai|triton-http|triton-grpc",
-        ),
-        server_model=Option("Ask the server for this model. Default: its first.", "NAME"),
-        rate=Option("Send so many requests a second at random moments, too: 1,4,16.", "N[,N…]"),
-        samples=Option("Take N samples of each cell. Default: 5.", "N"),
-    ),
-    **headed(
-        OUTPUT,
-        trace=Option("Trace a loop of each cell into this folder, for Perfetto.", "DIR"),
-        out=Option("Keep runs below this folder.", "DIR"),
-    ),
-)
-def ai(
-    context: typer.Context,
-    *,
-    workloads: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="WORKLOAD...",
-            help="Measure these: inference, inference_streamed, kv_offload, training_step, "
-            "pipeline, serving. Default: all but serving.",
-            autocompletion=_complete_workload,
-        ),
-    ] = None,
-    model: str | None = None,
-    batch: str | None = None,
-    prompt: str | None = None,
-    types: str | None = None,
-    tokens: int = 16,
-    ranks: int | None = None,
-    implementation: str = "own",
-    seed: int = 1,
-    url: str | None = None,
-    server: str = "openai",
-    server_model: str | None = None,
-    rate: str | None = None,
-    samples: int | None = None,
-    device: list[str] | None = None,
-    timeout: float | None = None,
-    no_verify: bool = False,
-    label: str = "ai",
-    trace: Path | None = None,
-    out: Path = Path("results"),
-    no_report: bool = False,
-    wait: bool = False,
-    profiling: Profiling,
-    form: RunFormat,
-) -> int:
+        "Use a model of this size. Default: 3b and for training 1b, on a CPU 10m.",
+        "10m|100m|1b|3b",
+    )
+    batch: str | None = option(
+        WHAT, "Use these batches: 1,8,64. Default: 1 to 64, on a CPU 1 and 4.", "N[,N…]"
+    )
+    prompt: str | None = option(WHAT, "Use prompts of this many tokens: 512,2048.", "N[,N…]")
+    types: str | None = option(WHAT, "Use these types of numbers. Default: all.", "bf16,fp16,fp32")
+    tokens: Count = option(WHAT, "Make this many tokens after each prompt.", "N", default=16)
+    ranks: Count | None = option(
+        WHAT, "Train on this many devices. Default: 1, 2, 4 … and all.", "N"
+    )
+    implementation: Literal["own", "transformers"] = option(
+        WHAT,
+        "Run linkgauge's decoder, or transformers' own classes.",
+        "own|transformers",
+        default="own",
+    )
+    seed: int = option(WHAT, "Draw weights and prompts with this seed.", "S", default=1)
+
+
+class Serving(Options):
+    """The server that requests go to."""
+
+    url: str | None = option(WHAT, "Send requests to the server at this address (serving).", "URL")
+    server: Literal["openai", "triton-http", "triton-grpc"] = option(
+        WHAT,
+        "What the server speaks: OpenAI's protocol, or Triton's.",
+        "openai|triton-http|triton-grpc",
+        default="openai",
+    )
+    server_model: str | None = option(
+        WHAT, "Ask the server for this model. Default: its first.", "NAME"
+    )
+    rate: str | None = option(
+        WHAT, "Send so many requests a second at random moments, too: 1,4,16.", "N[,N…]"
+    )
+
+
+class AiOptions(Options):
+    workloads: tuple[str, ...] = argument(
+        "WORKLOAD...",
+        "Measure these: inference, inference_streamed, kv_offload, training_step, pipeline, "
+        "serving. Default: all but serving.",
+        offer=_workload_names,
+    )
+    choosing: Choosing
+    serving: Serving
+    samples: Count | None = option(WHAT, "Take N samples of each cell. Default: 5.", "N")
+    device: tuple[str, ...] = common.DEVICE
+    timeout: Time | None = common.TIMEOUT
+    no_verify: bool = common.NO_VERIFY
+    label: str = common.label("ai")
+    trace: Path | None = option(
+        OUTPUT, "Trace a loop of each cell into this folder, for Perfetto.", "DIR"
+    )
+    out: Path = common.RUNS_BELOW
+    no_report: bool = common.NO_REPORT
+    wait: bool = common.WAIT
+    profiling: common.Profiling
+    form: common.RunFormat
+
+
+def ai(asked: AiOptions) -> int:
     """Measure AI workloads, and say which part of the machine bounds them.
 
     Examples:
@@ -101,29 +100,28 @@ def ai(
         linkgauge ai training_step --ranks 2
         linkgauge ai serving --url http://127.0.0.1:8000
     """
-    from linkgauge.cli.options import Sampling
+    from linkgauge.cli import common
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import carry_out, settings_of, under
     from linkgauge.engine.request import Selection
     from linkgauge.model.settings import EngineSettings
     from linkgauge.report.live import Display
 
-    names = names_of(workloads or ())
-    choice = choice_of(model, batch, prompt, types, tokens, ranks, implementation, seed, trace)
-    choice = _with_server(names, choice, url, server, server_model, rate)
+    names = names_of(asked.workloads)
+    choice = choice_of(asked.choosing, asked.trace)
+    choice = _with_server(names, choice, asked.serving)
     if SERVING in names and choice.rates:
         names = (*names, f"{SERVING}_open")
     choice, is_first = _among_ranks(names, choice)
     if not is_first:
         return 0
-    sampling = Sampling(samples=samples, timeout=timeout, no_verify=no_verify)
-    settings = settings_of("standard", None, sampling, EngineSettings(), None)
-    request = request_of(
-        context, Selection(names), under(profiling, settings, out),
-        label=label, out=out, wait=wait, profile="standard", devices=tuple(device or ()),
-        workloads=choice,
-    )  # fmt: skip
-    return carry_out(request, Display(form, matrix=True, page=not no_report))
+    sampling = common.Sampling(
+        samples=asked.samples, timeout=asked.timeout, no_verify=asked.no_verify
+    )
+    settings = settings_of("standard", None, sampling, EngineSettings())
+    settings = under(asked.profiling, settings, asked.out)
+    request = request_of(asked, Selection(names), settings, "standard", workloads=choice)
+    return carry_out(request, Display(asked.form, matrix=True, page=not asked.no_report))
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
@@ -143,25 +141,17 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names)) or tuple(every)
 
 
-def _with_server(
-    names: Sequence[str],
-    choice: WorkloadChoice,
-    url: str | None,
-    kind: str,
-    model: str | None,
-    rate: str | None,
-) -> WorkloadChoice:
+def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -> WorkloadChoice:
     """The choice with the server that requests go to. Raises InputError if serving has none, or if
     there is one for nothing."""
-    from typing import get_args
-
     from msgspec.structs import replace
 
     from linkgauge.model.errors import InputError
-    from linkgauge.model.workload import Server, ServerKind
+    from linkgauge.model.workload import Server
 
     from .serving.openai import check_address
 
+    url, rate = asked.url, asked.rate
     if (url is None) == (SERVING in names):
         raise InputError("serving and --url go together: linkgauge ai serving --url URL")
     if url is None:
@@ -173,56 +163,32 @@ def _with_server(
         found = (0.0,)
     if not all(0 < one < _MOST for one in found):
         raise InputError(f"--rate {rate}: give requests a second, such as 1,4,16")
-    server = Server(url, _one_of("--server", kind, get_args(ServerKind)), model)
+    server = Server(url, asked.server, asked.server_model)
     if server.kind == "openai":
         check_address(url)
     return replace(choice, server=server, rates=found)
 
 
-def choice_of(
-    model: str | None,
-    batch: str | None,
-    prompt: str | None,
-    types: str | None,
-    tokens: int,
-    ranks: int | None,
-    implementation: str,
-    seed: int,
-    trace: Path | None,
-) -> WorkloadChoice:
+def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
     """Raises InputError for what no workload takes."""
-    from typing import get_args
-
-    from linkgauge.cli.options import at_least_one
-    from linkgauge.model.ai_models import MODELS
-    from linkgauge.model.workload import NUMBER_KINDS, Implementation, WorkloadChoice
+    from linkgauge.model.workload import NUMBER_KINDS, WorkloadChoice
 
     return WorkloadChoice(
-        None if model is None else _one_of("--model", model, tuple(MODELS)),
-        _numbers("--batch", batch),
-        _numbers("--prompt", prompt),
+        asked.model,
+        _numbers("--batch", asked.batch),
+        _numbers("--prompt", asked.prompt),
         tuple(
             dict.fromkeys(
-                _one_of("--types", name.strip(), NUMBER_KINDS)
-                for name in (types.split(",") if types else ())
+                one_of("--types", name.strip(), NUMBER_KINDS)
+                for name in (asked.types.split(",") if asked.types else ())
             )
         ),
-        at_least_one("--tokens", tokens) or 1,
-        at_least_one("--ranks", ranks),
-        _one_of("--implementation", implementation, get_args(Implementation)),
-        _natural("--seed", seed),
+        asked.tokens,
+        asked.ranks,
+        asked.implementation,
+        _natural("--seed", asked.seed),
         None if trace is None else str(trace.absolute()),
     )
-
-
-def _one_of(option: str, name: str, known: Sequence[_T]) -> _T:
-    from linkgauge.model.errors import InputError
-    from linkgauge.model.names import hint
-
-    found = next((one for one in known if one == name), None)
-    if found is None:
-        raise InputError(f"{option} {name}{hint(name, known)}")
-    return found
 
 
 def _natural(option: str, number: int) -> int:

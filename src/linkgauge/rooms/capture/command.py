@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
+from linkgauge.cli import common
 from linkgauge.cli.devices import open_root, read, survey
-from linkgauge.cli.options import Option, own
+from linkgauge.cli.help_text import OTHER
+from linkgauge.cli.options import Options, argument, option
 
 
-@own(anonymize=Option("Replace host names, serial numbers, UUIDs, MAC and IP addresses."))
-def capture(
-    file: Annotated[Path, typer.Argument(metavar="FILE.tgz", help="Write this file; - is stdout.")],
-    anonymize: bool = False,
-    root: Path | None = None,
-    backend: list[str] | None = None,
-) -> int:
+class CaptureOptions(Options):
+    file: Path = argument("FILE.tgz", "Write this file; - is stdout.", required=True)
+    anonymize: bool = option(
+        OTHER, "Replace host names, serial numbers, UUIDs, MAC and IP addresses."
+    )
+    root: Path | None = common.ROOT
+    backend: tuple[str, ...] = common.BACKEND
+
+
+def capture(asked: CaptureOptions) -> int:
     """Save what is read of this machine in one file, without secrets.
 
     The file holds each file that linkgauge reads, and what vendors' tools print. An existing file
@@ -29,17 +33,18 @@ def capture(
     """
     from linkgauge.machine.archive import STDOUT, check_new, write_archive
     from linkgauge.machine.capture import capture as captured
-    from linkgauge.machine.tree import ROOT
+    from linkgauge.machine.tree import ROOT as HERE
     from linkgauge.report.sections.host import for_root
 
+    file = asked.file
     check_new(file)
-    place = ROOT if root is None else open_root(root)
-    machine = survey(backend) if root is None else read(place)
-    tree = captured(place, machine, anonymous=anonymize)
+    place = HERE if asked.root is None else open_root(asked.root)
+    machine = survey(asked.backend) if asked.root is None else read(place)
+    tree = captured(place, machine, anonymous=asked.anonymize)
     write_archive(file, tree)
     is_streamed = file == STDOUT
     if not is_streamed:
-        typer.echo(f"{file}: {len(tree.files)} files; to look: linkgauge devices --root {file}")
+        click.echo(f"{file}: {len(tree.files)} files; to look: linkgauge devices --root {file}")
     for line in for_root(machine.inventory):
-        typer.echo(f"not read: {line}", err=is_streamed)
+        click.echo(f"not read: {line}", err=is_streamed)
     return 0

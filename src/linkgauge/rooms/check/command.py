@@ -12,18 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
+from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, PRECISION, WHAT
-from linkgauge.cli.options import (
-    TIME,
-    ConditionFormat,
-    Option,
-    Simulated,
-    at_least_one,
-    headed,
-    own,
-)
+from linkgauge.cli.options import Count, Options, Time, option
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import CONDITION
 
@@ -34,28 +25,23 @@ if TYPE_CHECKING:
 LEAST, MOST = 5.0, 86400.0
 
 
-@own(
-    **headed(
-        WHAT,
-        devices=Option("Fail unless there are N accelerators.", "N"),
-        baseline=Option("Also hold this node against a run, a baseline or a label.", "REF"),
-    ),
-    **headed(PRECISION, under=Option("End within this time, whatever hangs: 60s, 2m.", TIME)),
-    **headed(OUTPUT, out=Option("Keep the run below this folder. Default: nowhere.", "DIR")),
-)
-def check(
-    context: typer.Context,
-    *,
-    under: float = 60.0,
-    backend: list[str] | None = None,
-    devices: int | None = None,
-    limits: Path | None = None,
-    baseline: Path | None = None,
-    label: str = "check",
-    out: Path | None = None,
-    simulated: Simulated,
-    form: ConditionFormat,
-) -> int:
+class CheckOptions(Options):
+    under: Time = option(
+        PRECISION, "End within this time, whatever hangs: 60s, 2m.", "TIME", default=60.0
+    )
+    backend: tuple[str, ...] = common.BACKEND
+    devices: Count | None = option(WHAT, "Fail unless there are N accelerators.", "N")
+    limits: Path | None = common.LIMITS
+    baseline: Path | None = option(
+        WHAT, "Also hold this node against a run, a baseline or a label.", "REF"
+    )
+    label: str = common.label("check")
+    out: Path | None = option(OUTPUT, "Keep the run below this folder. Default: nowhere.", "DIR")
+    simulated: common.Simulated
+    form: common.ConditionFormat
+
+
+def check(asked: CheckOptions) -> int:
     """Say whether this node is fit for work.
 
     Measures each link, host memory and a collective for a moment. Prints one line, and exits with 0
@@ -66,9 +52,10 @@ def check(
         linkgauge check --machine dgx-h200-8 --devices 8 --json
     """
     began = time.monotonic()
+    under, form = asked.under, asked.form
     if not LEAST <= under <= MOST:
         raise InputError(f"--under {under:g}s: give 5 s to 24 h")
-    wanted = at_least_one("--devices", devices)
+    wanted = asked.devices
     with ending(began + under, form), tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
     ) as folder:  # fmt: skip
@@ -81,16 +68,15 @@ def check(
         from .bounded import measure_within, task_of
         from .health import Checked, condition_line, health_of
 
-        asked = read_limits(limits) if limits else ()
-        before = side_of(baseline) if baseline else ()
-        request = _request(context, simulated, under, tuple(backend or ()), label,
-                           Path(folder) / "runs" if out is None else out)  # fmt: skip
+        limits = read_limits(asked.limits) if asked.limits else ()
+        before = side_of(asked.baseline) if asked.baseline else ()
+        request = _request(asked, Path(folder) / "runs")
         task = task_of(request, began + under - _reserve(under))
         bounded = measure_within(task, Path(folder))
         if bounded.run is not None and not bounded.missing:
-            refuse_unmatched(bounded.run.results, bounded.run.machine, asked)
+            refuse_unmatched(bounded.run.results, bounded.run.machine, limits)
         longest = request.settings.timeout or under
-        health = health_of(bounded, asked, before, wanted, longest)
+        health = health_of(bounded, limits, before, wanted, longest)
         checked = Checked(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
         if form.is_document:
             form.write(CONDITION, checked)
@@ -104,22 +90,18 @@ def _reserve(seconds: float) -> float:
     return min(max(seconds / 10, 1.5), 5.0)
 
 
-def _request(
-    context: typer.Context, simulated: Simulated, seconds: float, backends: tuple[str, ...],
-    label: str, out: Path,
-) -> RunRequest:  # fmt: skip
+def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
+    """The run is kept in the folder `otherwise` if the command names none."""
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import Selection, choose_backends
 
     from .bounded import PROFILE, brief_settings
 
-    simulation = simulation_of(*simulated)
-    choose_backends(backends, simulation)
-    settings = brief_settings(seconds, simulation)
-    return request_of(
-        context, Selection(), settings, label=label, out=out, backends=backends, profile=PROFILE
-    )
+    simulation = simulation_of(asked.simulated.machine, asked.simulated.fault)
+    choose_backends(asked.backend, simulation)
+    settings = brief_settings(asked.under, simulation)
+    return request_of(asked, Selection(), settings, PROFILE, out=asked.out or otherwise)
 
 
 @contextmanager

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Iterable
 
-import typer
-
+from linkgauge.cli import common
 from linkgauge.cli.help_text import WHAT
-from linkgauge.cli.options import OPTIONS, Option, complete_machine, own
+from linkgauge.cli.options import Options, argument, option
 from linkgauge.registry import loaded, named
 
 CONTEXT = {"allow_interspersed_args": False}
@@ -17,35 +16,26 @@ CONTEXT = {"allow_interspersed_args": False}
 _OWN = ("--backend", "--machine", "--fault", "--wait")
 
 
-def complete_tool(incomplete: str) -> list[str]:
-    return [name for name in named("tools") if name.startswith(incomplete)]
+def _tool_names() -> Iterable[str]:
+    return named("tools")
 
 
-@own(
-    backend=Option(
+class AsOptions(Options):
+    tool: str = argument("TOOL", "Act as this tool.", offer=_tool_names, required=True)
+    arguments: tuple[str, ...] = argument("ARGUMENTS...", "Arguments of that tool, -h included.")
+    backend: str | None = option(
+        WHAT,
         "Use cuda, opencl or host. Default: the first that has devices.",
         "NAME",
-        heading=WHAT,
-        more={"envvar": "LINKGAUGE_BACKEND"},
-    ),
-    machine=OPTIONS["machine"]._replace(
-        more={"envvar": "LINKGAUGE_MACHINE", "autocompletion": complete_machine}
-    ),
-)
-def as_tool(
-    tool: Annotated[
-        str,
-        typer.Argument(metavar="TOOL", help="Act as this tool.", autocompletion=complete_tool),
-    ],
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ARGUMENTS...", help="Arguments of that tool, -h included."),
-    ] = None,
-    backend: str | None = None,
-    machine: str | None = None,
-    fault: list[str] | None = None,
-    wait: bool = False,
-) -> int:
+        envvar="LINKGAUGE_BACKEND",
+        show_envvar=True,
+    )
+    machine: str | None = common.machine_option(envvar="LINKGAUGE_MACHINE", show_envvar=True)
+    fault: tuple[str, ...] = common.FAULT
+    wait: bool = common.WAIT
+
+
+def as_tool(asked: AsOptions) -> int:
     """Run another tool's command line, and print that tool's output.
 
     Options of linkgauge stand before the name of the tool; everything after it belongs to the tool.
@@ -67,20 +57,20 @@ def as_tool(
     from linkgauge.model.errors import InputError, LinkgaugeError
     from linkgauge.model.names import hint
 
+    tool, backend = asked.tool, asked.backend
     tools = named("tools")
     if tool not in tools:
         raise InputError(f"unknown tool {tool!r}{hint(tool, tools)}")
-    simulation = simulation_of(machine, fault)
+    simulation = simulation_of(asked.machine, asked.fault)
     choose_backends((backend,) if backend else (), simulation)
     try:
-        code: int = loaded(tools[tool])(
-            arguments or (), Where(backend or None, simulation, wait, tool)
-        )
+        where = Where(backend or None, simulation, asked.wait, tool)
+        code: int = loaded(tools[tool])(asked.arguments, where)
     except LinkgaugeError as error:
         sys.stdout.flush()
         print(f"{tool}: {error}", file=sys.stderr)
         code = error.exit_code
-    misplaced = [one for one in arguments or () if one.partition("=")[0] in _OWN]
+    misplaced = [one for one in asked.arguments if one.partition("=")[0] in _OWN]
     if code and misplaced:
         right = f"linkgauge as {misplaced[0]} … {tool}"
         print(f"linkgauge: {misplaced[0]} goes before the tool: {right}", file=sys.stderr)

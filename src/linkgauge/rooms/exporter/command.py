@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, WHICH
-from linkgauge.cli.options import TIME, Option, headed, own
+from linkgauge.cli.options import Options, Time, option
 from linkgauge.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,45 +17,40 @@ if TYPE_CHECKING:
     from .server import Page
 
 
-@own(
-    **headed(
+class ExporterOptions(Options):
+    listen: str | None = option(
         OUTPUT,
-        listen=Option(
-            "Listen there, for this machine alone unless an address of others is given. Default: "
-            "127.0.0.1:9410.",
-            "[ADDRESS:]PORT",
-        ),
-        textfile=Option(
-            "Write the metrics to this file once, for node_exporter's textfile collector.",
-            "FILE.prom",
-        ),
-        refresh=Option("Read devices at most this often: 5, 5s, 2m. Default: 5s.", TIME),
-    ),
-    **headed(
+        "Listen there, for this machine alone unless an address of others is given. Default: "
+        "127.0.0.1:9410.",
+        "[ADDRESS:]PORT",
+    )
+    textfile: Path | None = option(
+        OUTPUT,
+        "Write the metrics to this file once, for node_exporter's textfile collector.",
+        "FILE.prom",
+    )
+    refresh: Time = option(
+        OUTPUT, "Read devices at most this often: 5, 5s, 2m. Default: 5s.", "TIME", default=5.0
+    )
+    history: str | None = option(
         WHICH,
-        history=Option(
-            "Use this history instead of the one of LINKGAUGE_HISTORY or of the data folder.",
-            "URL|FILE",
-        ),
-        results=Option("Show the runs below this folder instead of the history's.", "DIR"),
-        label=Option("Show the runs of this label.", "TEXT"),
-        benchmark=Option("Show the runs that measured this benchmark. Repeatable.", "NAME"),
-        all_hosts=Option("Show the runs of every host of the history, simulated ones too."),
-    ),
-)
-def exporter(
-    *,
-    listen: str | None = None,
-    textfile: Path | None = None,
-    refresh: float = 5.0,
-    history: str | None = None,
-    results: Path | None = None,
-    label: str | None = None,
-    benchmark: list[str] | None = None,
-    all_hosts: bool = False,
-    machine: str | None = None,
-    fault: list[str] | None = None,
-) -> int:
+        "Use this history instead of the one of LINKGAUGE_HISTORY or of the data folder.",
+        "URL|FILE",
+    )
+    results: Path | None = option(
+        WHICH, "Show the runs below this folder instead of the history's.", "DIR"
+    )
+    label: str | None = option(WHICH, "Show the runs of this label.", "TEXT")
+    benchmark: tuple[str, ...] = option(
+        WHICH, "Show the runs that measured this benchmark. Repeatable.", "NAME"
+    )
+    all_hosts: bool = option(
+        WHICH, "Show the runs of every host of the history, simulated ones too."
+    )
+    simulated: common.Simulated
+
+
+def exporter(asked: ExporterOptions) -> int:
     """Serve the last results and the state of devices to Prometheus.
 
     Examples:
@@ -65,56 +61,49 @@ def exporter(
     from linkgauge.machine.extras import needed
 
     needed("prometheus_client", "exporter")
-    if refresh >= 86400:
-        raise InputError(f"--refresh {refresh:g}: give less than a day")
-    if listen is not None and textfile is not None:
+    if asked.refresh >= 86400:
+        raise InputError(f"--refresh {asked.refresh:g}: give less than a day")
+    if asked.listen is not None and asked.textfile is not None:
         raise InputError("--textfile writes once and serves nothing: leave out --listen")
-    if history is not None and results is not None:
+    if asked.history is not None and asked.results is not None:
         raise InputError("--history and --results: choose one")
-    live = _machine(machine, fault, refresh)
-    found = _results(live, history, results, label, tuple(benchmark or ()), all_hosts=all_hosts)
+    live = _machine(asked.simulated, asked.refresh)
+    found = _results(live, asked)
     from .server import Page
 
     page = Page(live, found, _say)
-    if textfile is not None:
-        return _write(page, textfile)
-    return _serve(page, listen)
+    if asked.textfile is not None:
+        return _write(page, asked.textfile)
+    return _serve(page, asked.listen)
 
 
-def _machine(machine: str | None, fault: list[str] | None, refresh: float) -> Machine:
+def _machine(simulated: common.Simulated, refresh: float) -> Machine:
     from linkgauge.cli.simulation import simulation_of
 
     from .machine import SimulatedMachine, ThisMachine
 
-    simulation = simulation_of(machine, fault)
+    simulation = simulation_of(simulated.machine, simulated.fault)
     if simulation is None:
         return ThisMachine(refresh, _say)
     return SimulatedMachine(simulation, refresh, _say)
 
 
-def _results(
-    live: Machine,
-    history: str | None,
-    results: Path | None,
-    label: str | None,
-    benchmarks: tuple[str, ...],
-    *,
-    all_hosts: bool,
-) -> Results:
+def _results(live: Machine, asked: ExporterOptions) -> Results:
     from linkgauge.engine.runs import RESULTS
     from linkgauge.history.address import address
 
     from .results import FromFolder, FromHistory, Which
 
     which = Which(
-        host=None if all_hosts else live.host,
-        simulated=None if all_hosts else live.simulated,
-        label=label,
-        benchmarks=benchmarks,
+        host=None if asked.all_hosts else live.host,
+        simulated=None if asked.all_hosts else live.simulated,
+        label=asked.label,
+        benchmarks=asked.benchmark,
     )
+    results = asked.results
     if results is not None and not results.is_dir():
         _say(f"warning: there is no folder {results} yet: its runs are shown once there is")
-    url = None if results is not None else address(history)
+    url = None if results is not None else address(asked.history)
     return FromFolder(results or RESULTS, which) if url is None else FromHistory(url, which)
 
 

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from linkgauge.cli.help_text import OUTPUT, PRECISION
-from linkgauge.cli.options import Option, headed, own
+from linkgauge.cli.options import Options, argument, option
 from linkgauge.model.errors import InputError
 
 
-@own(
-    **headed(
-        OUTPUT,
-        output=Option("Write the baseline to this file.", "FILE", flag="-o"),
-        write_limits=Option("Also write limits for run and gate to this file.", "FILE"),
-    ),
-    min_loss=Option("Leave room for this loss in these limits.", "LOSS", heading=PRECISION),
-)
-def baseline(
-    *,
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="Runs of one machine, or of alike ones: files, folders of runs, labels.",
-        ),
-    ],
-    output: Path = Path("baseline.json"),
-    write_limits: Path | None = None,
-    min_loss: str = "3%",
-) -> int:
+class BaselineOptions(Options):
+    runs: tuple[Path, ...] = argument(
+        "RUN...",
+        "Runs of one machine, or of alike ones: files, folders of runs, labels.",
+        required=True,
+    )
+    output: Path = option(
+        OUTPUT, "Write the baseline to this file.", "FILE", "-o", default=Path("baseline.json")
+    )
+    write_limits: Path | None = option(
+        OUTPUT, "Also write limits for run and gate to this file.", "FILE"
+    )
+    min_loss: str = option(
+        PRECISION, "Leave room for this loss in these limits.", "LOSS", default="3%"
+    )
+
+
+def baseline(asked: BaselineOptions) -> int:
     """Make a baseline of several runs, or of alike machines.
 
     The file keeps each run's figures; the text names how much they vary, and the outliers. Five
@@ -55,10 +51,10 @@ def baseline(
     from .documents import BASELINE
     from .words import baseline_limits
 
-    room = parse_fraction(min_loss, "minimum loss")
+    room = parse_fraction(asked.min_loss, "minimum loss")
     # Runs of different labels that began in the same second have the same id.
     found = list({(run.id, run.label, run.machine.host.hostname): run
-                  for path in runs for run in side_of(path)}.values())  # fmt: skip
+                  for path in asked.runs for run in side_of(path)}.values())  # fmt: skip
     sides = [[run] for run in found]
     names = [run.name for run in found]
     apart = [fact for fact in unlike(sides) if fact.name != "machine"]
@@ -66,9 +62,9 @@ def baseline(
         raise InputError(f"unlike runs make no baseline: {apart[0].name}: {said(apart[0], names)}")
     made = baseline_of(found, now())
     FORMATS[TERMINAL].write(BASELINE, made)
-    write_asked(output, json_document(made).encode())
-    typer.echo(f"baseline: {output}")
-    if write_limits is not None:
-        write_asked(write_limits, baseline_limits(made, room).encode())
-        typer.echo(f"limits: {write_limits}")
+    write_asked(asked.output, json_document(made).encode())
+    click.echo(f"baseline: {asked.output}")
+    if asked.write_limits is not None:
+        write_asked(asked.write_limits, baseline_limits(made, room).encode())
+        click.echo(f"limits: {asked.write_limits}")
     return 0

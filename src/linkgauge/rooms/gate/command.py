@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
-from linkgauge.cli.options import Option, at_least_one, headed, own
+from linkgauge.cli.options import Count, Options, option
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Format
 
@@ -20,60 +21,50 @@ if TYPE_CHECKING:
 MOST_AGAIN = 100
 
 
-@own(
-    **headed(
+class GateOptions(Options):
+    baseline: Path = option(
         WHAT,
-        baseline=Option("Hold against this: a baseline, a run, a folder of runs, a label.", "REF"),
-        current=Option(
-            "Judge this run, folder of runs or label. Default: the latest run of this machine.",
-            "RUN",
-        ),
-        benchmark=Option("Judge only benchmarks that match. Repeatable.", "PATTERN"),
-        force=Option("Judge although machines, settings or load differ."),
-    ),
-    **headed(
+        "Hold against this: a baseline, a run, a folder of runs, a label.",
+        "REF",
+        required=True,
+    )
+    current: Path | None = option(
+        WHAT,
+        "Judge this run, folder of runs or label. Default: the latest run of this machine.",
+        "RUN",
+    )
+    benchmark: tuple[str, ...] = option(
+        WHAT, "Judge only benchmarks that match. Repeatable.", "PATTERN"
+    )
+    force: bool = option(WHAT, "Judge although machines, settings or load differ.")
+    significance: str = option(
+        PRECISION, "Accept this rate of runs that fail for nothing.", "P", default="1%"
+    )
+    min_loss: str = option(PRECISION, "Fail no cell that loses less.", "LOSS", default="3%")
+    detect: str | None = option(
         PRECISION,
-        significance=Option("Accept this rate of runs that fail for nothing.", "P"),
-        min_loss=Option("Fail no cell that loses less.", "LOSS"),
-        detect=Option(
-            "Exit with 3 where this loss may be unseen, and say how many runs it takes to find it. "
-            "Default: 50 %, and twice --min-loss.",
-            "LOSS",
-        ),
-        allow_blind=Option("Pass although a loss of --detect may be unseen."),
-        rerun=Option("Measure the cells in doubt N times more before failing.", "N"),
-    ),
-    **headed(
-        RUNS,
-        no_history=Option("Use only the runs that are given."),
-        wait=Option("Wait while another run measures one of the devices."),
-        out=Option("Keep what is measured again below this folder.", "DIR"),
-    ),
-    **headed(
-        OUTPUT,
-        github=Option("Also print annotations for GitHub Actions."),
-        output=Option("Write the document to this file, and the text to stdout.", "FILE", "-o"),
-    ),
-)
-def gate(
-    *,
-    baseline: Path,
-    current: Path | None = None,
-    benchmark: list[str] | None = None,
-    force: bool = False,
-    significance: str = "1%",
-    min_loss: str = "3%",
-    detect: str | None = None,
-    allow_blind: bool = False,
-    rerun: int | None = None,
-    no_history: bool = False,
-    limits: Path | None = None,
-    wait: bool = False,
-    out: Path = Path("results"),
-    form: Annotated[Format, GATE],
-    github: bool = False,
-    output: Path | None = None,
-) -> int:
+        "Exit with 3 where this loss may be unseen, and say how many runs it takes to find it. "
+        "Default: 50 %, and twice --min-loss.",
+        "LOSS",
+    )
+    allow_blind: bool = option(PRECISION, "Pass although a loss of --detect may be unseen.")
+    rerun: Count | None = option(
+        PRECISION, "Measure the cells in doubt N times more before failing.", "N"
+    )
+    no_history: bool = option(RUNS, "Use only the runs that are given.")
+    limits: Path | None = common.LIMITS
+    wait: bool = common.WAIT
+    out: Path = option(
+        RUNS, "Keep what is measured again below this folder.", "DIR", default=Path("results")
+    )
+    form: Annotated[Format, GATE]
+    github: bool = option(OUTPUT, "Also print annotations for GitHub Actions.")
+    output: Path | None = option(
+        OUTPUT, "Write the document to this file, and the text to stdout.", "FILE", "-o"
+    )
+
+
+def gate(asked: GateOptions) -> int:
     """Fail if a run has lost against a baseline.
 
     Exits with 1 if a cell has lost, is missing or ends worse; with 3 if none has, but some are
@@ -98,32 +89,36 @@ def gate(
     from .again import all_limited, limited, measured_again
     from .words import gate_annotations
 
-    times = at_least_one("--rerun", rerun) or 0
+    form, output = asked.form, asked.output
+    times = asked.rerun or 0
     if times > MOST_AGAIN:
         raise InputError(f"--rerun {times} is too many: give at most {MOST_AGAIN}")
     if output is not None and not form.is_document:
         raise InputError("-o FILE: of which format? Give --json, --csv, --markdown or --junit, too")
-    aim, patterns = aim_of(significance, min_loss, detect), benchmark or ()
-    bounds = read_limits(limits) if limits else ()
-    before, kept = side_of(baseline), runs_of(current)
+    aim, patterns = aim_of(asked.significance, asked.min_loss, asked.detect), asked.benchmark
+    bounds = read_limits(asked.limits) if asked.limits else ()
+    before, kept = side_of(asked.baseline), runs_of(asked.current)
     after: Runs = [figures_of(all_limited(run, bounds)) for _, run in kept]
-    if not force:
+    if not asked.force:
         refuse_unlike(before, after)
     before, after = only(before, patterns), only(after, patterns)
-    history = [] if no_history else only(history_of(before, [*before, *after]), patterns)
-    held = partial(hold, before, history=history, aim=aim, force=force, allow_blind=allow_blind)
+    history = [] if asked.no_history else only(history_of(before, [*before, *after]), patterns)
+    held = partial(
+        hold, before,
+        history=history, aim=aim, force=asked.force, allow_blind=asked.allow_blind,
+    )  # fmt: skip
     found = held(after)
     doubts = suspects(found) if times else ()
     if doubts:
         last = max(kept, key=lambda one: one[1].started)
-        runs = measured_again(last, doubts, times, out, wait=wait)
+        runs = measured_again(last, doubts, times, asked.out, wait=asked.wait)
         more = [figures_of(limited(run, bounds), again=True) for run in runs]
         found = held([*after, *only(more, patterns)], again=(len(doubts), times))
     if output is not None:
         write_asked(output, form.document(GATE, found))
         form = FORMATS[TERMINAL]
     form.write(GATE, found)
-    if github:
+    if asked.github:
         stream = sys.stderr if form.is_document else sys.stdout
         for line in gate_annotations(found):
             streams.command(line, stream)

@@ -5,43 +5,36 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
-from linkgauge.cli.options import Option, headed, own
+from linkgauge.cli.options import Options, argument, option
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Format
 
 from .documents import COMPARED, EVERY_CELL
 
 
-@own(
-    **headed(WHAT, benchmark=Option("Compare only benchmarks that match. Repeatable.", "PATTERN")),
-    **headed(
-        PRECISION,
-        significance=Option("Accept this rate of comparisons with a false difference.", "P"),
-        detect=Option("Say how many runs it takes to find this loss.", "LOSS"),
-    ),
-    no_history=Option("Use only the runs that are given.", heading=RUNS),
-    whole=Option("Show every cell.", flag="--all", heading=OUTPUT),
-)
-def compare(
-    *,
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="A B [C…]",
-            help="A run.json, a folder of a run or of several, a baseline, or a label; the others "
-            "are compared with the first.",
-        ),
-    ],
-    benchmark: list[str] | None = None,
-    significance: str = "1%",
-    detect: str = "3%",
-    no_history: bool = False,
-    whole: bool = False,
-    form: Annotated[Format, COMPARED],
-) -> int:
+class CompareOptions(Options):
+    runs: tuple[Path, ...] = argument(
+        "A B [C…]",
+        "A run.json, a folder of a run or of several, a baseline, or a label; the others are "
+        "compared with the first.",
+        required=True,
+    )
+    benchmark: tuple[str, ...] = option(
+        WHAT, "Compare only benchmarks that match. Repeatable.", "PATTERN"
+    )
+    significance: str = option(
+        PRECISION, "Accept this rate of comparisons with a false difference.", "P", default="1%"
+    )
+    detect: str = option(
+        PRECISION, "Say how many runs it takes to find this loss.", "LOSS", default="3%"
+    )
+    no_history: bool = option(RUNS, "Use only the runs that are given.")
+    whole: bool = option(OUTPUT, "Show every cell.", flags="--all")
+    form: Annotated[Format, COMPARED]
+
+
+def compare(asked: CompareOptions) -> int:
     """Compare runs, cell by cell.
 
     A side of several runs (a folder, a baseline) shows how much runs vary; of single runs, earlier
@@ -57,13 +50,13 @@ def compare(
     from linkgauge.judge.run_comparison import compare_runs
     from linkgauge.judge.side_tests import Sides
 
-    if len(runs) < 2:
+    if len(asked.runs) < 2:
         raise InputError("compare what? Give two runs or more: linkgauge compare before after")
-    sides = [only(side_of(path), benchmark or ()) for path in runs]
-    names = [str(path) for path in runs]
-    aim = aim_of(significance, "0", detect)
+    sides = [only(side_of(path), asked.benchmark) for path in asked.runs]
+    names = [str(path) for path in asked.runs]
+    aim = aim_of(asked.significance, "0", asked.detect)
     every = [run for side in sides for run in side]
-    history = [] if no_history else only(history_of(sides[0], every), benchmark or ())
+    history = [] if asked.no_history else only(history_of(sides[0], every), asked.benchmark)
     found = compare_runs(Sides(names, sides, history), aim)
-    form.write(EVERY_CELL if whole else COMPARED, found)
+    asked.form.write(EVERY_CELL if asked.whole else COMPARED, found)
     return 0 if any(found.compared) else 4

@@ -3,74 +3,61 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from linkgauge.cli.help_text import OUTPUT, WHICH
-from linkgauge.cli.options import Option, headed, own
+from linkgauge.cli.help_text import OTHER, OUTPUT, WHICH
+from linkgauge.cli.options import Count, Options, argument, option
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
 from linkgauge.report.formats import Format
 
 from .documents import HISTORY
 
+if TYPE_CHECKING:
+    from linkgauge.history.reading import Filter
+
 ACTIONS = ("list", "trend", "import", "prune")
 
 
-def _complete_action(incomplete: str) -> list[str]:
-    return [name for name in ACTIONS if name.startswith(incomplete)]
-
-
-@own(
-    history=Option(
+class HistoryOptions(Options):
+    what: tuple[str, ...] = argument(
+        "ACTION...",
+        "Do this: list (the default) lists runs, trend BENCHMARK [ROW,COLUMN] shows how figures "
+        "went, import DIR adds runs that were kept before, prune deletes old ones.",
+        offer=lambda: ACTIONS,
+    )
+    history: str | None = option(
+        OTHER,
         "Use this history instead of the one of LINKGAUGE_HISTORY or of the data folder.",
         "URL|FILE",
-    ),
-    **headed(
-        WHICH,
-        host=Option("Take the runs of this host.", "NAME"),
-        label=Option("Take the runs of this label.", "TEXT"),
-        accelerator=Option("Take the runs of this accelerator: nvidia-h200, or H200.", "TEXT"),
-        benchmark=Option("Take the runs that measured this benchmark. Repeatable.", "NAME"),
-        since=Option("Take the runs from then on: 2026-11-01, 2026-11-01T12:00, 90d.", "WHEN"),
-        until=Option("Take the runs before then.", "WHEN"),
-        last=Option("Take the latest N of them. Default of a list: 20.", "N"),
-        keep=Option("Prune all but the runs of this time, or the latest N of a machine.", "90d|N"),
-    ),
-    **headed(
-        OUTPUT,
-        least=Option("Leave out changes that are smaller than this. Default: 1%.", "P"),
-        whole=Option("Show all runs of a list, or every cell of a trend.", flag="--all"),
-    ),
-    yes=Option("Prune: delete what the command would otherwise only name."),
-)
-def history(
-    *,
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ACTION...",
-            help="Do this: list (the default) lists runs, trend BENCHMARK [ROW,COLUMN] shows how "
-            "figures went, import DIR adds runs that were kept before, prune deletes old ones.",
-            autocompletion=_complete_action,
-            show_default=False,
-        ),
-    ] = None,
-    history: str | None = None,
-    host: str | None = None,
-    label: str | None = None,
-    accelerator: str | None = None,
-    benchmark: list[str] | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    last: int | None = None,
-    least: str | None = None,
-    whole: bool = False,
-    keep: str | None = None,
-    yes: bool = False,
-    form: Annotated[Format, HISTORY],
-) -> int:
+    )
+    host: str | None = option(WHICH, "Take the runs of this host.", "NAME")
+    label: str | None = option(WHICH, "Take the runs of this label.", "TEXT")
+    accelerator: str | None = option(
+        WHICH, "Take the runs of this accelerator: nvidia-h200, or H200.", "TEXT"
+    )
+    benchmark: tuple[str, ...] = option(
+        WHICH, "Take the runs that measured this benchmark. Repeatable.", "NAME"
+    )
+    since: str | None = option(
+        WHICH, "Take the runs from then on: 2026-11-01, 2026-11-01T12:00, 90d.", "WHEN"
+    )
+    until: str | None = option(WHICH, "Take the runs before then.", "WHEN")
+    last: Count | None = option(WHICH, "Take the latest N of them. Default of a list: 20.", "N")
+    least: str | None = option(
+        OUTPUT, "Leave out changes that are smaller than this. Default: 1%.", "P"
+    )
+    whole: bool = option(
+        OUTPUT, "Show all runs of a list, or every cell of a trend.", flags="--all"
+    )
+    keep: str | None = option(
+        WHICH, "Prune all but the runs of this time, or the latest N of a machine.", "90d|N"
+    )
+    yes: bool = option(OTHER, "Prune: delete what the command would otherwise only name.")
+    form: Annotated[Format, HISTORY]
+
+
+def history(asked: HistoryOptions) -> int:
     """List the runs that are remembered, and show where figures changed.
 
     Every run that is kept goes to the history: a file of SQLite in the data folder, or what
@@ -81,37 +68,46 @@ def history(
         linkgauge history trend host_to_device_memcpy_ce
         linkgauge history import results
     """
-    from linkgauge.cli.options import at_least_one
     from linkgauge.history.reading import Filter
 
     from . import actions
 
-    action, *arguments = what or ["list"]
+    action, *arguments = asked.what or ["list"]
     if action not in ACTIONS:
         raise InputError(f"history {action!r}{hint(action, ACTIONS)}")
-    _check(action, least=bool(least), whole=whole, prune=bool(keep or yes))
-    which = Filter(
-        host=host,
-        label=label,
-        accelerator=accelerator,
-        benchmarks=tuple(benchmark or ()),
-        since=None if since is None else actions.moment("--since", since),
-        until=None if until is None else actions.moment("--until", until),
-        last=at_least_one("--last", last),
-    )
+    _check(action, least=bool(asked.least), whole=asked.whole, prune=bool(asked.keep or asked.yes))
+    which, form, place = _filter(asked), asked.form, asked.history
     if action in ("import", "prune") and form.is_document:
         raise InputError(f"{form.flag} is of list and trend")
     if action == "import":
         if which != Filter():
             raise InputError("import adds all runs below a folder: give no filter")
-        return actions.bring_in([Path(one) for one in arguments], history)
+        return actions.bring_in([Path(one) for one in arguments], place)
     if action == "trend":
-        return actions.show_trend(arguments, which, history, least, whole=whole, form=form)
+        return actions.show_trend(
+            arguments, which, place, asked.least, whole=asked.whole, form=form
+        )
     if arguments:
         raise InputError(f"history {action} takes no {arguments[0]!r}")
     if action == "prune":
-        return actions.prune(which, keep, history, yes=yes)
-    return actions.show_list(which, history, form, whole=whole)
+        return actions.prune(which, asked.keep, place, yes=asked.yes)
+    return actions.show_list(which, place, form, whole=asked.whole)
+
+
+def _filter(asked: HistoryOptions) -> Filter:
+    from linkgauge.history.reading import Filter
+
+    from .actions import moment
+
+    return Filter(
+        host=asked.host,
+        label=asked.label,
+        accelerator=asked.accelerator,
+        benchmarks=asked.benchmark,
+        since=None if asked.since is None else moment("--since", asked.since),
+        until=None if asked.until is None else moment("--until", asked.until),
+        last=asked.last,
+    )
 
 
 def _check(action: str, **given: bool) -> None:

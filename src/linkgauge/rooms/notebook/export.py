@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from linkgauge.cli.options import ExportFormat, Option, own
+from linkgauge.cli import common
+from linkgauge.cli.help_text import OTHER
+from linkgauge.cli.options import Options, argument, option
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import SAMPLES, SUMMARY
 
 
-@own(
-    samples=Option("Every raw sample instead of a row for each cell."),
-    output=Option("Write to this file instead of stdout.", "FILE", flag="-o"),
-)
-def export(
-    *,
-    run: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Write this run.json, the run in this folder, or what `pack` wrote. Default: the "
-            "latest run of this machine.",
-        ),
-    ] = None,
-    form: ExportFormat,
-    samples: bool = False,
-    output: Path | None = None,
-) -> int:
+class ExportOptions(Options):
+    run: Path | None = argument(
+        "RUN",
+        "Write this run.json, the run in this folder, or what `pack` wrote. Default: the latest "
+        "run of this machine.",
+    )
+    form: common.ExportFormat
+    samples: bool = option(OTHER, "Every raw sample instead of a row for each cell.")
+    output: Path | None = option(OTHER, "Write to this file instead of stdout.", "FILE", "-o")
+
+
+def export(asked: ExportOptions) -> int:
     """Write a stored run as CSV, JSON, Markdown, JUnit or Parquet.
 
     A row stands for a cell, or with --samples for a raw sample. Exits with 0 however the run
@@ -44,13 +39,13 @@ def export(
     from linkgauge.report.files import write_asked
     from linkgauge.report.judged import judged
 
-    if not form.is_document:
+    if not asked.form.is_document:
         raise InputError("give a format: --csv, --json, --markdown, --junit or --parquet")
-    found = judged(read_run(one_run(run, "export")))
-    document = SAMPLES if samples else SUMMARY
-    if output is None:
-        form.write(document, found)
+    found = judged(read_run(one_run(asked.run, "export")))
+    document = SAMPLES if asked.samples else SUMMARY
+    if asked.output is None:
+        asked.form.write(document, found)
         return 0
-    write_asked(output, form.document(document, found))
-    typer.echo(f"exported: {output}")
+    write_asked(asked.output, asked.form.document(document, found))
+    click.echo(f"exported: {asked.output}")
     return 0

@@ -2,68 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from linkgauge.cli.help_text import OUTPUT, WHAT
-from linkgauge.cli.options import Option, Sampling, Simulated, own
+from linkgauge.cli import common
+from linkgauge.cli.help_text import WHAT
+from linkgauge.cli.options import Options, argument, option
 from linkgauge.report.formats import Format
 
 from .documents import SCALING
 
 
-def _complete_collective(incomplete: str) -> list[str]:
+def _collective_names() -> Iterable[str]:
     from linkgauge.model.collective import COLLECTIVE_NAMES
 
-    return [name for name in COLLECTIVE_NAMES if name.startswith(incomplete)]
+    return COLLECTIVE_NAMES
 
 
-@own(
-    gpus=Option(
+class ScaleOptions(Options):
+    collective: str = argument(
+        "COLLECTIVE",
+        "Measure this one: all_reduce, alltoall …",
+        offer=_collective_names,
+        default="all_reduce",
+    )
+    gpus: str | None = option(
+        WHAT,
         "Use these numbers of devices: 1,2,4,8. Default: powers of two, and all.",
         "N[,N…]",
-        heading=WHAT,
-    ),
-    nodes=Option(
+    )
+    nodes: str | None = option(
+        WHAT,
         "Use one device of each of these numbers of nodes, on the first rail: 1,2,4.",
         "N[,N…]",
-        heading=WHAT,
-    ),
-    size=Option(
+    )
+    backend: tuple[str, ...] = common.BACKEND
+    device: tuple[str, ...] = common.DEVICE
+    size: str | None = option(
+        WHAT,
         "Move this many bytes: 1M, 8:512M:x4. Default: 8 B to 512 MiB by factors of 4.",
         "SIZE",
-        heading=WHAT,
-    ),
-    out=Option("Keep runs below this folder.", "DIR", heading=OUTPUT),
-)
-def scale(
-    context: typer.Context,
-    *,
-    collective: Annotated[
-        str,
-        typer.Argument(
-            metavar="COLLECTIVE",
-            help="Measure this one: all_reduce, alltoall …",
-            autocompletion=_complete_collective,
-            show_default=True,
-        ),
-    ] = "all_reduce",
-    gpus: str | None = None,
-    nodes: str | None = None,
-    backend: list[str] | None = None,
-    device: list[str] | None = None,
-    size: str | None = None,
-    sampling: Sampling,
-    label: str = "scale",
-    out: Path = Path("results"),
-    no_report: bool = False,
-    simulated: Simulated,
-    list_faults: bool = False,
-    wait: bool = False,
-    form: Annotated[Format, SCALING],
-) -> int:
+    )
+    sampling: common.Sampling
+    label: str = common.label("scale")
+    out: Path = common.RUNS_BELOW
+    no_report: bool = common.NO_REPORT
+    simulated: common.SimulatedOrListed
+    wait: bool = common.WAIT
+    form: Annotated[Format, SCALING]
+
+
+def scale(asked: ScaleOptions) -> int:
     """Measure a collective on more and more devices.
 
     Shows up to which number of devices it scales, and what slows it down.
@@ -73,9 +63,8 @@ def scale(
         linkgauge scale alltoall --gpus 1,2,4,8 --size 64M
         linkgauge scale --machine fat-tree-64 --nodes 1,2,4,64
     """
-    from linkgauge.cli import requests
     from linkgauge.cli.options_record import request_of
-    from linkgauge.cli.simulation import simulation_of
+    from linkgauge.cli.requests import settings_of
     from linkgauge.model.collective import COLLECTIVE_NAMES
     from linkgauge.model.errors import InputError
     from linkgauge.model.names import hint
@@ -85,21 +74,18 @@ def scale(
     from .benchmarks import Scaling
     from .carrying_out import carry_out
 
+    gpus, nodes = asked.gpus, asked.nodes
     if gpus is not None and nodes is not None:
         raise InputError("--gpus and --nodes exclude each other")
     counts = counts_of(gpus) if nodes is None else counts_of(nodes, "--nodes")
-    name = next((one for one in COLLECTIVE_NAMES if one == collective), None)
+    name = next((one for one in COLLECTIVE_NAMES if one == asked.collective), None)
     if name is None:
-        near = hint(collective, COLLECTIVE_NAMES)
-        raise InputError(f"unknown collective {collective!r}{near}")
-    simulation = simulation_of(*simulated)
-    settings = requests.settings_of("standard", size, sampling, EngineSettings(), simulation)
-    request = request_of(
-        context, Scaling(name, counts, nodes is not None), settings,
-        label=label, out=out, wait=wait, profile=None if size else "standard",
-        backends=tuple(backend or ()), devices=tuple(device or ()),
-    )  # fmt: skip
-    return carry_out(request, Display(form, page=not no_report))
+        near = hint(asked.collective, COLLECTIVE_NAMES)
+        raise InputError(f"unknown collective {asked.collective!r}{near}")
+    engines = EngineSettings()
+    settings = settings_of("standard", asked.size, asked.sampling, engines, asked.simulated)
+    request = request_of(asked, Scaling(name, counts, nodes is not None), settings, "standard")
+    return carry_out(request, Display(asked.form, page=not asked.no_report))
 
 
 def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:

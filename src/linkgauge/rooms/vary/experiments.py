@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import typer
+import click
 from rich.text import Text
 
 from linkgauge.model.errors import InputError
@@ -81,15 +81,12 @@ EXPERIMENTS: Mapping[str, NamedExperiment] = {
 }
 
 
-def complete_experiment(incomplete: str) -> list[str]:
-    return [name for name in (*EXPERIMENTS, LIST) if name.startswith(incomplete)]
-
-
-def carry_out_named(context: typer.Context, name: str, form: Format) -> int:
+def carry_out_named(name: str, form: Format) -> int:
     """Carries out what the command line, with the experiment in place of its name, says. Shows
     that command line first."""
     if name == LIST:
         return _list_all()
+    context = click.get_current_context()
     words = expanded(name, dict(_given(context)), context.params["machine"])
     console = make_console(stderr=form.is_document)
     console.print(Text(EXPERIMENTS[name].question, "bold"))
@@ -144,7 +141,7 @@ def _words(options: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
             yield from (option, value)
 
 
-def _given(context: typer.Context) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _given(context: click.Context) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What was typed but for the experiment's name, by option."""
     for parameter in context.command.params:
         name = parameter.name or ""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from linkgauge.cli.options import Option, own
+from linkgauge.cli import common
+from linkgauge.cli.help_text import OTHER
+from linkgauge.cli.options import Options, argument, option
 from linkgauge.cli.remedies import FIX_SCRIPT, write_fixes
 from linkgauge.report.formats import Format
 
@@ -19,36 +19,22 @@ if TYPE_CHECKING:
     from .domain import Domain, Role
     from .sections import DomainReport
 
-ROLES = ("guest", "host")
 
-
-def complete_role(incomplete: str) -> list[str]:
-    return [role for role in ROLES if role.startswith(incomplete)]
-
-
-@own(
-    fix_script=FIX_SCRIPT,
-    role=Option(
+class VmOptions(Options):
+    domain: Path | None = argument("DOMAIN.xml", "Read what virsh dumpxml NAME wrote; - is stdin.")
+    role: Literal["guest", "host"] | None = option(
+        OTHER,
         "State which of the two this machine is, if its files do not show it.",
         "guest|host",
-        flag="--as",
-        more={"autocompletion": complete_role},
-    ),
-)
-def vm(
-    *,
-    domain: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DOMAIN.xml", help="Read what virsh dumpxml NAME wrote; - is stdin."
-        ),
-    ] = None,
-    role: str | None = None,
-    root: Path | None = None,
-    machine: str | None = None,
-    fix_script: Path | None = None,
-    form: Annotated[Format, DOMAIN],
-) -> int:
+        "--as",
+    )
+    root: Path | None = common.ROOT
+    machine: str | None = common.MACHINE
+    fix_script: Path | None = FIX_SCRIPT
+    form: Annotated[Format, DOMAIN]
+
+
+def vm(asked: VmOptions) -> int:
     """Compare a libvirt domain with its guest or its host.
 
     Shows what did not take effect, which placement suits the devices that are passed through, and
@@ -64,15 +50,12 @@ def vm(
 
     from .domain_xml import read_domain
 
-    asked: dict[str | None, Role | None] = {None: None, "guest": "guest", "host": "host"}
-    if role not in asked:
-        raise InputError(f"--as {role!r}: give guest or host")
-    if root is not None and machine is not None:
+    if asked.root is not None and asked.machine is not None:
         raise InputError("give one of --root and --machine")
-    described = None if domain is None else read_domain(domain)
-    report = _report(described, asked[role], root, machine)
-    write_fixes(fix_script, report.judged.findings, f"the {report.decision.role}")
-    form.write(DOMAIN, report)
+    described = None if asked.domain is None else read_domain(asked.domain)
+    report = _report(described, asked.role, asked.root, asked.machine)
+    write_fixes(asked.fix_script, report.judged.findings, f"the {report.decision.role}")
+    asked.form.write(DOMAIN, report)
     return 1 if any(finding.severity == "fail" for finding in report.judged.findings) else 0
 
 
@@ -84,7 +67,7 @@ def _report(
 
     from linkgauge.cli.devices import open_root, read, survey
     from linkgauge.judge.findings import Evidence
-    from linkgauge.machine.tree import ROOT
+    from linkgauge.machine.tree import ROOT as HERE
     from linkgauge.machine.virtual import (
         definitions,
         machine_uuid,
@@ -98,8 +81,8 @@ def _report(
     from .checks.comparison import Comparison, alive_of, decide, stated
     from .sections import DomainReport
 
-    place: Root = ROOT if path is None else open_root(path)
-    found = survey(None, simulated) if path is None else read(place)
+    place: Root = HERE if path is None else open_root(path)
+    found = survey((), simulated) if path is None else read(place)
     inventory = found.known
     has_files = simulated is None
     virtual = read_virtual(place) if has_files else virtual_of(inventory)

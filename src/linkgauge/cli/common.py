@@ -1,0 +1,186 @@
+"""Options that several commands have: single ones, and groups of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from linkgauge.report import formats
+from linkgauge.report.formats import FORMATS, TERMINAL, Format
+
+from .help_text import COLLECTIVES, ENGINES, MACHINES, OUTPUT, PRECISION, RUNS, WHAT
+from .options import Count, Options, Time, instead, option
+
+RunFormat = Annotated[Format, formats.RUN]
+MachineFormat = Annotated[Format, formats.MACHINE]
+FindingsFormat = Annotated[Format, formats.FINDINGS]
+BenchmarksFormat = Annotated[Format, formats.BENCHMARKS]
+ExportFormat = Annotated[Format, formats.SUMMARY]
+ConditionFormat = Annotated[Format, formats.CONDITION]
+
+
+def benchmark_names() -> Iterable[str]:
+    from linkgauge.benchmarks.catalog import CATALOG
+
+    return CATALOG
+
+
+def machine_names() -> Iterable[str]:
+    from linkgauge.backends.sim.description import shipped
+
+    return shipped()
+
+
+BACKEND = option(WHAT, "Use only this backend: host, cuda, opencl or torch. Repeatable.", "NAME")
+DEVICE = option(
+    WHAT, "Use only this device: cuda:1, its index, UUID or PCI address. Repeatable.", "DEVICE"
+)
+PREFIX = option(WHAT, "Select the benchmarks whose names begin with TEXT. Repeatable.", "TEXT")
+SIZE = option(
+    WHAT,
+    "Move this many bytes: 4K, 512M, 1G, 0x100000. A sweep: 1K:1G:x2, 64K:1M:+64K.",
+    "SIZE[,SIZE…]",
+)
+TIMEOUT = option(PRECISION, "Give up on a cell after this long: 60, 60s, 2m.", "TIME")
+NO_VERIFY = option(PRECISION, "Do not compare the copied bytes.")
+OUT = option(OUTPUT, "Keep the run below this folder.", "DIR")
+RUNS_BELOW = option(OUTPUT, "Keep runs below this folder.", "DIR", default=Path("results"))
+LIMITS = option(
+    OUTPUT, "Fail the cells that miss the limits in this file (docs/expect.md).", "FILE"
+)
+UTILIZATION = option(OUTPUT, "Also show percentages of the theoretical figures, and CPU use.")
+MATRIX = option(OUTPUT, "Show a matrix for each benchmark, and all that is known of its figures.")
+WHOLE = option(
+    OUTPUT,
+    "Show every figure, instead of a line for each benchmark; measure also OpenCL devices "
+    "that are the host's processor.",
+    flags="--all",
+)
+NO_REPORT = option(
+    OUTPUT, "Do not write report.html beside the results.", envvar="LINKGAUGE_NO_REPORT"
+)
+NO_VERDICT = option(OUTPUT, "Show figures only; the exit code ignores low cells and findings.")
+UNTUNED = option(ENGINES, "Ignore the settings that earlier runs found fastest, on GPUs and host.")
+HOST_KERNEL = option(ENGINES, "Use this kernel for host threads, wherever it can be used.", "NAME")
+FAULT = option(
+    MACHINES,
+    "Break the simulated machine in this way: see linkgauge run --list-faults. Repeatable.",
+    "FAULT",
+)
+ROOT = option(
+    MACHINES,
+    "Read a captured machine: its folder, or a file from linkgauge capture.",
+    "DIR|FILE.tgz",
+)
+WAIT = option(RUNS, "Wait while another run measures one of the devices.")
+
+
+def machine_option(**more: Any) -> Any:
+    return option(
+        MACHINES,
+        "Use a simulated machine, such as ppu-8, instead of this one.",
+        "NAME|FILE.yml",
+        offer=machine_names,
+        **more,
+    )
+
+
+MACHINE = machine_option()
+
+
+def label(default: str) -> Any:
+    return option(
+        OUTPUT, "Name the run (1 to 64 characters) and its folder.", "TEXT", default=default
+    )
+
+
+def profile(default: str) -> Any:
+    return option(
+        WHAT,
+        "Select what is measured, and how: quick (64 MiB, ±5%), standard (512 MiB, ±1%), "
+        "full (four sizes, ±0.5%), or vm, which compares configurations of a virtual machine.",
+        "quick|standard|full|vm",
+        default=default,
+    )
+
+
+class Sampling(Options):
+    """How much is measured of each cell."""
+
+    samples: Count | None = option(
+        PRECISION, "Take exactly N samples, whatever the precision.", "N"
+    )
+    loops: Count | None = option(
+        PRECISION, "Make exactly N copies in each sample (else at least 20 ms of them).", "N"
+    )
+    precision: str | None = option(
+        PRECISION, "Sample until the 95% interval of the median is within this: 0.01 or 1%.", "P"
+    )
+    max_time: Time | None = option(
+        PRECISION, "Sample each cell for at most this long: 5, 5s, 2m.", "TIME"
+    )
+    timeout: Time | None = TIMEOUT
+    no_verify: bool = NO_VERIFY
+
+
+class Shape(Options):
+    """How devices copy."""
+
+    kernel: Literal["plain", "bulk"] | None = option(
+        ENGINES, "Use this kernel for copies by sm (cuda).", "plain|bulk"
+    )
+    blocks: int | None = option(ENGINES, "Launch kernels with N blocks (cuda).", "N")
+    threads: int | None = option(
+        ENGINES, "Launch kernels with N threads in each block (cuda).", "N"
+    )
+    streams: int | None = option(ENGINES, "Split each copy by ce over N streams (cuda).", "N")
+    untuned: bool = UNTUNED
+    no_affinity: bool = option(ENGINES, "Let the controlling thread run on any CPU.")
+
+
+class Collecting(Options):
+    """Which collectives are measured, and how they are called."""
+
+    types: str | None = option(
+        COLLECTIVES, "Use these types of numbers, such as float,half, or all.", "TYPE[,TYPE…]"
+    )
+    reductions: str | None = option(
+        COLLECTIVES, "Use these reductions, or all: sum, prod, max, min, avg, mulsum.", "OP[,OP…]"
+    )
+    roots: str | None = option(
+        COLLECTIVES, "Use these ranks as the root, where a collective has one.", "RANK[,RANK…]"
+    )
+    split: str | None = option(
+        COLLECTIVES, "Run groups of ranks at the same time: MOD 2, DIV 4.", "HOW"
+    )
+    aggregate: Count | None = option(COLLECTIVES, "Issue N calls in one group of calls.", "N")
+    blocking: bool = option(COLLECTIVES, "Wait for each call to finish.")
+    graphed: bool = option(COLLECTIVES, "Launch the calls as a CUDA graph.")
+    registered: Literal["local", "symmetric"] | None = option(
+        COLLECTIVES, "Register the buffers with NCCL.", "local|symmetric"
+    )
+
+
+class Simulated(Options):
+    """What is measured instead of this machine."""
+
+    machine: str | None = MACHINE
+    fault: tuple[str, ...] = FAULT
+
+
+class SimulatedOrListed(Simulated):
+    """The same, or only what can be broken of it."""
+
+    list_faults: bool = instead(
+        MACHINES,
+        "List what --fault accepts.",
+        lambda: FORMATS[TERMINAL].write(formats.FAULTS, None),
+    )
+
+
+class Profiling(Options):
+    """What is to watch the measuring."""
+
+    nsys: bool = option(RUNS, "Measure under Nsight Systems, and keep its files with the run.")
+    ncu: bool = option(RUNS, "Measure under Nsight Compute, and keep its files with the run.")

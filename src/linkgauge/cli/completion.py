@@ -1,0 +1,63 @@
+"""`--install-completion` and `--show-completion`: shells that complete the command line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+from click import shell_completion
+
+from linkgauge.model.errors import InputError
+
+_PLACES = {
+    "bash": ".bash_completions/linkgauge.sh",
+    "zsh": ".zfunc/_linkgauge",
+    "fish": ".config/fish/completions/linkgauge.fish",
+}
+"""Where the script of a shell goes below the home folder."""
+_STARTS = {
+    "bash": (".bashrc", "source ~/.bash_completions/linkgauge.sh"),
+    "zsh": (".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
+}
+"""The file with which a shell starts, and the line there that makes it read the script; fish reads
+it by itself."""
+
+
+def install() -> None:
+    """Raises InputError for a shell that is not known, OSError."""
+    shell = _shell()
+    path = Path.home() / _PLACES[shell]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_script(shell))
+    if shell in _STARTS:
+        name, line = _STARTS[shell]
+        start = Path.home() / name
+        text = start.read_text() if start.exists() else ""
+        if line not in text:
+            start.write_text(f"{text}\n{line}\n")
+    click.echo(f"{shell} completion installed in {path}")
+    click.echo("Completion will take effect once you restart the terminal")
+
+
+def show() -> None:
+    """Raises InputError for a shell that is not known."""
+    click.echo(_script(_shell()))
+
+
+def _shell() -> str:
+    """The shell that called linkgauge, else the user's."""
+    try:
+        caller = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
+    except OSError:
+        caller = ""
+    users = Path(os.environ.get("SHELL", "")).name
+    found = next((name for name in (caller, users) if name in _PLACES), None)
+    if found is None:
+        raise InputError(f"completion is for {', '.join(_PLACES)}, and SHELL names none of them")
+    return found
+
+
+def _script(shell: str) -> str:
+    kind = shell_completion.get_completion_class(shell) or shell_completion.BashComplete
+    return kind(click.Group(), {}, "linkgauge", "_LINKGAUGE_COMPLETE").source()
