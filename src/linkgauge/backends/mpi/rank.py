@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from mmap import PAGESIZE
 from typing import Any
 
 from linkgauge.backends import ACROSS_RANKS, native
 from linkgauge.backends.host_memory import ByThreads
 from linkgauge.backends.host_rank import HostRank
-from linkgauge.backends.protocol import Copy, Group, Pattern
+from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import RankBackend, held
 from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.launch import Launch
@@ -38,46 +39,58 @@ SLOW_CALLS = 50e-6
 _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
-class Window(ByThreads):
-    """A window of these `ranks` (none: all), to which one of them gives memory: at `address` if it
-    is this one, else 0."""
+class Window:
+    """A window of these `ranks` (none: all), of which so many buffers are parts."""
 
-    warnings: tuple[str, ...]
-
-    def __init__(
-        self, window: Any, memory: Memory, size: int, ranks: tuple[int, ...], by: MpiRank
-    ) -> None:
-        self.window, self.memory, self.size, self._ranks = window, memory, size, ranks
-        self.address, self.cpus = 0, by.cpus
-        self.placed, self.warnings = Placement("", 0), ()
-        if memory.rank == by.rank:  # which touches its pages first
-            self.address = by.address_of(window)
-            native.fill(self.address, size, Pattern.CONSTANT, 0, inverted=False, cpus=self.cpus)
-            self.placed = Placement(str(memory), size, native.node_of(self.address, size))
-            self.warnings = tuple(native.misplaced(by.home, self.placed))
-
-    def placement(self) -> Placement:
-        return self.placed
+    def __init__(self, handle: Any, ranks: tuple[int, ...], parts: int) -> None:
+        self.handle, self._ranks, self._parts = handle, ranks, parts
 
     def place_of(self, rank: int) -> int:
         """The rank's number among those that have the window."""
         return self._ranks.index(rank) if self._ranks else rank
 
+    def sync(self) -> None:
+        """Makes its private and its public copy agree (MPI 4.1, 12.4: memory models)."""
+        with mpi_errors("MPI_Win_sync"):
+            self.handle.Sync()
+
+    def let_go(self) -> None:
+        """One of its parts is free: with the last, all ranks free the window."""
+        self._parts -= 1
+        if not self._parts:
+            with mpi_errors("MPI_Win_free"):
+                self.handle.Unlock_all()
+                self.handle.Free()
+
+
+class WindowPart(ByThreads):
+    """A buffer of one of the window's ranks: `offset` is where it begins in that one's part, whose
+    address is `base` (0: another rank's)."""
+
+    def __init__(
+        self, window: Window, like: Buffer, offset: int, base: int, host: HostRank
+    ) -> None:
+        self.window, self.memory, self.size, self.offset = window, like.memory, like.size, offset
+        self.address, self.cpus = base + offset if base else 0, host.cpus
+        self.warnings: tuple[str, ...] = ()
+        self._placed = Placement("", 0)
+        if base:  # whose pages this rank touches first
+            self.fill(self.size, Pattern.CONSTANT, 0, inverted=False)
+            node = native.node_of(self.address, self.size)
+            self._placed = Placement(str(self.memory), self.size, node)
+            self.warnings = tuple(native.misplaced(host.home, self._placed))
+
+    def placement(self) -> Placement:
+        return self._placed
+
     @contextmanager
     def at(self) -> Iterator[int]:
-        """The window's private and public copy agree (MPI 4.1, 12.4: memory models)."""
-        self._sync()
+        self.window.sync()
         yield self.address
-        self._sync()
-
-    def _sync(self) -> None:
-        with mpi_errors("MPI_Win_sync"):
-            self.window.Sync()
+        self.window.sync()
 
     def free(self) -> None:
-        with mpi_errors("MPI_Win_free"):
-            self.window.Unlock_all()
-            self.window.Free()
+        self.window.let_go()
 
 
 class MpiRank(HostRank, RankBackend):
@@ -133,16 +146,26 @@ class MpiRank(HostRank, RankBackend):
     def is_window(self, engine: Engine) -> bool:
         return engine.kind == "rma"
 
-    def window(self, memory: Memory, size: int, ranks: tuple[int, ...]) -> Window:
-        own = size if memory.rank == self.rank else 0
-        with mpi_errors(f"allocate {approximate_size(size)} of {memory}"):
-            window = self._mpi.Win.Allocate(own, 1, comm=self._comms.of_some(ranks))
-            window.Lock_all()
-        return Window(window, memory, size, ranks, self)
-
-    def address_of(self, window: Any) -> int:
-        """Where this rank's part of it begins."""
-        return int(self._mpi.Get_address(window.tomemory()))
+    def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> list[WindowPart]:
+        """Parts of one window, which takes no longer to make than that of a single buffer."""
+        sizes = dict.fromkeys(ranks or range(self._mpi.COMM_WORLD.size), 0)
+        offsets = []
+        for one in asked:
+            rank = one.memory.rank or 0
+            offsets.append(sizes[rank])
+            sizes[rank] += -(-one.size // PAGESIZE) * PAGESIZE
+        mine = [one for one in asked if one.memory.rank == self.rank]
+        named = mine or asked
+        size = approximate_size(sum(one.size for one in named))
+        with mpi_errors(f"allocate {size} of {named[0].memory}"):
+            made = self._mpi.Win.Allocate(sizes[self.rank], 1, comm=self._comms.of_some(ranks))
+            made.Lock_all()
+        base = int(self._mpi.Get_address(made.tomemory())) if mine else 0
+        window = Window(made, ranks, len(asked))
+        return [
+            WindowPart(window, one, offset, base if one in mine else 0, self)
+            for one, offset in zip(asked, offsets, strict=True)
+        ]
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         self._group = None
@@ -164,11 +187,12 @@ class MpiRank(HostRank, RankBackend):
         begins = copy.transfer.source.rank == self.rank
         ends = copy.source, copy.destination
         mine, theirs = ends if begins else ends[::-1]
-        window = held(theirs)
-        if theirs is None or not isinstance(window, Window):
+        there = held(theirs)
+        if not isinstance(there, WindowPart):
             raise Unsupported(f"{copy.transfer}: flags bounce between two memories")
-        other = window.place_of(theirs.memory.rank or 0)
-        return FlagSide(self._mpi, address_in(mine), window.window, other, begins=begins)
+        other = there.window.place_of(there.memory.rank or 0)
+        at = other, there.offset
+        return FlagSide(self._mpi, address_in(mine), there.window.handle, at, begins=begins)
 
     def close(self) -> None:
         """Together with all other ranks."""
