@@ -74,12 +74,11 @@ class MpiGroup(Gated):
             puts = transfer.source.rank == self._rank
             near, far = (source, destination) if puts else (destination, source)
             there = cast("WindowPart", held(far))
-            window, target = there.window.handle, there.window.place_of(far.memory.rank or 0)
-            origin = self._memory(near, copy.size)
-            call = partial(window.Put if puts else window.Get, origin, target, there.offset)
+            move = there.window.Put if puts else there.window.Get
+            call = partial(move, self._memory(near, copy.size), there.target, there.offset)
             for _ in range(loops):
                 call()
-            window.Flush(target)
+            there.window.Flush(there.target)
             ends[place] = time.monotonic()
         return ends
 

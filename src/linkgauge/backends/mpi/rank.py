@@ -39,42 +39,20 @@ SLOW_CALLS = 50e-6
 _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
-class Window:
-    """A window of these `ranks` (none: all), of which so many buffers are parts."""
-
-    def __init__(self, handle: Any, ranks: tuple[int, ...], parts: int) -> None:
-        self.handle, self._ranks, self._parts = handle, ranks, parts
-
-    def place_of(self, rank: int) -> int:
-        """The rank's number among those that have the window."""
-        return self._ranks.index(rank) if self._ranks else rank
-
-    def sync(self) -> None:
-        """Makes its private and its public copy agree (MPI 4.1, 12.4: memory models)."""
-        with mpi_errors("MPI_Win_sync"):
-            self.handle.Sync()
-
-    def let_go(self) -> None:
-        """One of its parts is free: with the last, all ranks free the window."""
-        self._parts -= 1
-        if not self._parts:
-            with mpi_errors("MPI_Win_free"):
-                self.handle.Unlock_all()
-                self.handle.Free()
-
-
 class WindowPart(ByThreads):
-    """A buffer of one of the window's ranks: `offset` is where it begins in that one's part, whose
-    address is `base` (0: another rank's)."""
+    """A buffer in a window of several ranks: `offset` is where it begins in the part of the one
+    whose number there is `target`. If that is this rank, its part is at `base`."""
 
     def __init__(
-        self, window: Window, like: Buffer, offset: int, base: int, host: HostRank
+        self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank
     ) -> None:
-        self.window, self.memory, self.size, self.offset = window, like.memory, like.size, offset
-        self.address, self.cpus = base + offset if base else 0, host.cpus
+        self.window, self.target, self.offset = window, target, offset
+        self.memory, self.size = like.memory, like.size
+        self.address, self.cpus = 0, host.cpus
         self.warnings: tuple[str, ...] = ()
         self._placed = Placement("", 0)
-        if base:  # whose pages this rank touches first
+        if base is not None:  # this rank touches its pages first
+            self.address = base + offset
             self.fill(self.size, Pattern.CONSTANT, 0, inverted=False)
             node = native.node_of(self.address, self.size)
             self._placed = Placement(str(self.memory), self.size, node)
@@ -85,12 +63,17 @@ class WindowPart(ByThreads):
 
     @contextmanager
     def at(self) -> Iterator[int]:
-        self.window.sync()
+        """The window's private and public copy agree (MPI 4.1, 12.4: memory models)."""
+        self._sync()
         yield self.address
-        self.window.sync()
+        self._sync()
+
+    def _sync(self) -> None:
+        with mpi_errors("MPI_Win_sync"):
+            self.window.Sync()
 
     def free(self) -> None:
-        self.window.let_go()
+        """Does nothing: all ranks free the window when they leave the cell."""
 
 
 class MpiRank(HostRank, RankBackend):
@@ -105,6 +88,8 @@ class MpiRank(HostRank, RankBackend):
         super().__init__(launch.rank, " ".join(library.split())[:80])
         self._mpi = mpi
         self._comms = Communicators(mpi)
+        self._window: Any = None
+        """What the cell's ranks have their memory for one-sided accesses in."""
         self._group: MpiGroup | MpiCollective | None = None
         """What was prepared last, but for flags."""
 
@@ -148,24 +133,32 @@ class MpiRank(HostRank, RankBackend):
 
     def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> list[WindowPart]:
         """Parts of one window, which takes no longer to make than that of a single buffer."""
-        sizes = dict.fromkeys(ranks or range(self._mpi.COMM_WORLD.size), 0)
+        sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:
             rank = one.memory.rank or 0
             offsets.append(sizes[rank])
             sizes[rank] += -(-one.size // PAGESIZE) * PAGESIZE
-        mine = [one for one in asked if one.memory.rank == self.rank]
-        named = mine or asked
+        named = [one for one in asked if one.memory.rank == self.rank] or asked
         size = approximate_size(sum(one.size for one in named))
         with mpi_errors(f"allocate {size} of {named[0].memory}"):
-            made = self._mpi.Win.Allocate(sizes[self.rank], 1, comm=self._comms.of_some(ranks))
-            made.Lock_all()
-        base = int(self._mpi.Get_address(made.tomemory())) if mine else 0
-        window = Window(made, ranks, len(asked))
-        return [
-            WindowPart(window, one, offset, base if one in mine else 0, self)
-            for one, offset in zip(asked, offsets, strict=True)
-        ]
+            comm = self._comms.of_some(ranks)
+            window = self._window = self._mpi.Win.Allocate(sizes[self.rank], 1, comm=comm)
+            window.Lock_all()
+        base = int(self._mpi.Get_address(window.tomemory())) if sizes[self.rank] else 0
+        parts = []
+        for one, offset in zip(asked, offsets, strict=True):
+            target = ranks.index(one.memory.rank or 0)
+            own = base if one.memory.rank == self.rank else None
+            parts.append(WindowPart(window, one, target, offset, own, self))
+        return parts
+
+    def leave(self) -> None:
+        window, self._window = self._window, None
+        if window is not None:
+            with mpi_errors("MPI_Win_free"):
+                window.Unlock_all()
+                window.Free()
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         self._group = None
@@ -190,9 +183,8 @@ class MpiRank(HostRank, RankBackend):
         there = held(theirs)
         if not isinstance(there, WindowPart):
             raise Unsupported(f"{copy.transfer}: flags bounce between two memories")
-        other = there.window.place_of(there.memory.rank or 0)
-        at = other, there.offset
-        return FlagSide(self._mpi, address_in(mine), there.window.handle, at, begins=begins)
+        at = there.target, there.offset
+        return FlagSide(self._mpi, address_in(mine), there.window, at, begins=begins)
 
     def close(self) -> None:
         """Together with all other ranks."""
