@@ -62,14 +62,9 @@ def wrong(backend, copy):
 
 
 @pytest.fixture
-def launched():
-    return Machines
-
-
-@pytest.fixture
-def apart(launched):
+def apart():
     """Two machines that no NVLink domain has in common."""
-    made = launched("node7", "node8")
+    made = Machines("node7", "node8")
     made.fail("cuMemCreate")
     return made
 
@@ -84,8 +79,8 @@ class TestWay:
 
         return machines.result(call)
 
-    def test_within_a_machine_is_ipc(self, launched):
-        machines = launched("node7", "node7")
+    def test_within_a_machine_is_ipc(self):
+        machines = Machines("node7", "node7")
         assert BY_IPC in self.way(machines)
         assert machines.times("apart") == [0, 0], "nothing has to be asked"
         assert machines.bindings[1].of("cuMemCreate") == []
@@ -94,8 +89,8 @@ class TestWay:
         assert len(keys) == 2, "NCCL has memory of its own, which no other process opens"
 
     @pytest.mark.parametrize("transfer", [WRITE, READ, KERNEL], ids=str)
-    def test_within_an_nvlink_domain_is_by_fabric_handles(self, launched, transfer):
-        machines = launched("node7", "node8")
+    def test_within_an_nvlink_domain_is_by_fabric_handles(self, transfer):
+        machines = Machines("node7", "node8")
         assert BY_FABRIC in self.way(machines, transfer)
         assert machines.times("token") == [0, 0]
         owner = transfer.engine.owner.rank
@@ -141,8 +136,8 @@ class TestPassed:
 
         assert apart.result(call) == (1, True, None)
 
-    def test_runs_beside_what_engines_reach(self, launched):
-        machines = launched("node7", "node8", "node7")
+    def test_runs_beside_what_engines_reach(self):
+        machines = Machines("node7", "node8", "node7")
         machines.fail("cuMemCreate")
 
         def call(backend):
@@ -177,12 +172,11 @@ class TestPassed:
             apart.result(lambda backend: backend.prepare(filled(backend, WRITE)))
         monkeypatch.undo()
         for member in members:
-            member.backend.collectives._nccl = nccl_of(self.library_of(member))
+            member.backend.collectives._nccl = nccl_of(
+                member.backend.collectives.nccl._core.library
+            )
         apart.each(lambda backend: measured(backend.prepare(filled(backend, WRITE))))
         assert apart.times("token") == [2, 0]
-
-    def library_of(self, member):
-        return member.backend.collectives.nccl._core.library
 
 
 class TestFlags:
@@ -194,7 +188,7 @@ class TestFlags:
         return backend.prepare([Copy(transfer, *buffers, flags.BYTES, 7)], "flag-ping-pong")
 
     @pytest.mark.parametrize("text", ["cuda:0@0 -> cuda:1@1 by sm", "cuda:1@1 -> cuda:0@0 by sm"])
-    def test_bounce_between_processes(self, launched, text):
+    def test_bounce_between_processes(self, text):
         transfer = parse_transfer(text)
 
         def call(backend):
@@ -209,11 +203,11 @@ class TestFlags:
             begins = isinstance(group._group, flags.FlagGroup)
             return begins, [(len(one.seconds), len(one.progress[0])) for one in samples]
 
-        found = launched("node7", "node7").each(call)
+        found = Machines("node7", "node7").each(call)
         begins = transfer.source.rank
         assert found == {begins: (True, [(1, 4)] * 2), 1 - begins: (False, [(1, 4)] * 2)}
 
-    def test_between_no_two_memories_are_refused(self, launched):
+    def test_between_no_two_memories_are_refused(self):
         none = parse_transfer("cuda:0@0 -> null by sm")
         with pytest.raises(Unsupported, match="flags bounce by a kernel"):
-            launched("node7").result(lambda backend: self.prepared(backend, none, None, None))
+            Machines("node7").result(lambda backend: self.prepared(backend, none, None, None))

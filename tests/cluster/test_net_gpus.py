@@ -55,12 +55,11 @@ def test_the_gpus_context_is_current_where_ucx_is_used(pair):
     assert all("cuCtxSetCurrent" in bindings.names() for bindings in pair.bindings)
 
 
-class TestARankWithoutGpu:
-    def test_says_why_if_it_is_asked_for_one(self, monkeypatch):
-        def nothing(name, *others):
-            raise Unsupported("no NVIDIA driver")
+def test_a_rank_without_gpu_says_why_if_it_is_asked_for_one(monkeypatch):
+    def nothing(name, *others):
+        raise Unsupported("no NVIDIA driver")
 
-        monkeypatch.setattr(net, "open_backend", nothing)
-        member = net.create(launch(0, 2), Settings(sizes=()), ("box",) * 2, with_gpu=True)
-        assert (member.gpu, member.lacks_gpu) == (None, "no NVIDIA driver")
-        member.close()
+    monkeypatch.setattr(net, "open_backend", nothing)
+    member = net.create(launch(0, 2), Settings(sizes=()), ("box",) * 2, with_gpu=True)
+    assert (member.gpu, member.lacks_gpu) == (None, "no NVIDIA driver")
+    member.close()

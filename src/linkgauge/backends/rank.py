@@ -101,12 +101,12 @@ class RankBackend(Backend, Protocol):
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
     def is_window(self, engine: Engine) -> bool:
-        """Whether all ranks of a cell allocate memory for this engine together, by `window`."""
+        """Whether all ranks of a cell allocate memory for this engine together, by `windows`."""
         return False
 
-    def window(self, memory: Memory, size: int, ranks: tuple[int, ...]) -> Buffer:
-        """Memory of one of these ranks, which all of them call for at the same time."""
-        raise Unsupported(f"{memory}: this backend allocates nothing together")
+    def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> Sequence[Buffer]:
+        """Memory as each of these, which all of these ranks call for at the same time."""
+        raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:
         """What other ranks open a buffer of this one with; empty if they need nothing."""

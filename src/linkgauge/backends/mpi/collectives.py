@@ -61,8 +61,8 @@ class Communicators:
         return self._once("MPI_Comm_dup", root, self.world.Dup)
 
     def of_some(self, ranks: tuple[int, ...]) -> Any:
-        """Of these ranks (none: all), which have windows in common."""
-        if len(ranks) in (0, self.world.size):
+        """Of these ranks, which have a window in common."""
+        if len(ranks) == self.world.size:
             return self.world
         return self._once(
             "MPI_Comm_create_group",

@@ -22,10 +22,13 @@ _NANO = 1e-9
 
 
 class FlagSide(IteratedGroup):
-    """One side: `mine` is the address of its flag, `window` that of rank `other`, which has its
-    flag at the beginning. The side that `begins` times each way there and back."""
+    """One side: `mine` is the address of its flag, `theirs` the rank of the other's in the window,
+    and where it is in that one's part. The side that `begins` times each way there and back."""
 
-    def __init__(self, mpi: Any, mine: int, window: Any, other: int, *, begins: bool) -> None:
+    def __init__(
+        self, mpi: Any, mine: int, window: Any, theirs: tuple[int, int], *, begins: bool
+    ) -> None:
+        other, offset = theirs
         self._begins = begins
         self._mine = ctypes.c_uint64.from_address(mine)
         self._value = ctypes.c_uint64(0)
@@ -35,7 +38,7 @@ class FlagSide(IteratedGroup):
         # What is put: the value to come, or what has just been heard.
         origin = ctypes.addressof(self._value) if begins else mine
         put: Call = (
-            address_of(functions, "MPI_Put"), (origin, _WORD, byte, other, 0, _WORD, byte, win)
+            address_of(functions, "MPI_Put"), (origin, _WORD, byte, other, offset, _WORD, byte, win)
         )  # fmt: skip
         flush: Call = (address_of(functions, "MPI_Win_flush"), (other, win))
         limit = int(LIMIT / _NANO)

@@ -16,7 +16,7 @@ from .streams import Part, broadcast_streams, message_stream, run
 from .world import mpi_errors
 
 if TYPE_CHECKING:
-    from .rank import Window
+    from .rank import WindowPart
 
 PACE = Pace(seconds=0.02, loops=2)
 
@@ -73,13 +73,12 @@ class MpiGroup(Gated):
                 raise Unsupported(f"{transfer}: moves nothing between ranks")
             puts = transfer.source.rank == self._rank
             near, far = (source, destination) if puts else (destination, source)
-            there = cast("Window", held(far))
-            window, target = there.window, there.place_of(far.memory.rank or 0)
-            origin = self._memory(near, copy.size)
-            call = partial(window.Put if puts else window.Get, origin, target)
+            there = cast("WindowPart", held(far))
+            move = there.window.Put if puts else there.window.Get
+            call = partial(move, self._memory(near, copy.size), there.target, there.offset)
             for _ in range(loops):
                 call()
-            window.Flush(target)
+            there.window.Flush(there.target)
             ends[place] = time.monotonic()
         return ends
 

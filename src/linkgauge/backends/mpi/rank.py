@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from mmap import PAGESIZE
 from typing import Any
 
 from linkgauge.backends import ACROSS_RANKS, native
 from linkgauge.backends.host_memory import ByThreads
 from linkgauge.backends.host_rank import HostRank
-from linkgauge.backends.protocol import Copy, Group, Pattern
+from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import RankBackend, held
 from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.launch import Launch
@@ -38,30 +39,27 @@ SLOW_CALLS = 50e-6
 _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
-class Window(ByThreads):
-    """A window of these `ranks` (none: all), to which one of them gives memory: at `address` if it
-    is this one, else 0."""
-
-    warnings: tuple[str, ...]
+class WindowPart(ByThreads):
+    """A buffer in a window of several ranks: `offset` is where it begins in the part of the one
+    whose number there is `target`. If that is this rank, its part is at `base`."""
 
     def __init__(
-        self, window: Any, memory: Memory, size: int, ranks: tuple[int, ...], by: MpiRank
+        self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank
     ) -> None:
-        self.window, self.memory, self.size, self._ranks = window, memory, size, ranks
-        self.address, self.cpus = 0, by.cpus
-        self.placed, self.warnings = Placement("", 0), ()
-        if memory.rank == by.rank:  # which touches its pages first
-            self.address = by.address_of(window)
-            native.fill(self.address, size, Pattern.CONSTANT, 0, inverted=False, cpus=self.cpus)
-            self.placed = Placement(str(memory), size, native.node_of(self.address, size))
-            self.warnings = tuple(native.misplaced(by.home, self.placed))
+        self.window, self.target, self.offset = window, target, offset
+        self.memory, self.size = like.memory, like.size
+        self.address, self.cpus = 0, host.cpus
+        self.warnings: tuple[str, ...] = ()
+        self._placed = Placement("", 0)
+        if base is not None:  # this rank touches its pages first
+            self.address = base + offset
+            self.fill(self.size, Pattern.CONSTANT, 0, inverted=False)
+            node = native.node_of(self.address, self.size)
+            self._placed = Placement(str(self.memory), self.size, node)
+            self.warnings = tuple(native.misplaced(host.home, self._placed))
 
     def placement(self) -> Placement:
-        return self.placed
-
-    def place_of(self, rank: int) -> int:
-        """The rank's number among those that have the window."""
-        return self._ranks.index(rank) if self._ranks else rank
+        return self._placed
 
     @contextmanager
     def at(self) -> Iterator[int]:
@@ -75,9 +73,7 @@ class Window(ByThreads):
             self.window.Sync()
 
     def free(self) -> None:
-        with mpi_errors("MPI_Win_free"):
-            self.window.Unlock_all()
-            self.window.Free()
+        """Does nothing: all ranks free the window when they leave the cell."""
 
 
 class MpiRank(HostRank, RankBackend):
@@ -92,6 +88,8 @@ class MpiRank(HostRank, RankBackend):
         super().__init__(launch.rank, " ".join(library.split())[:80])
         self._mpi = mpi
         self._comms = Communicators(mpi)
+        self._window: Any = None
+        """What the cell's ranks have their memory for one-sided accesses in."""
         self._group: MpiGroup | MpiCollective | None = None
         """What was prepared last, but for flags."""
 
@@ -133,16 +131,34 @@ class MpiRank(HostRank, RankBackend):
     def is_window(self, engine: Engine) -> bool:
         return engine.kind == "rma"
 
-    def window(self, memory: Memory, size: int, ranks: tuple[int, ...]) -> Window:
-        own = size if memory.rank == self.rank else 0
-        with mpi_errors(f"allocate {approximate_size(size)} of {memory}"):
-            window = self._mpi.Win.Allocate(own, 1, comm=self._comms.of_some(ranks))
+    def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> list[WindowPart]:
+        """Parts of one window, which takes no longer to make than that of a single buffer."""
+        sizes = dict.fromkeys(ranks, 0)
+        offsets = []
+        for one in asked:
+            rank = one.memory.rank or 0
+            offsets.append(sizes[rank])
+            sizes[rank] += -(-one.size // PAGESIZE) * PAGESIZE
+        named = [one for one in asked if one.memory.rank == self.rank] or asked
+        size = approximate_size(sum(one.size for one in named))
+        with mpi_errors(f"allocate {size} of {named[0].memory}"):
+            comm = self._comms.of_some(ranks)
+            window = self._window = self._mpi.Win.Allocate(sizes[self.rank], 1, comm=comm)
             window.Lock_all()
-        return Window(window, memory, size, ranks, self)
+        base = int(self._mpi.Get_address(window.tomemory())) if sizes[self.rank] else 0
+        parts = []
+        for one, offset in zip(asked, offsets, strict=True):
+            target = ranks.index(one.memory.rank or 0)
+            own = base if one.memory.rank == self.rank else None
+            parts.append(WindowPart(window, one, target, offset, own, self))
+        return parts
 
-    def address_of(self, window: Any) -> int:
-        """Where this rank's part of it begins."""
-        return int(self._mpi.Get_address(window.tomemory()))
+    def leave(self) -> None:
+        window, self._window = self._window, None
+        if window is not None:
+            with mpi_errors("MPI_Win_free"):
+                window.Unlock_all()
+                window.Free()
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         self._group = None
@@ -164,11 +180,11 @@ class MpiRank(HostRank, RankBackend):
         begins = copy.transfer.source.rank == self.rank
         ends = copy.source, copy.destination
         mine, theirs = ends if begins else ends[::-1]
-        window = held(theirs)
-        if theirs is None or not isinstance(window, Window):
+        there = held(theirs)
+        if not isinstance(there, WindowPart):
             raise Unsupported(f"{copy.transfer}: flags bounce between two memories")
-        other = window.place_of(theirs.memory.rank or 0)
-        return FlagSide(self._mpi, address_in(mine), window.window, other, begins=begins)
+        at = there.target, there.offset
+        return FlagSide(self._mpi, address_in(mine), there.window, at, begins=begins)
 
     def close(self) -> None:
         """Together with all other ranks."""

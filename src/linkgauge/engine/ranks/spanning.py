@@ -82,10 +82,12 @@ class SpanningBackend:
                 self._have(buffer, self.own.allocate(memory, size, engine))
         return buffer
 
-    def allocate_window(self, buffer: SpannedBuffer) -> None:
-        """As all ranks of the cell do at the same time."""
-        parties = self.meeting.parties
-        self._have(buffer, self.own.window(buffer.memory, buffer.size, parties))
+    def allocate_windows(self, buffers: Sequence[SpannedBuffer]) -> None:
+        """As all ranks of the cell do at the same time, in the same order."""
+        for buffer, here in zip(
+            buffers, self.own.windows(buffers, self.meeting.parties), strict=True
+        ):
+            self._have(buffer, here)
 
     def _have(self, buffer: SpannedBuffer, here: Buffer) -> None:
         buffer.here, buffer.warnings = here, here.warnings

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from linkgauge.backends import ACROSS_RANKS
 from linkgauge.backends.protocol import Collecting, Copy, Gated, Group, Pace, Timing, Wrong
-from linkgauge.backends.rank import SpannedBuffer, open_at, spanned
+from linkgauge.backends.rank import open_at, spanned
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.operation import OperationName, named
@@ -77,12 +77,8 @@ class SpanningGroup(Gated):
             for at, handle in handles.items():
                 self._buffers[at].handle = handle
         windows = [one for one in dict.fromkeys(self._buffers) if self._own.is_window(one.engine)]
-        if windows:  # in the same order in all ranks
-            backend.together(partial(self._allocate, windows), type(None), self._moved)
-
-    def _allocate(self, windows: Sequence[SpannedBuffer]) -> None:
-        for one in windows:
-            self._backend.allocate_window(one)
+        if windows:
+            backend.together(partial(backend.allocate_windows, windows), type(None), self._moved)
 
     def _founding(self, operation: OperationName) -> Mapping[int, passages.Group]:
         """The ranks that found a communicator, by the place of their copy, or of their group in a
