@@ -18,7 +18,7 @@ from linkgauge.model.units import count_of
 
 from .cases import named
 from .causes import Blame, fewest, remembered, suspects
-from .counters import troubled
+from .counters import slowed, troubled
 from .findings import Evidence, Finding, Severity
 from .peer_class import SPARED, Suspect
 from .pooled import losses
@@ -26,6 +26,7 @@ from .relative_rates import SLOW, RelativeRate, median_of, relative_rates
 from .slow_model import Model
 from .vendor import tools
 
+LOCAL = "device_local_copy"
 FAR = 0.75
 """Part below which it is a failure: down to it, an unlucky placement may be all there is."""
 _SURE = 0.04
@@ -54,8 +55,9 @@ def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Fin
     """What single cells show."""
     slow = [each for each in rates if each.slow]
     seen = troubled(evidence, frozenset().union(*(each.case.touched for each in rates)))
+    known = seen | slowed(evidence)
     found = suspects([each.case for each in slow], [each.case for each in rates], seen)
-    blames = {blame.part: blame for blame in found}
+    blames = {blame.part: blame for blame in (one.of_link(known) for one in found)}
     fit = remembered(Model(rates, seen).fit)
     by_part = grouped((part, each) for each in rates for part in blames.keys() & each.case.touched)
     touching = {part: by_part[part] for part in blames}
@@ -116,7 +118,8 @@ def _adds_nothing(
 def _together(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
     """What no cell shows alone, but all that touch a part do."""
     cases = [each.case for each in rates]
-    blames = {blame.part: blame for blame in suspects(cases, cases)}
+    known = slowed(evidence)
+    blames = {one.part: one for one in (each.of_link(known) for each in suspects(cases, cases))}
     for loss in losses(rates, blames):
         share = math.exp(-loss.lost)
         found = f"{count_of(len(loss.cells))} through it together reach {share:.1%} of their peers"
@@ -191,6 +194,8 @@ def _slow(
     onset = f"; it was fine before {first.name}" if began else ""
     found = f"{_reach('through it', share, slow)}{onset}"
     why = "all the slow cells share this part, and the others do not"
+    if blame.links and LOCAL not in {result.benchmark for result in evidence.results}:
+        why += f"; `{LOCAL}` uses no link: it would tell the device from its link"
     cases = [each.case for each in slow]
     return blame.finding("slow", _severity(share, slow), found, why, _remedy(evidence), cases)
 
