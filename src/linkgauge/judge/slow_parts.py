@@ -44,11 +44,49 @@ _LEAST_TREND = math.log(0.985)
 
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
     """Parts that slow what touches them, or whose rate falls from cell to cell."""
-    rates = relative_rates(evidence)
+    every = relative_rates(evidence)
+    bounded = _bounded_by_engine(every)
+    if bounded:
+        yield _by_engine(bounded, evidence)
+    rates = [each for each in every if each not in bounded] if bounded else every
     found = list(_by_cells(rates, evidence)) if any(each.slow for each in rates) else []
     yield from found
     blamed = {finding.about for finding in found}
     yield from _together([each for each in rates if blamed.isdisjoint(each.case.touched)], evidence)
+
+
+def _bounded_by_engine(rates: Sequence[RelativeRate]) -> list[RelativeRate]:
+    """Copies by copy engines that are low, all alike, where kernels that touch the same parts are
+    as fast as they should be: no part is slow that carries more."""
+    well = {
+        each.case.touched
+        for each in rates
+        if _engines(each) == {"sm"} and each.case.cell.verdict == "ok" and not each.low
+    }
+    low = grouped(
+        (each.case.peers, each) for each in rates if each.low and _engines(each) == {"ce"}
+    )
+    return [
+        each
+        for alike in low.values()
+        if all(one.relative > math.log(SLOW) and one.case.touched in well for one in alike)
+        for each in alike
+    ]
+
+
+def _engines(each: RelativeRate) -> set[str]:
+    return {transfer.engine.kind for transfer in each.case.cell.transfers}
+
+
+def _by_engine(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
+    share = math.exp(statistics.median(each.log for each in slow))
+    found = f"{_reach('by them', share, slow)}; kernels over the same parts are as fast as they should be"
+    why = (
+        "a copy engine may drive one of several links, or less of a memory than kernels do: the "
+        "links and the memory are well"
+    )
+    cells = named(each.case for each in slow)
+    return Finding("slow", "warn", "copy engines", found, why, tools(evidence, "state"), cells)
 
 
 def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
