@@ -66,12 +66,19 @@ def _bounded_by_engine(rates: Sequence[RelativeRate]) -> list[RelativeRate]:
     low = grouped(
         (each.case.peers, each) for each in rates if each.low and _engines(each) == {"ce"}
     )
-    return [
+    found = [
         each
         for alike in low.values()
         if all(one.relative > math.log(SLOW) and one.case.touched in well for one in alike)
         for each in alike
     ]
+    one_way = {each.case.touched for each in found if _one_way(each) == each.case.touched}
+    return [each for each in found if _one_way(each) in one_way]
+
+
+def _one_way(each: RelativeRate) -> frozenset[Part]:
+    """What it touches, whether in one direction or in both: the latter may be what is slow."""
+    return frozenset(part for part in each.case.touched if not part.both_ways)
 
 
 def _engines(each: RelativeRate) -> set[str]:
@@ -80,7 +87,8 @@ def _engines(each: RelativeRate) -> set[str]:
 
 def _by_engine(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
-    found = f"{_reach('by them', share, slow)}; kernels over the same parts are as fast as they should be"
+    found = _reach("by them", share, slow)
+    found += "; kernels over the same parts are as fast as they should be"
     why = (
         "a copy engine may drive one of several links, or less of a memory than kernels do: the "
         "links and the memory are well"
