@@ -1,6 +1,7 @@
 """Each check of the doctor, on evidence made by hand: what it finds, and that it finds nothing of
 what is well or unknown. What it says is in tests/transcripts."""
 
+import json
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from msgspec import NODEFAULT
 from msgspec.structs import fields, replace
 
+from command_kit import called
 from doctor_kit import (
     FULL,
     GOOD,
@@ -29,6 +31,7 @@ from linkgauge.judge.doctor import CHECKS, diagnose, failed
 from linkgauge.judge.findings import Evidence, Finding, Part
 from linkgauge.model.inventory import Inventory, PciFunction, PciLink
 from linkgauge.model.notation import parse_transfers
+from machine_kit import SWITCHED
 
 SUBJECT = f"cuda:0 ({GPU})"
 WELL = reading(link_speed=32.0, link_width=16)
@@ -186,6 +189,37 @@ def test_redirection_matters_on_a_path_between_two_devices():
     both = card(), card(memory="cuda:1", pci="0000:03:00.0")
     assert the("acs", found(redirecting(*both))).subject == "0000:01:01.0"
     assert "acs" not in {finding.check for finding in found(redirecting(card()))}
+
+
+def test_redirection_explains_the_slow_copies_that_it_sends_up(tmp_path):
+    """Public reports of NVIDIA/nccl#1086 and nccl-tests#112: nothing of the switch is broken."""
+    described = SWITCHED.replace("cpus: 4,", "cpus: 4, rate: 200 GB/s,")
+    described = described.replace("iommu: translating,", "peers: {passthrough: 9 GB/s},")
+    (tmp_path / "m.yml").write_text(described)
+    copies = ("device_to_device_memcpy_read_ce", "host_to_device_memcpy_ce")
+    called("run", *copies, "--machine", tmp_path / "m.yml", "--label", "a", cwd=tmp_path)
+    done = called("doctor", "a", "--json", cwd=tmp_path)
+    first, *others = json.loads(done.stdout)["findings"]
+    (slow,) = (one for one in others if one["check"] == "slow")
+    assert first["check"] == "acs"
+    assert slow["explained_by"][0] == f"acs of {first['subject']}"
+
+
+@pytest.mark.parametrize(
+    ("engine", "rate", "subject"),
+    [("local: 1.1 TB/s", "4.8 TB/s", "copy engines"), ("startup: 3 us", "1.2 TB/s", "sim:0")],
+)
+def test_what_kernels_drive_well_is_not_slow_by_copy_engines(tmp_path, engine, rate, subject):
+    """H20-3e: 1.1 TB/s by cudaMemcpy of a memory of 4.8 TB/s (NVIDIA/nvbandwidth#48)."""
+    card = f"ce: {{{engine}}}, memory_rate: {rate}, memory_rate_told: 4.8 TB/s"
+    described = SWITCHED.replace("model: Card", f"model: Card, {card}")
+    (tmp_path / "m.yml").write_text(described)
+    copies = ("device_local_copy", "device_memory_copy")
+    called("run", *copies, "--machine", tmp_path / "m.yml", "--label", "a", cwd=tmp_path)
+    found = json.loads(called("doctor", "a", "--json", cwd=tmp_path).stdout)["findings"]
+    slow = [(one["subject"], one["severity"]) for one in found if one["check"] == "slow"]
+    assert (subject, "warn" if subject == "copy engines" else "fail") in slow
+    assert len(slow) == 1 or subject == "sim:0"
 
 
 @pytest.mark.parametrize(

@@ -175,8 +175,8 @@ def test_a_stall_that_a_long_sample_hides_is_still_its_devices():
     assert (finding.check, finding.subject) == ("stall", "sim:1")
 
 
-def test_of_parts_that_explain_as_well_the_link_that_counted_errors_is_named():
-    """Two devices and their link: both cells touch all three."""
+def test_of_a_device_and_its_link_that_explain_as_well_the_link_is_named():
+    """Two devices and their link: both cells touch all three, and no copy is within a device."""
     two = machine(2, mesh=lambda one, other: 1)
     low = pairs(lambda r, c: 20e9, count=2)
     cells = tuple(replace(c, verdict="low", expected=Expected(achievable=50e9)) for c in low.cells)
@@ -186,10 +186,12 @@ def test_of_parts_that_explain_as_well_the_link_that_counted_errors_is_named():
             replace(a, links=tuple(replace(link, errors=errors) for link in a.links))
             for a in two.inventory.accelerators))  # fmt: skip
 
-    for errors, subject in ((0, "sim:0"), (5, "sim:0-sim:1")):
+    for errors in (0, 5):
         on, after = replace(two, inventory=counted(0)), counted(errors)
         (finding,) = found(SLOW, replace(low, cells=cells), on=on, after=after)
-        assert finding.subject == subject
+        assert finding.subject == "sim:0-sim:1"
+        assert "(or sim:0" in finding.found
+        assert errors or "`device_local_copy` uses no link" in finding.why
 
 
 def test_asymmetric_directions_are_named():

@@ -46,6 +46,22 @@ class Blame(msgspec.Struct, frozen=True):
     part: Part
     others: tuple[Part, ...] = ()
 
+    @property
+    def links(self) -> tuple[Part, ...]:
+        """Links of the device that it is about, or that explains as well."""
+        parts = (self.part, *self.others)
+        devices = {end for part in parts if part.kind == "device" for end in part.ends}
+        links = (part for part in parts if part.kind in _LINKS and not part.both_ways)
+        return tuple(link for link in links if not devices.isdisjoint(link.ends))
+
+    def of_link(self, seen: Container[Part]) -> Blame:
+        """The same of what is slow: where nothing but copies over its link tells of a device, and
+        nothing of either was `seen`, it names the link first."""
+        if self.part.kind != "device" or self.part in seen or not self.links:
+            return self
+        link = self.links[0]
+        return Blame(link, (self.part, *(other for other in self.others if other != link)))
+
     def beside(self, blames: Iterable[Blame]) -> Blame:
         """The same, if these explain as well."""
         others = [part for blame in blames for part in (blame.part, *blame.others)]
@@ -74,6 +90,7 @@ def suspects(
     return [Blame(part, tuple(others)) for part, *others in groups.values()]
 
 
+_LINKS: tuple[Kind, ...] = ("link", "PCIe link")
 _LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host bridge")
 
 

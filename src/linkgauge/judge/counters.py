@@ -1,14 +1,20 @@
-"""Error counters that rose during a run, and the parts that they belong to."""
+"""Error counters that rose during a run, clocks that were held down, and the parts that they belong
+to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from linkgauge.model.grouped import grouped
-from linkgauge.model.inventory import Accelerator, FabricLink
+from linkgauge.model.inventory import Accelerator, FabricLink, Reading
 from linkgauge.model.part import Part
 
 from .findings import Evidence
+
+_HARMLESS = ("idle", "display clock")
+"""Reasons for low clocks that are harmless."""
+POWER_CAP = "power cap"
+"""What ends the clocks of every device that multiplies matrices, as made."""
 
 
 def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
@@ -78,3 +84,27 @@ def _pcie(evidence: Evidence) -> Iterator[Part]:
         is_lower_end = function.port != "downstream port"  # above it is only its own switch
         if is_lower_end and not counted.keys().isdisjoint({address, function.parent}):
             yield Part.pcie_link(names.get(address, address), address)
+
+
+def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
+    """By device, the reasons for low clocks that cells saw, each with its reading."""
+    return grouped(
+        (reading.memory, (reason, reading))
+        for cell in evidence.cells()
+        for reading in cell.readings
+        for reason in reading.throttled
+        if not (cell.does.product and reason == POWER_CAP)
+    )
+
+
+def held_down(device: Accelerator, loaded: Iterable[tuple[str, Reading]]) -> list[str]:
+    """What holds a device's clocks down, by what cells saw or else by its latest state."""
+    reasons = [reason for reason, _ in loaded] or device.throttled
+    return sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
+
+
+def slowed(evidence: Evidence) -> frozenset[Part]:
+    """The devices whose clocks are held down."""
+    loaded = held_under_load(evidence)
+    latest = (evidence.after or evidence.machine.known).accelerators
+    return frozenset(one.part for one in latest if held_down(one, loaded.get(one.memory, ())))

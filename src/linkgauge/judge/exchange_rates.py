@@ -60,6 +60,13 @@ class ExchangeRates:
         found = pairs_of(self._work, len(devices))
         return tuple((devices[one], devices[other]) for one, other in found)
 
+    def is_loose(self, devices: Sequence[str]) -> bool:
+        """Whether what is achievable is only known roughly."""
+        try:
+            return any(self._path(pair).loose for pair in self.pairs(devices))
+        except Unknown:
+            return True
+
     def steps(self, ranks: int) -> int:
         """How many wait for each other."""
         return sum(phase.steps for phase in phases(self._work, SIZE, ranks))

@@ -19,7 +19,7 @@ from linkgauge.model.units import count_of
 from .by_earlier import alone, lost_parts, shows
 from .cases import named
 from .causes import Blame, fewest, remembered, suspects
-from .counters import troubled
+from .counters import slowed, troubled
 from .findings import Evidence, Finding, Severity
 from .peer_class import SPARED, Suspect
 from .pooled import losses
@@ -27,6 +27,7 @@ from .relative_rates import SLOW, RelativeRate, median_of, relative_rates
 from .slow_model import Model
 from .vendor import tools
 
+LOCAL = "device_local_copy"
 FAR = 0.75
 """Part below which it is a failure: down to it, an unlucky placement may be all there is."""
 _SURE = 0.04
@@ -44,7 +45,11 @@ _LEAST_TREND = math.log(0.985)
 
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
     """Parts that slow what touches them, or whose rate falls from cell to cell."""
-    rates = relative_rates(evidence)
+    every = relative_rates(evidence)
+    bounded = _bounded_by_engine(every)
+    if bounded:
+        yield _by_engine(bounded, evidence)
+    rates = [each for each in every if each not in bounded] if bounded else every
     found = list(_by_cells(rates, evidence)) if any(each.slow for each in rates) else []
     yield from found
     blamed = {finding.about for finding in found}
@@ -55,12 +60,55 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     yield from lost_parts(rates, evidence, blamed, _remedy(evidence))
 
 
+def _bounded_by_engine(rates: Sequence[RelativeRate]) -> list[RelativeRate]:
+    """Copies by copy engines that are low, all alike, where kernels that touch the same parts are
+    as fast as they should be: no part is slow that carries more."""
+    well = {
+        each.case.touched
+        for each in rates
+        if _engines(each) == {"sm"} and each.case.cell.verdict == "ok" and not each.low
+    }
+    low = grouped(
+        (each.case.peers, each) for each in rates if each.low and _engines(each) == {"ce"}
+    )
+    found = [
+        each
+        for alike in low.values()
+        if all(one.relative > math.log(SLOW) and one.case.touched in well for one in alike)
+        for each in alike
+    ]
+    one_way = {each.case.touched for each in found if _one_way(each) == each.case.touched}
+    return [each for each in found if _one_way(each) in one_way]
+
+
+def _one_way(each: RelativeRate) -> frozenset[Part]:
+    """What it touches, whether in one direction or in both: the latter may be what is slow."""
+    return frozenset(part for part in each.case.touched if not part.both_ways)
+
+
+def _engines(each: RelativeRate) -> set[str]:
+    return {transfer.engine.kind for transfer in each.case.cell.transfers}
+
+
+def _by_engine(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
+    share = math.exp(statistics.median(each.log for each in slow))
+    found = _reach("by them", share, slow)
+    found += "; kernels over the same parts are as fast as they should be"
+    why = (
+        "a copy engine may drive one of several links, or less of a memory than kernels do: the "
+        "links and the memory are well"
+    )
+    cells = named(each.case for each in slow)
+    return Finding("slow", "warn", "copy engines", found, why, tools(evidence, "state"), cells)
+
+
 def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
     """What single cells show."""
     slow = [each for each in rates if each.slow]
     seen = troubled(evidence, frozenset().union(*(each.case.touched for each in rates)))
+    known = seen | slowed(evidence)
     found = suspects([each.case for each in slow], [each.case for each in rates], seen)
-    blames = {blame.part: blame for blame in found}
+    blames = {blame.part: blame for blame in (one.of_link(known) for one in found)}
     fit = remembered(Model(rates, seen).fit)
     by_part = grouped((part, each) for each in rates for part in blames.keys() & each.case.touched)
     touching = {part: by_part[part] for part in blames}
@@ -121,7 +169,8 @@ def _adds_nothing(
 def _together(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
     """What no cell shows alone, but all that touch a part do."""
     cases = [each.case for each in rates]
-    blames = {blame.part: blame for blame in suspects(cases, cases)}
+    known = slowed(evidence)
+    blames = {one.part: one for one in (each.of_link(known) for each in suspects(cases, cases))}
     for loss in losses(rates, blames):
         share = math.exp(-loss.lost)
         found = f"{count_of(len(loss.cells))} through it together reach {share:.1%} of their peers"
@@ -196,6 +245,8 @@ def _slow(
     onset = f"; it was fine before {first.name}" if began else ""
     found = f"{_reach('through it', share, slow)}{onset}"
     why = "all the slow cells share this part, and the others do not"
+    if blame.links and LOCAL not in {result.benchmark for result in evidence.results}:
+        why += f"; `{LOCAL}` uses no link: it would tell the device from its link"
     cases = [each.case for each in slow]
     return blame.finding("slow", _severity(share, slow), found, why, _remedy(evidence), cases)
 

@@ -30,6 +30,7 @@ before all that is found of parts, and explain unsteady cells."""
 KNOWN = (
     *OF_MACHINE, "processes", "clocks", "locked-clock", "silent", "switch", "link-speed",
     "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors",
+    "acs",
 )  # fmt: skip
 """Checks of what was read: what they find explains what others infer from figures."""
 CONFIRMED = (
@@ -54,9 +55,10 @@ def diagnose(
     joints = evidence.machine.wiring.joints().items()
     meeting = {(joint, link) for joint, links in joints for link in links}
     touched = {case.name: case.touched for case in timed_cases_of(evidence)}
+    turned = _turned(evidence)
     asking = [f for f in found if (f.check, f.severity) == ("target-speed", "fail")]
     causes = [
-        _held_down(finding, asking) or _causes(finding, known, meeting, touched)
+        _held_down(finding, asking) or _causes(finding, known, meeting, touched, turned)
         for finding in found
     ]
     first = {cause: place for place, cause in enumerate(known) if any(
@@ -78,19 +80,38 @@ def _causes(
     known: Sequence[Finding],
     meeting: Container[tuple[Part, Part]],
     touched: Mapping[str, frozenset[Part]],
+    turned: Mapping[str, frozenset[str]],
 ) -> tuple[Finding, ...]:
     """What is known of the part that an inferred finding is about, of the switch that it meets in,
-    or of what used the machine or the devices of its cells meanwhile."""
+    of the ports that redirect all its cells, or of what used the machine or the devices of its
+    cells meanwhile."""
     if finding.check not in INFERRED:
         return ()
+    ports = [turned.get(cell, frozenset()) for cell in finding.cells]
+    turning = frozenset[str]().union(*ports) if all(ports) else frozenset[str]()
     used = _meanwhile(finding, known, touched)
     return tuple(
         each
         for each in known
         if not finding.ends.isdisjoint(each.ends)
         or (each.check == "switch" and (each.about, finding.about) in meeting)
+        or (each.check == "acs" and not turning.isdisjoint(each.ends))
         or each in used
     )
+
+
+def _turned(evidence: Evidence) -> dict[str, frozenset[str]]:
+    """By cell, the ports that redirect what its devices send each other."""
+    ports = links.redirecting(evidence)
+    if not ports:
+        return {}
+    found = {}
+    for case in timed_cases_of(evidence):
+        devices = {end for part in case.touched if part.kind == "device" for end in part.ends}
+        found[case.name] = frozenset(
+            port for port, pairs in ports.items() if any(devices.issuperset(one) for one in pairs)
+        )
+    return found
 
 
 def _meanwhile(

@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from linkgauge.judge.counters import held_down, held_under_load
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import nvidia, tools
-from linkgauge.model.grouped import grouped
-from linkgauge.model.inventory import Accelerator, Reading
+from linkgauge.model.inventory import Accelerator
 from linkgauge.model.part import Part
 
 from .pcie_chains import latest_accelerators
-
-_HARMLESS = ("idle", "display clock")
-"""Reasons for low clocks that are harmless."""
-POWER_CAP = "power cap"
-"""What ends the clocks of every device that multiplies matrices, as made."""
 
 
 def check_persistence(evidence: Evidence) -> Iterator[Finding]:
@@ -31,12 +26,10 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
     """Throttling under load, or in the latest state if none was seen under load; locked clocks."""
     why = "kernels, and copies by them, are slower"
-    throttled = _throttled(evidence)
+    throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():
         loaded = throttled.get(device.memory, [])
-        reasons = [reason for reason, _ in loaded] or list(device.throttled)
-        shown = sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
-        if shown:
+        if shown := held_down(device, loaded):
             degrees = [r.temperature_max for _, r in loaded if r.temperature_max is not None]
             hottest = max(degrees, default=device.temperature)
             found = f"clocks are held down: {', '.join(shown)}"
@@ -48,17 +41,6 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
             found = f"clocks are locked at {locked / 1e6:.0f} MHz of {most / 1e6:.0f}"
             remedy = _set(evidence, device, "-rgc")
             yield Finding("locked-clock", "warn", device.part, found, why, remedy)
-
-
-def _throttled(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
-    """By device, the reasons for low clocks that cells saw, each with its reading."""
-    return grouped(
-        (reading.memory, (reason, reading))
-        for cell in evidence.cells()
-        for reading in cell.readings
-        for reason in reading.throttled
-        if not (cell.does.product and reason == POWER_CAP)
-    )
 
 
 def _set(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:

@@ -257,24 +257,31 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("read-request", "warn", hop.part, found, why, (remedy,))
 
 
-def check_acs(evidence: Evidence) -> Iterator[Finding]:
-    """Redirection on a path between two devices sends their traffic through the root complex."""
+def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
+    """The ports that send what devices below one switch send each other up to the root complex,
+    and of which pairs."""
     functions = evidence.machine.functions
     above = {
         name: [f.address for f in evidence.machine.pci_line(address)][1:]
         for name, address in evidence.machine.addresses.items()
     }
-    redirecting: dict[str, list[str]] = {}
+    found: dict[str, list[tuple[str, str]]] = {}
     for one, other in combinations(above, 2):
         shared = set(above[one]) & set(above[other])
         if not shared:
             continue
         for port in (p for p in above[one] + above[other] if p not in shared):
             if any("redirect" in control.lower() for control in functions[port].acs or ()):
-                redirecting.setdefault(port, []).append(f"{one}-{other}")
-    for port, pairs in redirecting.items():
+                found.setdefault(port, []).append((one, other))
+    return found
+
+
+def check_acs(evidence: Evidence) -> Iterator[Finding]:
+    """Redirection on a path between two devices sends their traffic through the root complex."""
+    functions = evidence.machine.functions
+    for port, pairs in redirecting(evidence).items():
         how = ", ".join(functions[port].acs or ())
-        found = f"ACS redirects the peer traffic of {', '.join(pairs[:4])}: {how}"
+        found = f"ACS redirects the peer traffic of {', '.join(map('-'.join, pairs[:4]))}: {how}"
         why = "copies between devices below one switch go up to the root complex and back"
         remedy = f"sudo setpci -s {port} ECAP_ACS+6.w=0:1c"
         remedy += "  # not if devices are passed to VMs: it isolates them"

@@ -12,10 +12,11 @@ from linkgauge.cli.pairs_alone import PAIRS
 from linkgauge.judge.dram import Ceilings
 from linkgauge.judge.exchange_rates import ExchangeRates
 from linkgauge.judge.routes import Paths
-from linkgauge.judge.verdict import LOW
+from linkgauge.judge.verdict import LOOSE, LOW
 from linkgauge.model.busbw import bandwidths
 from linkgauge.model.collective import Collective
 from linkgauge.model.curves import SizeLine
+from linkgauge.model.grouped import grouped
 from linkgauge.model.result import CellResult, Result, Run, Verdict
 from linkgauge.model.scaling import At, Count, Knee, Member, PairRate, Scaling
 from linkgauge.model.stats.hockney import Timed, fit
@@ -24,10 +25,9 @@ from linkgauge.model.units import format_size
 from .benchmarks import kind_of, label_of
 
 FALLEN = 0.9
-"""A plateau below this share of the best so far is a knee: busbw of healthy rings of NCCL within
-one fabric varies by a few percent with their length."""
-BELOW = 0.9
-"""A plateau below this share of what is achievable is clearly below."""
+"""A plateau below this share of the best so far is a knee, and a pair below this share of the
+median of those of which as much is expected is slow: busbw of healthy rings of NCCL within one
+fabric varies by a few percent with their length."""
 ALIKE = 0.8
 """A pair of which nothing is expected is slow below this share of the median of all."""
 
@@ -55,7 +55,7 @@ def scaling_of(run: Run) -> Scaling:
         devices=devices,
         counts=counts,
         knee=_knee(counts, pairs, rates, devices),
-        below=tuple(_below(counts)),
+        below=tuple(count.gpus for count in counts if count.verdict == "low"),
         pairs=pairs,
         problems=tuple(_problems(run.results)),
         member=_member(run, devices),
@@ -72,8 +72,8 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
-    """The pairs of devices to measure alone: those of the first number of devices whose plateau is
-    clearly below what is expected, or that is a knee which the map does not explain."""
+    """The pairs of devices to measure alone: those of the first number of devices that is low, or
+    that is a knee which the map does not explain."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)
@@ -121,15 +121,17 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
     )
     figure = expected.figure
     efficiency = count.plateau / figure if count.plateau and figure else None
-    return replace(count, efficiency=efficiency, verdict=_verdict(count))
+    least = LOOSE if rates.is_loose(devices) else LOW
+    return replace(count, efficiency=efficiency, verdict=_verdict(count, least))
 
 
-def _verdict(count: Count) -> Verdict:
-    """As of a cell: low against what is achievable; where only a bound is known, ok or nothing."""
+def _verdict(count: Count, least: float) -> Verdict:
+    """As of a cell: low below the `least` share of what is achievable; where only a bound is known,
+    ok or nothing."""
     rate, expected = _once_started(count), count.expected
     if not rate or expected.figure is None:
         return "unknown"
-    if rate >= LOW * expected.figure:
+    if rate >= (least if expected.achievable else LOW) * expected.figure:
         return "ok"
     return "low" if expected.achievable else "unknown"
 
@@ -154,14 +156,6 @@ def _line(result: Result, label: str) -> SizeLine | None:
         if cell.headline and cell.bytes and cell.status == "pass"
     ]
     return fit(timed, result.benchmark, result.backend, label)
-
-
-def _below(counts: Sequence[Count]) -> Iterator[int]:
-    for count in counts:
-        achievable = count.expected.achievable
-        rate = _once_started(count)
-        if rate and achievable and rate < BELOW * achievable:
-            yield count.gpus
 
 
 def _once_started(count: Count) -> float | None:
@@ -206,14 +200,18 @@ def _slow(pairs: Sequence[PairRate]) -> str:
 
 
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:
-    """Those that were measured alone: slow is one that is clearly below what is expected, or else
-    below the others."""
+    """Those that were measured alone: slow is one that is low, or clearly below the others of which
+    as much is expected."""
     cells = [cell for result in results if result.benchmark == PAIRS for cell in result.cells]
-    known = [(cell, figure) for cell in cells if (figure := cell.headline)]
-    typical = median(figure for _, figure in known) if known else 0.0
+    known = [
+        (cell, figure, cell.expected.achievable if cell.expected else None)
+        for cell in cells
+        if (figure := cell.headline)
+    ]
+    alike = grouped((expected, figure) for _, figure, expected in known)
     found = []
-    for cell, figure in known:
-        expected = cell.expected.achievable if cell.expected else None
-        least = ALIKE * typical if expected is None else BELOW * expected
-        found.append(PairRate(f"{cell.row} -> {cell.column}", figure, expected, figure < least))
+    for cell, figure, expected in known:
+        least = (ALIKE if expected is None else FALLEN) * median(alike[expected])
+        slow = cell.verdict == "low" or figure < least
+        found.append(PairRate(f"{cell.row} -> {cell.column}", figure, expected, slow))
     return tuple(found)
