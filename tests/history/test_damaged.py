@@ -51,21 +51,13 @@ def test_a_message_that_is_no_text_is_one_line(path):
 @pytest.mark.parametrize(
     "change_one",
     [
-        "runs SET status = 99",
-        "runs SET status = 'x'",
-        "runs SET started = 1 << 62",
-        "runs SET label = x'00'",
-        "runs SET settings = '{'",
-        "figures SET verdict = -1",
-        "figures SET figure = 'fast'",
-        "figures SET low = x'ff'",
-        "cells SET transfers = x'ff'",
-        "sheets SET better = 'sideways'",
-        "sheets SET size = 'large'",
-        "facts SET value = x'00'",
+        "runs SET status = 99", "runs SET status = 'x'", "runs SET started = 1 << 62",
+        "runs SET label = x'00'", "runs SET settings = '{'", "figures SET verdict = -1",
+        "figures SET figure = 'fast'", "figures SET low = x'ff'", "cells SET transfers = x'ff'",
+        "sheets SET better = 'sideways'", "sheets SET size = 'large'", "facts SET value = x'00'",
         "setups SET document = '[1'",
     ],
-)
+)  # fmt: skip
 def test_a_value_of_another_kind_is_one_line(path, change_one):
     change(path, f"UPDATE {change_one}")
     with pytest.raises(StoreError, match=f"the history {path} is not usable: it is damaged: "):

@@ -204,15 +204,11 @@ def test_counters_that_rose_are_told(before, after, severity):
 @pytest.mark.parametrize(
     ("check", "status", "kind"),
     [
-        ("peer-access", "skip", "peer"),
-        ("imex", "error", "imex"),
-        ("hang", "timeout", "timeout"),
-        ("crash", "error", "crash"),
-        ("lost", "error", "lost"),
-        ("out-of-memory", "error", "memory"),
-        ("wrong-bytes", "fail", "wrong-bytes"),
+        ("peer-access", "skip", "peer"), ("imex", "error", "imex"), ("hang", "timeout", "timeout"),
+        ("crash", "error", "crash"), ("lost", "error", "lost"),
+        ("out-of-memory", "error", "memory"), ("wrong-bytes", "fail", "wrong-bytes"),
     ],
-)
+)  # fmt: skip
 def test_cells_that_were_not_measured(check, status, kind):
     one = measured(status=status, reason="in whatever words", kind=kind)
     many = tuple(replace(one.cells[0], column=str(column)) for column in range(28))

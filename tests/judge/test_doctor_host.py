@@ -66,12 +66,8 @@ def test_a_device_of_a_node_without_memory_is_remote():
 @pytest.mark.parametrize(
     ("driver", "slow"),
     [
-        ("intel_pstate", False),
-        ("amd-pstate-epp", False),
-        ("amd_pstate_epp", False),
-        ("intel_cpufreq", True),
-        ("amd-pstate", True),
-        ("acpi-cpufreq, intel_pstate", True),
+        *((name, False) for name in ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")),
+        *((name, True) for name in ("intel_cpufreq", "amd-pstate", "acpi-cpufreq, intel_pstate")),
     ],
 )
 def test_powersave_is_no_fault_where_the_processor_chooses_its_frequency(driver, slow):

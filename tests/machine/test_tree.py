@@ -40,22 +40,13 @@ def root(request, tmp_path):
 @pytest.mark.parametrize(
     ("path", "real"),
     [
-        ("a/b/file", "a/b/file"),
-        ("/near/file", "a/b/file"),
-        ("a/up", "a/b/file"),
-        ("absolute/file", "a/b/file"),
-        ("beyond/file", "a/b/file"),
-        ("twice", "a/b/file"),
+        *((path, "a/b/file") for path in ("a/b/file", "/near/file", "a/up", "absolute/file",
+                                          "beyond/file", "twice")),
         ("self/here/here/../a/b", "a/b"),
         ("near/../other", "a/other"),
-        ("nowhere", None),
-        ("loop", None),
-        ("a/gone", None),
-        ("a/other/below", None),
-        ("secret", None),
-        ("up", None),
+        *((path, None) for path in ("nowhere", "loop", "a/gone", "a/other/below", "secret", "up")),
     ],
-)
+)  # fmt: skip
 def test_links_lead_within_the_root(root, path, real):
     if isinstance(root, Captured) or path not in ("secret", "up"):
         assert resolve(root, path) == real

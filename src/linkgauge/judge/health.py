@@ -14,6 +14,7 @@ from linkgauge.model.result import Run, Status
 from linkgauge.model.stats.changes import Aim
 
 from .doctor import failed
+from .earlier import held_against
 from .gate import FAILURES, GateCell, hold
 from .likeness import Runs, unlike
 from .limit_checks import apply
@@ -111,7 +112,11 @@ def _held(health: Health, run: Run, baseline: Runs) -> Health:
         return replace(health, reason="UnlikeBaseline", unlike=facts)
     measured = {cell.id for cell in current.cells}
     lost = hold([_only(one, measured) for one in baseline], [current], [], _AIM).of(*FAILURES)
-    return replace(health, reason="Regression", lost=lost) if lost else health
+    if not lost:
+        return health
+    since = held_against(baseline, current)
+    run = replace(run, earlier=since.earlier) if since and since.earlier else run
+    return replace(health, reason="Regression", lost=lost, outcome=outcome_of(run))
 
 
 def _only(run: RunFigures, keys: Collection[CellId]) -> RunFigures:

@@ -130,4 +130,7 @@ def _unavailable(run: Run) -> str:
 def _lost(health: Health) -> str:
     one = worst(health.lost)
     what = one.verdict if one.loss is None else f"{one.loss:.0%} less than the baseline"
-    return f"{one.cell.name}: {what}{more_of(health.lost)}"
+    found = health.outcome.found if health.outcome is not None else ()
+    slow = dict.fromkeys(finding.subject for finding in found if finding.check == "slow")
+    parts = f"; slow: {', '.join(slow)}" if slow else ""
+    return f"{one.cell.name}: {what}{more_of(health.lost)}{parts}"
