@@ -9,16 +9,9 @@ from linkgauge.model.pcie import SPEEDS, WIDTHS
 from pci_kit import AER, CARD, Bus, acs, config, read, why
 
 PORTS = {
-    0: "endpoint",
-    1: "endpoint",
-    4: "root port",
-    5: "upstream port",
-    6: "downstream port",
-    7: "bridge",
-    8: "bridge",
-    9: "integrated endpoint",
-    10: None,
-}
+    0: "endpoint", 1: "endpoint", 4: "root port", 5: "upstream port", 6: "downstream port",
+    7: "bridge", 8: "bridge", 9: "integrated endpoint", 10: None,
+}  # fmt: skip
 
 
 def decode(space):

@@ -38,7 +38,7 @@ def since(run: Run) -> tuple[Run, str | None]:
         return run, None
     try:
         found = apart_from(remembered(run, None, last), figures_of(run))
-    except LinkgaugeError as error:
+    except Exception as error:  # noqa: BLE001  # the run is worth more than its comparison
         return run, f"not compared with earlier runs: {error}"
     if found is None:
         return run, None

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.judge.doctor import failed
+from linkgauge.judge.earlier import held_against
 from linkgauge.judge.gate import FAILURES, GateCell, hold
 from linkgauge.judge.likeness import Runs, unlike
 from linkgauge.judge.limit_checks import apply
@@ -118,7 +119,11 @@ def _held(health: Health, run: Run, baseline: Runs) -> Health:
         return replace(health, reason="UnlikeBaseline", unlike=facts)
     measured = {cell.id for cell in current.cells}
     lost = hold([_only(one, measured) for one in baseline], [current], [], _AIM).of(*FAILURES)
-    return replace(health, reason="Regression", lost=lost) if lost else health
+    if not lost:
+        return health
+    since = held_against(baseline, current)
+    run = replace(run, earlier=since.earlier) if since and since.earlier else run
+    return replace(health, reason="Regression", lost=lost, outcome=outcome_of(run))
 
 
 def _only(run: RunFigures, keys: Collection[CellId]) -> RunFigures:
@@ -244,4 +249,7 @@ def _unavailable(run: Run) -> str:
 def _lost(health: Health) -> str:
     one = worst(health.lost)
     what = one.verdict if one.loss is None else f"{one.loss:.0%} less than the baseline"
-    return f"{one.cell.name}: {what}{more_of(health.lost)}"
+    found = health.outcome.found if health.outcome is not None else ()
+    slow = dict.fromkeys(finding.subject for finding in found if finding.check == "slow")
+    parts = f"; slow: {', '.join(slow)}" if slow else ""
+    return f"{one.cell.name}: {what}{more_of(health.lost)}{parts}"
