@@ -80,6 +80,8 @@ DEGRADED = {"vm-degraded"}
 ATTEMPTS = 12
 LEAST_BESIDE = 6
 """Unsteady cells with steady peers from which chance is no likely reason."""
+_LOUDER = 1.5
+"""How many times as far as without it the samples of what jitters must lie apart."""
 SHOWN = 0.15
 """Part that a cell's figure must lose, or that its samples must differ by, for a fault to show."""
 
@@ -288,7 +290,10 @@ def lost(kind: str, was: CellResult, cell: CellResult) -> float:
         return 1 - statistics.median(cell.samples) / statistics.median(was.samples)
     if kind == "stall":
         return max(map(truediv, was.samples, cell.samples)) - 1
-    return max(cell.samples) / min(cell.samples) - 1
+    if kind not in UNSTEADY or not was.samples:
+        return 0.0
+    now, before = (max(each.samples) / min(each.samples) - 1 for each in (cell, was))
+    return now if now > _LOUDER * before else 0.0
 
 
 def told(kind: str, healthy: Evidence, evidence: Evidence) -> Set[int]:
@@ -319,7 +324,7 @@ def has_peers(evidence: Evidence, touched: Set[int], found: Set[int] | None = No
     """Whether enough of the cells that a fault changed (None: all that it touches) have cells of
     their kind that it does not touch, measured since it began."""
     found = touched if found is None else found
-    cases = {case.number: case for case in timed_cases_of(evidence)}
+    cases = {case.number: case for case in timed_cases_of(evidence) if case.cell.samples}
     since = min(found, default=0)
     kinds = {case.kind for n, case in cases.items() if n >= since and n not in touched}
     return sum(n in cases and cases[n].kind in kinds for n in found) >= LEAST_BESIDE
