@@ -17,7 +17,7 @@ from .cases import Case, named, timed_cases_of
 from .causes import Blame, fewest, remembered, suspects
 from .findings import Evidence, Finding
 from .remedies import BUSIEST
-from .spikes import LEAST, LEAST_STALLING, NOISE, SCATTER, Steadiness, pooled, steadiness_of
+from .spikes import LEAST, NOISE, SCATTER, Steadiness, pooled, steadiness_of
 from .vendor import tools
 
 _MORE = 1.5
@@ -61,12 +61,9 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
 def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
     """Of how many cells nothing shows whether they scatter, beside others that do show it."""
     counts = [len(case.times) for case in timed_cases_of(evidence) if case.times]
-    few = sum(count < LEAST_STALLING for count in counts)
+    few = sum(count < LEAST for count in counts)
     if _MANY_FEW < few / (len(counts) or 1) < 1:
-        found = (
-            f"fewer than {LEAST_STALLING} samples of a cell do not show whether it stalls, fewer "
-            f"than {LEAST} not whether it varies"
-        )
+        found = f"fewer than {LEAST} samples of a cell do not show whether it varies or stalls"
         why = "so nothing looks for that in these cells: --samples 8 takes enough"
         yield Finding("scatter", "unknown", f"{few} of {count_of(len(counts))}", found, why)
 

@@ -19,9 +19,7 @@ from .cases import Case, timed_cases_of
 from .findings import Evidence
 
 LEAST = 3
-"""Samples from which a cell says how much it varies, though roughly …"""
-LEAST_STALLING = 4
-"""… and of which one may stand out."""
+"""Samples from which a cell says how much it varies, though roughly."""
 _SPIKE = 0.08
 """A sample that lasts longer than the others by this part may be a spike …"""
 _SIGMAS = 7.0
