@@ -28,6 +28,7 @@ import statistics
 from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
 from operator import truediv
+from pathlib import Path
 
 import msgspec
 import yaml
@@ -81,7 +82,10 @@ ATTEMPTS = 12
 LEAST_BESIDE = 6
 """Unsteady cells with steady peers from which chance is no likely reason."""
 SHOWN = 0.15
-"""Part that a cell's figure must lose, or that its samples must differ by, for a fault to show."""
+"""Part that a cell's figure must lose, or that its samples must differ by, for a fault to show …"""
+ABOVE = {"slow": 2.0, "drift": 2.0, "stall": 7.0}
+"""… and how many standard deviations of its samples: less is not above the noise."""
+UNSEEN = yaml.safe_load(Path(__file__).with_name("unseen.yml").read_text())
 
 
 class Drawn(msgspec.Struct, frozen=True):
@@ -96,13 +100,16 @@ class Drawn(msgspec.Struct, frozen=True):
 
 
 def perturbed(machine: str, draw: random.Random) -> str:
-    """The machine's YAML, drawn as said above."""
-    tree = yaml.safe_load(load(machine)[1])
+    """The machine's YAML, drawn as said above; of an unseen one, links with noise up to 15 %."""
+    text = yaml.safe_dump(UNSEEN[machine]) if machine in UNSEEN else load(machine)[1]
+    tree = yaml.safe_load(text)
     for kind in tree["link_kinds"].values():
         for field in ("efficiency", "sm_efficiency"):
             for way, share in kind.get(field, {}).items():
                 kind[field][way] = min(1.0, share * draw.uniform(0.95, 1.05))
         kind["jitter"] = f"{draw.choice((0, draw.random())):.4f}%"
+        if machine in UNSEEN:
+            kind["jitter"] = 0.001 * 150 ** draw.random()
     tree["noise"] = 0.001 * 20 ** draw.random()
     tree["seed"] = draw.randrange(1 << 30)
     return yaml.safe_dump(tree)
@@ -281,14 +288,19 @@ def changed(kind: str, healthy: Evidence, evidence: Evidence) -> Set[int]:
 
 
 def lost(kind: str, was: CellResult, cell: CellResult) -> float:
-    """Part by which a fault of this kind changed a cell; noise is the same with and without it."""
-    if not cell.samples:
+    """Part by which a fault of this kind changed a cell, if by more than noise, which is the same
+    with and without it."""
+    if not (cell.samples and was.samples) or kind not in (*RATES, *UNSTEADY):
         return 0.0
+    least = ABOVE.get(kind, 0.0) * statistics.pstdev(was.samples) / statistics.fmean(was.samples)
     if kind in RATES:
-        return 1 - statistics.median(cell.samples) / statistics.median(was.samples)
-    if kind == "stall":
-        return max(map(truediv, was.samples, cell.samples)) - 1
-    return max(cell.samples) / min(cell.samples) - 1
+        found = 1 - statistics.median(cell.samples) / statistics.median(was.samples)
+    elif kind == "stall":
+        found = max(map(truediv, was.samples, cell.samples)) - 1
+    else:
+        found, before = (max(each.samples) / min(each.samples) - 1 for each in (cell, was))
+        least = 1.5 * before
+    return found if found > least else 0.0
 
 
 def told(kind: str, healthy: Evidence, evidence: Evidence) -> Set[int]:
@@ -319,7 +331,7 @@ def has_peers(evidence: Evidence, touched: Set[int], found: Set[int] | None = No
     """Whether enough of the cells that a fault changed (None: all that it touches) have cells of
     their kind that it does not touch, measured since it began."""
     found = touched if found is None else found
-    cases = {case.number: case for case in timed_cases_of(evidence)}
+    cases = {case.number: case for case in timed_cases_of(evidence) if case.cell.samples}
     since = min(found, default=0)
     kinds = {case.kind for n, case in cases.items() if n >= since and n not in touched}
     return sum(n in cases and cases[n].kind in kinds for n in found) >= LEAST_BESIDE

@@ -19,6 +19,7 @@ from campaign import (
     lost,
     magnitude,
     onset,
+    tells,
     told,
 )
 from linkgauge.judge.doctor import diagnose
@@ -115,22 +116,25 @@ class Scene:
         return changed(self.kinds[place], self.without(place), self.together)
 
     def hidden(self) -> int | None:
-        """The first fault that changes too little, alone or beside the others, or unsettles what
-        has nothing steady to be compared with."""
+        """The first fault that changes too little, alone or beside the others, or what has nothing
+        to be compared with."""
         for place, (kind, fault) in enumerate(zip(self.kinds, self.faults, strict=True)):
             alone = changed(kind, self.healthy, self.run([fault]))
             if min(len(alone), len(self.beside(place))) < LEAST_CELLS:
                 return place
-            if kind in UNSTEADY and not self._tells(place):
+            if not self._tells(place):
                 return place
         return None
 
     def _tells(self, place: int) -> bool:
-        """Whether an unsteady part has peers that no fault unsettles."""
+        """Whether a slow part has something to be slow beside, and an unsteady one peers that no
+        fault unsettles."""
+        if (kind := self.kinds[place]) not in UNSTEADY:
+            return tells(kind, self.without(place), self.together, set())
         both = zip(self.targets, self.kinds, strict=True)
         unsteady = [self._touched[target] for target, kind in both if kind in UNSTEADY]
         own = frozenset(self._touched[self.targets[place]])
-        return has_peers(self.together, own.union(*unsteady), self.beside(place))
+        return has_peers(self.together, own.union(*unsteady), self.beside(place) & own)
 
     def redraw_hidden(self) -> int:
         """Each fault that changes too little is drawn anew; how many were."""

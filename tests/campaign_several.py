@@ -27,13 +27,13 @@ from linkgauge.judge.doctor import diagnose
 PAIRS = tuple(itertools.combinations_with_replacement(RIGHT, 2))
 
 
-def draw(kinds: Sequence[str], number: int) -> Outcome:
-    """A run with one fault of each of these kinds, of distinct parts."""
+def draw(kinds: Sequence[str], number: int, machines: Sequence[str] = MACHINES) -> Outcome:
+    """A run of one of the machines with a fault of each of these kinds, of distinct parts."""
     label = f"{' '.join(kinds)} {number}"
     dice = random.Random(f"{SEED} several {label}")
     discarded = 0
     while True:
-        scene = Scene(dice.choice(MACHINES), kinds, dice)
+        scene = Scene(dice.choice(machines), kinds, dice)
         if len(kinds) > 2:
             discarded += scene.redraw_hidden()
         elif scene.hidden() is not None:

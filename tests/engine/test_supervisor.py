@@ -80,10 +80,12 @@ class TestSettingAside:
     def test_a_device_that_failed_three_cells_in_a_row(self):
         with closing(Supervisor(settings("nomem sim:2"))) as worker:
             results = []
-            for number, (row, column) in enumerate([(0, 2), (1, 2), (2, 3), (2, 0), (0, 1)]):
+            places = [(0, 2), (1, 2), (2, 3), (2, 0), (2, 2), (2, 2), (0, 1)]  # (2, 2): alone, once
+            for number, (row, column) in enumerate(places):
                 results += worker.measure([write(row, column, number)], SIZE)
-        assert [result.status for result in results] == ["error"] * 3 + ["skip", "pass"]
-        assert [result.kind for result in results] == ["memory"] * 3 + ["set-aside", None]
+        kinds = ["memory"] * 3 + ["set-aside", "memory", "set-aside", None]
+        assert [result.kind for result in results] == kinds
+        assert [r.status for r in results] == [*["error"] * 3, "skip", "error", "skip", "pass"]
         assert results[3].reason.startswith("sim:2 set aside after 3 cells in a row that failed")
         assert results[2].reason in results[3].reason
 

@@ -1,13 +1,14 @@
 """Verdicts on machines of shapes that no rule was made for (unseen.yml); noise by kind of link."""
 
 import random
-from pathlib import Path
 
 import pytest
 import yaml
 from msgspec.structs import replace
 
-from campaign import SEED
+from campaign import RATES, SEED, UNSTEADY
+from campaign import UNSEEN as MACHINES
+from campaign_several import draw
 from campaigns import trials
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
@@ -15,7 +16,6 @@ from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import evidence_of
 from linkgauge.judge.verdict import judge
 
-MACHINES = yaml.safe_load(Path(__file__).parent.with_name("unseen.yml").read_text())
 WAYS = ("device_to_device_memcpy_read", "device_to_device_memcpy_write", "host_to_device_memcpy",
         "device_to_host_memcpy", "host_to_device_bidirectional_memcpy")  # fmt: skip
 COPIES = (*(f"{way}_{by}" for way in WAYS for by in ("ce", "sm")), "device_local_copy")
@@ -50,6 +50,16 @@ def test_a_small_loss_of_a_device_is_named(rate, loss, holds):
         found = warned(name, f"slow {part} rate={rate}", dice=dice, noise=(0.01, 0.01), blind=True)
         right += [f.subject.partition(" ")[0] for f in found if f.check == "slow"] == [part]
     holds(f"{UNSEEN}a loss of {loss}", right, count)
+
+
+@pytest.mark.parametrize("faults", [2, 3])
+def test_several_faults_are_all_named_and_nothing_else_fails(faults, holds):
+    name, dice = f"{UNSEEN}{faults} faults", random.Random(SEED)
+    kinds, names = (*RATES, *UNSTEADY, "flip"), [*MACHINES][:6]
+    drawn = [draw(dice.choices(kinds, k=faults), n, names) for n in range(trials(name))]
+    print([each for each in drawn if not each.is_whole])
+    holds(name, sum(all(each.named) for each in drawn), len(drawn))
+    holds(f"{name}, a false fail", sum(bool(each.wrong) for each in drawn), len(drawn))
 
 
 def test_what_belongs_together_is_one_finding():

@@ -152,7 +152,8 @@ def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellRes
         return refused(planned, error)
     reason = failure_reason(planned, phase, str(error))
     status: Status = "timeout" if isinstance(error, TookTooLong) else "error"
-    return _of_rank(unmeasured(planned, status, reason, error.kind, phase), error)
+    cell = replace(unmeasured(planned, status, reason, error.kind, phase), round=planned.round)
+    return _of_rank(cell, error)
 
 
 def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:

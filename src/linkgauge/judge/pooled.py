@@ -18,7 +18,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.part import Part
 from linkgauge.model.stats.student import two_sided
 
-from .relative_rates import RelativeRate, median_of, scatter_of
+from .relative_rates import RelativeRate, median_of, noise_of, scatter_of
 from .slow_model import weighted_median
 
 LEAST = 0.025
@@ -102,7 +102,7 @@ def _each(rates: Sequence[RelativeRate], parts: frozenset[Part]) -> Iterator[Los
     for each in rates:
         key, log = each.case.peers, math.log(median_of(each.case))
         whole[key] = whole[key].plus(log)
-        noise.setdefault(key, frozenset(part.kind for part in each.case.touched))
+        noise.setdefault(key, noise_of(each.case))
         beside[key] |= parts & each.case.touched
         for part in parts & each.case.touched:
             own[part][key] = own[part][key].plus(log)

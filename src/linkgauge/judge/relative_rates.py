@@ -40,6 +40,11 @@ _STEADY = 0.05
 """A median that is off by no more is as good as exact: nine samples of 3.5 % are."""
 
 
+_Noise = frozenset[str]
+"""Cells vary alike whose parts are of the same kinds: a node's own memory is steady, however much
+copies over PCIe from and to it vary."""
+
+
 class RelativeRate(msgspec.Struct, frozen=True, eq=False):
     """A cell beside its peers, the fastest first: logarithm of its figure over that one's (never
     above 0); `slow` where it is below by more than chance. What is expected of it may be
@@ -78,7 +83,7 @@ def relative_rates(evidence: Evidence) -> list[RelativeRate]:
 
 
 def _beside_each_other(
-    peers: tuple[Case, ...], by_part: Mapping[Part, float]
+    peers: tuple[Case, ...], by_part: Mapping[tuple[Part, _Noise], float]
 ) -> Iterator[RelativeRate]:
     """Equal cells, the fastest first; `by_part` is how much most cells of a part scatter. What is
     expected of one is expected of all: where less is expected of some, something is known to be
@@ -86,7 +91,11 @@ def _beside_each_other(
     top = math.log(median_of(peers[0]))
     deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
     # Few samples may lie close together by chance, far from the median of many.
-    scatters = [max(scatter_of(case), *(by_part[part] for part in case.touched)) for case in peers]
+    scatters = [
+        max(scatter_of(case), *(by_part[part, noise] for part in case.touched))
+        for case in peers
+        for noise in [noise_of(case)]
+    ]
     usual = statistics.median(scatters) if len(peers) >= _MANY else 0.0
     errors = [
         _error(case, max(scatter, usual), deviations)
@@ -150,12 +159,19 @@ def scatter_of(case: Case) -> float:
     return stddev / summary.median
 
 
-def _scatter_by_part(cases: Iterable[Case]) -> dict[Part, float]:
-    """What most cells that touch each part scatter by."""
+def noise_of(case: Case) -> _Noise:
+    return frozenset(part.kind for part in case.touched)
+
+
+def _scatter_by_part(cases: Iterable[Case]) -> dict[tuple[Part, _Noise], float]:
+    """What most cells of a noise that touch each part scatter by."""
     found = grouped(
-        (part, scatter) for case in cases for scatter in [scatter_of(case)] for part in case.touched
+        ((part, noise), scatter)
+        for case in cases
+        for scatter, noise in [(scatter_of(case), noise_of(case))]
+        for part in case.touched
     )
-    return {part: statistics.median(some) for part, some in found.items()}
+    return {key: statistics.median(some) for key, some in found.items()}
 
 
 def _error(case: Case, scatter: float, deviations: float) -> float:

@@ -124,7 +124,8 @@ def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Fin
     opposed: dict[Part, list[RelativeRate]] = {}
     struck = {s: _struck_most(s, slow, levels) for s in chosen}
     for suspect in chosen:
-        if any(_adds_nothing(suspect, other, touching, struck) for other in chosen):
+        surer = [other for other in chosen if gains[other] >= gains[suspect]]
+        if any(_adds_nothing(suspect, other, touching, struck) for other in surer):
             continue
         beside = _without(suspect, chosen)
         as_good = [s.part for s in candidates

@@ -43,7 +43,7 @@ def _outcome(
         steps = (*(tools(evidence, first) if first else ()), *remedy)
         for cause in blamed:
             one = f"{count_of(len(cause.cases))} {found}"
-            blame = _of_device(cause.blame) if kind in _OF_DEVICES else cause.blame
+            blame = _of_memory(cause.blame) if kind in _OF_MEMORIES else cause.blame
             yield blame.finding(check, "fail", one, why, steps, cause.cases)
         if rest:
             alone = f"{count_of(len(rest))} {found}"
@@ -59,22 +59,22 @@ def _outcome(
     return shared
 
 
-_OF_DEVICES: tuple[OutcomeKind, ...] = ("lost", "memory")
-"""Kinds of outcome of which an error says that a device had it, not one of its links."""
+_OF_MEMORIES: tuple[OutcomeKind, ...] = ("lost", "memory")
+"""Kinds of outcome that a device or a node has, and none of its links."""
 
 
-def _of_device(blame: Blame) -> Blame:
-    """Without the links of the device."""
-    own = blame.part.ends if blame.part.kind == "device" else ()
-    others = (part for part in blame.others if {*own}.isdisjoint(part.ends))
-    return Blame(blame.part, tuple(others))
+def _of_memory(blame: Blame) -> Blame:
+    """Where one device or node explains as well as what is around it, that one."""
+    every = (blame.part, *blame.others)
+    memories = [part for part in every if part.kind in ("device", "node")]
+    return Blame(memories[0]) if len(memories) == 1 else blame
 
 
 def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list[Case]]:
-    """Bad cells of results that have no others, and share no part: they were measured at once, and
-    what ended one of them ended all."""
+    """Bad cells that were measured at once, of results that have no others, and share no part: what
+    ended one of them ended all."""
     others = {sheet_id(case.result) for case in cases if case.cell.kind != bad[0].cell.kind}
-    groups = grouped((sheet_id(case.result), case) for case in bad)
+    groups = grouped((sheet_id(case.result), case) for case in bad if case.cell.round is not None)
     return {
         sheet: group for sheet, group in groups.items()
         if sheet not in others and not frozenset.intersection(*(case.touched for case in group))

@@ -15,6 +15,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.inventory import Accelerator
 from linkgauge.model.part import Part, is_memory
 
+from .links import LEAST_WORN
 from .pcie_chains import latest_accelerators
 
 _HALVED = re.compile(r"\b[AH]800\b")
@@ -118,7 +119,13 @@ def _unused(device: Accelerator) -> Counter[str]:
 def check_errors(evidence: Evidence) -> Iterator[Finding]:
     why = "broken packets are sent again, which lowers the rate"
     remedy = (*tools(evidence, "errors"), _RESEAT)
-    for part, count in fabric_errors(evidence).items():
+    counted = fabric_errors(evidence)
+    for joint, links in evidence.machine.wiring.joints().items():
+        if joint.kind == "switch" and len(links) >= LEAST_WORN and links <= counted.keys():
+            found = f"each of its {len(links)} links counted errors during the run"
+            shared = "a fault in the shared part is likelier than one in each link"
+            yield Finding("switch", "warn", joint, found, shared, remedy)
+    for part, count in counted.items():
         found = f"its links counted {count} errors during the run"
         yield Finding("fabric-errors", "warn", part, found, why, remedy)
 
