@@ -6,7 +6,9 @@ from msgspec.structs import replace
 from doctor_kit import GOOD, card, inventory, machine, measured
 from linkgauge.judge import earlier
 from linkgauge.judge.outcome import outcome_of
+from linkgauge.judge.verdict import judge
 from linkgauge.model.notes import Profiled
+from linkgauge.model.ranks import Rank
 from linkgauge.model.result import Run
 from linkgauge.model.settings import Settings
 
@@ -48,6 +50,13 @@ def test_figures_alone_or_under_a_profiler_are_not_judged(judged):
     cells = tuple(replace(cell, notes=(Profiled("nsys"),)) for cell in result.cells)
     outcome = outcome_of(replace(judged, results=(replace(result, cells=cells),)))
     assert (outcome.code, outcome.findings, outcome.verdict) == (0, (), False)
+    one = next(device for device in judged.machine.all_devices if device.pci)
+    both = tuple(replace(one, memory=f"cuda:0@{rank}") for rank in range(2))
+    ranks = tuple(Rank(number, "box", 1) for number in range(2))
+    sharing = replace(judged.machine, devices={"cuda": both}, ranks=ranks)
+    assert outcome_of(judge(replace(judged, machine=sharing))).findings == ()
+    apart = (both[0], replace(both[1], pci="0000:77:00.0"))
+    assert not replace(sharing, devices={"cuda": apart}).shared
 
 
 SEVERITIES = {(0, 0.9): "note", (0, 0.7): "warn", (1, 0.9): "warn", (3, 0.7): "fail"}

@@ -1,7 +1,6 @@
 """Variables that a machine needs come from a table; what is set wins."""
 
 import os
-from types import SimpleNamespace
 
 import pytest
 
@@ -29,8 +28,7 @@ def needed(monkeypatch, root, **environment):
     """What is set of the table once a backend with devices is open."""
     monkeypatch.setattr(os, "environ", dict(environment))
     monkeypatch.setattr(backends, "ROOT", root)
-    module = SimpleNamespace(create=lambda engines, host: None)
-    monkeypatch.setattr(backends, "import_module", lambda name: module)
+    monkeypatch.setattr(backends, "loaded", lambda place: lambda engines, host: None)
     backends.open_backend("cuda")
     return dict(os.environ)
 

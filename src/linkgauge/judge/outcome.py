@@ -85,9 +85,10 @@ def pairs_in_doubt(
 
 def is_judged(run: Run) -> bool:
     """Whether its figures are of hardware that can be judged by them. What MPI moves between
-    processes of one machine is not, nor what moves while ranks wait for each other's CPUs."""
+    processes of one machine is not, nor what moves while ranks wait for each other's CPUs, or take
+    turns on one device."""
     machine = run.machine
     hosts = {rank.host for rank in machine.ranks}
     by_mpi = any(parse_memory(device.memory).is_host for device in machine.all_devices)
     shared = by_mpi and (len(hosts) == 1 or machine.crowd is not None)
-    return not (run.is_profiled or run.lost is not None or shared)
+    return not (run.is_profiled or run.lost is not None or shared or machine.shared)

@@ -69,7 +69,7 @@ class Judge:
 
     def __call__(self, run: Run) -> Run:
         """As `judge`."""
-        if run.is_profiled:
+        if run.is_profiled or run.machine.shared:
             return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
         results = self.verdicts(run)
         alone = run.machine.alone
@@ -81,7 +81,8 @@ class Judge:
 
 def judge(run: Run) -> Run:
     """The run, with the expectation and the verdict of each cell, and the lines of its sweeps.
-    Nothing is expected of figures that a profiler has a part in."""
+    Nothing is expected of figures that a profiler has a part in, or of ranks that share a
+    device."""
     return Judge()(run)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import Literal
 
@@ -139,6 +140,21 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     def all_devices(self) -> tuple[Device, ...]:
         """Those of all backends."""
         return tuple(device for devices in self.devices.values() for device in devices)
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The memories of ranks that have one device in common."""
+        hosts = {rank.number: rank.host for rank in self.ranks}
+        keys = {
+            device.memory: (
+                hosts.get(parse_memory(device.memory).rank or 0),
+                device.pci or device.uuid,
+            )
+            for device in self.all_devices
+            if device.pci or device.uuid
+        }
+        ranks = Counter(keys.values())
+        return frozenset(memory for memory, key in keys.items() if self.ranks and ranks[key] > 1)
 
     @cached_property
     def known(self) -> Inventory:

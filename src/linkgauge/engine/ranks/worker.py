@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import platform
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -31,7 +30,7 @@ from linkgauge.machine.channel import Refused
 from linkgauge.machine.source import commit
 from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Inventory
-from linkgauge.model.machine import Device, Machine
+from linkgauge.model.machine import Machine
 from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operation import named
@@ -74,6 +73,7 @@ class ClusterWorker:
         if self._machine is None:
             self.links.doing = "opening devices"
             self._machine = self._survey(accelerators)
+            self._shared = self._machine.shared
             self.links.doing = "planning"
         return self._machine
 
@@ -95,7 +95,6 @@ class ClusterWorker:
                 nics=present[number].nics,
             )
         self.links.goes_on = name == NETWORK  # ranks beside a pair have no part in its copies
-        self._shared = self._shared_by([*devices.items(), *gpus.items()])
         self._backend = name
         simulation = self._settings.simulation
         return Machine(
@@ -113,16 +112,6 @@ class ClusterWorker:
             ranks=tuple(self.links.ranks[number] for number in self.links.all),
             crowd=None if simulation else self._gathering.crowd,
         )
-
-    def _shared_by(self, devices: Sequence[tuple[int, Device]]) -> frozenset[str]:
-        """The memories of ranks that have one device in common."""
-        keys = {
-            device.memory: (self.links.ranks[number].host, device.pci or device.uuid)
-            for number, device in devices
-            if device.pci or device.uuid
-        }
-        ranks = Counter(keys.values())
-        return frozenset(memory for memory, key in keys.items() if ranks[key] > 1)
 
     def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Present]]:
         """The backend that the ranks measure with, and what each has: GPUs where all have one,
