@@ -9,19 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from sqlalchemy import (
-    URL,
-    ColumnElement,
-    Connection,
-    Engine,
-    Select,
-    create_engine,
-    event,
-    insert,
-    inspect,
-    select,
-    text,
-)
+from sqlalchemy import ColumnElement, Select, create_engine, event, insert, inspect, select, text
+from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from linkgauge.machine.archive import new_private, private_folder
