@@ -20,16 +20,10 @@ from linkgauge.rooms.exporter.server import LOOPBACK, Address, Server
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "contrib" / "grafana-dashboard.json"
 HOSTILE = 'say "hi"\n\\n\u202eright to left ' + 10_000 * "x"
-
-
-def queries(panels):
-    for panel in panels:
-        for target in panel.get("targets", ()):
-            yield panel["title"], target["expr"]
-
-
 BOARD = json.loads(DASHBOARD.read_text("utf-8"))
-QUERIES = list(queries(BOARD["panels"]))
+QUERIES = [
+    (one["title"], target["expr"]) for one in BOARD["panels"] for target in one.get("targets", ())
+]
 VARIABLES = [one for one in BOARD["templating"]["list"] if one["type"] == "query"]
 
 

@@ -1,24 +1,36 @@
-"""What the history holds, in SQLite and in PostgreSQL: versions, writers, accidents."""
+"""What the history holds, in SQLite and in PostgreSQL: versions, writers, accidents, damage."""
 
+import gzip
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from msgspec.structs import astuple, replace
 from sqlalchemy import text as sql
 
-from history_kit import BENCHMARK, counted, run_at
+from command_kit import called
+from history_kit import BENCHMARK, counted, database, run_at
 from linkgauge.history.address import address
-from linkgauge.history.reading import Filter, benchmarks_of, histories_of, runs_of
+from linkgauge.history.reading import (
+    Filter,
+    benchmarks_of,
+    earlier_runs,
+    figures_of,
+    histories_of,
+    latest_runs,
+    runs_of,
+)
 from linkgauge.history.store import StoreError, is_remote, opened
 from linkgauge.history.writing import add, remove
 from linkgauge.model.errors import InputError
 from linkgauge.model.notes import Profiled
-from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.model.settings import EngineSettings, Settings, Simulation
 
 FULL_CAMPAIGN = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 TESTS = Path(__file__).parents[1]
@@ -42,12 +54,10 @@ WRITER = """
     from linkgauge.history.store import opened
     from linkgauge.history.writing import add
     url, label, cells = address(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    number = 0
-    while number < int(sys.argv[4]):
+    for number in range(int(sys.argv[4])):
         with opened(url) as store:
             add(store, run_at(number, label=label, cells=cells), Path("/kept"))
         print(number, flush=True)
-        number += 1
 """
 
 
@@ -214,6 +224,34 @@ def test_a_store_of_a_later_version_is_refused_in_one_line_and_left_as_it_is(url
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("path", sorted((TESTS / "data/histories").iterdir()), ids=lambda p: p.name)
+def test_a_store_of_earlier_code_is_read_as_one_that_is_made_now(tmp_path, path):
+    """The files are of the commits in their names, the first and the last whose tables alembic
+    made: four runs of this kit, and one of a simulated machine by `linkgauge run`."""
+    (tmp_path / "old.db").write_bytes(gzip.decompress(path.read_bytes()))
+    faulty = Simulation("box", "name: box", ("slow sim:0 rate=50%",), 2)
+    plain = Settings(sizes=(64,))
+    other = replace(plain, engines=EngineSettings(streams=4), simulation=faulty)
+    kept = [run_at(n, driver=f"57{n}", settings=other if n == 3 else plain) for n in range(4)]
+
+    def read(store):
+        which = Filter(label="nightly")
+        earlier = [earlier_runs(store, run_at(9, settings=one)) for one in (plain, other)]
+        assert [len(runs) for runs in earlier] == [3, 1]
+        trend = histories_of(store, BENCHMARK, (), which)
+        return runs_of(store, which), trend, list(figures_of(store, [1, 2, 3, 4])), earlier
+
+    old, new = (opened(address(str(tmp_path / name))) for name in ("old.db", "new.db"))
+    with old as store, new as now:
+        assert [add(store, run, Path("/elsewhere")) for run in kept] == ["known"] * 4
+        assert [add(now, run, Path("/kept", run.id)) for run in kept] == ["added"] * 4
+        assert read(store) == read(now)
+        (trend,) = histories_of(store, "device_to_device_memcpy_read_ce", (), Filter())
+        found = [one.points[0].figure for one in trend.series]
+        assert found == [87909735551.01492, 88634645258.77994]
+        assert add(store, run_at(4), None) == "added"
+
+
 def test_a_server_that_is_not_there_is_one_line_without_the_password(server):
     for asked in (
         f"postgresql://linkgauge:hidden@/nothing?host={server}",
@@ -234,3 +272,107 @@ def test_a_disk_that_other_machines_share_has_no_write_ahead_log(tmp_path):
     assert is_remote(tmp_path / "home/me/history.db", mounts)
     assert not is_remote(tmp_path / "other/history.db", mounts)
     assert not is_remote(tmp_path, tmp_path / "missing")
+
+
+def there(store):
+    """The runs that are in the history, and how many figures."""
+    return sorted(run.id for run in runs_of(store, Filter())), counted(store, "figures")
+
+
+FILLS_UP = """
+CREATE FUNCTION fills_up() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT count(*) FROM figures WHERE run_id = NEW.run_id) >= 20 THEN
+        RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER fills_up BEFORE INSERT ON figures FOR EACH ROW EXECUTE FUNCTION fills_up();
+"""
+
+
+def test_an_error_of_a_full_disk_in_the_middle_of_a_run_takes_back_all_of_it(server):
+    """The same error as the server's own, on any machine: it comes with the 21st of 30 figures."""
+    with opened(address(database(server))) as store:
+        add(store, run_at(1), None)
+        with store.writing() as connection:
+            connection.exec_driver_sql(FILLS_UP)
+        with pytest.raises(StoreError, match=r"No space left on device$"):
+            add(store, run_at(2, cells=30), None)
+        assert there(store) == (["r001"], 2)
+        with store.writing() as connection:
+            connection.exec_driver_sql("DROP TRIGGER fills_up ON figures")
+        assert add(store, run_at(2, cells=30), None) == "added"
+        assert there(store) == (["r001", "r002"], 32)
+
+
+def test_latest_runs_are_the_last_of_each_label(url):
+    with opened(url) as store:
+        for number in range(4):
+            for label in ("nightly", "watch")[: 1 + number % 2]:
+                add(store, run_at(number, label=label), None)
+        found = [(run.id, run.label) for run in latest_runs(store, Filter(), 1)]
+        assert sorted(found) == [("r003", "nightly"), ("r003", "watch")]
+        two = [run.id for run in latest_runs(store, Filter(label="nightly"), 2)]
+        assert two == ["r003", "r002"]
+        assert latest_runs(store, Filter(host="elsewhere"), 2) == ()
+
+
+def test_figures_have_their_cell_and_unit(url):
+    with opened(url) as store:
+        add(store, run_at(0, 50e9, cells=3), None)
+        (run,) = runs_of(store, Filter())
+        found = list(figures_of(store, [run.number]))
+        assert {number for number, *_ in found} == {run.number}
+        assert sorted((one.id.benchmark, one.id.column, one.unit) for _, one in found) == [
+            (BENCHMARK, column, "B/s") for column in "012"
+        ]
+        assert {(one.status, round(one.value / 1e9)) for _, one in found} == {("pass", 50)}
+        assert list(figures_of(store, [])) == []
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A file of SQLite: reading it ends in one line, whatever it holds."""
+    path = tmp_path / "history.db"
+    with opened(address(str(path))) as store:
+        for number in range(3):
+            add(store, run_at(number), None)
+    return path
+
+
+def change(path, statement):
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(statement)
+
+
+def read(path):
+    with opened(address(str(path))) as store:
+        runs_of(store, Filter())
+        histories_of(store, BENCHMARK, (), Filter())
+        earlier_runs(store, run_at(5))
+
+
+def test_a_message_that_is_no_text_is_one_line(path):
+    change(path, "UPDATE sqlite_master SET sql = '', name = CAST(x'ff' AS TEXT) WHERE name='runs'")
+    done = called("history", "--history", path)
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert f"the history {path} is not usable: it is damaged: 'utf-8' codec" in line
+
+
+@pytest.mark.parametrize(
+    "change_one",
+    [
+        "runs SET status = 99", "runs SET status = 'x'", "runs SET started = 1 << 62",
+        "runs SET label = x'00'", "runs SET settings = '{'", "figures SET verdict = -1",
+        "figures SET figure = 'fast'", "figures SET low = x'ff'", "cells SET transfers = x'ff'",
+        "sheets SET better = 'sideways'", "sheets SET size = 'large'", "facts SET value = x'00'",
+        "setups SET document = '[1'",
+    ],
+)  # fmt: skip
+def test_a_value_of_another_kind_is_one_line(path, change_one):
+    change(path, f"UPDATE {change_one}")
+    with pytest.raises(StoreError, match=f"the history {path} is not usable: it is damaged: "):
+        read(path)

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from sqlalchemy import URL, ColumnElement, Connection, Engine, Select, create_engine, event, text
+from sqlalchemy import ColumnElement, Select, create_engine, event, insert, inspect, select, text
+from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from linkgauge.machine.archive import new_private, private_folder
 from linkgauge.model.errors import InputError, LinkgaugeError, MissingPackage
 
 from .address import shown, without_secrets
-from .schema import VERSION, bring_up, version_of
+from .tables import VERSION, metadata, versions
 
 _AT_ONCE = 500
 """Values in one statement: SQLite takes 999 in its oldest versions."""
@@ -87,7 +88,7 @@ def is_there(url: URL) -> bool:
 
 @contextmanager
 def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
-    """The history at this address, created or migrated where that is needed. Raises InputError if
+    """The history at this address, with its tables made where they are not. Raises InputError if
     it `must_exist` and does not, or is of a later version; MissingPackage without PostgreSQL's
     driver; StoreError if it cannot be opened."""
     is_file = url.drivername.startswith("sqlite")
@@ -101,14 +102,36 @@ def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
         engine = _of_file(url, path) if is_file else _of_server(url)
     store = Store(engine, url)
     try:
-        with store.reading() as connection:
-            is_current = version_of(connection) == VERSION
-        if not is_current:
-            with store.writing(alone=True) as connection:
-                bring_up(connection, store.shown)
+        _bring_up(store)
         yield store
     finally:
         engine.dispose()
+
+
+def _version_of(connection: Connection) -> str | None:
+    """The store's version; None of an empty database."""
+    if not inspect(connection).has_table(versions.name):
+        return None
+    return connection.execute(select(versions.c.version_num)).scalar()
+
+
+def _bring_up(store: Store) -> None:
+    """Makes the tables in an empty database, all or none. Raises InputError for a store of a later
+    version."""
+    with store.reading() as connection:
+        found = _version_of(connection)
+    if found is None:
+        with store.writing(alone=True) as connection:
+            found = _version_of(connection)  # another process may have made them since
+            if found is None:
+                metadata.create_all(connection)
+                connection.execute(insert(versions).values(version_num=VERSION))
+                found = VERSION
+    if found != VERSION:
+        raise InputError(
+            f"the history {store.shown} is of a later linkgauge (version {found}, not {VERSION}): "
+            "use that one"
+        )
 
 
 def _of_file(url: URL, path: Path) -> Engine:

@@ -1,4 +1,5 @@
-"""The tables of the history. A change of them takes another version, and a step to it in schema.py.
+"""The tables of the history, stated here alone. A change of them takes another `VERSION`, and
+in store.py a step to it from each earlier one.
 
 A run's figures refer to their run and their cell by number; what many runs share (machines, their
 states, settings, sheets, cells) is kept once, and found by the digest of its content. The key of
@@ -106,6 +107,9 @@ def _digest() -> Column[str]:
     return Column("digest", _HEX, nullable=False, unique=True)
 
 
+VERSION = "1"
+"""The version of these tables. Each store says its own in `versions`. The first stores have this
+one, too: alembic made their tables, and chose the names in `versions`."""
 versions = Table("linkgauge_version", metadata, Column("version_num", String(32), primary_key=True))
 machines = Table(
     "machines",

@@ -79,11 +79,11 @@ class Reader(Generic[T]):
                 threading.Thread(target=self._run, name=self.name, daemon=True).start()
                 self._runs = True
 
-    def wait(self, until: float) -> None:
+    def wait(self, until: float, patience: float) -> None:
         """Waits for a reading in progress, up to this moment of the monotonic clock, unless it
-        takes too long already."""
+        has taken more than `patience` seconds already."""
         began, now = self._began, time.monotonic()
-        if self._under_way and began is not None and now <= began + PATIENCE:
+        if self._under_way and began is not None and now <= began + patience:
             self._over.wait(max(0.0, until - now))
 
     def taken(self) -> Taken[T]:

@@ -77,7 +77,7 @@ class Page:
     def text(self, patience: float = PATIENCE, *, packed: bool = False) -> bytes:
         """The metrics now, `packed` by gzip or not. Readings that are due are waited for, all
         together for at most `patience` seconds; what takes longer is shown as it was."""
-        readers = self._readers(time.monotonic() + patience)
+        readers = self._readers(patience)
         results = self._results.taken()
         readings: dict[str, Taken[Any]] = {"results": results}
         readings |= {reader.name: reader.taken() for reader in readers}
@@ -99,17 +99,18 @@ class Page:
             self._of_machine = versions, _part(text)
         return self._of_machine[1]
 
-    def _readers(self, until: float) -> list[Reader[Seen]]:
+    def _readers(self, patience: float) -> list[Reader[Seen]]:
         """The machine's readers, once all have been asked and waited for."""
+        until = time.monotonic() + patience
         asked: list[Reader[Seen]] = []
         self._results.ask()
         while len(found := self._machine.readers()) > len(asked):  # the first may open others
             for reader in found:
                 reader.ask()
             for reader in found:
-                reader.wait(until)
+                reader.wait(until, patience)
             asked = found
-        self._results.wait(until)
+        self._results.wait(until, patience)
         return asked
 
 
