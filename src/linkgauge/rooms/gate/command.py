@@ -11,14 +11,25 @@ from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
 from linkgauge.cli.options import Count, Options, option
 from linkgauge.model.errors import InputError
-from linkgauge.report.formats import Format
-
-from .documents import GATE
+from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
     from linkgauge.judge.likeness import Runs
 
 MOST_AGAIN = 100
+
+_ROOM = "linkgauge.rooms.gate"
+_SECTIONS, _PROGRAMS = f"{_ROOM}.sections", f"{_ROOM}.words"
+GATE = Document(
+    "the gate's judgement",
+    f"{_SECTIONS}:gate",
+    {
+        "json": f"{_PROGRAMS}:gate_json",
+        "csv": f"{_PROGRAMS}:gate_csv",
+        "markdown": f"{_SECTIONS}:gate",
+        "junit": f"{_PROGRAMS}:gate_junit",
+    },
+)
 
 
 class GateOptions(Options):
