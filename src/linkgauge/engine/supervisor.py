@@ -33,6 +33,7 @@ from .messages import (
     Look,
     Measure,
     Release,
+    Standing,
     Survey,
     Tune,
     Visit,
@@ -43,7 +44,6 @@ from .messages import (
 )
 from .patience import Patience
 from .process import Output, WorkerProcess
-from .standing import Standing
 
 if TYPE_CHECKING:
     from .profilers import Reports

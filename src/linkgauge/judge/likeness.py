@@ -14,7 +14,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size
 
-from .machine_facts import ABSENT, Fact, options_apart
+from .machine_state import ABSENT, Fact, options_apart
 from .run_figures import RunFigures
 
 Runs = Sequence[RunFigures]

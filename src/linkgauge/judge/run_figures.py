@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from linkgauge.model.cell_id import CellId
-from linkgauge.model.figure import Figure, figures_by_result
+from linkgauge.model.history import Figure, figures_by_result
 from linkgauge.model.host_use import HostUse, host_use
 from linkgauge.model.load import Load
 from linkgauge.model.machine import Machine
@@ -23,7 +23,7 @@ from linkgauge.model.stats.spread import Spread
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import Better
 
-from .machine_facts import facts_of
+from .machine_state import facts_of
 
 _LEAST_COVERAGE = 0.5
 _FEW = 6

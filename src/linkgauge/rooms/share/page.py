@@ -12,9 +12,8 @@ from linkgauge.model.result import Result, Run
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import Page, Part, Problem, Tile, Tiles, Tone, cut, plain, text_of
 from linkgauge.report.forms import has_figures
-from linkgauge.report.judged import judged
 from linkgauge.report.matrix import brief
-from linkgauge.report.reading import machine_of, page_of_run
+from linkgauge.report.reading import judged, machine_of, page_of_run
 from linkgauge.report.remedies import Command
 from linkgauge.report.remedies import Prose as Said
 from linkgauge.report.render.drawing import Drawer
