@@ -14,7 +14,7 @@ from linkgauge.engine.runs import RESULTS, run_folders, usable
 from linkgauge.history.keeping import earlier as remembered
 from linkgauge.history.named import is_off
 from linkgauge.judge.earlier import apart_from, as_figures, earlier
-from linkgauge.judge.run_figures import RunFigures, figures_of
+from linkgauge.judge.likeness import RunFigures, figures_of
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.result import Run
 

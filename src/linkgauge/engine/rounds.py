@@ -1,5 +1,5 @@
-"""Which pairs of devices are measured: all in disjoint pairs at the same time, as in a
-round-robin tournament, or a random sample of so many that all take too long."""
+"""What a plan takes if nothing else is asked for: sizes, a random sample of very many pairs of
+devices, and rounds in which disjoint pairs are measured at the same time."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Machine
 from linkgauge.model.pairs import Drawn, PairSample
 from linkgauge.model.transfer import Benchmark, Place
 
@@ -81,3 +82,44 @@ def _is_pair(place: Place) -> bool:
 
 def _rank(place: Place, seed: int) -> bytes:
     return sha256(f"{seed} {place.row} {place.column}".encode()).digest()
+
+
+# Default transfer sizes of a benchmark: the profile's, or what it takes to measure memory instead
+# of caches.
+
+_MI = 1 << 20
+
+ENLARGED = ("quick", "standard", "vm")
+"""Profiles with one size, which must measure memory. The others sweep over sizes."""
+TIMES = 4
+"""A buffer is this many times as large as the caches behind its threads (STREAM's rule)."""
+ARRAY = 64 * _MI
+"""Least size of an array of STREAM's if memory suffices. What is beyond the caches is enough."""
+SHARE = 8
+"""At most this fraction (1/8) of the available memory: a cell has two or three buffers."""
+
+
+def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
+    """Bytes of a benchmark if the profile has `size`; with `profile` None the user asked for it."""
+    if benchmark.size is not None:
+        return benchmark.size
+    if benchmark.backend != "host" or profile not in ENLARGED:
+        return size
+    nodes = machine.host.nodes
+    caches = max((node.last_level_cache or 0 for node in nodes), default=0)
+    free = [node.memory_available for node in nodes if node.memory_available is not None]
+    wanted = -(-TIMES * caches // _MI) * _MI
+    most = min(free, default=wanted * SHARE) // SHARE
+    enough = min(wanted, most // _MI * _MI)
+    if any(cell.does.array for cell in benchmark.cells):
+        return max(enough, min(size, ARRAY, max(_MI, most // _MI * _MI)))
+    return max(size, enough)
+
+
+def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
+    """The title. Sweep sizes that fit in the caches do not measure memory, and their titles say
+    so."""
+    caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
+    swept = benchmark.size is None and profile is not None
+    cached = benchmark.backend == "host" and swept and size < caches
+    return f"{benchmark.title}, of the caches" if cached else benchmark.title

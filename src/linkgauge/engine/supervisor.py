@@ -46,7 +46,7 @@ from .patience import Patience
 from .process import Output, WorkerProcess
 
 if TYPE_CHECKING:
-    from .profilers import Reports
+    from .profiled import Reports
 
 SURVEY_SECONDS = 60.0
 """A driver that does not answer the survey within this time is assumed to hang."""
@@ -228,7 +228,7 @@ class Supervisor:
         """From here on workers run under this profiler, which leaves its files in the folder.
         Raises InputError if it is not installed, BackendError if it does not start a worker, which
         is then at hand for the first cell."""
-        from .profilers import Reports
+        from .profiled import Reports
 
         self.close()
         self._reports = Reports(profiler, folder)

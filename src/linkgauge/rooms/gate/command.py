@@ -92,8 +92,8 @@ def gate(asked: GateOptions) -> int:
     from linkgauge.cli.earlier_runs import history_of
     from linkgauge.cli.sides import aim_of, only, refuse_unlike, runs_of, side_of
     from linkgauge.judge.gate import hold, suspects
+    from linkgauge.judge.likeness import figures_of
     from linkgauge.judge.limits import read_limits
-    from linkgauge.judge.run_figures import figures_of
     from linkgauge.report.files import write_asked
     from linkgauge.report.formats import FORMATS, TERMINAL
 
