@@ -25,8 +25,8 @@ from linkgauge.backends.operations.products import PRODUCTS_A_SAMPLE, WARM_UPS, 
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError
-from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operation import PRODUCTS, operations_of, size_of
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 from turns import Ratio, ratio, seconds, take_turns, watched

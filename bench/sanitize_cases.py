@@ -18,9 +18,8 @@ from linkgauge.backends.protocol import RESULTS, Buffer, Checked, Copy, Group, P
 from linkgauge.machine.host import read_host
 from linkgauge.model.collective import NUMBERS, Collective, Origin
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong, Unsupported
-from linkgauge.model.matmul import size_of
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operation import ARRAYS, OperationName, named
+from linkgauge.model.operation import ARRAYS, OperationName, named, size_of
 from linkgauge.model.settings import EngineSettings, Pieces
 from linkgauge.model.transfer import Transfer
 

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from linkgauge.engine.runs import RUN_FILE, read_run
-from linkgauge.model.ai_models import NumberKind
 from linkgauge.model.result import CellResult, Run
-from linkgauge.model.workload import NUMBER_KINDS, WorkDone, Workload
+from linkgauge.model.workload import NUMBER_KINDS, NumberKind, WorkDone, Workload
 from linkgauge.rooms.ai.section import bound_of
 
 PREFILL, DECODE, STREAMED, SPLIT = 0.45, 0.60, 0.90, 0.03

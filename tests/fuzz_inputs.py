@@ -11,14 +11,14 @@ from pathlib import Path
 
 from command_kit import called
 from fuzz_kit import mutated
-from linkgauge.backends.net.outside import Call
-from linkgauge.backends.net.tools import iperf_seconds, perftest_seconds
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.machine import zstd
 from linkgauge.machine.archive import pack, read_archive, tar_of
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import LinkgaugeError
+from linkgauge.rooms.network.outside import Call
+from linkgauge.rooms.network.tools import iperf_seconds, perftest_seconds
 from serving_kit import MODELS, STREAM, server_of, whole
 from sim_tree import tree_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fakes import machine
 from linkgauge.judge.gate import hold, suspects
-from linkgauge.judge.run_figures import CellFigure, RunFigures
+from linkgauge.judge.likeness import CellFigure, RunFigures
 from linkgauge.model.load import Load
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim

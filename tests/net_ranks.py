@@ -2,14 +2,14 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from linkgauge.backends.net import rank as net
-from linkgauge.backends.net import ucx
 from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.backends.rank import SpannedBuffer, open_at
 from linkgauge.machine.interfaces import read_interfaces
 from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
+from linkgauge.rooms.network import rank as net
+from linkgauge.rooms.network import ucx
 
 SIZE = 100_003
 """Bytes: no stream's part is like another's."""

@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from ctypes.util import find_library
 from pathlib import Path
 
-from linkgauge.backends.net.outside import Call, is_heard
-from linkgauge.backends.net.tools import perftest_command
 from linkgauge.machine.interfaces import read_interfaces
 from linkgauge.model.inventory import Interface
+from linkgauge.rooms.network.outside import Call, is_heard
+from linkgauge.rooms.network.tools import perftest_command
 
 PROGRAMS = ("ib_write_bw", "ib_read_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat")
 ADDRESS = "10.78.0.1"

@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 from command_kit import called
 from linkgauge.backends import sim
-from linkgauge.machine import pci_names
+from linkgauge.machine import pci_config
 from linkgauge.report.blocks import Figure
 from linkgauge.report.render.drawing import Drawer, spec_of
 
@@ -83,7 +83,7 @@ class Shell:
         with (
             patch.dict(os.environ, SURROUNDINGS | home | own, clear=True),
             patch.object(sys, "stdin", stdin),
-            patch.object(pci_names, "PLACES", ("usr/share/transcripts/pci.ids",)),
+            patch.object(pci_config, "PLACES", ("usr/share/transcripts/pci.ids",)),
             patch.object(Drawer, "__init__", _without_pictures),
             patch.object(Drawer, "draw", _described),
         ):

@@ -19,7 +19,7 @@ GROUP = "linkgauge.rooms"
 LEFT_OUT: list[str] = []
 """A line for each room of another package that could not be loaded."""
 
-Named = Literal["commands", "benchmarks", "backends", "operations", "tools", "kept"]
+Named = Literal["commands", "benchmarks", "backends", "ranks", "operations", "tools", "kept"]
 Listed = Literal["checks", "sections", "formats"]
 
 
@@ -29,6 +29,8 @@ class Room(NamedTuple):
     commands: By name, the function that `linkgauge NAME` calls.
     benchmarks: By the heading that they are listed under, rows of `linkgauge.benchmarks.table`.
     backends: By name, the function that makes one, as `create(engines, host)` of our own does.
+    ranks: By name, the function that makes a backend of one of several processes, as `create` of
+        our own `rank` modules does (`linkgauge.backends.open_rank`).
     operations: By `BACKEND.OPERATION`, what carries out an operation that the backend leaves to a
         room.
     checks: Functions of the doctor, from `Evidence` to findings.
@@ -43,6 +45,7 @@ class Room(NamedTuple):
     commands: Mapping[str, str] = {}
     benchmarks: Mapping[str, str] = {}
     backends: Mapping[str, str] = {}
+    ranks: Mapping[str, str] = {}
     operations: Mapping[str, str] = {}
     checks: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ import pytest
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.cuda import fabric, ipc, product
+from linkgauge.backends.cuda import fabric, ipc, nvlink
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import (
     AllocationError,
@@ -157,4 +157,4 @@ def test_devices_may_have_none_to_export_or_no_more(owner):
     ],
 )
 def test_a_domain_is_a_clique_of_a_cluster_if_the_fabric_leaves_the_machine(found, domain):
-    assert product.domain(found) == domain
+    assert nvlink.domain(found) == domain

@@ -5,11 +5,11 @@ import socket
 
 import pytest
 
-from linkgauge.backends.net import links as nic_links
-from linkgauge.backends.net import rank as net
-from linkgauge.backends.net import ucx
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
+from linkgauge.rooms.network import links as nic_links
+from linkgauge.rooms.network import rank as net
+from linkgauge.rooms.network import ucx
 from net_ranks import Pair, began, run, without_ucx
 
 

@@ -4,10 +4,10 @@ memory of the host."""
 import pytest
 
 from cuda_emulator import emulated
-from linkgauge.backends.net import rank as net
-from linkgauge.backends.net import ucx, ucx_copies
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.settings import Settings
+from linkgauge.rooms.network import rank as net
+from linkgauge.rooms.network import ucx, ucx_copies
 from net_ranks import Pair, began, run, without_ucx
 from ranks_kit import launch
 

@@ -4,12 +4,12 @@ from contextlib import closing
 
 import pytest
 
-from linkgauge.backends.net import links as nic_links
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.rank import SpannedBuffer
 from linkgauge.model.errors import BackendError
 from linkgauge.model.inventory import Interface
 from linkgauge.model.notation import parse_transfer
+from linkgauge.rooms.network import links as nic_links
 
 LOOPBACK = Interface(name="lo", addresses=("127.0.0.1", "::1"))
 FABRIC = Interface(name="ib0", rdma="mlx5_0", addresses=("fd00::2",))

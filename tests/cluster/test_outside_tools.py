@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.backends.net.outside import Call
-from linkgauge.backends.net.tools import (
+from linkgauge.model.errors import BackendError
+from linkgauge.rooms.network.outside import Call
+from linkgauge.rooms.network.tools import (
     iperf_command,
     iperf_seconds,
     perftest_command,
     perftest_seconds,
 )
-from linkgauge.model.errors import BackendError
 
 RECORDED = Path(__file__).parents[1] / "data" / "perftest"
 VERSIONS = ("4.5-0.17", "24.01.0-0.38", "26.04.17")

@@ -6,9 +6,8 @@ from conformance.subjects import out_of_order, release
 from linkgauge.backends.protocol import RESULTS, Checked, Copy, Pattern, follows, run
 from linkgauge.model.collective import COLLECTIVE_NAMES, Collective, has_root, reduces
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.operation import ARRAYS, HAND_OVERS, named
+from linkgauge.model.operation import ARRAYS, HAND_OVERS, PRODUCTS, named, operations_of, size_of
 
 
 @pytest.mark.parametrize("kind", ["read", "write", "copy", "scale", "add", "triad"])

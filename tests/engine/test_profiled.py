@@ -177,7 +177,7 @@ class TestAnEnd:
             "import time, sys\n"
             "from pathlib import Path\n"
             "from linkgauge.engine.profiled import ProfiledProcess\n"
-            "from linkgauge.engine.profilers import Reports\n"
+            "from linkgauge.engine.profiled import Reports\n"
             "from linkgauge.model.settings import Surroundings\n"
             f"worker = ProfiledProcess(Reports('nsys', Path({str(folder)!r})), Surroundings())\n"
             "print(worker._pid, worker.process.pid, flush=True)\n"

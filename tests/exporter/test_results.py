@@ -16,7 +16,7 @@ from linkgauge.history.address import address
 from linkgauge.history.reading import Filter, runs_of
 from linkgauge.history.store import opened
 from linkgauge.history.writing import add, remove
-from linkgauge.model.figure import SeriesId
+from linkgauge.model.history import SeriesId
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Expected
 from linkgauge.model.units import UNITS

@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from configurations_kit import cell, result
-from linkgauge.model.figure import Figure, SeriesId
-from linkgauge.model.history import EarlierRun
+from linkgauge.model.history import EarlierRun, Figure, SeriesId
 from linkgauge.rooms.watch.degradation import Degradation, Seen
 from linkgauge.rooms.watch.events import Degraded, Recovered
 

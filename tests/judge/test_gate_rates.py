@@ -11,7 +11,7 @@ from gate_kit import AIM, Trial, drawn_from, failed, normal, recorded, standardi
 from judge_kit import run_of
 from linkgauge.judge import earlier
 from linkgauge.judge.gate import hold
-from linkgauge.judge.run_figures import figures_of
+from linkgauge.judge.likeness import figures_of
 from linkgauge.model.settings import Settings
 
 DESIGNS = {"5 against 3": (5, 3, 0), "5 against 1 and --rerun 2": (5, 1, 2)}

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gate_kit import AIM
 from linkgauge.judge.gate import hold
-from linkgauge.judge.run_figures import figures_of
+from linkgauge.judge.likeness import figures_of
 from linkgauge.model.stats.summary import summarize
 from recorded_kit import HEALTHY, recorded_run
 

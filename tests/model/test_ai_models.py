@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.model.ai_models import MODELS, NUMBER_BYTES
+from linkgauge.model.workload import MODELS, NUMBER_BYTES
 
 
 @pytest.mark.parametrize(

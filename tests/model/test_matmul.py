@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.matmul import PRODUCTS, order_of, size_of, tolerance
 from linkgauge.model.notation import parse_transfers
+from linkgauge.model.operation import PRODUCTS, order_of, size_of, tolerance
 from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report

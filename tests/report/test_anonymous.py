@@ -158,7 +158,7 @@ class TestAnonymised:
 
     def test_a_shared_page_and_its_card_have_no_secret_and_fit_a_ticket(self, folder, monkeypatch):
         for most in (1_000_000, 30_000):
-            monkeypatch.setattr("linkgauge.report.share.MOST_BYTES", most)
+            monkeypatch.setattr("linkgauge.rooms.share.page.MOST_BYTES", most)
             done = called("share", folder, "-o", file := folder.parent / f"{most}.html")
             lines, page = done.stdout.splitlines(), file.read_text()
             assert (done.returncode, done.stderr, len(lines)) == (0, "", 6)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from linkgauge.machine.tree import ROOT
@@ -38,7 +37,8 @@ ACROSS_RANKS = "mpi"
 """What several processes without devices measure: the memories of their hosts, by MPI."""
 SIMULATED = "sim"
 """The backend of a simulated machine, its host included."""
-BY_RANKS = (GPUS, "torch", ACROSS_RANKS, NETWORK, SIMULATED)
+_RANKS_OF_ROOMS = named("ranks")
+BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
 """Backends with which each of several processes is a rank."""
 
 
@@ -79,6 +79,6 @@ def open_rank(
         raise InputError(
             f"backend {name} does nothing between processes: use cuda, torch, mpi or net"
         )
-    module = import_module(f"{__name__}.{name}.rank")
-    backend: RankBackend = module.create(launch, settings, hosts, with_gpu=with_gpu)
+    create = loaded(_RANKS_OF_ROOMS.get(name, f"{__name__}.{name}.rank:create"))
+    backend: RankBackend = create(launch, settings, hosts, with_gpu=with_gpu)
     return backend

@@ -145,6 +145,7 @@ class Row(msgspec.Struct, frozen=True):
     across_ranks: bool = False
 
     only_by: ClassVar[str | None] = None
+    ranks_with: ClassVar[tuple[str, ...]] = ()
 
     @property
     def on_host(self) -> bool:
@@ -266,6 +267,11 @@ class Sweep(msgspec.Struct, frozen=True):
     across_ranks: ClassVar[bool] = False
     only_by: ClassVar[str | None] = None
     """The only backend that measures it, and is opened for it."""
+
+    @property
+    def ranks_with(self) -> tuple[str, ...]:
+        """The backends that ranks open for it, if no other will do."""
+        return ()
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]

@@ -73,7 +73,7 @@ def devices(asked: DevicesOptions) -> int:
 def _measured(path: Path, form: Format, *, verbose: bool) -> int:
     """The machine of a run, with what its links carried."""
     from linkgauge.engine.runs import one_run, read_run
-    from linkgauge.report.judged import judged
+    from linkgauge.report.reading import judged
 
     run = read_run(one_run(path, command="devices"))
     if form.is_document:

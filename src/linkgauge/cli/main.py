@@ -29,8 +29,6 @@ _OURS = {
     "latency": ".latency:latency",
     "show": ".show:show",
     "report": ".report:report",
-    "pack": ".pack:pack",
-    "share": ".share:share",
     "doctor": ".doctor:doctor",
 } | {name: place for room in our_rooms() for name, place in room.commands.items()}
 _ORDER = (

@@ -97,7 +97,7 @@ def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> 
         raise InputError(f"--{asked[0]}: a profiler sees nothing of a simulated machine")
     if out is None:
         raise InputError(f"--{asked[0]} keeps its files with the run: give --out, too")
-    from linkgauge.engine.profilers import find
+    from linkgauge.engine.profiled import find
 
     find(asked[0])
     return replace(settings, profiler=asked[0])

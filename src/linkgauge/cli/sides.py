@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from linkgauge.engine.again import AGAIN
 from linkgauge.engine.runs import find_run, is_run, none_in, read_run, run_folders, usable
 from linkgauge.judge.baseline import read_baseline
-from linkgauge.judge.likeness import unlike
-from linkgauge.judge.run_figures import CellFigure, RunFigures, figures_of
+from linkgauge.judge.likeness import CellFigure, RunFigures, figures_of, unlike
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
 from linkgauge.model.stats.changes import Aim

@@ -8,7 +8,7 @@ from linkgauge.machine.channel import Channel, carry_out, decoder, encode
 
 from . import messages
 from .garbage import collect_seldom
-from .standing import Signs
+from .messages import Signs
 from .worker import LocalWorker
 
 _decode = decoder(messages.Command)

@@ -21,10 +21,9 @@ from linkgauge.model.units import count_of
 from .books import Book, PreciseRun, book_of
 from .interrupts import Interrupts
 from .journal import Again, Closed, Left, Logged, Lost, Measured, Record, result_of
-from .messages import Visit
+from .messages import Visit, Workers
 from .ranges import advice
 from .visits import CellAt, Visits
-from .workers import Workers
 
 if TYPE_CHECKING:
     from .course import Course

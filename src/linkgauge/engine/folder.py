@@ -106,7 +106,7 @@ def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> 
 
 def keep_topology(folder: Path, machine: Machine) -> None:
     """Writes the machine's topology beside what is measured of it. Raises ResultsError."""
-    from linkgauge.machine.topology_files import topology_files  # few runs keep one
+    from linkgauge.machine.tools import topology_files
 
     for name, text in topology_files(machine).items():
         try:

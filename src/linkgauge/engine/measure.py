@@ -32,12 +32,11 @@ from linkgauge.model.result import CellResult, Definition
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
-from .headline import TrackedGroup
 from .measurement import Collected, Iterations, Measurement
 from .messages import FIRST, Visit, failed
 from .pool import BufferPool
 from .ranges import marked, profiled_by
-from .sampler import Sample, run_once, take_samples, warm_up
+from .sampler import Sample, TrackedGroup, run_once, take_samples, warm_up
 from .telemetry import sensing
 
 # Groups of several backends as one: host threads and a device's engines at the same time; and host

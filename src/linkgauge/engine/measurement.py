@@ -28,10 +28,9 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import FULL_LOAD, Report, Transfer
 from linkgauge.model.workload import WorkDone
 
-from .headline import definition_of, headline
 from .pool import BufferPool, Staging, touches
 from .ranges import range_name
-from .sampler import TakenSamples
+from .sampler import TakenSamples, definition_of, headline
 from .telemetry import devices_of
 
 SPAN_WARM_UPS = 4

@@ -1,16 +1,22 @@
-"""What the controller asks of a worker process: whole values, never while a clock runs."""
+"""What the controller asks of whatever measures (processes of this machine, ranks of several),
+and the state that a worker reports: whole values, never while a clock runs."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Phase, TookTooLong, Unsupported
+from linkgauge.model.inventory import Inventory
+from linkgauge.model.machine import Machine
 from linkgauge.model.ranks import RankLost
 from linkgauge.model.result import CellResult, PlannedCell, Status
-from linkgauge.model.settings import Settings, Tried
+from linkgauge.model.settings import Profiler, Settings, Tried
 from linkgauge.model.transfer import Cell
 
 
@@ -159,3 +165,65 @@ def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellRes
 def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
     """With the rank whose loss the error is, if it is one."""
     return replace(cell, lost=error.lost.number) if isinstance(error, RankLost) else cell
+
+
+# What a session measures with: processes of this machine, or ranks of several.
+
+
+class Workers(Protocol):
+    """`Supervisor` is one, and documents the methods."""
+
+    def survey(self, accelerators: Sequence[str]) -> Machine: ...
+    def look(self, accelerators: Sequence[str]) -> Inventory: ...
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
+    ) -> tuple[CellResult, ...]: ...
+    def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool: ...
+    def keep_output(self, folder: Path) -> None: ...
+    def profile(self, profiler: Profiler, folder: Path) -> None: ...
+    def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]: ...
+    def close(self) -> None: ...
+
+
+# A worker's current state: reported as each phase of a cell begins, and as samples end.
+
+SIGN_SECONDS = 0.1
+"""Least interval between signs of life while samples are taken: each wakes the controller."""
+
+
+class Standing(msgspec.Struct, frozen=True, tag=True):
+    """A phase, when the cell began, and when the last sign of life came: a phase began or a sample
+    ended (seconds of the monotonic clock, which all processes share). `warm_up` is the duration of
+    the warm-up, `longest` that of the longest sample so far; 0 until known."""
+
+    phase: Phase = "plan"
+    begun: float = 0.0
+    since: float = 0.0
+    warm_up: float = 0.0
+    longest: float = 0.0
+
+
+class Signs:
+    """Tracks a worker's state, and reports it through `send`."""
+
+    def __init__(self, send: Callable[[Standing], None]) -> None:
+        self._send = send
+        self._sent = 0.0
+        self._at = Standing()
+
+    def enter(self, phase: Phase) -> None:
+        """A phase begins; the first one begins a cell. "measure" is entered again after each
+        sample."""
+        now, at = time.monotonic(), self._at
+        warm_up, longest, again = at.warm_up, at.longest, at.phase == phase == "measure"
+        if phase == "allocate":
+            self._at = Standing(phase, now, now)
+        else:
+            if at.phase == "warm up":
+                warm_up = now - at.since
+            elif again:
+                longest = max(longest, now - at.since)
+            self._at = Standing(phase, at.begun, now, warm_up, longest)
+        if not again or now - self._sent >= SIGN_SECONDS:
+            self._sent = now
+            self._send(self._at)

@@ -21,8 +21,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Benchmark, Cell, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
-from .rounds import tournament
-from .sizes import size_of, title_of
+from .rounds import size_of, title_of, tournament
 
 Plan = tuple[PlannedSheet, ...]
 

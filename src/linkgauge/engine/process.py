@@ -15,8 +15,7 @@ from linkgauge.machine.tree import ROOT, Root, names_in, read_text
 from linkgauge.model.printable import printable
 from linkgauge.model.settings import Settings, Surroundings, Tried
 
-from .messages import Start, Trying
-from .standing import Standing
+from .messages import Standing, Start, Trying
 
 # What workers, and the libraries in them, print: kept apart from what linkgauge says.
 

@@ -7,13 +7,13 @@ one machine make equal plans.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import ClassVar, Protocol
 
 import msgspec
 
-from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, GPUS, KNOWN, SIMULATED
+from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, KNOWN, SIMULATED
 from linkgauge.benchmarks.catalog import select
-from linkgauge.benchmarks.network import OverNics
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.errors import InputError
@@ -77,9 +77,9 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         only = [row.only_by for row in rows]
         if rows and all(one == "host" for one in only):
             return ()
-        over_nics = [row for row in rows if isinstance(row, OverNics)]
-        if rows and asked in ((), (NETWORK,)) and len(over_nics) == len(rows):
-            return (NETWORK, GPUS) if any(row.gpus for row in over_nics) else (NETWORK,)
+        with_ranks = [row.ranks_with for row in rows]
+        if rows and asked in ((), (NETWORK,)) and all(with_ranks):
+            return tuple(dict.fromkeys(chain.from_iterable(with_ranks)))
         more = [one for one in dict.fromkeys(only) if one and one not in ("host", *asked)]
         if more and request.settings.simulation is None:
             asked = (*(() if all(one in more for one in only) else asked or ACCELERATORS), *more)

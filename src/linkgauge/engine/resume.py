@@ -23,9 +23,9 @@ from .controller import Doubts, Observer, go_on_with, now
 from .garbage import collect_seldom
 from .journal import JOURNAL_FILE, RUN_FILE, Journal, Opened, Resumed
 from .locks import devices_measured, hold
+from .messages import Workers
 from .plan import Plan, able
 from .supervisor import Supervisor
-from .workers import Workers
 
 Opening = Callable[[Opened], AbstractContextManager[Workers]]
 """Opens what measures a run."""

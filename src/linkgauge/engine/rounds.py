@@ -1,8 +1,17 @@
-"""Disjoint pairs that are measured at the same time: a round-robin tournament."""
+"""What a plan takes if nothing else is asked for: sizes, a random sample of very many pairs of
+devices, and rounds in which disjoint pairs are measured at the same time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+from msgspec.structs import replace
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Machine
+from linkgauge.model.pairs import Drawn, PairSample
+from linkgauge.model.transfer import Benchmark, Place
 
 
 def tournament(players: Sequence[str]) -> dict[tuple[str, str], int]:
@@ -40,3 +49,77 @@ def _circle(players: Sequence[str]) -> Iterator[_Met]:
         met = zip(circle[: len(circle) // 2], circle[::-1], strict=False)
         yield ((one, other) for one, other in met if one is not None and other is not None)
         circle.insert(1, circle.pop())
+
+
+# A random sample of the pairs of devices, for machines with so many that all pairs take too long.
+#
+# A pair's place in the draw is a hash of the seed and of the pair's labels. So a seed draws the
+# same pairs in every benchmark, on every machine with the same devices and in every version of
+# Python, and the pairs of a smaller sample are among those of a larger one.
+
+
+def draw(benchmarks: Sequence[Benchmark], sample: PairSample) -> tuple[Benchmark, ...]:
+    """The benchmarks, with the cells of drawn pairs alone where there are more pairs. Cells of a
+    device with itself stay. Raises InputError if no benchmark is of pairs."""
+    if not any(benchmark.pairs for benchmark in benchmarks):
+        raise InputError("--sample-pairs has no effect: no benchmark measures pairs of devices")
+    return tuple(_drawn(one, sample) if one.pairs else one for one in benchmarks)
+
+
+def _drawn(benchmark: Benchmark, sample: PairSample) -> Benchmark:
+    places = {cell.place for cell in benchmark.cells if _is_pair(cell.place)}
+    if len(places) <= sample.count:
+        return benchmark
+    chosen = set(sorted(places, key=lambda place: _rank(place, sample.seed))[: sample.count])
+    cells = (c for c in benchmark.cells if c.place in chosen or not _is_pair(c.place))
+    drawn = Drawn(sample.count, len(places), sample.seed)
+    return replace(benchmark, cells=tuple(cells), drawn=drawn)
+
+
+def _is_pair(place: Place) -> bool:
+    return place.row != place.column
+
+
+def _rank(place: Place, seed: int) -> bytes:
+    return sha256(f"{seed} {place.row} {place.column}".encode()).digest()
+
+
+# Default transfer sizes of a benchmark: the profile's, or what it takes to measure memory instead
+# of caches.
+
+_MI = 1 << 20
+
+ENLARGED = ("quick", "standard", "vm")
+"""Profiles with one size, which must measure memory. The others sweep over sizes."""
+TIMES = 4
+"""A buffer is this many times as large as the caches behind its threads (STREAM's rule)."""
+ARRAY = 64 * _MI
+"""Least size of an array of STREAM's if memory suffices. What is beyond the caches is enough."""
+SHARE = 8
+"""At most this fraction (1/8) of the available memory: a cell has two or three buffers."""
+
+
+def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
+    """Bytes of a benchmark if the profile has `size`; with `profile` None the user asked for it."""
+    if benchmark.size is not None:
+        return benchmark.size
+    if benchmark.backend != "host" or profile not in ENLARGED:
+        return size
+    nodes = machine.host.nodes
+    caches = max((node.last_level_cache or 0 for node in nodes), default=0)
+    free = [node.memory_available for node in nodes if node.memory_available is not None]
+    wanted = -(-TIMES * caches // _MI) * _MI
+    most = min(free, default=wanted * SHARE) // SHARE
+    enough = min(wanted, most // _MI * _MI)
+    if any(cell.does.array for cell in benchmark.cells):
+        return max(enough, min(size, ARRAY, max(_MI, most // _MI * _MI)))
+    return max(size, enough)
+
+
+def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
+    """The title. Sweep sizes that fit in the caches do not measure memory, and their titles say
+    so."""
+    caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
+    swept = benchmark.size is None and profile is not None
+    cached = benchmark.backend == "host" and swept and size < caches
+    return f"{benchmark.title}, of the caches" if cached else benchmark.title

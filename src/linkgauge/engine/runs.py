@@ -26,8 +26,7 @@ from .folder import label_name
 from .journal import JOURNAL_FILE, RUN_FILE, records_of
 from .no_run import kept_beside, why_no_run
 from .packed import MOST_SAMPLES, SAMPLES_BIN, Series
-from .stored import Reader, current
-from .texts import Once, spread_texts
+from .stored import Once, Reader, current, spread_texts
 
 # Where a kept run was measured: all that is read of files of which only one is wanted.
 

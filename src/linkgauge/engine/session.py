@@ -34,13 +34,13 @@ from .garbage import collect_seldom
 from .interrupts import Interrupts
 from .journal import JOURNAL_FILE, Journal, Opened
 from .locks import devices_measured, hold
-from .pair_sample import draw
+from .messages import Workers
 from .plan import Plan, able, make_plan
 from .process import WorkerProcess
 from .request import RunRequest
 from .rewriting import as_graphs, by_engine, in_memory
+from .rounds import draw
 from .supervisor import Supervisor
-from .workers import Workers
 
 
 class Session:

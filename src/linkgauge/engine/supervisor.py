@@ -33,6 +33,7 @@ from .messages import (
     Look,
     Measure,
     Release,
+    Standing,
     Survey,
     Tune,
     Visit,
@@ -43,10 +44,9 @@ from .messages import (
 )
 from .patience import Patience
 from .process import Output, WorkerProcess
-from .standing import Standing
 
 if TYPE_CHECKING:
-    from .profilers import Reports
+    from .profiled import Reports
 
 SURVEY_SECONDS = 60.0
 """A driver that does not answer the survey within this time is assumed to hang."""
@@ -228,7 +228,7 @@ class Supervisor:
         """From here on workers run under this profiler, which leaves its files in the folder.
         Raises InputError if it is not installed, BackendError if it does not start a worker, which
         is then at hand for the first cell."""
-        from .profilers import Reports
+        from .profiled import Reports
 
         self.close()
         self._reports = Reports(profiler, folder)

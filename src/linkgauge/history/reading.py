@@ -11,8 +11,7 @@ from msgspec.structs import astuple
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
 
 from linkgauge.engine.folder import slug
-from linkgauge.model.figure import Figure, SeriesId
-from linkgauge.model.history import EarlierRun, History, PastRun, Point, Series
+from linkgauge.model.history import EarlierRun, Figure, History, PastRun, Point, Series, SeriesId
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import Better

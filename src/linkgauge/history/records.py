@@ -11,8 +11,7 @@ import msgspec
 
 from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.errors import InputError
-from linkgauge.model.figure import Figure, SeriesId
-from linkgauge.model.history import DESCRIPTION
+from linkgauge.model.history import DESCRIPTION, Figure, SeriesId
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Result, Run, worst
 from linkgauge.model.settings import EngineSettings, Settings, Surroundings

@@ -20,7 +20,7 @@ from linkgauge.model.stats.spread import LEAST, spreads, varied
 from linkgauge.model.stats.summary import robust_deviation
 from linkgauge.model.units import Better
 
-from .run_figures import CellFigure, RunFigures
+from .likeness import CellFigure, RunFigures
 from .side_tests import Logs, Sides, logs_of, table_of
 
 SCHEMA: Literal["linkgauge.baseline/1"] = "linkgauge.baseline/1"

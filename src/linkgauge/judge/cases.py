@@ -1,9 +1,10 @@
-"""Cells as the search for a cause sees them, and the search: which part do the bad ones share?"""
+"""Cells as the search for a cause sees them, and the search: which part do the bad ones share?
+And which findings are about something that a run has measured."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
@@ -11,7 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.cell_id import sheet_id, spoken
-from linkgauge.model.part import Part
+from linkgauge.model.collective import Collective
+from linkgauge.model.exchanges import pairs_of
+from linkgauge.model.part import Kind, Part
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
@@ -19,7 +22,7 @@ from linkgauge.model.wiring import Touched, Wiring
 
 from .crowds import Crowds
 from .expect import START
-from .findings import Evidence
+from .findings import Evidence, Finding
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
@@ -191,3 +194,44 @@ def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hasha
 def named(cases: Iterable[Case]) -> tuple[str, ...]:
     """All of them: what shows them names a few, and says how many more there are."""
     return tuple(case.name for case in cases)
+
+
+# Which findings are about something that a run has measured.
+
+
+def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
+    """Whether a finding is about a memory, a link or a switch that cells of the run touch, or rests
+    on such cells: none about the machine as a whole (its governor), or a part left out, is."""
+    cases = cases_of(evidence)
+    parts = _exchanging(evidence).union(*(case.touched for case in cases))
+    ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}
+    names = {case.name for case in cases}
+
+    def concerns(finding: Finding) -> bool:
+        part = finding.about
+        is_device = isinstance(part, Part) and part.kind in ("device", "function")
+        touched = part in parts or (is_device and not ends.isdisjoint(finding.ends))
+        return touched or not names.isdisjoint(finding.cells)
+
+    return concerns
+
+
+_OF_DEVICES: tuple[Kind, ...] = ("device", "PCIe link", "PCIe link above")
+
+
+def _exchanging(evidence: Evidence) -> frozenset[Part]:
+    """The parts on the ways between the ranks of collectives."""
+    cells = (cell for cell in evidence.cells() if cell.status != "skip")
+    pairs = {pair for cell in cells for pair in exchanging(cell)}
+    if not pairs:
+        return frozenset()
+    wiring = evidence.machine.wiring
+    return frozenset().union(*(wiring.between(*pair) for pair in pairs))
+
+
+def exchanging(cell: CellResult) -> tuple[tuple[str, str], ...]:
+    """The devices that send each other something, if it is a collective."""
+    if not isinstance(cell.operation, Collective):
+        return ()
+    ranks = [str(transfer.engine.owner) for transfer in cell.transfers]
+    return tuple((ranks[a], ranks[b]) for a, b in pairs_of(cell.operation, len(ranks)))

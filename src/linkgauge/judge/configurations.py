@@ -19,9 +19,9 @@ from linkgauge.model.names import hint
 from linkgauge.model.result import Run
 from linkgauge.model.stats.changes import Aim
 
-from .machine_facts import ABSENT, Fact, differing_facts, hypervisor_of
+from .likeness import CellFigure, RunFigures, figures_of
+from .machine_state import ABSENT, Fact, differing_facts, hypervisor_of
 from .run_comparison import RunCell, RunComparison, compare_runs
-from .run_figures import CellFigure, RunFigures, figures_of
 from .side_tests import Sides
 
 SIGNIFICANCE = 0.05

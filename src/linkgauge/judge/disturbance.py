@@ -14,8 +14,7 @@ from statistics import median_low
 import msgspec
 from msgspec.structs import replace
 
-from .likeness import Runs
-from .run_figures import CellFigure, RunFigures
+from .likeness import CellFigure, RunFigures, Runs
 from .side_tests import key_of
 
 DIFFERENT = 0.2

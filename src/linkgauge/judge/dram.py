@@ -13,7 +13,7 @@ from linkgauge.model.memory import SPREAD, Memory
 from linkgauge.model.result import Result
 from linkgauge.model.transfer import Transfer
 
-from .path import ExpectedPath, Unknown, Use
+from .link_rates import ExpectedPath, Unknown, Use
 
 DRAM_SHARE = 0.85
 """Share of the DIMMs' rate that threads reach: refresh and read-write turnarounds take the rest.

@@ -17,11 +17,9 @@ from linkgauge.model.history import EarlierRun
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim
 
-from .likeness import Runs, is_alike
-from .machine_facts import Fact
-from .machine_state import KERNEL_OPTIONS, facts_apart, state_from
+from .likeness import CellFigure, RunFigures, Runs, cell_figure, is_alike
+from .machine_state import KERNEL_OPTIONS, Fact, facts_apart, state_from
 from .run_comparison import RunComparison, compare_runs
-from .run_figures import CellFigure, RunFigures, cell_figure
 from .side_tests import Key, Sides, key_of
 from .trends import LEAST_CHANGE
 from .what_changed import Changed

@@ -15,8 +15,7 @@ from linkgauge.model.scaling import Bound
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.wiring import Wire
 
-from .link_rates import fabric_path, pcie_path
-from .path import ExpectedPath, Unknown, capacity, figure
+from .link_rates import ExpectedPath, Unknown, capacity, fabric_path, figure, pcie_path
 from .routes import Paths
 
 SIZE = 1 << 30

@@ -34,8 +34,7 @@ from linkgauge.model.units import BANDWIDTH
 
 from .crowds import Crowds
 from .dram import Ceilings
-from .link_rates import Trained
-from .path import ExpectedPath, Unknown, Use, capacity, figure
+from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure
 from .routes import Paths
 
 if TYPE_CHECKING:

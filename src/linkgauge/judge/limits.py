@@ -22,15 +22,17 @@ The statistic defaults to the median. `p95` and `p99` mean the slow side, `slow_
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import Cursor
+from linkgauge.model.result import CellResult, Result, Run, worst
 
 _STATISTICS = ("median", "p50", "p95", "p99", "slow_p95", "slow_p99", "min", "max", "mean")
 _UNITS = {
@@ -171,3 +173,26 @@ class _LimitParser(Cursor):
         if found is None:
             raise self.error(f"expected {what} ({', '.join(names)})")
         return found
+
+
+# Measured figures against what the user asked for.
+
+Objection = Callable[[CellResult], str | None]
+"""Why a measured cell is not good enough, in one line; None if it is."""
+
+
+def hold(result: Result, objection: Objection) -> Result:
+    """The result, with each passed cell that meets an objection failed for that reason."""
+    cells = tuple(_held(cell, objection) for cell in result.cells)
+    return replace(result, cells=cells, status=worst(cell.status for cell in cells))
+
+
+def hold_run(run: Run, objection: Objection | None) -> Run:
+    if objection is None:
+        return run
+    return replace(run, results=tuple(hold(result, objection) for result in run.results))
+
+
+def _held(cell: CellResult, objection: Objection) -> CellResult:
+    reason = objection(cell) if cell.status == "pass" else None
+    return cell if reason is None else replace(cell, status="fail", reason=reason, kind="limit")

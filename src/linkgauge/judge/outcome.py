@@ -14,7 +14,7 @@ from linkgauge.model.result import Result, Run, exit_code
 from linkgauge.model.units import COLLECTIVE
 
 from . import steadiness
-from .concern import exchanging
+from .cases import exchanging
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
 from .verdict import Judge

@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
 import msgspec
 
+from linkgauge.model.earlier import Earlier
 from linkgauge.model.grouped import grouped
 from linkgauge.model.part import Part
 from linkgauge.model.stats.summary import LEAST_SAMPLES, median_deviation, robust_deviation
+from linkgauge.model.units import count_of
 
 from .cases import Case, timed_cases_of
-from .findings import Evidence
-from .verdict import LOOSE, LOW
+from .causes import causes
+from .counters import troubled
+from .findings import Evidence, Finding, Severity
+from .link_rates import figure
+from .verdict import FAR, LOOSE, LOW
 
 SLOW = 0.9
 """Part of its peers' figure below which a cell is slow. Equal cells differ by some percent: a
@@ -179,3 +184,80 @@ def _error(case: Case, scatter: float, deviations: float) -> float:
     little, so an interval of ranks would be too narrow."""
     samples = case.cell.summary.n if case.cell.summary else 0
     return min(deviations * median_deviation(scatter, samples), _ANYTHING) if scatter else 0.0
+
+
+# Parts that have nothing like them beside them: earlier runs of the machine are their peer.
+
+MOST_FACTS = 3
+
+
+def alone(rates: Sequence[RelativeRate]) -> frozenset[Part]:
+    """The parts that all cells touch which they could be compared with."""
+    every = grouped((each.case.peers, each.case.touched) for each in rates)
+    touched = frozenset[Part]().union(*(of for some in every.values() for of in some))
+    told = (frozenset.union(*some) - frozenset.intersection(*some) for some in every.values())
+    return touched - frozenset[Part]().union(*told)
+
+
+def shows(evidence: Evidence, number: int) -> bool:
+    """Whether earlier runs show if this cell lost a tenth."""
+    return evidence.earlier is not None and number not in evidence.earlier.unknown
+
+
+def lost_parts(
+    rates: Sequence[RelativeRate],
+    evidence: Evidence,
+    blamed: Collection[Part | str],
+    remedy: Sequence[str],
+) -> Iterator[Finding]:
+    """Which parts without peers, but for the `blamed` ones, explain that cells lost against earlier
+    runs. What one of many alike explains is for its peers to show."""
+    earlier = evidence.earlier
+    if earlier is None or not earlier.lost:
+        return
+    lost = {one.cell: one for one in earlier.lost}
+    cases = [each.case for each in rates if each.case.touched.isdisjoint(blamed)]
+    bad = [case for case in cases if case.number in lost]
+    good = [case for case in cases if case.number not in lost and shows(evidence, case.number)]
+    seen = troubled(evidence, frozenset().union(*(case.touched for case in bad)))
+    sole = alone(rates)
+    for cause in causes(bad, good, seen=seen)[0] if bad else ():
+        if cause.blame.part not in sole:
+            continue
+        own = sorted((lost[case.number].share, case.name, case) for case in cause.cases)
+        share, lowest = statistics.median(each[0] for each in own), own[0][2]
+        of = f"{figure(median_of(lowest))} of {figure(lost[lowest.number].figure)}"
+        who, of = (
+            (f"{count_of(len(own))} through it reach", f"{lowest.name} {of}")
+            if own[1:]
+            else (f"{lowest.name} reaches", of)
+        )
+        found = f"{who} {share:.0%} of what {count_of(earlier.runs, 'earlier run')} reached ({of})"
+        if earlier.since:
+            found += f", as did {count_of(earlier.since, 'run')} before this one"
+        first = f"linkgauge history trend {lowest.result.benchmark}  # since when"
+        lines = (_ONCE_MORE, first, *remedy) if _may_be_off(earlier) else (first, *remedy)
+        severity = _severity(share, earlier)
+        yield cause.blame.finding("slow", severity, found, _why(earlier), lines, cause.cases)
+
+
+_ONCE_MORE = "# Measure again: one run may be off, but hardly two in a row."
+
+
+def _may_be_off(earlier: Earlier) -> bool:
+    """Whether nothing but this one run tells, and nothing changed before it."""
+    return not (earlier.since or earlier.changed)
+
+
+def _severity(share: float, earlier: Earlier) -> Severity:
+    """What one run alone shows is as likely its own moment, unless it is far off."""
+    if _may_be_off(earlier):
+        return "warn" if share < FAR else "note"
+    return "fail" if share < FAR and earlier.since else "warn"
+
+
+def _why(earlier: Earlier) -> str:
+    changed = [f"{name} {was} → {now}" for name, (was, now) in earlier.changed.items()]
+    if changed:
+        return f"since then changed: {'; '.join(changed[:MOST_FACTS])}"
+    return "nothing beside it shows what is usual, but the runs of this machine vary by less"

@@ -14,8 +14,7 @@ from linkgauge.model.transfer import NIC_ENGINES, Access, Transfer
 from linkgauge.model.wiring import Wire
 
 from .dram import Ceilings, HostMemory
-from .link_rates import Trained, fabric_path, pcie_path
-from .path import ExpectedPath, Unknown, Use
+from .link_rates import ExpectedPath, Trained, Unknown, Use, fabric_path, pcie_path
 
 MEMORY_SHARE = 0.9
 """Share of the peak rate of an accelerator's memory (clock × width) that copies reach: refresh and

@@ -32,9 +32,8 @@ from linkgauge.model.stats.spread import Spread
 from linkgauge.model.stats.student import critical
 from linkgauge.model.units import Better
 
-from .likeness import differences, unlike
-from .machine_facts import Fact
-from .run_figures import CellFigure
+from .likeness import CellFigure, differences, unlike
+from .machine_state import Fact
 from .side_tests import Found, Key, Sides, Tests, table_of, tested
 from .what_changed import Changed, Compared, grouped
 

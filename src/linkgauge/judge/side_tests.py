@@ -23,8 +23,7 @@ from linkgauge.model.stats.changes import (
 from linkgauge.model.stats.single_runs import Moved, Single, doubted, stretches
 from linkgauge.model.stats.spread import Spread, spreads, varied
 
-from .likeness import Runs, is_alike
-from .run_figures import CellFigure, RunFigures
+from .likeness import CellFigure, RunFigures, Runs, is_alike
 
 Statistic = Literal["figure", "slow_p95", "slow_p99"]
 

@@ -16,14 +16,13 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.part import Part
 from linkgauge.model.units import count_of
 
-from .by_earlier import alone, lost_parts, shows
 from .cases import named
 from .causes import Blame, fewest, remembered, suspects
 from .counters import slowed, troubled
 from .findings import Evidence, Finding, Severity
 from .peer_class import SPARED, Suspect
 from .pooled import losses
-from .relative_rates import SLOW, RelativeRate, median_of, relative_rates
+from .relative_rates import SLOW, RelativeRate, alone, lost_parts, median_of, relative_rates, shows
 from .slow_model import Model
 from .vendor import tools
 

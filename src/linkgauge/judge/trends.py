@@ -16,13 +16,11 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import asdict
 
-from linkgauge.model.figure import SeriesId
-from linkgauge.model.history import History, PastRun, Series
+from linkgauge.model.history import History, PastRun, Series, SeriesId
 from linkgauge.model.stats.change_points import LEAST, ChangePoint, change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
 
-from .machine_facts import Fact
-from .machine_state import facts_apart
+from .machine_state import Fact, facts_apart
 
 LEAST_CHANGE = 0.01
 """Smaller changes are left out unless they are asked for."""

@@ -1,4 +1,5 @@
-"""What Xids mean: numbers under which NVIDIA's driver logs what happened to a GPU.
+"""What lines of the kernel's log say, and of which part; and what Xids mean: numbers under which
+NVIDIA's driver logs what happened to a GPU.
 
 From NVIDIA's catalog, https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (Ampere
 and later). A failure is whatever it answers by resetting the GPU, restarting the machine or looking
@@ -7,9 +8,10 @@ at its cables, and what tells of broken memory although work may go on (63, 92, 
 
 from __future__ import annotations
 
-from linkgauge.model.kernel_log import Gravity
+from linkgauge.model.kernel_log import Gravity, LogLine
+from linkgauge.model.part import Part
 
-from .findings import Severity
+from .findings import Evidence, Severity
 
 CATALOG = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
 
@@ -62,3 +64,34 @@ def meaning_of_xid(code: int | None) -> str:
     meaning = (BROKEN | _OTHERS).get(code or 0)
     name = "an Xid" if code is None else f"Xid {code}"
     return f"{name} ({meaning})" if meaning else name
+
+
+# What lines of the kernel's log say, and of which part.
+
+LEVEL_WARNING = 4
+"""Of the kernel's levels; higher numbers are for information."""
+
+
+def severity_of(line: LogLine) -> Severity:
+    """Failures are broken devices and links, and errors that were not corrected."""
+    match line.kind:
+        case "xid":
+            return severity_of_xid(line.code, line.gravity)
+        case "aer" | "hardware":
+            return "fail" if line.gravity in ("uncorrected", "fatal") else "warn"
+        case "sxid":
+            return "fail" if line.gravity == "fatal" else "warn"
+        case "driver":
+            return "note" if line.level is not None and line.level > LEVEL_WARNING else "warn"
+        case _:
+            return "warn"
+
+
+def broken(evidence: Evidence) -> frozenset[Part]:
+    """The devices, and the PCIe links, that lines call broken."""
+    named = evidence.machine.named
+    return frozenset(
+        Part.pcie_link(name, line.pci) if line.kind == "aer" else Part.device(name)
+        for line in (evidence.log.lines if evidence.log else ())
+        if severity_of(line) == "fail" and (name := named.get(line.pci or "")) is not None
+    )

@@ -9,6 +9,7 @@ them; what is missing is null, and `unknown` says so.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import takewhile
@@ -16,12 +17,175 @@ from itertools import takewhile
 import msgspec
 
 from linkgauge.model.gaps import Gap
-from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
+from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, Telemetry
 
-from .amd_links import ComputeNode, compute_nodes, read_links
-from .amd_metrics import Metrics, parse_metrics
 from .pci import gigatransfers, lanes, lineage
 from .tree import Root, hexadecimal, names_in, number, read_bytes, read_text, resolve
+
+# Links between AMD's GPUs (XGMI), and the width of their memories, as the compute driver's topology
+# lists them.
+
+NODES = "sys/class/kfd/kfd/topology/nodes"
+_XGMI = 11
+"""KFD_IOLINK_TYPE_XGMI: HSA_IOLINKTYPE of the HSA runtime."""
+
+
+class ComputeNode(msgspec.Struct, frozen=True):
+    """A GPU of the topology: its node's number, its PCI address, its instruction set (`gfx950`),
+    and the bits and the highest clock of its memory, Hz."""
+
+    number: int
+    address: str
+    isa: str | None = None
+    memory_bus: int | None = None
+    memory_clock: float | None = None
+
+
+def compute_nodes(root: Root) -> dict[str, ComputeNode]:
+    """The GPUs of the topology by their PCI addresses. Never raises: without the driver none."""
+    found = (_node(root, name) for name in sorted(names_in(root, NODES)) if name.isdecimal())
+    return {node.address: node for node in found if node is not None}
+
+
+def read_links(
+    root: Root, address: str, nodes: Mapping[str, ComputeNode], peers: Mapping[str, str]
+) -> tuple[FabricLink, ...]:
+    """The XGMI links of the GPU at this address, one for each peer: the driver adds up those that
+    lead to the same one, and its rate is what all of them signal in one direction. `peers` are the
+    memories of devices by PCI address; a link to another one names that."""
+    node = nodes.get(address)
+    if node is None:
+        return ()
+    by_number = {one.number: one.address for one in nodes.values()}
+    return tuple(_links(root, node.number, by_number, peers))
+
+
+def _links(
+    root: Root, node: int, addresses: Mapping[int, str], peers: Mapping[str, str]
+) -> Iterator[FabricLink]:
+    count = 0
+    for name in sorted(names_in(root, f"{NODES}/{node}/io_links"), key=lambda n: (len(n), n)):
+        link = _properties(root, f"{NODES}/{node}/io_links/{name}/properties")
+        address = addresses.get(link.get("node_to", -1))
+        if link.get("type") != _XGMI or address is None:
+            continue  # to the host, by PCIe
+        rate = link.get("max_bandwidth") or None
+        yield FabricLink(
+            index=count,
+            kind="XGMI",
+            active=True,
+            remote=peers.get(address, address),
+            rate=None if rate is None else rate * _MEGA,
+        )
+        count += 1
+
+
+def _node(root: Root, name: str) -> ComputeNode | None:
+    """A node of the topology; None for a CPU's."""
+    found = _properties(root, f"{NODES}/{name}/properties")
+    place = found.get("location_id")
+    if not found.get("simd_count") or place is None:
+        return None
+    memory = _properties(root, f"{NODES}/{name}/mem_banks/0/properties")
+    version = found.get("gfx_target_version", 0)
+    clock = memory.get("mem_clk_max") or None
+    return ComputeNode(
+        number=int(name),
+        address=f"{found.get('domain', 0):04x}:{place >> 8 & 255:02x}:{place >> 3 & 31:02x}"
+        f".{place & 7:x}",
+        isa=_isa(version) if version else None,
+        memory_bus=memory.get("width") or None,
+        memory_clock=None if clock is None else clock * _MEGA,
+    )
+
+
+def _isa(version: int) -> str:
+    """`gfx950` of 90500: two decimal digits each for minor version and stepping, the latter shown
+    as a hexadecimal digit."""
+    return f"gfx{version // 10000}{version // 100 % 100}{version % 100:x}"
+
+
+def _properties(root: Root, path: str) -> dict[str, int]:
+    """Lines of a name and a number; empty if unreadable."""
+    words = (line.split() for line in (read_text(root, path) or "").splitlines())
+    pairs = ((word[0], number(word[1])) for word in words if len(word) == 2)
+    return {name: value for name, value in pairs if value is not None}
+
+
+# What AMD's driver writes into gpu_metrics: a table whose header says its version.
+#
+# Source: the kernel's include/kgd_pp_interface.h, which never changes a version once it is out.
+
+_HEADER = struct.Struct("<HBB")
+_V1_3 = struct.Struct("<4s 6H 3H H Q Q 7H 7H I H H H 2x 2I 4H Q 3H 2x Q")
+"""Of MI200 and of cards for desktops."""
+_V1_4 = struct.Struct("<4s 3H H 2H 4H Q Q I I H H H H")
+"""Of MI300: up to the speed of its XGMI links. Later versions of the family move fields."""
+_UNKNOWN = 0xFFFF
+"""Of 16 bits: the device does not say."""
+_MHZ, _TENTH = 1e6, 0.1
+_THROTTLERS = {
+    range(8): "power cap",
+    range(16, 24): "current limit",
+    range(32, 44): "hardware thermal slowdown",
+    range(44, 46): "voltage regulator too hot",
+    range(46, 48): "hardware slowdown",
+}
+"""Bits of the throttle status that is alike for all devices (SMU_THROTTLER_…_BIT)."""
+
+
+class Metrics(msgspec.Struct, frozen=True):
+    """In Hz, °C, W, GT/s and lanes; null where the table does not say."""
+
+    clock: float | None = None
+    temperature: float | None = None
+    power: float | None = None
+    link_speed: float | None = None
+    link_width: int | None = None
+    throttled: tuple[str, ...] = ()
+
+
+def parse_metrics(table: bytes | None) -> Metrics:
+    """The table's values; all null for a version that is not known here, or for no table."""
+    if table is None or len(table) < _HEADER.size:
+        return Metrics()
+    version = _HEADER.unpack_from(table)[1:]
+    if version == (1, 3) and len(table) >= _V1_3.size:
+        found = _V1_3.unpack_from(table)
+        # After the header: 6 temperatures, 3 activities, power, energy, time, 14 clocks, a status,
+        # fan, width, speed, 2 counters, 4 temperatures, time, 3 voltages, the common status.
+        return Metrics(
+            clock=_known(found[20], _MHZ),
+            temperature=_known(found[2], 1.0),
+            power=_known(found[10], 1.0),
+            link_width=_lanes(found[29]),
+            link_speed=_known(found[30], _TENTH),
+            throttled=tuple(_reasons(found[-1])),
+        )
+    if version == (1, 4) and len(table) >= _V1_4.size:
+        found = _V1_4.unpack_from(table)
+        return Metrics(
+            temperature=_known(found[1], 1.0),
+            power=_known(found[4], 1.0),
+            link_width=_lanes(found[15]),
+            link_speed=_known(found[16], _TENTH),
+        )
+    return Metrics()
+
+
+def _known(value: int, scale: float) -> float | None:
+    return None if value in (0, _UNKNOWN) else value * scale
+
+
+def _lanes(value: int) -> int | None:
+    return None if value in (0, _UNKNOWN) else value
+
+
+def _reasons(status: int) -> list[str]:
+    if status == (1 << 64) - 1:  # the device does not say
+        return []
+    return [word for bits, word in _THROTTLERS.items() if any(status >> bit & 1 for bit in bits)]
+
 
 DEVICES = "sys/bus/pci/devices"
 VENDOR = 0x1002

@@ -14,8 +14,7 @@ from functools import cache
 import msgspec
 
 from .dimms import ENTRIES, TABLE, split_table
-from .pci_config import serial_number
-from .pci_names import PLACES
+from .pci_config import PLACES, serial_number
 from .secrets import OPTION, REMOVED
 from .tree import Captured, read_text
 

@@ -18,8 +18,7 @@ from linkgauge.model.inventory import PciFunction, PciLink
 from linkgauge.model.pcie import SPEEDS, WIDTHS
 
 from .network import has_class, is_rdma
-from .pci_config import decode
-from .pci_names import read_names
+from .pci_config import decode, read_names
 from .tree import Root, link_name, names_in, read_bytes, read_text, resolve
 
 DEVICES = "sys/bus/pci/devices"

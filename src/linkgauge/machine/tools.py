@@ -1,12 +1,20 @@
-"""The output of vendors' own tools, as text for people: no reader depends on it."""
+"""The output of vendors' own tools, and the topology as tools print it: text for people, on
+which no reader depends."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
 
 import msgspec
+
+from linkgauge.model.host_details import Cache, HostDetails
+from linkgauge.model.machine import Machine
+from linkgauge.model.units import approximate_size
+
+from .tree import ROOT, Root, ranges, read_text
 
 FOLDER = "linkgauge/tools"
 COMMANDS = (
@@ -83,3 +91,121 @@ def _ask(command: tuple[str, ...], seconds: float, files: dict[str, bytes]) -> T
     files |= {name: text for name, text in names.items() if text}
     kept = [name if text else None for name, text in names.items()]
     return ToolOutput(" ".join(command), code, problem, *kept)
+
+
+# The topology as files of a run: what `numactl --hardware`, `lscpu` and /proc/meminfo's huge pages
+# say, in the form that people and their scripts know.
+#
+# The tools themselves are asked where they are installed. Where one is not, or the machine is
+# simulated, its file has the same facts in the same form from our own readers, and says so first.
+
+_MEGABYTE = 1 << 20
+"""numactl's MB."""
+_CACHES = {"data": "d", "instruction": "i"}
+_TOPOLOGY_SECONDS = 10.0
+
+
+def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
+    """Each file's name and text. Never raises."""
+    return {
+        "numa_topology.txt": _said(machine, ("numactl", "--hardware"), numa_lines),
+        "cpu_topology.txt": _said(machine, ("lscpu",), cpu_lines),
+        "hugepages.txt": _huge_pages(machine, root),
+    }
+
+
+def _said(
+    machine: Machine, command: tuple[str, ...], own: Callable[[Machine], Iterator[str]]
+) -> str:
+    """What the command prints, else our own lines below the reason why."""
+    name = " ".join(command)
+    if machine.simulated is not None:
+        why = f"SIMULATED {machine.simulated}"
+    else:
+        (done,), files = ask((command,), _TOPOLOGY_SECONDS)
+        text = files.get(done.file or "", b"").decode(errors="replace")
+        if done.exit == 0 and text:
+            return text
+        why = f"{name}: {done.problem or f'exit code {done.exit}'}"
+    return _text(f"# {why}; the facts below are as linkgauge reads them", own(machine))
+
+
+def _text(*parts: str | Iterator[str]) -> str:
+    lines = (line for part in parts for line in ((part,) if isinstance(part, str) else part))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def numa_lines(machine: Machine) -> Iterator[str]:
+    """As `numactl --hardware` prints them."""
+    nodes = {node.index: node for node in machine.host.nodes}
+    details = _details(machine)
+    cpus = {**{index: node.cpus for index, node in nodes.items()}, **details.node_cpus}
+    yield f"available: {len(cpus)} nodes ({ranges(sorted(cpus))})"
+    for index in sorted(cpus):
+        yield f"node {index} cpus: {' '.join(map(str, cpus[index]))}".rstrip()
+        node = nodes.get(index)
+        for what, size in (
+            ("size", node.memory_total if node else 0),
+            ("free", node.memory_available if node else 0),
+        ):
+            yield f"node {index} {what}: {_megabytes(size)}"
+    if details.distances:
+        yield "node distances:"
+        yield f"node {' '.join(f'{index:>3}' for index in details.distances)}"
+        for index, row in details.distances.items():
+            yield f"{index:>4}:{''.join(f'{distance:>4}' for distance in row)}"
+    else:
+        yield "No distance information available."
+
+
+def cpu_lines(machine: Machine) -> Iterator[str]:
+    """As `lscpu` prints them, as far as they are known."""
+    host, details = machine.host, _details(machine)
+    facts: dict[str, object] = {
+        "Architecture": host.architecture,
+        "CPU(s)": sum(map(len, details.node_cpus.values())) or host.cpus,
+        "Vendor ID": details.cpu_vendor,
+        "Model name": host.cpu_model,
+        "Thread(s) per core": details.threads_per_core,
+        "Core(s) per socket": _share(details.cores, details.sockets),
+        "Socket(s)": details.sockets,
+        "Hypervisor vendor": details.hypervisor,
+        **{f"L{one.level}{_CACHES.get(one.kind, '')} cache": _cache(one) for one in details.caches},
+        "NUMA node(s)": len(details.node_cpus) or len(host.nodes),
+        **{f"NUMA node{index} CPU(s)": ranges(cpus) for index, cpus in details.node_cpus.items()},
+    }
+    for name, value in facts.items():
+        if value:
+            yield f"{name + ':':<40} {value}"
+
+
+def _huge_pages(machine: Machine, root: Root) -> str:
+    """The lines of /proc/meminfo on huge pages; above them the pools of each size, and whether
+    transparent ones are given."""
+    details = _details(machine)
+    choice = details.transparent_huge_pages or machine.host.transparent_huge_pages
+    head = [f"# transparent huge pages: {choice or 'the kernel shows no choice'}"]
+    head += [
+        f"# pool of {approximate_size(size)} pages: {total}, {free} free"
+        for size, (total, free) in details.huge_pages.items()
+    ]
+    if machine.simulated is not None:
+        return _text(f"# SIMULATED {machine.simulated}", iter(head))
+    lines = (read_text(root, "proc/meminfo") or "").splitlines()
+    return _text(iter(head), (line for line in lines if "huge" in line.lower()))
+
+
+def _details(machine: Machine) -> HostDetails:
+    return machine.known.host
+
+
+def _share(whole: int | None, parts: int | None) -> int | None:
+    return whole // parts if whole and parts else None
+
+
+def _cache(cache: Cache) -> str:
+    return f"{approximate_size(cache.size)} (shared by {cache.shared_by})"
+
+
+def _megabytes(size: int | None) -> str:
+    return "unknown" if size is None else f"{size // _MEGABYTE} MB"

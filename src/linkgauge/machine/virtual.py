@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from msgspec.structs import asdict
 
 from linkgauge.model.inventory import Inventory
-from linkgauge.model.pci_tree import PciTree
+from linkgauge.model.pcie import PciTree
 from linkgauge.model.virtual import BusFunction, RunningDomain, Virtual
 
 from .cpu import shown_cpus, threads_of

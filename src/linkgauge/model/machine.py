@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from .inventory import Accelerator, Inventory, PciFunction, is_accelerator
 from .notation import parse_memory
-from .pci_tree import PciTree
+from .pcie import PciTree
 from .ranks import Crowd, Rank
 from .wiring import Wiring
 

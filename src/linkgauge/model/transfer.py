@@ -14,9 +14,8 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from .collective import Collective
-from .matmul import MATRICES
 from .memory import NIC, NULL, Memory
-from .operation import Operation, OperationName, named
+from .operation import MATRICES, Operation, OperationName, named
 from .pairs import Drawn
 from .units import BANDWIDTH, Unit
 from .workload import WORK_SAMPLES, Workload

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
 
-from linkgauge.model.matmul import operations_of, order_of
 from linkgauge.model.memory import Memory
+from linkgauge.model.operation import operations_of, order_of
 from linkgauge.model.overlap import time_together
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import BEST_OF, Place, Report

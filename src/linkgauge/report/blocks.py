@@ -7,7 +7,7 @@ from functools import cached_property
 from gzip import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from linkgauge.judge.machine_facts import Fact
+from linkgauge.judge.machine_state import Fact
 
 from .remedies import Step
 

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from linkgauge.engine.journal import JOURNAL_FILE, RUN_FILE
 from linkgauge.engine.packed import SAMPLES_BIN
-from linkgauge.engine.stored import stored
-from linkgauge.engine.texts import share_texts
+from linkgauge.engine.stored import share_texts, stored
 from linkgauge.model.errors import ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped, printable

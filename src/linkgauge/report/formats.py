@@ -130,8 +130,8 @@ SUMMARY = Document(
     "cells",
     texts={
         **{form: f"{_REPORT}.tables:CELLS.{form}" for form in ("json", "csv", "parquet")},
-        "markdown": f"{_REPORT}.markdown_text:run_markdown",
-        "junit": f"{_REPORT}.junit_text:summary_junit",
+        "markdown": f"{_REPORT}.run_texts:run_markdown",
+        "junit": f"{_REPORT}.run_texts:summary_junit",
     },
 )
 SAMPLES = Document(

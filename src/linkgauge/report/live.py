@@ -15,8 +15,8 @@ from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.visits import CellAt
 from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatched
+from linkgauge.judge.limits import Objection, hold_run
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
-from linkgauge.judge.thresholds import Objection, hold_run
 from linkgauge.judge.verdict import Judge, judge
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.errors import LinkgaugeError, ResultsError
@@ -30,9 +30,9 @@ from .console import make_console
 from .files import write_run
 from .formats import FORMATS, RUN, TERMINAL, Format
 from .groups import groups_of
-from .judged import shown_as
 from .matrix import shown
 from .progress import progress_bar, struck_line
+from .reading import shown_as
 from .render.terminal import print_blocks, styled
 from .run_notes import folded_notes, note_lines
 from .sections import OneRun, details, figures, findings, of_rooms, opening, screen, verdict

@@ -1,5 +1,5 @@
-"""A report of a run, or of all runs that were named and that folders hold; its parts are those that
-the registry of sections makes."""
+"""A report of a run, or of all runs that were named and that folders hold; its parts are those
+that the registry of sections makes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,42 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from linkgauge import registry
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.engine.folder import accelerator_of
 from linkgauge.engine.runs import is_run, none_in, read_kept, read_run, run_folders, usable
 from linkgauge.judge.configurations import Comparison, compare
+from linkgauge.judge.outcome import Outcome, outcome_of
+from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
-from linkgauge.report.judged import judged
 
 from .blocks import Attachment, Attachments, Block, Page, Part, plain
 from .formats import FORMATS, Document
 from .results import label, named
-from .sections import OneRun, Section, SeveralRuns, sections
+from .rows import OneRun
+from .sections import Section, SeveralRuns, sections
 from .sections.opening import sentence_of
+
+# Runs judged anew, for those who read them.
+
+
+def judged(run: Run, path: Path | None = None) -> OneRun:
+    """A run, judged anew, that this path keeps."""
+    run = judge(run)
+    folder = path if path is None or path.is_dir() else path.parent
+    return shown_as(run, outcome_of(run), folder)
+
+
+def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
+    """A judged run. The figures of one that is not to be judged have no verdicts."""
+    if not outcome.verdict:
+        run = replace(run, results=tuple(map(unjudged, run.results)))
+    return OneRun(run, outcome, folder)
+
 
 MOST_NAME = 120
 """Characters of a name in a title."""

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from linkgauge.model.cell_id import sheet_id
-from linkgauge.model.figure import figure_of
+from linkgauge.model.history import figure_of
 from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 

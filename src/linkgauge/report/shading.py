@@ -10,9 +10,8 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 
 from .blocks import TONES, Line, Shade, Span, Tone, cut, line
-from .expectations import HELD, expected_of, is_held, reference_of, share_of
+from .expectations import HELD, expected_of, is_held, is_judged, reference_of, share_of
 from .matrix import brief
-from .verdicts import is_judged
 
 WORDS: dict[Status, str] = {
     "fail": "FAIL",

@@ -40,7 +40,6 @@ from .compiler import Compiler
 from .compute import ComputeWork, beside, chase
 from .device import CudaDevice, Peers
 from .driver import Driver, open_driver
-from .enqueuing import EnqueuingGroup, by_the_driver, enqueued
 from .flags import device_flags, host_flags
 from .group import CudaGroup, streams_of
 from .load import loaded
@@ -48,7 +47,7 @@ from .matmul import Products, ProductWork
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
 from .nvml import NvmlTelemetry
 from .pieces import PieceCopies, pieces_launch
-from .queue import CudaQueue
+from .queue import CudaQueue, EnqueuingGroup, by_the_driver, enqueued
 from .settings import DEFAULT, CopySettings, chosen, defaults
 from .verify import Verifier
 from .work import KernelWork, PeerCopy, StreamWork, blocking, copying, reading, writing

@@ -13,14 +13,15 @@ import msgspec
 from linkgauge.backends.operations.products import WARM_UPS
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.matmul import (
+from linkgauge.model.operation import (
     BLOCK,
     PRODUCTS,
+    Operation,
+    OperationName,
     order_of,
     tolerance,
     wrong_sum,
 )
-from linkgauge.model.operation import Operation, OperationName
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import approximate_size
 

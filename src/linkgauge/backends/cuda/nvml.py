@@ -22,8 +22,7 @@ from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
 from linkgauge.model.pcie import SPEEDS
 
 from .device import CudaDevice
-from .nvlink import read_links
-from .product import board, domain, fabric
+from .nvlink import board, domain, fabric, read_links
 
 # Which processes on a device do not belong to this program.
 

@@ -1,4 +1,5 @@
-"""A stream of a device as calls of the driver, for what the host times call by call."""
+"""A stream of a device as calls of the driver, for what the host times call by call; with the
+time that calls take which enqueue copies."""
 
 from __future__ import annotations
 
@@ -10,14 +11,18 @@ from typing import Any
 
 from linkgauge import _native
 from linkgauge.backends import iterations
+from linkgauge.backends.cuda import flags
 from linkgauge.backends.iterations import Named, Queue
-from linkgauge.backends.protocol import Buffer
-from linkgauge.model.errors import BackendError, TookTooLong
+from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Timing
+from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 
-from . import flags
 from .device import CudaDevice, Launch
 from .driver import LIBRARY
+from .gate import GATE_SECONDS, PATIENCE, StartGate
+from .group import QUEUE
+from .launches import copy_launch
 from .memory import address_in, pinned_words
+from .settings import CopySettings
 
 _AWAIT = "doorbell"
 """What is called as the driver's functions are, but is the native core's."""
@@ -108,3 +113,96 @@ class CudaQueue(Queue):
         with suppress(BackendError):  # a lost device has already been reported
             self._device.call("cuStreamSynchronize", self._stream)
             self._device.driver.call(call, what)
+
+
+# Times the driver calls that enqueue copies, while a gate holds the device.
+#
+# p2pBandwidthLatencyTest of the CUDA samples calls this CPU latency. The native core makes the
+# calls one after another, with no Python between them.
+
+_NANO = 1e-9
+_GATE = 1
+"""The gate itself is one of the operations in the queue."""
+
+
+class EnqueuingGroup(Gated):
+    """One copy, which is `named` on the first queue of a device. Its seconds are host time, from
+    before the first call until after the last. A call `may_block`: it may wait for the device.
+    `made` has what the calls need."""
+
+    most_loops = QUEUE - _GATE
+    pace = Pace(loops=1)
+
+    def __init__(
+        self, device: CudaDevice, named: Named, made: ExitStack, *, may_block: bool = False
+    ) -> None:
+        self._device, self._made = device, made
+        self._queue = CudaQueue(device, made)
+        self._name, words = named
+        self._call = self._queue.address_of(self._name), words
+        self._stream = device.stream(0)
+        self._may_block = may_block or device.calls_wait
+        self._gate = StartGate([device], PATIENCE if self._may_block else GATE_SECONDS)
+        self._seconds = 0.0
+        self._closed = False
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        """Raises Unsupported if a call might wait for the device, which waits for the gate."""
+        if self._closed:
+            raise BackendError("arm", "the group is closed")
+        if loops * laps > self.most_loops:
+            many, most = loops * laps, self.most_loops
+            raise Unsupported(f"{many} calls do not fit behind a gate: give --loops {most}")
+        super().arm(loops, laps)
+        self._gate.shut()
+        self._device.enter()
+        self._gate.enqueue(self._device, self._stream)
+
+    def open(self) -> None:
+        """Makes the calls, then releases the device."""
+        super().open()
+        loops, laps = self._armed or (1, 1)
+        self._device.enter()
+        ends, status, _ = _native.time_iterations([self._call], loops * laps)
+        self._seconds = ends[-1] * _NANO
+        self._gate.open()
+        if status:
+            raise self._queue.error_of(self._name, status)
+
+    def wait(self) -> Timing:
+        self.pass_gate()
+        self._device.call("cuStreamSynchronize", self._stream)
+        if self._gate.gave_up and not self._may_block:
+            raise BackendError("gate", "the gate opened before all calls were made")
+        seconds = self._seconds
+        return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
+
+    def close(self) -> None:
+        """Opens the gate if it is shut, and waits for what is enqueued; idempotent."""
+        if self._closed:
+            return
+        super().close()
+        self._closed = True
+        self._gate.open()
+        with suppress(BackendError):  # a lost device has already been reported
+            self._device.call("cuStreamSynchronize", self._stream)
+            self._gate.free()
+        self._made.close()
+
+
+def by_the_driver(device: CudaDevice, ends: tuple[Any, ...]) -> EnqueuingGroup:
+    """A copy between devices without peer access; `ends` are cuMemcpyPeerAsync's arguments before
+    the stream."""
+    words = *map(int, ends), int(device.stream(0))
+    return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), ExitStack(), may_block=True)
+
+
+def enqueued(device: CudaDevice, copy: Copy, settings: CopySettings) -> EnqueuingGroup:
+    """cuMemcpyAsync, or cuLaunchKernel for a kernel."""
+    transfer, stream, made = copy.transfer, int(device.stream(0)), ExitStack()
+    ends = address_in(copy.destination), address_in(copy.source)
+    if transfer.engine.kind == "ce":
+        return EnqueuingGroup(device, ("cuMemcpyAsync", (*ends, copy.size, stream)), made)
+    kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
+    made.callback(lambda: kernel)
+    return EnqueuingGroup(device, ("cuLaunchKernel", kernel.words(stream)), made)

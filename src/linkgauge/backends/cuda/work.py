@@ -13,8 +13,7 @@ from linkgauge.backends.protocol import Copy
 from linkgauge.backends.threaded import Worked
 
 from .device import CudaDevice, Launch
-from .launches import copy_launch, read_launch, write_launch
-from .marks import Marks
+from .launches import Marks, copy_launch, read_launch, write_launch
 from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
 from .verify import new_word, read_word
 

@@ -29,8 +29,7 @@ from . import refusals
 
 if TYPE_CHECKING:
     from .buffer import OpenCLBuffer
-    from .compute import ComputeLane
-    from .group import OpenCLGroup
+    from .group import ComputeLane, OpenCLGroup
     from .runtime import OpenCLDevice
 
 
@@ -134,8 +133,7 @@ class OpenCL(Holding["OpenCLBuffer"]):
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[ComputeLane, Group, Group, Group]:
-        from .compute import ComputeLane
-        from .group import OpenCLGroup
+        from .group import ComputeLane, OpenCLGroup
 
         first, *others = copies
         copying = self.moving(others, COPY)

@@ -1,4 +1,5 @@
-"""Concurrent transfers behind a gate, timed by their own profiling events."""
+"""Concurrent transfers behind a gate, timed by their own profiling events; and the kernel that
+computes in registers alone, beside which copies run."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from linkgauge.backends.operations.overlap import FACTOR, SUMMAND, launched
 from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.settings import Pieces
@@ -256,3 +258,34 @@ class OpenCLGroup:
             lane.clear()
         self._gates = []
         self._opened = None
+
+
+# A kernel that computes in registers alone, beside which copies run.
+
+
+class ComputeLane(Lane):
+    """One launch makes the `rounds` of all loops of a lap."""
+
+    _does = "a kernel"
+
+    def __init__(self, unit: OpenCLDevice) -> None:
+        super().__init__(unit)
+        self.rounds = 1.0
+        self._wrong = Words(unit)
+        arguments = np.uint64(1), np.float32(FACTOR), np.float32(SUMMAND), self._wrong.buffer
+        self._kernel = unit.kernel("multiply_add", *arguments, file="compute")
+
+    def lap(self, loops: int) -> list[Enqueue]:
+        return [partial(self._compute, loops)]
+
+    def commands_of(self, loops: int) -> int:
+        return 1
+
+    def _compute(self, loops: int, wait_for: list[cl.Event] | None) -> cl.Event:
+        self._kernel.set_arg(0, np.uint64(launched(self.rounds, loops)))
+        grid = self.unit.geometry
+        return cl.enqueue_nd_range_kernel(self.queue, self._kernel, *grid, wait_for=wait_for)
+
+    def mismatch(self) -> str | None:
+        """That a work-item found a wrong result, if one did."""
+        return f"{self.unit.facts.device.memory} computed wrongly" if self._wrong.total() else None

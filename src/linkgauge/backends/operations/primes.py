@@ -12,7 +12,7 @@ from linkgauge.backends.counting import counters_of
 from linkgauge.backends.native import native_errors
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Copy, Gated, Pace, Timing
-from linkgauge.machine.steal import steal_seconds
+from linkgauge.machine.cpu_time import steal_seconds
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.counters import Counters, ThreadSteps, total
 from linkgauge.model.errors import BackendError

@@ -18,10 +18,16 @@ from linkgauge.model.errors import Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
 from linkgauge.model.map import Flow
-from linkgauge.model.matmul import operations_of, order_of
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.motion import Movement, Work, movements, steady
-from linkgauge.model.operation import PEAK_NAMES, PRODUCT_NAMES, Operation, named
+from linkgauge.model.operation import (
+    PEAK_NAMES,
+    PRODUCT_NAMES,
+    Operation,
+    named,
+    operations_of,
+    order_of,
+)
 from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Engine, Transfer
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.map import Crossing, Flow, Resource
-from linkgauge.model.matmul import ProductType
 from linkgauge.model.memory import Memory
+from linkgauge.model.operation import ProductType
 from linkgauge.model.transfer import Access, Engine, EngineKind, Transfer
 
 from .description import Caps

@@ -17,9 +17,9 @@ import msgspec
 from linkgauge.backends import open_rank
 from linkgauge.backends.rank import RankBackend
 from linkgauge.engine.locks import hold
+from linkgauge.engine.messages import Signs
 from linkgauge.engine.patience import Patience
 from linkgauge.engine.pool import BufferPool
-from linkgauge.engine.standing import Signs
 from linkgauge.engine.worker import POOL_SHARE, LocalWorker
 from linkgauge.machine.channel import Channel, Done, carry_out, encode
 from linkgauge.machine.host import read_host

@@ -20,9 +20,8 @@ from typing import TypeVar
 
 import msgspec
 
-from linkgauge.engine.messages import DOING
+from linkgauge.engine.messages import DOING, Standing
 from linkgauge.engine.patience import Patience
-from linkgauge.engine.standing import Standing
 from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode, error_of
 from linkgauge.model.errors import BackendError, LinkgaugeError, OutcomeKind, Phase
 from linkgauge.model.ranks import LostRank, Rank, RankLost

@@ -11,8 +11,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from linkgauge.judge import scatter, shape, slow_parts, stalls
-from linkgauge.judge.cases import timed_cases_of
-from linkgauge.judge.concern import concerns_measured
+from linkgauge.judge.cases import concerns_measured, timed_cases_of
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
 from linkgauge.model.part import Part
 from linkgauge.registry import listed

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linkgauge.judge.findings import Evidence, Finding, Severity
-from linkgauge.judge.logged import severity_of
 from linkgauge.judge.remedies import (
     FABRIC_MANAGER,
     IOMMU_PT,
@@ -17,7 +16,7 @@ from linkgauge.judge.remedies import (
     kernel_log,
     link_state,
 )
-from linkgauge.judge.xids import CATALOG, meaning_of_xid
+from linkgauge.judge.xids import CATALOG, meaning_of_xid, severity_of
 from linkgauge.model.grouped import grouped
 from linkgauge.model.kernel_log import LogKind, LogLine
 from linkgauge.model.part import MACHINE, Part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.model.machine import Machine
-from linkgauge.model.pci_tree import PciTree
+from linkgauge.model.pcie import PciTree
 from linkgauge.report.blocks import Block, Column, Heat, Prose, Shade, Span, line, plain
 from linkgauge.report.results import table
 from linkgauge.report.subjects import Subject, spans

@@ -12,10 +12,10 @@ from linkgauge.judge.outcome import Outcome
 from linkgauge.model.result import CellResult, Run
 from linkgauge.model.units import BANDWIDTH, count_of
 from linkgauge.report.blocks import Block, Prose, line
+from linkgauge.report.expectations import word_of
 from linkgauge.report.forms import UNIFORM
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import label, mark
-from linkgauge.report.verdicts import word_of
 from linkgauge.report.worst import worst_of
 
 from .screen import has_few

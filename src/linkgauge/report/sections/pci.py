@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.model.inventory import Inventory, PciFunction, PciLink
-from linkgauge.model.pci_tree import PciTree as Ports
+from linkgauge.model.pcie import PciTree as Ports
 from linkgauge.model.pcie import generation
 from linkgauge.report.blocks import Column, Entry, Table, plain
 from linkgauge.report.results import table

@@ -25,12 +25,13 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.expectations import HELD
-from linkgauge.report.families import Family, families_of
+from linkgauge.report.expectations import HELD, is_judged, word_of
 from linkgauge.report.forms import UNIFORM, Together, cells_of, form_of, has_figures
 from linkgauge.report.matrix import brief
 from linkgauge.report.remarks import complaint_lines, round_lines
 from linkgauge.report.results import (
+    Family,
+    families_of,
     label,
     mark,
     share,
@@ -40,7 +41,6 @@ from linkgauge.report.results import (
 )
 from linkgauge.report.results import verdict as verdict_of
 from linkgauge.report.shading import legend, share_shown, sign_of
-from linkgauge.report.verdicts import is_judged, word_of
 from linkgauge.report.worst import BROKEN
 
 from . import figures

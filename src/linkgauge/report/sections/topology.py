@@ -27,11 +27,11 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
+from linkgauge.report.expectations import word_of
 from linkgauge.report.groups import SEVERITIES
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED, mark, named, table
 from linkgauge.report.subjects import spans
-from linkgauge.report.verdicts import word_of
 
 from . import OneRun, Section
 from .machine import detailed_machine_blocks

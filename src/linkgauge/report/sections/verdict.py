@@ -34,7 +34,7 @@ from linkgauge.report.blocks import (
     plain,
     text_of,
 )
-from linkgauge.report.expectations import is_held
+from linkgauge.report.expectations import is_held, nothing_wrong
 from linkgauge.report.forms import cells_of
 from linkgauge.report.groups import SEVERITIES, Group, groups_of, headline
 from linkgauge.report.remedies import Command, Step
@@ -42,7 +42,6 @@ from linkgauge.report.remedies import Prose as Said
 from linkgauge.report.results import SIMULATED_TILE, label, named, title_of
 from linkgauge.report.run_notes import Missed, missed_precision
 from linkgauge.report.sentences import QUIET, first_of, program
-from linkgauge.report.verdicts import nothing_wrong
 from linkgauge.report.worst import (
     BROKEN,
     Ending,

@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.gpu import OnDevices
 from linkgauge.benchmarks.table import DeviceSet, Sweep
-from linkgauge.model.ai_models import ModelName, NumberKind
 from linkgauge.model.errors import pip_install
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NULL, host
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, REQUESTS, STEP, TOKENS, Unit
-from linkgauge.model.workload import Server, Workload, WorkloadChoice
+from linkgauge.model.workload import ModelName, NumberKind, Server, Workload, WorkloadChoice
 
 NO_TORCH = f"needs torch: {pip_install('linkgauge[ai]')}"
 PIECES = 16

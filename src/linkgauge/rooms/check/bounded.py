@@ -14,10 +14,10 @@ from msgspec.structs import asdict, replace
 
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.journal import JOURNAL_FILE, Opened, assemble, read_records
-from linkgauge.engine.pair_sample import draw
 from linkgauge.engine.plan import Plan, able, make_plan, most_seconds
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
+from linkgauge.engine.rounds import draw
 from linkgauge.engine.session import Session, opened
 from linkgauge.machine.channel import Channel, carry_out, decoder, encode
 from linkgauge.machine.process import Process, ProcessLost

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 from linkgauge.judge.doctor import failed
 from linkgauge.judge.earlier import held_against
 from linkgauge.judge.gate import FAILURES, GateCell, hold
-from linkgauge.judge.likeness import Runs, unlike
+from linkgauge.judge.likeness import RunFigures, Runs, figures_of, unlike
 from linkgauge.judge.limit_checks import apply
 from linkgauge.judge.limits import Limit
-from linkgauge.judge.machine_facts import Fact
+from linkgauge.judge.machine_state import Fact
 from linkgauge.judge.outcome import Outcome, outcome_of
-from linkgauge.judge.run_figures import RunFigures, figures_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId, spoken
 from linkgauge.model.printable import printable

@@ -10,8 +10,7 @@ import msgspec
 
 from linkgauge.model.inventory import Inventory, PciFunction, PciLink
 from linkgauge.model.machine import Device, Machine
-from linkgauge.model.pci_tree import PciTree
-from linkgauge.model.pcie import generation
+from linkgauge.model.pcie import PciTree, generation
 
 HELP = """\
 Usage: rblnBandwidthLatencyTest [options]

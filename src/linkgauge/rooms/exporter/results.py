@@ -23,8 +23,7 @@ from linkgauge.history.tables import runs
 from linkgauge.machine.given import read_given
 from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.errors import InputError
-from linkgauge.model.figure import Figure, figures_by_result
-from linkgauge.model.history import PastRun
+from linkgauge.model.history import Figure, PastRun, figures_by_result
 from linkgauge.model.result import Expected, Run, Status
 
 Expectations = dict[CellId, Expected]

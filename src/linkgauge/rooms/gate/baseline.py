@@ -9,6 +9,9 @@ import click
 from linkgauge.cli.help_text import OUTPUT, PRECISION
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.model.errors import InputError
+from linkgauge.report.formats import Document
+
+BASELINE = Document("a baseline", "linkgauge.rooms.gate.sections:baseline")
 
 
 class BaselineOptions(Options):
@@ -48,7 +51,6 @@ def baseline(asked: BaselineOptions) -> int:
     from linkgauge.report.files import json_document, write_asked
     from linkgauge.report.formats import FORMATS, TERMINAL
 
-    from .documents import BASELINE
     from .words import baseline_limits
 
     room = parse_fraction(asked.min_loss, "minimum loss")

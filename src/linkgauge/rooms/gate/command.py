@@ -11,14 +11,25 @@ from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
 from linkgauge.cli.options import Count, Options, option
 from linkgauge.model.errors import InputError
-from linkgauge.report.formats import Format
-
-from .documents import GATE
+from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
     from linkgauge.judge.likeness import Runs
 
 MOST_AGAIN = 100
+
+_ROOM = "linkgauge.rooms.gate"
+_SECTIONS, _PROGRAMS = f"{_ROOM}.sections", f"{_ROOM}.words"
+GATE = Document(
+    "the gate's judgement",
+    f"{_SECTIONS}:gate",
+    {
+        "json": f"{_PROGRAMS}:gate_json",
+        "csv": f"{_PROGRAMS}:gate_csv",
+        "markdown": f"{_SECTIONS}:gate",
+        "junit": f"{_PROGRAMS}:gate_junit",
+    },
+)
 
 
 class GateOptions(Options):
@@ -81,8 +92,8 @@ def gate(asked: GateOptions) -> int:
     from linkgauge.cli.earlier_runs import history_of
     from linkgauge.cli.sides import aim_of, only, refuse_unlike, runs_of, side_of
     from linkgauge.judge.gate import hold, suspects
+    from linkgauge.judge.likeness import figures_of
     from linkgauge.judge.limits import read_limits
-    from linkgauge.judge.run_figures import figures_of
     from linkgauge.report.files import write_asked
     from linkgauge.report.formats import FORMATS, TERMINAL
 

@@ -8,9 +8,20 @@ from typing import Annotated
 from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.model.errors import InputError
-from linkgauge.report.formats import Format
+from linkgauge.report.formats import Document, Format
 
-from .documents import COMPARED, EVERY_CELL
+_ROOM = "linkgauge.rooms.gate"
+_SECTIONS, _PROGRAMS = f"{_ROOM}.sections", f"{_ROOM}.words"
+COMPARED = Document(
+    "a comparison of runs",
+    f"{_SECTIONS}:few_cells",
+    {
+        "json": f"{_PROGRAMS}:comparison_json",
+        "csv": f"{_PROGRAMS}:comparison_csv",
+        "markdown": f"{_SECTIONS}:every_cell",
+    },
+)
+EVERY_CELL = COMPARED._replace(blocks=f"{_SECTIONS}:every_cell")
 
 
 class CompareOptions(Options):

@@ -27,9 +27,8 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.figures import signed, with_reach
+from linkgauge.report.figures import SAME, TONES, said_of, signed, with_reach
 from linkgauge.report.results import SIMULATED_TILE, mark
-from linkgauge.report.what_changed import SAME, TONES, said_of
 
 from .words import a_loss, lacking, more_runs, p_value, why
 

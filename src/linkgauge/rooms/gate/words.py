@@ -18,7 +18,7 @@ from linkgauge.model.stats.changes import log_of_loss
 from linkgauge.model.units import UNITS, format_size, percent, unit_of
 from linkgauge.report.figures import digits
 from linkgauge.report.files import csv_text, json_document
-from linkgauge.report.junit_text import case_of, document_of, fail, suite_of
+from linkgauge.report.run_texts import case_of, document_of, fail, suite_of
 
 _LEAST_P = 1e-99
 

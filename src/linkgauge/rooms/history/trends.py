@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 
 from linkgauge.judge.trends import Change, Trend
-from linkgauge.model.figure import SeriesId
-from linkgauge.model.history import DESCRIPTION, PastRun, Series
+from linkgauge.model.history import DESCRIPTION, PastRun, Series, SeriesId
 from linkgauge.model.units import count_of, format_size, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -27,10 +26,9 @@ from linkgauge.report.blocks import (
     moved,
     plain,
 )
-from linkgauge.report.figures import course, digits, signed
+from linkgauge.report.figures import TONES, course, digits, signed
 from linkgauge.report.files import csv_text
 from linkgauge.report.results import mark
-from linkgauge.report.what_changed import TONES
 
 MOST_BARS = 40
 MOST_CELLS = 16

@@ -32,7 +32,7 @@ from linkgauge.model.result import Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.files import write_run
-from linkgauge.report.judged import judged
+from linkgauge.report.reading import judged
 from linkgauge.report.rows import CellRow, SampleRow, cell_rows, sample_rows
 from linkgauge.report.tables import CELLS, SAMPLES
 

@@ -37,7 +37,7 @@ def export(asked: ExportOptions) -> int:
     """
     from linkgauge.engine.runs import one_run, read_run
     from linkgauge.report.files import write_asked
-    from linkgauge.report.judged import judged
+    from linkgauge.report.reading import judged
 
     if not asked.form.is_document:
         raise InputError("give a format: --csv, --json, --markdown, --junit or --parquet")

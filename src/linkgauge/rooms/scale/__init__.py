@@ -6,5 +6,5 @@ ROOM = Room(
     "scale",
     commands={"scale": f"{__name__}.command:scale"},
     sections=(f"{__name__}.section:SECTION",),
-    kept={"scale.json": f"{__name__}.documents:SCALING"},
+    kept={"scale.json": f"{__name__}.command:SCALING"},
 )

@@ -25,7 +25,7 @@ from linkgauge.report.live import Display, LiveReport, summary_blocks
 from linkgauge.report.render.terminal import print_blocks
 from linkgauge.report.sections.verdict import Closing
 
-from .documents import SCALING
+from .command import SCALING
 from .scaling import pairs_in_doubt, scaling_of
 from .sections import ending_of
 

@@ -9,9 +9,18 @@ from typing import Annotated
 from linkgauge.cli import common
 from linkgauge.cli.help_text import WHAT
 from linkgauge.cli.options import Options, argument, option
-from linkgauge.report.formats import Format
+from linkgauge.report.formats import JSON, Document, Format
 
-from .documents import SCALING
+# What the room's command writes and keeps.
+
+_SECTIONS = "linkgauge.rooms.scale.sections"
+SCALING = Document(
+    "a scaling",
+    f"{_SECTIONS}:blocks",
+    {"json": JSON, "csv": f"{_SECTIONS}:scale_csv"},
+    "Scaling",
+    "linkgauge.model.scaling:Scaling",
+)
 
 
 def _collective_names() -> Iterable[str]:

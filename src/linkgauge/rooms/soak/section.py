@@ -23,12 +23,11 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.curves import over_time
-from linkgauge.report.figures import course, signed
+from linkgauge.report.figures import TONES, course, signed
 from linkgauge.report.matrix import brief
 from linkgauge.report.progress import day, when
 from linkgauge.report.results import figure, label, without_empty
 from linkgauge.report.sections import OneRun, Section
-from linkgauge.report.what_changed import TONES
 
 if TYPE_CHECKING:
     from .drift import Drift

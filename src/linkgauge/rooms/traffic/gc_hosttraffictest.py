@@ -28,7 +28,7 @@ from linkgauge.cli.tool import (
     opened,
     whole,
 )
-from linkgauge.judge.thresholds import hold_run
+from linkgauge.judge.limits import hold_run
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run, exit_code
 from linkgauge.model.settings import EngineSettings, Settings

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from linkgauge.cli.tool import Quiet
-from linkgauge.judge.thresholds import Objection, hold
+from linkgauge.judge.limits import Objection, hold
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.units import count_of

@@ -5,5 +5,5 @@ from linkgauge.registry import Room
 ROOM = Room(
     "vary",
     commands={"vary": f"{__name__}.command:vary"},
-    kept={"vary.json": f"{__name__}.documents:VARIATION"},
+    kept={"vary.json": f"{__name__}.command:VARIATION"},
 )

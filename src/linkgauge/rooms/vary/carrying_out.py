@@ -26,8 +26,8 @@ from linkgauge.report.files import write_document, write_run
 from linkgauge.report.formats import Format
 from linkgauge.report.progress import progress_bar
 
+from .command import VARIATION
 from .differences import can_compare, compare
-from .documents import VARIATION
 from .rounds import Comparison, Rounds, Taken, measure_rounds, plan_all
 
 MOST = 36

@@ -10,12 +10,21 @@ from linkgauge.cli import common
 from linkgauge.cli.help_text import PRECISION, SETTINGS, WHAT
 from linkgauge.cli.options import Count, Options, argument, option
 from linkgauge.model.errors import InputError
-from linkgauge.report.formats import Format
-
-from .documents import VARIATION
+from linkgauge.report.formats import JSON, Document, Format
 
 if TYPE_CHECKING:
     from linkgauge.engine.request import Selection, Written
+
+# What the room's command writes and keeps.
+
+_SECTIONS = "linkgauge.rooms.vary.sections"
+VARIATION = Document(
+    "a variation",
+    f"{_SECTIONS}:blocks",
+    {"json": JSON, "csv": f"{_SECTIONS}:variation_csv"},
+    "Settings compared",
+    "linkgauge.model.variation:Variation",
+)
 
 
 def _memory_names() -> Iterable[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import asdict, replace
 
-from linkgauge.judge.run_figures import CellFigure, RunFigures, figures_of
+from linkgauge.judge.likeness import CellFigure, RunFigures, figures_of
 from linkgauge.judge.side_tests import Found, Key, Sides, key_of, table_of
 from linkgauge.model.result import CellResult, Run
 from linkgauge.model.stats.changes import Direction, changed_to

@@ -22,10 +22,10 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
+from linkgauge.report.figures import SAME, TONES
 from linkgauge.report.files import csv_text
 from linkgauge.report.results import figure, mark, without_empty
 from linkgauge.report.sentences import first_of
-from linkgauge.report.what_changed import SAME, TONES
 
 FINE = 0.002
 """Of an interval that is narrower than this, another digit is shown."""

@@ -9,15 +9,18 @@ from linkgauge.cli import common
 from linkgauge.cli.help_text import OTHER
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.cli.remedies import FIX_SCRIPT, write_fixes
-from linkgauge.report.formats import Format
-
-from .documents import DOMAIN
+from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
     from linkgauge.machine.tree import Root
 
     from .domain import Domain, Role
     from .sections import DomainReport
+
+# What the room's command writes.
+
+_HERE = "linkgauge.rooms.vm.sections"
+DOMAIN = Document("a domain", f"{_HERE}:domain_blocks", {"json": f"{_HERE}:domain_document"})
 
 
 class VmOptions(Options):

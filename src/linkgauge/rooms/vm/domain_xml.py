@@ -16,12 +16,12 @@ from xml.etree.ElementTree import Element, ParseError, tostring
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from linkgauge.machine.cpu_sets import MOST, length, parse_cpu_set
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.printable import printable
 
 from .domain import (
+    MOST,
     AddedMemory,
     BusAddress,
     Cell,
@@ -31,6 +31,8 @@ from .domain import (
     HugePages,
     MemoryPolicy,
     Topology,
+    length,
+    parse_cpu_set,
 )
 
 MOST_XML = 4 << 20

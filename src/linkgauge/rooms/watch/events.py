@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.model.figure import SeriesId
+from linkgauge.model.history import SeriesId
 from linkgauge.model.printable import escaped
 from linkgauge.model.units import count_of, format_duration, format_size, percent, unit_of
 from linkgauge.report.blocks import Line, Span, line

@@ -23,7 +23,7 @@ from linkgauge.history.named import is_off
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import cell_id, sheet_id
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.figure import figures_by_result
+from linkgauge.model.history import figures_by_result
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 from linkgauge.report.files import write_run

@@ -19,11 +19,10 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.figures import signed, with_reach
+from linkgauge.report.expectations import judged_of
+from linkgauge.report.figures import TONES, signed, with_reach
 from linkgauge.report.results import label, mark
 from linkgauge.report.sections import OneRun, Section, SeveralRuns
-from linkgauge.report.verdicts import judged_of
-from linkgauge.report.what_changed import TONES
 
 from .facts import fact_tables
 

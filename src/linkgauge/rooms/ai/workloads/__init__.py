@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from linkgauge.model.ai_models import NumberKind
 from linkgauge.model.memory import Memory
-from linkgauge.model.workload import Rates, Workload
+from linkgauge.model.workload import NumberKind, Rates, Workload
 
 from .decoder import Decoder
 from .generation import Decode, Prefill, needed_bytes

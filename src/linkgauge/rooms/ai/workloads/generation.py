@@ -9,8 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-from linkgauge.model.ai_models import NUMBER_BYTES, ModelShape, NumberKind
-from linkgauge.model.workload import Demands, Stage, Workload
+from linkgauge.model.workload import NUMBER_BYTES, Demands, ModelShape, NumberKind, Stage, Workload
 
 from .decoder import Arithmetic, Cache, Decoder, compiled
 from .group import Work, times_of

@@ -8,11 +8,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from linkgauge.machine.host import read_host
-from linkgauge.model.ai_models import NumberKind
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.units import approximate_size
-from linkgauge.model.workload import Rates
+from linkgauge.model.workload import NumberKind, Rates
 
 _TYPES: dict[NumberKind, str] = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from linkgauge.model.ai_models import NUMBER_BYTES
-from linkgauge.model.workload import Demands, WorkDone, Workload
+from linkgauge.model.workload import NUMBER_BYTES, Demands, WorkDone, Workload
 
 from .decoder import Cache, Decoder, Layer, draw_layer, views
 from .generation import activation_bytes, unlike

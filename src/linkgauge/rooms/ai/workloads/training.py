@@ -16,8 +16,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from linkgauge.model.ai_models import ModelShape, NumberKind
-from linkgauge.model.workload import Demands, Rates, Stage, WorkDone, Workload
+from linkgauge.model.workload import (
+    Demands,
+    ModelShape,
+    NumberKind,
+    Rates,
+    Stage,
+    WorkDone,
+    Workload,
+)
 
 from .decoder import Arithmetic, Layer, causal, draw_layer, parts_of, rotary, views
 from .group import Work

@@ -17,9 +17,9 @@ from linkgauge.machine.given import read_given
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
+from linkgauge.report.files import SAMPLES_FILE, run_files, samples_csv
 
 from .anonymous import CHANGES, RunAnonymizer
-from .files import SAMPLES_FILE, run_files, samples_csv
 
 MOST_BYTES = 1 << 30
 """Of all files of a run together."""

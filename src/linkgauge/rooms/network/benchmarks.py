@@ -16,16 +16,14 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from linkgauge.backends import GPUS
+from linkgauge.benchmarks.latency import FLAG_BYTES
+from linkgauge.benchmarks.table import DeviceSet, Sweep
 from linkgauge.model.memory import NETWORK, NIC, Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import OperationName, named
-from linkgauge.model.outside import OutsideOperation
+from linkgauge.model.operation import OperationName, OutsideOperation, named
 from linkgauge.model.ranks import Rank, able_nics, nearest_nic, rdma_nics, usual_nic
 from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, LATENCY
-
-from .latency import FLAG_BYTES
-from .table import DeviceSet, Sweep
 
 SIZE = 64 << 20
 """Bytes if none are asked for: a network of 10 Gb/s takes 54 ms for them."""
@@ -70,6 +68,10 @@ class OverNics(Sweep, frozen=True, kw_only=True):
 
     on_host: ClassVar[bool] = False
     across_ranks: ClassVar[bool] = True
+
+    @property
+    def ranks_with(self) -> tuple[str, ...]:
+        return (NETWORK, GPUS) if self.gpus else (NETWORK,)
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]

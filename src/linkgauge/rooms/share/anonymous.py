@@ -27,8 +27,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.notation import encode_hook, parse_transfers
 from linkgauge.model.printable import escaped
 from linkgauge.model.result import Run
-
-from .files import document_of
+from linkgauge.report.files import document_of
 
 _STRUCTURE = frozenset((
     "schema", "record", "id", "benchmark", "backend", "unit", "better", "status", "verdict",

@@ -10,22 +10,21 @@ from operator import itemgetter
 from linkgauge.model.printable import printable
 from linkgauge.model.result import Result, Run
 from linkgauge.model.units import unit_of
+from linkgauge.report.blocks import Page, Part, Problem, Tile, Tiles, Tone, cut, plain, text_of
+from linkgauge.report.forms import has_figures
+from linkgauge.report.matrix import brief
+from linkgauge.report.reading import judged, machine_of, page_of_run
+from linkgauge.report.remedies import Command
+from linkgauge.report.remedies import Prose as Said
+from linkgauge.report.render.drawing import Drawer
+from linkgauge.report.render.html import html_of
+from linkgauge.report.results import SIMULATED_TILE, label
+from linkgauge.report.rows import OneRun
+from linkgauge.report.sections import data
+from linkgauge.report.sections.notes import reason_lines
+from linkgauge.report.sections.verdict import Closing, verdict
 
 from .anonymous import anonymised
-from .blocks import Page, Part, Problem, Tile, Tiles, Tone, cut, plain, text_of
-from .forms import has_figures
-from .judged import judged
-from .matrix import brief
-from .reading import machine_of, page_of_run
-from .remedies import Command
-from .remedies import Prose as Said
-from .render.drawing import Drawer
-from .render.html import html_of
-from .results import SIMULATED_TILE, label
-from .rows import OneRun
-from .sections import data
-from .sections.notes import reason_lines
-from .sections.verdict import Closing, verdict
 
 MOST_BYTES = 1_000_000
 """Of the page: what tickets and mail take."""

@@ -1,1 +1,0 @@
-"""Backend `net`: network interfaces that move bytes, by TCP, UCX and RDMA."""

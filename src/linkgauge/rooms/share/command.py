@@ -1,0 +1,95 @@
+"""`linkgauge pack` and `linkgauge share`: a kept run as one file, and for others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from linkgauge.cli.help_text import OTHER
+from linkgauge.cli.options import Options, argument, option
+
+
+class ShareOptions(Options):
+    run: Path | None = argument(
+        "RUN",
+        "Share this run: its folder, its run.json, what `pack` wrote, or the latest of a label. "
+        "Default: the latest run of this machine.",
+    )
+    output: Path | None = option(
+        OTHER, "The page (else linkgauge-RUN-ID.html); - is stdout.", "FILE.html", "-o"
+    )
+
+
+def share(asked: ShareOptions) -> int:
+    """Write a run as one small page without names, and a card of text.
+
+    The page is the report, anonymised as `pack --anonymize` does, in less than 1 MB; it says what
+    it has no room for. The card is six lines for a ticket: machine, verdict, figures, the first
+    finding, what is not judged, and the page. An existing file is never overwritten. Exits with 0
+    however the run ended.
+
+    Examples:
+        linkgauge share -o run.html
+        linkgauge share results/cpu/default/20261121T201500Z
+    """
+    from linkgauge.engine.folder import label_name
+    from linkgauge.engine.runs import one_run, read_run
+    from linkgauge.machine.archive import STDOUT, check_new, write_new
+
+    from .page import card, shared, small_page
+
+    if asked.output is not None:
+        check_new(asked.output)
+    found = read_run(one_run(asked.run, "share"))
+    path = asked.output or Path(f"linkgauge-{label_name(found.id)}.html")
+    check_new(path)
+    one = shared(found)
+    page = small_page(one)
+    write_new(path, page)
+    is_streamed = path == STDOUT
+    name = "stdout" if is_streamed else path.name
+    click.echo("\n".join(card(one, name, len(page))), err=is_streamed)
+    return 0
+
+
+# `linkgauge pack`: a kept run as one file.
+
+
+class PackOptions(Options):
+    run: Path | None = argument(
+        "RUN", "Pack the run in this folder. Default: the latest run of this machine."
+    )
+    anonymize: bool = option(
+        OTHER, "Replace host names, users, serials, UUIDs, MACs, paths and labels."
+    )
+    output: Path | None = option(
+        OTHER, "The archive's name (else RUN-ID.tar.zst); - is stdout.", "FILE", "-o"
+    )
+
+
+def pack(asked: PackOptions) -> int:
+    """Pack a kept run into one file, also without names.
+
+    The file holds samples, journal, machine and report. An existing file is never overwritten.
+    `tar --zstd -x` unpacks it; `linkgauge show` and `export` read it.
+
+    Examples:
+        linkgauge pack results/cpu/default/20261121T201500Z
+        linkgauge pack --anonymize -o run.tar.zst
+    """
+    from linkgauge.engine.runs import PACKED, one_run
+    from linkgauge.machine.archive import STDOUT, check_new, write_new
+
+    from .packing import pack_run
+
+    if asked.output is not None:
+        check_new(asked.output)
+    packed = pack_run(one_run(asked.run, "pack"), anonymous=asked.anonymize)
+    path = asked.output or Path(f"{packed.id}{PACKED}")
+    write_new(path, packed.content)
+    is_streamed = path == STDOUT
+    click.echo(f"packed: {path}: {', '.join(packed.names)}", err=is_streamed)
+    for name in packed.left_out:
+        click.echo(f"left out, because it cannot be anonymised: {name}", err=is_streamed)
+    return 0
