@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
@@ -52,7 +53,7 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
     blames = suspects([cell.case for cell in bad], [cell.case for cell in cells])
     shaken = _proven(_attributed(blames, bad, cells), cells, CHANCE / len(blames))
     for one in shaken:
-        yield _scatter(one, _alone(one, shaken, cells), cells, evidence)
+        yield _scatter(one, shaken, cells, evidence)
     left = [cell for cell in bad
             if cell.lasting > SCATTER and not any(one.strikes(cell) for one in shaken)]  # fmt: skip
     yield from _everywhere(left, cells, evidence)
@@ -72,16 +73,28 @@ def _proven(
     suspected: Sequence[_Shaken], cells: Sequence[Steadiness], chance: float
 ) -> list[_Shaken]:
     """Those that scatter more than their peers do, the surest first. What one of them shakes is no
-    peer of the others."""
+    peer of the others: two that hide each other, since each shakes the other's peers, are proven
+    together, or not at all."""
     left, proven = list(suspected), list[_Shaken]()
     while left:
-        found = [(excess.p, at) for at, one in enumerate(left)
-                 if (excess := _excess(one, proven, cells)) and excess.ratio > _MORE]  # fmt: skip
-        p, at = min(found, default=(1.0, 0))
+        pairs = itertools.combinations(left, 2)
+        found = [(_chance(some, proven, cells), some) for some in ((each,) for each in left)]
+        if min(p for p, _ in found) >= chance:
+            found = [((len(left) - 1) * _chance(some, proven, cells), some) for some in pairs]
+        p, some = min(found, key=lambda each: each[0], default=(1.0, ()))
         if p >= chance:
             break
-        proven.append(left.pop(at))
+        proven += some
+        left = [one for one in left if one not in some]
     return [one for one in suspected if one in proven]
+
+
+def _chance(
+    some: Sequence[_Shaken], proven: Sequence[_Shaken], cells: Sequence[Steadiness]
+) -> float:
+    """How likely chance alone makes each of them scatter as much beside what none shakes."""
+    found = [_excess(one, [*proven, *(o for o in some if o != one)], cells) for one in some]
+    return max(each.p if each and each.ratio > _MORE else 1.0 for each in found)
 
 
 def _excess(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadiness]) -> Excess | None:
@@ -161,11 +174,13 @@ def _sums_of_parts(found: Mapping[tuple[bool, ...], tuple[float, int]]) -> list[
 
 
 def _scatter(
-    one: _Shaken, inside: Sequence[Steadiness], cells: Sequence[Steadiness], evidence: Evidence
+    one: _Shaken, shaken: Sequence[_Shaken], cells: Sequence[Steadiness], evidence: Evidence
 ) -> Finding:
+    inside = _alone(one, shaken, cells)
     alike = {cell.case.kind for cell in inside}
     others = [cell for cell in cells if one.blame.part not in cell.case.touched]
     peers = [cell for cell in others if cell.case.kind in alike]
+    peers = [cell for cell in peers if not any(each.strikes(cell) for each in shaken)] or peers
     name = inside[0].case.name if len(inside) == 1 else f"{len(inside)} cells through it"
     vary, peers_of = ("varies", "its") if len(inside) == 1 else ("vary", "their")
     found = f"{name} {vary} by {pooled(inside):.1%}, {peers_of} peers by {pooled(peers):.1%}"
