@@ -13,6 +13,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.part import Kind
 from linkgauge.model.units import count_of
 
+from . import stalls
 from .alike import CHANCE, Excess, classes, more_scatter
 from .cases import Case, named, timed_cases_of
 from .causes import Blame, fewest, remembered, suspects
@@ -60,13 +61,15 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
-    """Of how many cells nothing shows whether they scatter, beside others that do show it."""
+    """Of how many cells nothing shows whether they stall or scatter, beside others that show it."""
     counts = [len(case.times) for case in timed_cases_of(evidence) if case.times]
-    few = sum(count < LEAST for count in counts)
-    if _MANY_FEW < few / (len(counts) or 1) < 1:
-        found = f"fewer than {LEAST} samples of a cell do not show whether it varies or stalls"
+    few = [count for count in counts if count < stalls.LEAST]
+    if _MANY_FEW < len(few) / (len(counts) or 1) < 1:
+        found = f"fewer than {stalls.LEAST} samples of a cell do not show whether it stalls"
+        if fewer := sum(count < LEAST for count in few):
+            found += f", and fewer than {LEAST} ({fewer} of these cells) whether it varies"
         why = "so nothing looks for that in these cells: --samples 8 takes enough"
-        yield Finding("scatter", "unknown", f"{few} of {count_of(len(counts))}", found, why)
+        yield Finding("scatter", "unknown", f"{len(few)} of {count_of(len(counts))}", found, why)
 
 
 def _proven(
