@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -80,11 +81,12 @@ def _proven(
     together, or not at all."""
     left, proven = list(suspected), list[_Shaken]()
     while left:
-        pairs = itertools.combinations(left, 2)
-        found = [(_chance(some, proven, cells), some) for some in ((each,) for each in left)]
-        if min(p for p, _ in found) >= chance:
-            found = [((len(left) - 1) * _chance(some, proven, cells), some) for some in pairs]
-        p, some = min(found, key=lambda each: each[0], default=(1.0, ()))
+        groups: list[tuple[_Shaken, ...]] = [(each,) for each in left]
+        p, some = min(((_chance(of, proven, cells), of) for of in groups), key=itemgetter(0))
+        if p >= chance:
+            groups = list(itertools.combinations(left, 2))
+            found = (((len(left) - 1) * _chance(of, proven, cells), of) for of in groups)
+            p, some = min(found, key=itemgetter(0), default=(1.0, ()))
         if p >= chance:
             break
         proven += some
@@ -190,8 +192,8 @@ def _scatter(
     why = "something else uses or disturbs the part, so its figures are less certain"
     clocks = [f"{tool}  # look for changing clocks" for tool in tools(evidence, "state")]
     remedy = (*tools(evidence, "users"), BUSIEST, *clocks)
-    shaken = [cell.case for cell in inside]
-    return one.blame.finding("scatter", "warn", found, why, remedy, shaken)
+    cases = [cell.case for cell in inside]
+    return one.blame.finding("scatter", "warn", found, why, remedy, cases)
 
 
 def _everywhere(
