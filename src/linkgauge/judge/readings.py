@@ -27,8 +27,8 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """The run as one process's, with the speeds and targets that its figures refute replaced by the
-    lowest that carries them."""
+    """The run as one process's, with the speeds and targets that its figures refute replaced by
+    what a link trains to when it wakes up."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
@@ -83,12 +83,19 @@ def _rate(wire: Wire) -> float:
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
-    """The ends whose speed is refuted, and the lowest in GT/s that carries so much."""
+    """The ends whose speed is refuted, and what the link trains to in GT/s when it wakes up: the
+    most that both can do and the upper one asks for, or, if that is refuted as well, the lowest
+    that carries so much."""
+    ends = [end.link for end in (wire.lower, wire.upper) if end]
+    able = [*(link.max_speed for link in ends), wire.upper and wire.upper.link.target]
     for end in (wire.lower, wire.upper):
         link = end.link if end else PciLink()
         if end and link.speed and link.width and carried > link_rate(link.speed, link.width):
-            enough = (speed for speed in SPEEDS if carried <= link_rate(speed, link.width or 0))
-            yield end.address, next(enough, link.max_speed or link.speed)
+            limits, lowest = (
+                [s for s in speeds if s and carried <= link_rate(s, link.width)]
+                for speeds in (able, SPEEDS)
+            )
+            yield end.address, min(limits or lowest, default=link.max_speed or link.speed)
 
 
 def _faster(function: PciFunction, proven: Mapping[str, float]) -> PciFunction:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -12,6 +14,7 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.part import Kind
 from linkgauge.model.units import count_of
 
+from . import stalls
 from .alike import CHANCE, Excess, classes, more_scatter
 from .cases import Case, named, timed_cases_of
 from .causes import Blame, fewest, remembered, suspects
@@ -52,36 +55,51 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
     blames = suspects([cell.case for cell in bad], [cell.case for cell in cells])
     shaken = _proven(_attributed(blames, bad, cells), cells, CHANCE / len(blames))
     for one in shaken:
-        yield _scatter(one, _alone(one, shaken, cells), cells, evidence)
+        yield _scatter(one, shaken, cells, evidence)
     left = [cell for cell in bad
             if cell.lasting > SCATTER and not any(one.strikes(cell) for one in shaken)]  # fmt: skip
     yield from _everywhere(left, cells, evidence)
 
 
 def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
-    """Of how many cells nothing shows whether they scatter, beside others that do show it."""
+    """Of how many cells nothing shows whether they stall or scatter, beside others that show it."""
     counts = [len(case.times) for case in timed_cases_of(evidence) if case.times]
-    few = sum(count < LEAST for count in counts)
-    if _MANY_FEW < few / (len(counts) or 1) < 1:
-        found = f"fewer than {LEAST} samples of a cell do not show whether it varies or stalls"
+    few = [count for count in counts if count < stalls.LEAST]
+    if _MANY_FEW < len(few) / (len(counts) or 1) < 1:
+        found = f"fewer than {stalls.LEAST} samples of a cell do not show whether it stalls"
+        if fewer := sum(count < LEAST for count in few):
+            found += f", and fewer than {LEAST} ({fewer} of these cells) whether it varies"
         why = "so nothing looks for that in these cells: --samples 8 takes enough"
-        yield Finding("scatter", "unknown", f"{few} of {count_of(len(counts))}", found, why)
+        yield Finding("scatter", "unknown", f"{len(few)} of {count_of(len(counts))}", found, why)
 
 
 def _proven(
     suspected: Sequence[_Shaken], cells: Sequence[Steadiness], chance: float
 ) -> list[_Shaken]:
     """Those that scatter more than their peers do, the surest first. What one of them shakes is no
-    peer of the others."""
+    peer of the others: two that hide each other, since each shakes the other's peers, are proven
+    together, or not at all."""
     left, proven = list(suspected), list[_Shaken]()
     while left:
-        found = [(excess.p, at) for at, one in enumerate(left)
-                 if (excess := _excess(one, proven, cells)) and excess.ratio > _MORE]  # fmt: skip
-        p, at = min(found, default=(1.0, 0))
+        groups: list[tuple[_Shaken, ...]] = [(each,) for each in left]
+        p, some = min(((_chance(of, proven, cells), of) for of in groups), key=itemgetter(0))
+        if p >= chance:
+            groups = list(itertools.combinations(left, 2))
+            found = (((len(left) - 1) * _chance(of, proven, cells), of) for of in groups)
+            p, some = min(found, key=itemgetter(0), default=(1.0, ()))
         if p >= chance:
             break
-        proven.append(left.pop(at))
+        proven += some
+        left = [one for one in left if one not in some]
     return [one for one in suspected if one in proven]
+
+
+def _chance(
+    some: Sequence[_Shaken], proven: Sequence[_Shaken], cells: Sequence[Steadiness]
+) -> float:
+    """How likely chance alone makes each of them scatter as much beside what none shakes."""
+    found = [_excess(one, [*proven, *(o for o in some if o != one)], cells) for one in some]
+    return max(each.p if each and each.ratio > _MORE else 1.0 for each in found)
 
 
 def _excess(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadiness]) -> Excess | None:
@@ -161,19 +179,21 @@ def _sums_of_parts(found: Mapping[tuple[bool, ...], tuple[float, int]]) -> list[
 
 
 def _scatter(
-    one: _Shaken, inside: Sequence[Steadiness], cells: Sequence[Steadiness], evidence: Evidence
+    one: _Shaken, shaken: Sequence[_Shaken], cells: Sequence[Steadiness], evidence: Evidence
 ) -> Finding:
+    inside = _alone(one, shaken, cells)
     alike = {cell.case.kind for cell in inside}
     others = [cell for cell in cells if one.blame.part not in cell.case.touched]
     peers = [cell for cell in others if cell.case.kind in alike]
+    peers = [cell for cell in peers if not any(each.strikes(cell) for each in shaken)] or peers
     name = inside[0].case.name if len(inside) == 1 else f"{len(inside)} cells through it"
     vary, peers_of = ("varies", "its") if len(inside) == 1 else ("vary", "their")
     found = f"{name} {vary} by {pooled(inside):.1%}, {peers_of} peers by {pooled(peers):.1%}"
     why = "something else uses or disturbs the part, so its figures are less certain"
     clocks = [f"{tool}  # look for changing clocks" for tool in tools(evidence, "state")]
     remedy = (*tools(evidence, "users"), BUSIEST, *clocks)
-    shaken = [cell.case for cell in inside]
-    return one.blame.finding("scatter", "warn", found, why, remedy, shaken)
+    cases = [cell.case for cell in inside]
+    return one.blame.finding("scatter", "warn", found, why, remedy, cases)
 
 
 def _everywhere(

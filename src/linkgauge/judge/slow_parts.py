@@ -33,6 +33,9 @@ _SURE = 0.04
 """By how much more a part must explain than without it to be a failure …"""
 _SURE_BESIDE = 0.1
 """… and beside a part that explains more: as much as one cell that is slowed by 27 %."""
+_CLEAR = 16.0
+"""How many times as much as is left unexplained of a slow cell a part must explain to be a failure:
+four standard deviations of what varies."""
 _INSIDE = math.log(0.85)
 """By how much less of the rate, as a logarithm, a part leaves that is to blame beside the one that
 it is a part of."""
@@ -120,6 +123,7 @@ def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Fin
     levels, parts = best.levels, {s.part for s in chosen}
     gains = {s: fit(_without(s, chosen)).loss - best.loss for s in chosen}
     most_sure = max(chosen, key=gains.__getitem__, default=None)
+    least = _CLEAR * best.unexplained / max(1, len(slow))
     opposed: dict[Part, list[RelativeRate]] = {}
     struck = {s: _struck_most(s, slow, levels) for s in chosen}
     for suspect in chosen:
@@ -140,7 +144,7 @@ def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Fin
         )  # fmt: skip
         # What the others explain nearly as well without it is no more than likely, and one cell
         # shows no trend.
-        is_sure = gains[suspect] > (_SURE if suspect == most_sure else _SURE_BESIDE)
+        is_sure = gains[suspect] > max(least, _SURE if suspect == most_sure else _SURE_BESIDE)
         is_sure &= len(cells) > 1 or not suspect.drifts
         yield finding if is_sure else msgspec.structs.replace(finding, severity="warn")
     if opposed:

@@ -17,7 +17,7 @@ from .findings import Evidence, Finding
 from .remedies import BUSIEST, kernel_log
 from .spikes import NOISE, SCATTER, Steadiness, pooled, steadiness_of
 
-_LEAST = 4
+LEAST = 4
 """Samples of which one may stand out."""
 _MORE = 1.7
 """How many times as much as quiet cells those with spikes may scatter without them."""
@@ -31,7 +31,7 @@ _WHY = "occasional stalls delay programs that wait for every transfer"
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     """Now and then a sample lasts much longer, from some cell on."""
-    cells = [cell for cell in steadiness_of(evidence) if len(cell.times) >= _LEAST]
+    cells = [cell for cell in steadiness_of(evidence) if len(cell.times) >= LEAST]
     bad = [cell for cell in cells if cell.spikes]
     if not bad:
         return

@@ -65,7 +65,9 @@ class Symptoms:
         highest = kind.max_speed or kind.speed, kind.max_width or kind.width
         if idle and kind.idle_speed is not None:
             speed = min(speed, kind.idle_speed)
-        return PciLink(speed, width, *highest, target=kind.speed)
+        # What carries more than it shows only rests: it may train to all that it can.
+        rests = link.rate > link_rate(kind.speed, kind.width) * kind.count
+        return PciLink(speed, width, *highest, target=highest[0] if rests else kind.speed)
 
     def active(self, link: SimLink) -> int:
         """How many of the fabric links that `link` stands for are up."""
