@@ -62,6 +62,29 @@ def test_several_faults_are_all_named_and_nothing_else_fails(faults, holds):
     holds(f"{name}, a false fail", sum(bool(each.wrong) for each in drawn), len(drawn))
 
 
+def said(tree, *names):
+    """By check, what is found of a run all of whose cells miss a limit."""
+    run = judge(run_of("drawn", yaml.safe_dump(tree), *names, samples=3))
+    of = [(each, [replace(cell, kind="limit") for cell in each.cells]) for each in run.results]
+    run = replace(run, results=tuple(replace(each, cells=tuple(cells)) for each, cells in of))
+    return {f.check: f"{f.severity} {f.subject} {f.found}" for f in diagnose(evidence_of(run))}
+
+
+def test_what_figures_do_not_show_is_said():
+    tree, checks = yaml.safe_load(load("dgx-h200-8")[1]), {"in-switch", "kernel-reads", "hidden"}
+    assert not said(tree, "all_reduce", COPIES[0]).keys() & checks  # links told as of NVLink 3
+    tree["link_kinds"]["nvlink4"]["rate"] = "26.5625 GB/s"
+    tree["link_kinds"]["pcie5"]["sm_efficiency"]["read"] = 0.55
+    found = said(tree, "all_reduce", *COPIES[4:6])
+    assert [found[check].split(" ")[0] for check in sorted(checks)] == ["unknown", "warn", "note"]
+    quad, square = (yaml.safe_load(yaml.safe_dump(MACHINES[name])) for name in ("quad", "square"))
+    quad["link_kinds"]["uplink"]["speed"] = 16
+    quad["devices"][0] |= {"peer_access": "none", "stages": True}
+    assert "slow" not in said(quad, WAYS[0].replace("_m", "_bidirectional_m") + "_ce", COPIES[4])
+    square["link_kinds"]["lane"] |= {"count": 4, "efficiency": {"read": 0.25, "write": 0.25}}
+    assert "nothing tells" in said(square, *COPIES[0:3:2])["slow"]
+
+
 def test_what_belongs_together_is_one_finding():
     """Neither a host that one way shows to be sound, nor a GPU behind an IOMMU, is to blame."""
     both = warned("both", names=COPIES[4:], noise=(0.001, 0.001))

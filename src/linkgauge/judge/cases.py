@@ -84,7 +84,7 @@ def each_case(evidence: Evidence) -> Iterator[Case]:
             number += 1
             if cell.status == "skip":
                 continue
-            way = ways(cell.transfers, cell.report.is_first)
+            way = ways(evidence.machine.wiring.carried_out(cell), cell.report.is_first)
             crowd = None if result.sweep else crowds.of(cell)
             alike = None if crowd is None else _alike(result, cell, way.each, crowd)
             alike = alike and known.setdefault(alike, alike)

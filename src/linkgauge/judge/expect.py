@@ -89,7 +89,7 @@ class Expectations:
     ) -> Expectation:
         """The estimate of a cell of `size` bytes whose figures are in `unit`; what its links were
         seen to do under load counts only if `loaded`."""
-        transfers = cell.transfers
+        transfers = self._paths.machine.wiring.carried_out(cell)
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell.operation, transfers, size)
         if cell.does.array and transfers[0].engine.owner.is_device:

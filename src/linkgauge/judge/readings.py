@@ -51,7 +51,7 @@ def most_carried(
     for result in results if slow else ():
         for cell in result.cells if result.unit == BANDWIDTH.symbol else ():
             if cell.status == "pass" and len(cell.transfers) == 1 and cell.headline:
-                for begin, end, _, part in cell.transfers[0].legs():
+                for begin, end, _, part in machine.wiring.carried_out(cell)[0].legs():
                     crossed = machine.wiring.route(str(begin), str(end)) or ()
                     rates = {wire.name: _rate(wire) for wire, _ in crossed}
                     for wire, crossing in crossed:

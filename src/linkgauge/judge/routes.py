@@ -43,6 +43,8 @@ class Paths:
             path += self._memory(memory, alone)
         for leg in transfer.legs():
             path += self._leg(leg, transfer.engine.kind == "sm", trained)
+        if transfer.engine.kind == "ce" and not transfer.engine.owner.is_device:
+            path += ExpectedPath(doubts=("how fast the driver passes it on is unknown",))
         if not path.uses:
             raise Unknown(f"the rate of the memory of {transfer.engine.owner} is unknown")
         return path

@@ -48,9 +48,9 @@ _LEAST_TREND = math.log(0.985)
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
     """Parts that slow what touches them, or whose rate falls from cell to cell."""
     every = relative_rates(evidence)
-    bounded = _bounded_by_engine(every)
+    bounded, is_told = _bounded_by_engine(every, evidence)
     if bounded:
-        yield _by_engine(bounded, evidence)
+        yield _by_engine(bounded, evidence, is_told=is_told)
     rates = [each for each in every if each not in bounded] if bounded else every
     found = list(_by_cells(rates, evidence)) if any(each.slow for each in rates) else []
     yield from found
@@ -62,14 +62,17 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     yield from lost_parts(rates, evidence, blamed, _remedy(evidence))
 
 
-def _bounded_by_engine(rates: Sequence[RelativeRate]) -> list[RelativeRate]:
+def _bounded_by_engine(
+    rates: Sequence[RelativeRate], evidence: Evidence
+) -> tuple[list[RelativeRate], bool]:
     """Copies by copy engines that are low, all alike, where kernels that touch the same parts are
-    as fast as they should be: no part is slow that carries more."""
-    well = {
-        each.case.touched
-        for each in rates
-        if _engines(each) == {"sm"} and each.case.cell.verdict == "ok" and not each.low
-    }
+    as fast as they should be: no part is slow that carries more. Without any kernels it is not
+    told, and may be so where the engines reach no more than one of several parallel links."""
+    kernels = [each for each in rates if _engines(each) == {"sm"}]
+    ok = [each for each in kernels if each.case.cell.verdict == "ok" and not each.low]
+    well = {each.case.touched for each in ok}
+    if not kernels:
+        well = {each.case.touched for each in rates if each.low and _fits_one_link(each, evidence)}
     low = grouped(
         (each.case.peers, each) for each in rates if each.low and _engines(each) == {"ce"}
     )
@@ -80,7 +83,23 @@ def _bounded_by_engine(rates: Sequence[RelativeRate]) -> list[RelativeRate]:
         for each in alike
     ]
     one_way = {each.case.touched for each in found if _one_way(each) == each.case.touched}
-    return [each for each in found if _one_way(each) in one_way]
+    return [each for each in found if _one_way(each) in one_way], bool(kernels)
+
+
+_ONE = 1.03
+"""Margin for clocks."""
+
+
+def _fits_one_link(each: RelativeRate, evidence: Evidence) -> bool:
+    """Whether what each transfer moved is no more than one of the parallel links on its way
+    carries."""
+    rate = median_of(each.case) / len(each.case.cell.transfers)
+    bundles = [
+        bundle
+        for one in each.case.cell.transfers
+        for bundle in evidence.machine.wiring.bundles(*one.way).values()
+    ]
+    return bool(bundles) and all(b.count > 1 and rate <= _ONE * b.each for b in bundles)
 
 
 def _one_way(each: RelativeRate) -> frozenset[Part]:
@@ -92,7 +111,7 @@ def _engines(each: RelativeRate) -> set[str]:
     return {transfer.engine.kind for transfer in each.case.cell.transfers}
 
 
-def _by_engine(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
+def _by_engine(slow: Sequence[RelativeRate], evidence: Evidence, *, is_told: bool) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
     found = _reach("by them", share, slow)
     found += "; kernels over the same parts are as fast as they should be"
@@ -100,8 +119,14 @@ def _by_engine(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
         "a copy engine may drive one of several links, or less of a memory than kernels do: the "
         "links and the memory are well"
     )
+    remedy = tools(evidence, "state")
+    if not is_told:
+        found = f"{_reach('by them', share, slow)}, no more than one of several parallel links; "
+        found += "no kernel was measured, so nothing tells whether the links are slow"
+        why = "a copy engine may drive one of several links; kernels drive all of them"
+        remedy = ("linkgauge run --prefix device_to_device_memcpy_", *remedy)
     cells = named(each.case for each in slow)
-    return Finding("slow", "warn", "copy engines", found, why, tools(evidence, "state"), cells)
+    return Finding("slow", "warn", "copy engines", found, why, remedy, cells)
 
 
 def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:

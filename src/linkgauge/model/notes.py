@@ -92,4 +92,6 @@ class Remark(_Note, frozen=True, gc=False, tag="remark"):
     text: str
 
 
+STAGED = Remark("without peer access: the driver copies by way of the host")
+
 Note = Beside | Imprecise | NotRevisited | Unjudged | NearCache | Profiled | Remark

@@ -13,9 +13,11 @@ import msgspec
 
 from .inventory import FabricLink, PciFunction, PciLink
 from .map import Crossing, Link, Map, Passing
+from .memory import host as node_memory
+from .notes import STAGED
 from .part import Part, is_memory, is_node
 from .ranks import nic_ends
-from .transfer import Transfer
+from .transfer import Cell, Engine, Transfer
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -281,6 +283,20 @@ class Wiring:
             for ends, many in found.items()
         }
 
+    def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
+        """The cell's transfers, those that the driver stages with the node near their source as the
+        owner of the engine: over both PCIe paths, and through its memory."""
+        if STAGED not in getattr(cell, "notes", ()):
+            return cell.transfers
+        return tuple(map(self._staged, cell.transfers))
+
+    def _staged(self, transfer: Transfer) -> Transfer:
+        one, other = str(transfer.source.place), str(transfer.destination.place)
+        if not {one, other} <= self._near.keys() or self.bundles(one, other):
+            return transfer
+        engine = Engine(node_memory(int(self._near[one].rpartition(":")[2])), transfer.engine.kind)
+        return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
+
     def _touched(self, transfer: Transfer) -> Touched:
         ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
         owner = str(transfer.engine.owner)
@@ -291,6 +307,8 @@ class Wiring:
         by = f"{threads}" if transfer.engine.kind == "cpu" else ""
         kinds: list[str] = [transfer.engine.kind, by]
         pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
+        if is_node(owner) and transfer.engine.kind == "ce":  # staged there
+            pairs = {(end, owner) for end in ends}
         for one, other in sorted(pairs):
             crossed, grades = self._between(one, other)
             parts |= crossed

@@ -21,6 +21,7 @@ from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
+from linkgauge.model.notes import STAGED
 from linkgauge.model.operation import (
     COPY,
     HAND_OVERS,
@@ -170,7 +171,7 @@ class CudaBackend(Offering):
         if self._engines.pieces is not None and not transfer.both_ways:
             return (*remarks, self._engines.pieces.describe(transfer.engine.kind))
         if self._is_left_to_the_driver(transfer):
-            return (*remarks, "without peer access: the driver copies by way of the host")
+            return (*remarks, STAGED.text)
         settings = self.settings_of(transfer)
         if settings.in_place:
             remarks.append(

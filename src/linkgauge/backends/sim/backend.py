@@ -20,6 +20,7 @@ from linkgauge.model.machine import Device, Host
 from linkgauge.model.map import Flow
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.motion import Movement, Work, movements, steady
+from linkgauge.model.notes import STAGED
 from linkgauge.model.operation import (
     PEAK_NAMES,
     PRODUCT_NAMES,
@@ -45,7 +46,6 @@ from .sensors import SimTelemetry, switch_links
 from .symptoms import Symptoms
 from .trouble import Trouble
 
-STAGED = "without peer access: the driver copies by way of the host"
 STRIDE = 128
 """Bytes between consecutive pointers of a chase, as in nvbandwidth."""
 
@@ -168,7 +168,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         apart = refusals.apart(transfer, self._topology)
-        return () if apart is None else (STAGED,)
+        return () if apart is None else (STAGED.text,)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         return memory

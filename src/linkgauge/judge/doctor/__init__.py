@@ -16,11 +16,21 @@ from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_
 from linkgauge.model.part import Part
 from linkgauge.registry import listed
 
-from . import accelerator_state, busy, cells, fabric, host_setup, kernel_log, links, two_modes
+from . import (
+    accelerator_state,
+    busy,
+    cells,
+    fabric,
+    host_setup,
+    kernel_log,
+    links,
+    reach,
+    two_modes,
+)
 
 CHECKS = checks_in(
     busy, cells, links, fabric, kernel_log, slow_parts, accelerator_state, host_setup, stalls,
-    scatter, shape, two_modes,
+    scatter, shape, two_modes, reach,
 )  # fmt: skip
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 OF_MACHINE = ("busy", "steal")
