@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.judge.cases import Case, cases_of
-from linkgauge.judge.concern import exchanging
+from linkgauge.judge.cases import Case, cases_of, exchanging
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.judge.path import figure
+from linkgauge.judge.link_rates import figure
 from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.busbw import bandwidths
