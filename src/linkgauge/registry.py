@@ -26,7 +26,8 @@ Listed = Literal["checks", "sections", "formats"]
 class Room(NamedTuple):
     """What a feature adds to linkgauge, each thing as the `MODULE:NAME` where it is.
 
-    commands: By name, the function that `linkgauge NAME` calls.
+    commands: By name, the function that `linkgauge NAME` calls with its options, one struct
+        (`linkgauge.cli.options`), and that returns the exit code.
     benchmarks: By the heading that they are listed under, rows of `linkgauge.benchmarks.table`.
     backends: By name, the function that makes one, as `create(engines, host)` of our own does.
     ranks: By name, the function that makes a backend of one of several processes, as `create` of

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -26,9 +27,12 @@ from typing import (
 import click
 
 from linkgauge.model.errors import InputError
-from linkgauge.report.formats import FORMATS, TERMINAL, Format
 
 from .help_text import OUTPUT, HelpArgument, HelpOption
+
+if TYPE_CHECKING:
+    from linkgauge.report.formats import Format
+# Formats are imported when they are needed: they load other packages' rooms, which import this.
 
 MOST = 10**9
 Names = Callable[[], Iterable[str]]
@@ -180,17 +184,23 @@ def _is_group(hint: Any) -> bool:
 
 
 def _is_format(hint: Any) -> bool:
+    from linkgauge.report.formats import Format
+
     return getattr(hint, "__origin__", None) is Format
 
 
 def _forms(hint: Any) -> list[Format]:
     """Those that the document has."""
+    from linkgauge.report.formats import FORMATS
+
     (document,) = hint.__metadata__
     return [form for form in FORMATS.values() if form.is_document and document.has(form)]
 
 
 def _chosen(hint: Any, given: Mapping[str, Any]) -> Format:
     """The format that was asked for, else the terminal's."""
+    from linkgauge.report.formats import FORMATS, TERMINAL
+
     asked = [form for form in _forms(hint) if given[form.name]]
     if len(asked) > 1:
         names = " and ".join(form.flag for form in asked)

@@ -100,7 +100,6 @@ def ai(asked: AiOptions) -> int:
         linkgauge ai training_step --ranks 2
         linkgauge ai serving --url http://127.0.0.1:8000
     """
-    from linkgauge.cli import common
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import carry_out, settings_of, under
     from linkgauge.engine.request import Selection

@@ -1,4 +1,4 @@
-"""What nvbandwidth prints about the system before it measures."""
+"""The output of nvbandwidth, as text and as JSON: the system, then a matrix for each test."""
 
 from __future__ import annotations
 
