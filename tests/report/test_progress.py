@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from linkgauge.report.live import progress_bar, time_left
+from linkgauge.report.progress import progress_bar, time_left
 from recorded_kit import HEALTHY, recorded_run
 
 
