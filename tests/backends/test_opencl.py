@@ -26,11 +26,7 @@ from linkgauge.model.transfer import Report
 from opencl_kit import SEED, backend_of, cl, copy_of, corrupt, opencl_error, opened, run
 
 OWN = "opencl:0 -> null by sm"
-CHASES = (
-    "host:0 -> null by opencl:0.sm",
-    OWN,
-    "opencl:1 -> null by opencl:0.sm",
-)
+CHASES = ("host:0 -> null by opencl:0.sm", OWN, "opencl:1 -> null by opencl:0.sm")
 SIZE = 64 << 10
 
 

@@ -158,16 +158,12 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("error", "kind"),
         [
-            (Unsupported("no"), "unsupported"),
-            (NoPeerAccess("no"), "peer"),
-            (BackendError("cuX", "no"), "call"),
-            (AllocationError("cuX", "no"), "memory"),
-            (DeviceLost("cuX", "no"), "lost"),
-            (TookTooLong("cuX", "no"), "timeout"),
-            (DeviceBusy("no"), "set-aside"),
-            (InputError("no"), "interrupted"),
+            (Unsupported("no"), "unsupported"), (NoPeerAccess("no"), "peer"),
+            (BackendError("cuX", "no"), "call"), (AllocationError("cuX", "no"), "memory"),
+            (DeviceLost("cuX", "no"), "lost"), (TookTooLong("cuX", "no"), "timeout"),
+            (DeviceBusy("no"), "set-aside"), (InputError("no"), "interrupted"),
         ],
-    )
+    )  # fmt: skip
     def test_are_refusals_after_which_it_goes_on(self, first, member, error, kind):
         member.fails = error
         refused = first.ask(messages.Look())

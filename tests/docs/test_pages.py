@@ -83,8 +83,7 @@ def test_the_options_in_a_sentence_exist(line):
     name, *arguments = line.split()
     options = {option for parameter in PARSERS[name].params for option in parameter.opts}
     tool = next(
-        (n for n, word in enumerate(arguments) if name == "as" and word in offered("tools")),
-        None,
+        (n for n, word in enumerate(arguments) if name == "as" and word in offered("tools")), None
     )
     named = {word for word in arguments[:tool] if re.fullmatch(r"--[a-z-]+", word)}
     assert named <= options | {"--help"}

@@ -34,15 +34,11 @@ class Library:
 @pytest.mark.parametrize(
     ("library", "extra"),
     [
-        (Library(13000, 90, 90), "cuda13"),
-        (Library(14010, 103), "cuda13"),
-        (Library(13000, 90, 70), "cuda12"),
-        (Library(12080, 90), "cuda12"),
-        (Library(13000), "cuda13"),
-        (Library(11080, 90), ""),
-        (None, ""),
+        (Library(13000, 90, 90), "cuda13"), (Library(14010, 103), "cuda13"),
+        (Library(13000, 90, 70), "cuda12"), (Library(12080, 90), "cuda12"),
+        (Library(13000), "cuda13"), (Library(11080, 90), ""), (None, ""),
     ],
-)
+)  # fmt: skip
 def test_the_extra_is_the_drivers_and_one_that_knows_its_devices(
     library, extra, monkeypatch, capsys
 ):
