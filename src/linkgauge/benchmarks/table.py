@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cache
 from itertools import product
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -83,7 +83,6 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
 
 Profile = Literal["quick", "standard", "full", "vm"]
-EVERY_PROFILE: tuple[Profile, ...] = get_args(Profile)
 GENERAL: tuple[Profile, ...] = ("quick", "standard", "full")
 """All but `vm`, which lists its benchmarks itself (vm.py)."""
 UNHURRIED: tuple[Profile, ...] = ("standard", "full")

@@ -17,7 +17,6 @@ MachineFormat = Annotated[Format, formats.MACHINE]
 FindingsFormat = Annotated[Format, formats.FINDINGS]
 BenchmarksFormat = Annotated[Format, formats.BENCHMARKS]
 ExportFormat = Annotated[Format, formats.SUMMARY]
-ConditionFormat = Annotated[Format, formats.CONDITION]
 
 
 def benchmark_names() -> Iterable[str]:

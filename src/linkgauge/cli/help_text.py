@@ -194,12 +194,6 @@ def _blocks(docstring: str | None) -> list[str]:
     return [text if text.startswith(EXAMPLES) else " ".join(text.split()) for text in texts]
 
 
-def examples_of(command: Callable[..., int]) -> list[str]:
-    """The lines of a command's examples."""
-    found = (text for text in _blocks(command.__doc__) if text.startswith(EXAMPLES))
-    return [line.strip() for text in found for line in text.splitlines()[1:]]
-
-
 def _is_coloured() -> bool:
     """On a terminal, unless NO_COLOR forbids it or FORCE_COLOR asks for it elsewhere, as for all
     other output."""

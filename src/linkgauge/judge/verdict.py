@@ -124,8 +124,6 @@ def _interval(cell: CellResult) -> tuple[float, float]:
 
 # The line latency + size ÷ bandwidth of each path that a run measured at several sizes.
 
-_Path = tuple[str, str, str, str | None]
-
 
 def with_lines(run: Run) -> Run:
     """The run with the line of each path, in the order of the results."""

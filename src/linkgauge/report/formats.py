@@ -166,6 +166,3 @@ COMPARISONS = Document(
         "csv": f"{_REPORT}.configurations:configurations_csv",
     },
 )
-CONDITION = Document(
-    "a condition", texts={"json": "linkgauge.rooms.check.health:condition_document"}
-)

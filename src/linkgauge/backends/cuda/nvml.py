@@ -31,8 +31,8 @@ _PROGRAM_ARGUMENTS = 4
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """Those that are neither this process nor another worker of the same controller, ascending.
-    None if one is not visible in /proc: its owner cannot be determined."""
+    """The processes, ascending, without this one and the other workers of its controller. None if
+    one is not visible in /proc: its owner cannot be determined."""
     found = sorted(set(pids))
     if any(read_text(root, f"proc/{pid}/stat") is None for pid in found):
         return None

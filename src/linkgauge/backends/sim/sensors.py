@@ -163,8 +163,8 @@ def _kind(name: str) -> tuple[str, str | None]:
 
 
 def _memory_rate(device: DeviceUnit) -> float | None:
-    told = device.group.memory_rate_told or device.group.memory_rate
-    return None if told is None else float(told)
+    reported = device.group.memory_rate_told or device.group.memory_rate
+    return None if reported is None else float(reported)
 
 
 def _clock(device: DeviceUnit, name: str) -> float | None:

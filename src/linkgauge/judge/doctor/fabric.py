@@ -172,8 +172,7 @@ def _unmeasured(
 
 check_peers = _unmeasured(
     "peer-access", "peer", "copies between the devices go through host memory, or not at all",
-    "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too",
-    first="peers",
+    _PEERS, first="peers",
 )  # fmt: skip
 check_imex = _unmeasured(
     "imex", "imex", "fabric handles reach the memory of other nodes and need an IMEX channel",

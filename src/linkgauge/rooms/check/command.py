@@ -10,18 +10,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, PRECISION, WHAT
 from linkgauge.cli.options import Count, Options, Time, option
 from linkgauge.model.errors import InputError
-from linkgauge.report.formats import CONDITION
+from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
-    from linkgauge.report.formats import Format
 
+CONDITION = Document(
+    "a condition", texts={"json": "linkgauge.rooms.check.health:condition_document"}
+)
 LEAST, MOST = 5.0, 86400.0
 
 
@@ -38,7 +40,7 @@ class CheckOptions(Options):
     label: str = common.label("check")
     out: Path | None = option(OUTPUT, "Keep the run below this folder. Default: nowhere.", "DIR")
     simulated: common.Simulated
-    form: common.ConditionFormat
+    form: Annotated[Format, CONDITION]
 
 
 def check(asked: CheckOptions) -> int:

@@ -249,7 +249,6 @@ def parse_benchmark(arguments: Sequence[str]) -> tuple[str, int | None]:
 # generate_report of the vCPU benchmark suite: a report of all configurations below a folder.
 
 
-REPORT = "generate_report"
 REPORT_HELP = """\
 Usage: generate_report [results_dir] [-o output.html|.pdf]
 
