@@ -77,6 +77,11 @@ def held(buffer: Buffer | None) -> Buffer:
     return own.here
 
 
+def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
+    """Whether they are on different machines."""
+    return hosts[memory.rank or 0] != hosts[engine.owner.rank or 0]
+
+
 class RankBackend(Backend, Protocol):
     """Copies have `SpannedBuffer`s, and groups time those whose engines are this rank's, in their
     order. `others_wait` says that calls of other ranks may not end before this one makes progress,

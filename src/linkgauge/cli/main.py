@@ -60,7 +60,8 @@ def command(name: str, place: str) -> click.Command:
 
 def all_commands() -> dict[str, str]:
     """With those of other packages' rooms, which come last and replace none of ours."""
-    return {**COMMANDS, **named("commands"), **COMMANDS}
+    others = {name: place for name, place in named("commands").items() if name not in COMMANDS}
+    return COMMANDS | others
 
 
 def _show_version() -> None:
@@ -100,10 +101,10 @@ def application(names: tuple[str, ...] | None = None) -> click.Group:
             linkgauge run --help
         """,
     )
-    known = all_commands() if names is None else COMMANDS
-    for name in known if names is None else names:
+    known = all_commands() if names is None else {name: COMMANDS[name] for name in names}
+    for name, place in known.items():
         try:
-            app.add_command(command(name, known[name]))
+            app.add_command(command(name, place))
         except Exception as error:
             if name in COMMANDS:
                 raise

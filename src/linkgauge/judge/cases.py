@@ -191,6 +191,11 @@ def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hasha
     return (*name, tuple(shapes[:1]), tuple(sorted(shapes[1:])))
 
 
+def listed(parts: Sequence[Part]) -> str:
+    """The first of them, and how many more there are."""
+    return ", ".join(map(str, parts[:4])) + (f", {len(parts) - 4} more" if parts[4:] else "")
+
+
 def named(cases: Iterable[Case]) -> tuple[str, ...]:
     """All of them: what shows them names a few, and says how many more there are."""
     return tuple(case.name for case in cases)

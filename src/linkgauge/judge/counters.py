@@ -4,6 +4,7 @@ to."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from linkgauge.model.grouped import grouped
 from linkgauge.model.inventory import Accelerator, FabricLink, Reading
@@ -86,6 +87,7 @@ def _pcie(evidence: Evidence) -> Iterator[Part]:
             yield Part.pcie_link(names.get(address, address), address)
 
 
+@lru_cache(maxsize=1)
 def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
     """By device, the reasons for low clocks that cells saw, each with its reading."""
     return grouped(

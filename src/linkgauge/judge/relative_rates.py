@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -83,23 +83,27 @@ def relative_rates(evidence: Evidence) -> list[RelativeRate]:
         if case.peers and case.result.better == "higher" and median_of(case)
     )
     ordered = [tuple(sorted(peers, key=median_of, reverse=True)) for peers in classes.values()]
-    by_part = _scatter_by_part(case for peers in ordered for case in peers)
-    return [rate for peers in ordered for rate in _beside_each_other(peers, by_part)]
+    known = {case: (scatter_of(case), noise_of(case)) for peers in ordered for case in peers}
+    by_part = _scatter_by_part(known)
+    return [rate for peers in ordered for rate in _beside_each_other(peers, known, by_part)]
 
 
 def _beside_each_other(
-    peers: tuple[Case, ...], by_part: Mapping[tuple[Part, _Noise], float]
+    peers: tuple[Case, ...],
+    known: Mapping[Case, tuple[float, _Noise]],
+    by_part: Mapping[tuple[Part, _Noise], float],
 ) -> Iterator[RelativeRate]:
-    """Equal cells, the fastest first; `by_part` is how much most cells of a part scatter. What is
+    """Equal cells, the fastest first, of which `known` says how they scatter and in which noise;
+    `by_part` is how much most cells of a part scatter. What is
     expected of one is expected of all: where less is expected of some, something is known to be
     wrong with them."""
     top = math.log(median_of(peers[0]))
     deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
     # Few samples may lie close together by chance, far from the median of many.
     scatters = [
-        max(scatter_of(case), *(by_part[part, noise] for part in case.touched))
+        max(scatter, *(by_part[part, noise] for part in case.touched))
         for case in peers
-        for noise in [noise_of(case)]
+        for scatter, noise in [known[case]]
     ]
     usual = statistics.median(scatters) if len(peers) >= _MANY else 0.0
     errors = [
@@ -168,12 +172,13 @@ def noise_of(case: Case) -> _Noise:
     return frozenset(part.kind for part in case.touched)
 
 
-def _scatter_by_part(cases: Iterable[Case]) -> dict[tuple[Part, _Noise], float]:
+def _scatter_by_part(
+    known: Mapping[Case, tuple[float, _Noise]],
+) -> dict[tuple[Part, _Noise], float]:
     """What most cells of a noise that touch each part scatter by."""
     found = grouped(
         ((part, noise), scatter)
-        for case in cases
-        for scatter, noise in [(scatter_of(case), noise_of(case))]
+        for case, (scatter, noise) in known.items()
         for part in case.touched
     )
     return {key: statistics.median(some) for key, some in found.items()}

@@ -63,7 +63,7 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
 
 def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
     """Of how many cells nothing shows whether they stall or scatter, beside others that show it."""
-    counts = [len(case.times) for case in timed_cases_of(evidence) if case.times]
+    counts = [n for case in timed_cases_of(evidence) if (n := len(case.times))]
     few = [count for count in counts if count < stalls.LEAST]
     if _MANY_FEW < len(few) / (len(counts) or 1) < 1:
         found = f"fewer than {stalls.LEAST} samples of a cell do not show whether it stalls"

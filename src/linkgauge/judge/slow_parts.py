@@ -16,7 +16,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.part import Part
 from linkgauge.model.units import count_of
 
-from .cases import named
+from .cases import listed, named
 from .causes import Blame, fewest, remembered, suspects
 from .counters import slowed, troubled
 from .findings import Evidence, Finding, Severity
@@ -51,7 +51,8 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     bounded, is_told = _bounded_by_engine(every, evidence)
     if bounded:
         yield _by_engine(bounded, evidence, is_told=is_told)
-    rates = [each for each in every if each not in bounded] if bounded else every
+    gone = frozenset(bounded)
+    rates = [each for each in every if each not in gone] if gone else every
     found = list(_by_cells(rates, evidence)) if any(each.slow for each in rates) else []
     yield from found
     blamed = {finding.about for finding in found}
@@ -68,6 +69,8 @@ def _bounded_by_engine(
     """Copies by copy engines that are low, all alike, where kernels that touch the same parts are
     as fast as they should be: no part is slow that carries more. Without any kernels it is not
     told, and may be so where the engines reach no more than one of several parallel links."""
+    if not any(each.low for each in rates):
+        return [], False
     kernels = [each for each in rates if _engines(each) == {"sm"}]
     ok = [each for each in kernels if each.case.cell.verdict == "ok" and not each.low]
     well = {each.case.touched for each in ok}
@@ -328,10 +331,9 @@ def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
     parts = sorted((part for part in left if not part.both_ways), key=str)
     if not parts or left == touched:
         return
-    names = ", ".join(map(str, parts[:4])) + (f", {len(parts) - 4} more" if parts[4:] else "")
     found = "nothing shows whether it is slow"
     if len(parts) > 1:
-        found = f"nothing shows whether they are slow: {names}"
+        found = f"nothing shows whether they are slow: {listed(parts)}"
     found += "; there is nothing like it to compare with, and no figure is expected"
     why = "`linkgauge gate` against an earlier run of this machine or a baseline shows a loss"
     subject = str(parts[0]) if len(parts) == 1 else f"{len(parts)} parts"

@@ -84,6 +84,7 @@ def phases(
     return (Phase(1, tuple(Exchange(*pair, share) for pair in pairs if pair[0] != pair[1])),)
 
 
+@lru_cache(maxsize=64)
 def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
     """All ranks of a call that send each other something, each once."""
     return tuple(

@@ -31,8 +31,8 @@ from .work import StreamWork, warm_ups
 # Each of the two devices has a work of its own: ncclSend where the source is, ncclRecv where the
 # destination is. It waits behind the gate of its own process, and events time it, as other copies.
 
-SOURCE, DESTINATION = 0, 1
-"""Their ranks in a communicator."""
+SOURCE = 0
+"""The source's rank in a communicator."""
 RANKS = 2
 _BYTE = 0
 """ncclInt8."""

@@ -14,7 +14,7 @@ from linkgauge.backends.cuda.flags import Answerer, AnsweringGroup, FlagGroup
 from linkgauge.backends.cuda.ipc import OutOfReach, export, open_handle
 from linkgauge.backends.cuda.memory import address_in, ours
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
-from linkgauge.backends.rank import Idle, OfProcess, Part, spanned
+from linkgauge.backends.rank import Idle, OfProcess, Part, crosses, spanned
 from linkgauge.backends.rules import check_flags
 from linkgauge.machine.host import read_host
 from linkgauge.machine.launch import Launch
@@ -72,15 +72,11 @@ class CudaRank(GpuOfRank):
             return (way, *self.backend.collectives.remarks())
         return (*super().remarks(transfer), way)
 
-    def _is_abroad(self, memory: Memory, engine: Engine) -> bool:
-        """Whether another machine's engine is to reach it."""
-        return self._hosts[memory.rank or 0] != self._hosts[engine.owner.rank or 0]
-
     def reach(self, memory: Memory, engine: Engine) -> object:
-        return super().reach(memory, engine), self._is_abroad(memory, engine)
+        return super().reach(memory, engine), crosses(self._hosts, memory, engine)
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
-        if self._is_abroad(memory, engine):
+        if crosses(self._hosts, memory, engine):  # of another machine
             with suppress(Unsupported):  # then no engine of another machine reaches it
                 return fabric.allocate(self.local(memory), size, self.home)
         return super().allocate(memory, size, engine)
@@ -136,14 +132,14 @@ class CudaRank(GpuOfRank):
     def _collective(self, copies: Sequence[Copy], work: Collective) -> Group:
         """This rank's part: the others' have no buffers here."""
         mine = self.places(copies)
+        if not mine:
+            return Idle()
         known = [
             self.copy(copy)
             if place in mine
             else Copy(copy.transfer, None, None, copy.size, copy.seed)
             for place, copy in enumerate(copies)
         ]
-        if not mine:
-            return Idle()
         return Part(self.backend.collectives.group(known, work, self.tokens), mine)
 
     def _beside_passages(self, copies: Sequence[Copy]) -> Group:

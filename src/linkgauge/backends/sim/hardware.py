@@ -18,7 +18,6 @@ from linkgauge.model.pcie import link_rate
 from .description import (
     Description,
     DeviceGroup,
-    Exchanges,
     LinkGroup,
     LinkKind,
     NodeGroup,
@@ -79,8 +78,7 @@ class SimLink(graph.Link, frozen=True):
 
 class Hardware(msgspec.Struct, frozen=True):
     """All parts of a machine, one by one, and how traffic takes several equally short ways; the
-    bytes/s that a node passes between devices (None: not bounded), and how collectives move
-    theirs."""
+    bytes/s that a node passes between devices (None: not bounded)."""
 
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
@@ -88,7 +86,6 @@ class Hardware(msgspec.Struct, frozen=True):
     links: tuple[SimLink, ...]
     routing: Routing = "spread"
     peers: float | None = None
-    collectives: Exchanges = Exchanges()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,9 +109,7 @@ def build(description: Description) -> Hardware:
         if twice is not None:
             raise _wrong(f"{what}: several have the name {twice}")
     peers = getattr(description.host.peers, description.host.iommu)
-    return Hardware(
-        nodes, devices, switches, links, description.routing, peers, description.collectives
-    )
+    return Hardware(nodes, devices, switches, links, description.routing, peers)
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:

@@ -85,7 +85,7 @@ class SimMachine:
         """Raises Unsupported where no link joins two ranks."""
         from .exchanging import Exchanging  # loaded for collectives alone
 
-        how = self._hardware.collectives
+        how = self._description.collectives
         return Exchanging(ranks, work, self._resources, self._topology, how)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from itertools import chain, product
 
@@ -32,6 +32,9 @@ _OPPOSITE = {("read",): "write", ("write",): "read"}
 """Ways of what is read and written over a link, behind its number."""
 
 
+_Usage = tuple[tuple[Resource, float], ...]
+
+
 class Demand(msgspec.Struct, frozen=True):
     """What determines a transfer's time: its flow (payload bytes/s), the seconds that a loop takes
     to start, and the device on which its kernels queue. `touched` are the fault targets that strike
@@ -43,7 +46,7 @@ class Demand(msgspec.Struct, frozen=True):
     queue: str | None
     touched: frozenset[str]
     jitter: float
-    opposed: tuple[tuple[Resource, float], ...] = ()
+    opposed: _Usage = ()
 
 
 class Resources:
@@ -113,28 +116,33 @@ class Resources:
                 usage[str(memory.place)] += _STAGED
                 cap = thread
         for source, target, access, part in transfer.legs():
-            for route in self._ways(source, target):
+            staged = self._staged(source, target)
+            for route in self._ways(source, target, staged):
                 jitters.append(route.jitter)
                 for crossing in route.crossings:
                     touched |= self.names[crossing.number, True]
                 self._cross(usage, route, engine.kind, access, part)
-            if staged := self._staged(source, target):
+            if staged is not None:
                 usage[staged] += 2 * part
                 touched.add(staged)
             if not is_cpu:
                 usage[str(engine.owner), engine.kind, access] += part
-        bounded = [(r, weight) for r, weight in usage.items() if r in self.capacity]
-        opposed = tuple(one for one in bounded if one[0][1:] in _OPPOSITE)
+        always, opposed = self._bounded(usage)
         return Demand(
-            Flow(
-                tuple(one for one in bounded if one not in opposed),
-                cap if is_cpu else min(cap, self._cap(transfer)),
-            ),
+            Flow(always, cap if is_cpu else min(cap, self._cap(transfer))),
             _THREAD_STARTUP if is_cpu else self._startup(transfer),
             str(engine.owner) if engine.kind == "sm" else None,
             frozenset(touched),
             math.hypot(*jitters),
             opposed,
+        )
+
+    def _bounded(self, usage: Mapping[Resource, float]) -> tuple[_Usage, _Usage]:
+        """What is used of bounded resources: always, and only where others oppose it."""
+        known = [one for one in usage.items() if one[0] in self.capacity]
+        return (
+            tuple(one for one in known if one[0][1:] not in _OPPOSITE),
+            tuple(one for one in known if one[0][1:] in _OPPOSITE),
         )
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
@@ -187,11 +195,11 @@ class Resources:
         route = self._topology.route(str(source), str(target))
         return route or Route((), 0.0, 0.0)  # transfers without a route are refused
 
-    def _ways(self, source: Memory, target: Memory) -> tuple[Route, ...]:
-        """What lies between the two: of devices that do not reach each other, the way to a node and
-        that from there."""
-        if node := self._staged(source, target):
-            ends = ((str(source), node), (node, str(target)))
+    def _ways(self, source: Memory, target: Memory, staged: str | None) -> tuple[Route, ...]:
+        """What lies between the two: the way to the node where a copy is `staged`, if any, and that
+        from there."""
+        if staged is not None:
+            ends = ((str(source), staged), (staged, str(target)))
             return tuple(route for end in ends if (route := self._topology.route(*end)))
         return (self._route(source, target),)
 
@@ -216,9 +224,9 @@ class Resources:
         self._cross(usage, route, "sm", "write", 1.0)
         names = (self.names[crossing.number, True] for crossing in route.crossings)
         touched = frozenset((str(rank),)).union(*names)
-        bounded = tuple(one for one in usage.items() if one[0] in self.capacity)
+        always, opposed = self._bounded(usage)
         startup = self._caps(Engine(rank, "sm")).startup
-        return Demand(Flow(bounded), startup, None, touched, route.jitter)
+        return Demand(Flow(always), startup, None, touched, route.jitter, opposed)
 
     def _cross(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,10 +55,10 @@ class SimTelemetry:
         # Of a card with a switch of its own, libraries read the slot's link: it is not simulated.
         of = {unit.name: unit.group.vendor_id for unit in hardware.switches}
         of |= {unit.name: unit.group.vendor_id for unit in self._devices}
-        at = [end for link in hardware.links for end in (link.a, link.b)]
+        at = Counter(end for link in hardware.links for end in (link.a, link.b))
         for name, link in tuple(self._pcie.items()):
             (switch,) = {link.a, link.b} - {name}
-            if of[name] == of.get(switch) and at.count(switch) == 2:
+            if of[name] == of.get(switch) and at[switch] == 2:
                 del self._pcie[name]
         self._healthy = tuple(
             self._sense(device, Symptoms(hardware)) for device in hardware.devices

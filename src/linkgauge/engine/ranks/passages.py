@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.backends.rank import RankBackend
+from linkgauge.backends.rank import RankBackend, crosses
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.memory import Memory
 from linkgauge.model.operation import OperationName, named
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
@@ -54,11 +53,6 @@ class Reached(msgspec.Struct, frozen=True):
     refused: Mapping[int, str]
 
 
-def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
-    """Whether they are on different machines."""
-    return hosts[memory.rank or 0] != hosts[engine.owner.rank or 0]
-
-
 def reached(
     backend: RankBackend,
     copies: Sequence[Copy],
@@ -70,13 +64,13 @@ def reached(
     own = {
         place: copy
         for place, copy in enumerate(copies)
-        if copy.transfer.engine.owner.rank == rank and _leaves(copy.transfer, hosts)
+        if copy.transfer.engine.owner.rank == rank and leaves(copy.transfer, hosts)
     }
     reasons = zip(own, backend.apart(tuple(own.values())), strict=True)
     refused: dict[int, str] = {}
     for place, copy in enumerate(copies):
         for memory in (copy.transfer.source, copy.transfer.destination):
-            if memory.rank == rank and _leaves(copy.transfer, hosts):
+            if memory.rank == rank and leaves(copy.transfer, hosts):
                 part = Transfer(memory, memory, Engine(memory, _CCL))
                 why = SHARE if str(memory) in shared else backend.refusal(part)
                 refused |= {} if why is None else {place: str(why)}
@@ -113,7 +107,8 @@ def passed(
     return groups
 
 
-def _leaves(transfer: Transfer, hosts: Sequence[str]) -> bool:
+def leaves(transfer: Transfer, hosts: Sequence[str]) -> bool:
+    """Whether it reaches memory of another machine than its engine's."""
     return any(crosses(hosts, memory, transfer.engine) for memory in transfer.memories)
 
 

@@ -100,9 +100,14 @@ class SpanningBackend:
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         self._now = None
-        if self.is_mine(buffer.memory) and self.failed is None:
+        if self.is_mine(buffer.memory):
+            self.attempt(lambda: self.own.fill(held(buffer), size, pattern, seed, inverted))
+
+    def attempt(self, action: Callable[[], object]) -> None:
+        """What fails is raised when the ranks meet next; until then nothing more is done."""
+        if self.failed is None:
             try:
-                self.own.fill(held(buffer), size, pattern, seed, inverted)
+                action()
             except LinkgaugeError as error:
                 self.failed = error
 

@@ -19,7 +19,7 @@ from linkgauge.model.operation import OperationName, named
 from linkgauge.model.transfer import NIC_ENGINES, EngineKind
 
 from . import passages
-from .passages import FOUNDED, PASSING, Reached, crosses, passed, reached
+from .passages import FOUNDED, PASSING, Reached, leaves, passed, reached
 from .starts import Ended, Starts, common_pace
 
 _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
@@ -89,11 +89,8 @@ class SpanningGroup(Gated):
                 return {}
             groups = operation.groups(len(copies))
             return {n: tuple(self._places[at] for at in of) for n, of in enumerate(groups)}
-        if backend.name not in PASSING or not any(
-            crosses(backend.hosts, memory, copy.transfer.engine)
-            for copy in copies
-            for memory in copy.transfer.memories
-        ):
+        leaving = any(leaves(copy.transfer, backend.hosts) for copy in copies)
+        if backend.name not in PASSING or not leaving:
             return {}
         look = partial(reached, self._own, copies, backend.rank, backend.hosts, backend.shared)
         found = backend.together(look, Reached, self._moved)
@@ -129,11 +126,7 @@ class SpanningGroup(Gated):
 
     def arm(self, loops: int, laps: int = 1) -> None:
         super().arm(loops, laps)
-        if self._backend.failed is None:
-            try:
-                self._part.arm(loops, laps)
-            except LinkgaugeError as error:
-                self._backend.failed = error
+        self._backend.attempt(lambda: self._part.arm(loops, laps))
 
     @property
     def _part(self) -> Group:

@@ -7,6 +7,7 @@ results. docs/doctor.md has a row for each check.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import cache
 
 from msgspec.structs import replace
 
@@ -64,7 +65,7 @@ def diagnose(
     joints = evidence.machine.wiring.joints().items()
     meeting = {(joint, link) for joint, links in joints for link in links}
     touched = {case.name: case.touched for case in timed_cases_of(evidence)}
-    turned = _turned(evidence)
+    turned = _turned(evidence, touched)
     asking = [f for f in found if (f.check, f.severity) == ("target-speed", "fail")]
     causes = [
         _held_down(finding, asking) or _causes(finding, known, meeting, touched, turned)
@@ -109,18 +110,20 @@ def _causes(
     )
 
 
-def _turned(evidence: Evidence) -> dict[str, frozenset[str]]:
+def _turned(
+    evidence: Evidence, touched: Mapping[str, frozenset[Part]]
+) -> dict[str, frozenset[str]]:
     """By cell, the ports that redirect what its devices send each other."""
     ports = links.redirecting(evidence)
-    if not ports:
-        return {}
-    found = {}
-    for case in timed_cases_of(evidence):
-        devices = {end for part in case.touched if part.kind == "device" for end in part.ends}
-        found[case.name] = frozenset(
+
+    @cache
+    def turning(parts: frozenset[Part]) -> frozenset[str]:
+        devices = {end for part in parts if part.kind == "device" for end in part.ends}
+        return frozenset(
             port for port, pairs in ports.items() if any(devices.issuperset(one) for one in pairs)
         )
-    return found
+
+    return {name: turning(parts) for name, parts in touched.items()} if ports else {}
 
 
 def _meanwhile(

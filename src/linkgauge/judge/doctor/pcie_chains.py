@@ -97,6 +97,7 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
                  if wire.lower and is_confirmed(wire, rate, narrowest=narrowest)}  # fmt: skip
     # What libraries report of a card's link is that of its slot.
     slots = {machine.pci_tree.slot(address): name for address, name in named.items()}
+    names = named | slots
     seen: set[str] = set()
     for address in named:
         functions = machine.pci_line(address) or (_hidden(evidence, address),)
@@ -104,7 +105,7 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
             ends = function.address == address or function.port == "upstream port"
             if ends and function.address not in seen:
                 seen.add(function.address)
-                name = (named | slots).get(function.address, function.address)
+                name = names.get(function.address, function.address)
                 own = slots.get(function.address, "")
                 link = accelerators[own].link if own in accelerators else PciLink()
                 lower = _completed(latest.get(function.address, function), link)

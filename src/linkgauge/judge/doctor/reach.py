@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.judge.cases import Case, cases_of, exchanging
+from linkgauge.judge.cases import Case, cases_of, exchanging, listed
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.link_rates import figure
 from linkgauge.judge.remedies import FABRIC_MANAGER
@@ -28,9 +28,10 @@ _CLEARLY = 0.8
 def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
     """Sums that miss a limit and are as fast as rings over their links, where switches could reduce
     them."""
-    found = [cell for cell in evidence.cells() if cell.kind == "limit" and _as_rings(cell)]
-    by_name = {case.cell: case.name for case in cases_of(evidence)} if found else {}
-    for cell in found:
+    for case in cases_of(evidence):
+        cell = case.cell
+        if cell.kind != "limit" or not _as_rings(cell):
+            continue
         ranks = len(cell.transfers)
         switches, own = _reducing(evidence, cell), bandwidths(cell)
         gain = bus_factor("all_reduce", ranks) / (1 + 1 / ranks)
@@ -46,8 +47,8 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
             FABRIC_MANAGER,
         )
         about = Part.fabric_switch(switches.pop() if len(switches) == 1 else "NVLink switches")
-        one = (by_name[cell],)
-        yield Finding("in-switch", "warn", about, f"{said}it seems to be off", why, remedy, one)
+        found = f"{said}it seems to be off"
+        yield Finding("in-switch", "warn", about, found, why, remedy, (case.name,))
         return
 
 
@@ -131,22 +132,23 @@ def check_hidden(evidence: Evidence) -> Iterator[Finding]:
     crossed, names, shown = set[Part](), list[str](), set[Part]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}
+    if not fabric:
+        return
     for case in cases_of(evidence):
         pairs = exchanging(case.cell)
         if not pairs:
             shown |= case.touched
         elif case.cell.verdict == "ok":
             between = (evidence.machine.wiring.between(*pair) for pair in pairs)
-            crossed |= fabric.intersection(*[set().union(*between)])
+            crossed |= fabric & set[Part]().union(*between)
             names.append(case.name)
             share = _of_ring(case.cell)
             least, lowest = min((least, lowest), (share, case.name))
     hidden = sorted(crossed - shown, key=str)
     if not hidden:
         return
-    listed = ", ".join(map(str, hidden[:4])) + (f", {len(hidden) - 4} more" if hidden[4:] else "")
     about = hidden[0] if len(hidden) == 1 else f"{len(hidden)} links"
-    found = f"only collectives crossed {listed}: a slow one among several rings, or below "
+    found = f"only collectives crossed {listed(hidden)}: a slow one among several rings, or below "
     found += "reductions in a switch, need not show"
     if least < LOW:
         found += f" ({lowest} reaches {least:.0%} of one ring's rate)"

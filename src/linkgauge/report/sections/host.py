@@ -9,7 +9,7 @@ from linkgauge.model.gaps import NEEDS_ROOT, Gap
 from linkgauge.model.host_details import Cache, HostDetails
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
-from linkgauge.model.units import approximate_size
+from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Table
 from linkgauge.report.results import table
 from linkgauge.report.subjects import spans
@@ -23,7 +23,7 @@ def host_facts(machine: Machine) -> Table:
     driver = f" by {host.frequency_driver}" if host.frequency_driver else ""
     facts: dict[str, Iterable[object]] = {
         "CPUs": (
-            host.threads_per_core and f"{_count(host.threads_per_core, 'thread')} a core",
+            host.threads_per_core and f"{count_of(host.threads_per_core, 'thread')} a core",
             host.isa,
             host.governor and f"governor {host.governor}{driver}",
             *map(_cache, host.caches),
@@ -50,7 +50,7 @@ def counts(host: HostDetails) -> Iterator[str]:
     """Sockets and cores, as far as they are known."""
     for count, what in ((host.sockets, "socket"), (host.cores, "core")):
         if count is not None:
-            yield _count(count, what)
+            yield count_of(count, what)
 
 
 def surroundings(host: HostDetails) -> Iterator[str]:
@@ -79,10 +79,6 @@ def _allowances(host: HostDetails) -> Iterator[str]:
     for what, limit in limits.items():
         if limit is not None or what not in unread:
             yield f"{what} {'unlimited' if limit is None else approximate_size(limit)}"
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 # What could not be read on a machine, each reason once, with what would make it readable.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from linkgauge.machine.hardware import known_values
 from linkgauge.model.inventory import Accelerator, Adapter, FabricLink, Interface
 from linkgauge.model.machine import Machine
-from linkgauge.model.units import approximate_size
+from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Block, Column, Line, Prose, Span, Table, line, plain
 from linkgauge.report.results import SIMULATED, table
 from linkgauge.report.subjects import spans, subjects
@@ -84,7 +84,7 @@ def machine_blocks(machine: Machine) -> Iterator[Block]:
     devices."""
     yield from _overview(machine, detailed=False)
     count = len(gaps(machine.known))
-    missing = f", and what could not be read ({count} reason{'s' * (count > 1)})" if count else ""
+    missing = f", and what could not be read ({count_of(count, 'reason')})" if count else ""
     yield Prose([plain(f"-v adds details of host and PCI{missing}", "dim")])
 
 

@@ -11,7 +11,7 @@ from linkgauge.cli.options import Options, argument, option
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document
 
-BASELINE = Document("a baseline", "linkgauge.rooms.gate.sections:baseline")
+BASELINE = Document("a baseline", f"{__package__}.sections:baseline")
 
 
 class BaselineOptions(Options):

@@ -18,16 +18,15 @@ if TYPE_CHECKING:
 
 MOST_AGAIN = 100
 
-_ROOM = "linkgauge.rooms.gate"
-_SECTIONS, _PROGRAMS = f"{_ROOM}.sections", f"{_ROOM}.words"
+_SECTIONS, _WORDS = f"{__package__}.sections", f"{__package__}.words"
 GATE = Document(
     "the gate's judgement",
     f"{_SECTIONS}:gate",
     {
-        "json": f"{_PROGRAMS}:gate_json",
-        "csv": f"{_PROGRAMS}:gate_csv",
+        "json": f"{_WORDS}:gate_json",
+        "csv": f"{_WORDS}:gate_csv",
         "markdown": f"{_SECTIONS}:gate",
-        "junit": f"{_PROGRAMS}:gate_junit",
+        "junit": f"{_WORDS}:gate_junit",
     },
 )
 

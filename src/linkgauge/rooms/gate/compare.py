@@ -10,14 +10,13 @@ from linkgauge.cli.options import Options, argument, option
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document, Format
 
-_ROOM = "linkgauge.rooms.gate"
-_SECTIONS, _PROGRAMS = f"{_ROOM}.sections", f"{_ROOM}.words"
+_SECTIONS, _WORDS = f"{__package__}.sections", f"{__package__}.words"
 COMPARED = Document(
     "a comparison of runs",
     f"{_SECTIONS}:few_cells",
     {
-        "json": f"{_PROGRAMS}:comparison_json",
-        "csv": f"{_PROGRAMS}:comparison_csv",
+        "json": f"{_WORDS}:comparison_json",
+        "csv": f"{_WORDS}:comparison_csv",
         "markdown": f"{_SECTIONS}:every_cell",
     },
 )

@@ -23,7 +23,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.scaling import Member
 from linkgauge.model.transfer import Benchmark
-from linkgauge.model.units import COLLECTIVE, format_size
+from linkgauge.model.units import COLLECTIVE, count_of, format_size
 
 
 def over_counts(
@@ -76,7 +76,7 @@ def default_counts(devices: int) -> tuple[int, ...]:
 
 def label_of(work: Collective, count: int, kind: Member) -> str:
     """The row of a collective of so many: `float sum, 4 GPUs`."""
-    return f"{row_of(work)}, {count} {kind}{'' if count == 1 else 's'}"
+    return f"{row_of(work)}, {count_of(count, kind)}"
 
 
 def _of(row: Collectives, count: int, fabric: DeviceSet) -> Benchmark:

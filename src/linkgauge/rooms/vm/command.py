@@ -49,6 +49,7 @@ def vm(asked: VmOptions) -> int:
         linkgauge vm NAME.xml
         linkgauge vm --machine vm-degraded
     """
+    from linkgauge.judge.doctor import failed
     from linkgauge.model.errors import InputError
 
     from .domain_xml import read_domain
@@ -59,7 +60,7 @@ def vm(asked: VmOptions) -> int:
     report = _report(described, asked.role, asked.root, asked.machine)
     write_fixes(asked.fix_script, report.judged.findings, f"the {report.decision.role}")
     asked.form.write(DOMAIN, report)
-    return 1 if any(finding.severity == "fail" for finding in report.judged.findings) else 0
+    return 1 if failed(report.judged.findings) else 0
 
 
 def _report(

@@ -85,7 +85,6 @@ def watch(asked: WatchOptions) -> int:
 
 
 def _settings(asked: WatchOptions) -> Settings:
-    from linkgauge.cli import common
     from linkgauge.cli.requests import settings_of
     from linkgauge.model.settings import EngineSettings
 
