@@ -231,3 +231,9 @@ def test_completion_is_installed_once(shell, tmp_path):
     assert f"_LINKGAUGE_COMPLETE={shell}_complete" in Path(path).read_text()
     started = [line for path in tmp_path.glob(".*rc") for line in path.read_text().splitlines()]
     assert len(list(filter(None, started))) == (0 if shell == "fish" else 1)
+
+
+def test_completion_of_another_shell_is_refused_with_its_remedy():
+    done = linkgauge("--show-completion", SHELL="/bin/sh")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("set SHELL to one, as in SHELL=bash\n")

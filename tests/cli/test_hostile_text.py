@@ -82,7 +82,8 @@ def all_but(name):
 
 
 def history(here):
-    return {"LINKGAUGE_HISTORY": here / "history.db", "XDG_CACHE_HOME": here / "cache"}
+    cache = here / "cache"
+    return {"LINKGAUGE_HISTORY": here / "history.db", "XDG_CACHE_HOME": cache, "SHELL": "/bin/bash"}
 
 
 FAST = ("--machine", "m.yml", "--size", "1M", "--samples", "2")

@@ -54,7 +54,8 @@ def _shell() -> str:
     users = Path(os.environ.get("SHELL", "")).name
     found = next((name for name in (caller, users) if name in _PLACES), None)
     if found is None:
-        raise InputError(f"completion is for {', '.join(_PLACES)}, and SHELL names none of them")
+        known = ", ".join(_PLACES)
+        raise InputError(f"completion is for {known}: set SHELL to one, as in SHELL=bash")
     return found
 
 
