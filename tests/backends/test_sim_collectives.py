@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from linkgauge.backends.protocol import Collecting, Copy, run
+from linkgauge.backends.protocol import CollectingGroup, Copy, run
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.engine.measure import measure_together
@@ -178,7 +178,7 @@ def test_every_number_is_right(name, size):
     for one in EVERY:
         if one.collective == name and one.is_checked:
             group = prepared(machine, one, size)
-            assert isinstance(group, Collecting)
+            assert isinstance(group, CollectingGroup)
             assert group.check().count == 0, one
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from campaigns import FULL, trials
 from command_kit import linkgauge
-from linkgauge.engine.journal import Measured, read_records
+from linkgauge.engine.journal import MeasuredVisit, read_records
 from linkgauge.engine.locks import hold
 from linkgauge.engine.runs import read_run
 
@@ -110,7 +110,7 @@ def visited(journal):
     return Counter(
         (record.sheet, record.cell.row, record.cell.column)
         for record in read_records(journal.read_bytes())
-        if isinstance(record, Measured)
+        if isinstance(record, MeasuredVisit)
     )
 
 

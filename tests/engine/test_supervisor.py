@@ -156,7 +156,7 @@ def test_a_deadline_grows_with_what_there_is_to_do(monkeypatch, standing, asked,
     monkeypatch.setattr(supervisor.time, "monotonic", iter([0.0, 100.0]).__next__)
     copy = [cell("host:0 -> host:0 by cpu")]
     watch = supervisor._Watch(copy, 10**9, Settings((1,), **{"max_time": 2.0, **asked}))
-    assert watch.left(supervisor.Standing(*standing)) == pytest.approx(left)
+    assert watch.left(supervisor.Heartbeat(*standing)) == pytest.approx(left)
 
 
 def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):

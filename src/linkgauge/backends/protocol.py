@@ -186,7 +186,7 @@ class Group(Protocol):
 
 
 @runtime_checkable
-class Checked(Protocol):
+class CheckedGroup(Protocol):
     """A group whose operation computes what is in none of the copies' buffers."""
 
     def mismatch(self) -> str | None:
@@ -204,7 +204,7 @@ class Wrong(msgspec.Struct, frozen=True):
 
 
 @runtime_checkable
-class Collecting(Protocol):
+class CollectingGroup(Protocol):
     """A group that carries out a collective. Both calls come between samples."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
@@ -289,7 +289,7 @@ class Clocked(Protocol):
 
 
 @runtime_checkable
-class Virtual(Clocked, Protocol):
+class SimulatedClock(Clocked, Protocol):
     """A simulated machine, whose time is simulated, too."""
 
     def enter(

@@ -54,7 +54,7 @@ def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:
     return [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
 
 
-class Collectives(Sweep, frozen=True, kw_only=True):
+class CollectiveSweep(Sweep, frozen=True, kw_only=True):
     """A collective over one backend's devices, or over the ranks of a run."""
 
     collective: CollectiveName
@@ -160,8 +160,8 @@ def _profiles(name: CollectiveName) -> tuple[Profile, ...]:
     return UNHURRIED if name == "all_reduce" else ("full",)
 
 
-COLLECTIVES: tuple[Collectives, ...] = tuple(
-    Collectives(
+COLLECTIVES: tuple[CollectiveSweep, ...] = tuple(
+    CollectiveSweep(
         name,
         f"{title}, type(row) by size(column)",
         lambda _: iter(()),

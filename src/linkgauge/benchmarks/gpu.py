@@ -41,7 +41,7 @@ class OnDevices(Sweep, frozen=True):
         return Benchmark(*named, cells, self.unit, sweep=True, size=size, reason=reason)
 
 
-class Product(OnDevices, frozen=True):
+class ProductBenchmark(OnDevices, frozen=True):
     """Products by type and device; where no device multiplies, smaller ones by the host."""
 
     def over(
@@ -104,7 +104,7 @@ def _memories(fabric: DeviceSet) -> list[Memory]:
 
 
 GPU: tuple[Row | Sweep, ...] = (
-    Product(
+    ProductBenchmark(
         "gpu_matmul",
         "matrix product, type(row)",
         _products,

@@ -17,7 +17,7 @@ _MOST_RANKS = 4096
 _T = TypeVar("_T", bound=str)
 
 
-def choice_of(given: common.Collecting) -> CollectiveChoice:
+def choice_of(given: common.CollectiveOptions) -> CollectiveChoice:
     """Raises InputError for what no collective takes."""
     from linkgauge.model.collective import NUMBERS, REDUCTIONS, CollectiveChoice
 

@@ -34,7 +34,7 @@ class RunOptions(Options):
     device: tuple[str, ...] = common.DEVICE
     size: str | None = common.SIZE
     sampling: common.Sampling
-    collecting: common.Collecting
+    collecting: common.CollectiveOptions
     label: str = common.label("default")
     out: Path = common.RUNS_BELOW
     form: common.RunFormat

@@ -207,7 +207,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(next((match.expand(own) for match, own in found if match), message))
 
 
-class Once(argparse.Action):
+class OnceAction(argparse.Action):
     """An option that may be given once, and is absent until then: its default is suppressed."""
 
     refusal = "option {given} is given more than once"

@@ -11,7 +11,14 @@ from msgspec.structs import replace
 
 from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run, Sheet
+from linkgauge.model.result import (
+    BenchmarkTable,
+    CellResult,
+    PlannedCell,
+    PlannedTable,
+    Result,
+    Run,
+)
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Cell
 
@@ -78,23 +85,23 @@ def _plan_of(run: Run, path: Path) -> Plan:
         return tuple(_sheets(run))
 
 
-def _sheets(run: Run) -> Iterator[PlannedSheet]:
+def _sheets(run: Run) -> Iterator[PlannedTable]:
     number = 0
     for result in run.results:
         cells = [_planned(cell, number + at) for at, cell in enumerate(result.cells)]
         number += len(cells)
-        yield PlannedSheet(**_fields(result, Sheet), cells=tuple(cells))
+        yield PlannedTable(**_fields(result, BenchmarkTable), cells=tuple(cells))
 
 
 def _planned(cell: CellResult, number: int) -> PlannedCell:
     return PlannedCell(**_fields(cell, Cell), number=number)
 
 
-def _fields(value: Result | CellResult, kind: type[Sheet] | type[Cell]) -> dict[str, Any]:
+def _fields(value: Result | CellResult, kind: type[BenchmarkTable] | type[Cell]) -> dict[str, Any]:
     return {name: getattr(value, name) for name in kind.__struct_fields__}
 
 
-def _only(plan: Plan, wanted: Collection[CellId]) -> Iterator[PlannedSheet]:
+def _only(plan: Plan, wanted: Collection[CellId]) -> Iterator[PlannedTable]:
     """The sheets with these cells alone, and with those that are measured at the same time."""
     keys = set(wanted)
     for sheet, own, repeat in numbered(plan):

@@ -10,7 +10,7 @@ from linkgauge.model.result import Run
 from .journal import (
     Again,
     Closed,
-    Lost,
+    LossRecord,
     Opened,
     Record,
     Resumed,
@@ -22,10 +22,10 @@ from .journal import (
 from .visits import CellAt, Visits
 
 if TYPE_CHECKING:
-    from .course import Course
+    from .course import SoakState
 
 
-class Book(Protocol):
+class RunState(Protocol):
     """A run so far. `is_complete`: it has come to its end, and no loss of a rank cost a part of
     it."""
 
@@ -54,7 +54,7 @@ class PreciseRun:
 
     @property
     def is_complete(self) -> bool:
-        ends = {Lost, Closed} & {type(record) for record in last_part(self._known)}
+        ends = {LossRecord, Closed} & {type(record) for record in last_part(self._known)}
         return ends == {Closed} and not self.visits.lost()
 
     def add(self, record: Record) -> None:
@@ -70,18 +70,18 @@ class PreciseRun:
         return assemble(self._known, self.visits)
 
 
-def book_of(records: Iterable[Record]) -> PreciseRun | Course:
+def book_of(records: Iterable[Record]) -> PreciseRun | SoakState:
     """Raises InputError if the first is not a run's plan."""
     following = iter(records)
     first = next(following, None)
     opened = opening(() if first is None else (first,))
-    book: PreciseRun | Course
+    book: PreciseRun | SoakState
     if opened.settings.soak is None:
         book = PreciseRun(opened)
     else:
-        from .course import Course  # its statistics are loaded for what repeats alone
+        from .course import SoakState  # its statistics are loaded for what repeats alone
 
-        book = Course(opened)
+        book = SoakState(opened)
     for record in following:
         book.add(record)
     return book

@@ -29,7 +29,7 @@ def serve(channel: Channel) -> None:
             match command:
                 case messages.Survey():
                     return worker.survey(names)
-                case messages.Look():
+                case messages.ReadInventory():
                     return worker.look(names)
                 case messages.Measure(cells, size, visit):
                     return worker.measure(cells, size, visit)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from linkgauge.model.cell_id import cell_id
 from linkgauge.model.inventory import Reading
 from linkgauge.model.kernel_log import joined
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
+from linkgauge.model.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.soak import (
     SLICES,
     CellCourse,
@@ -30,7 +30,7 @@ from linkgauge.model.stats.sketch import Sketch
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Place
 
-from .journal import Closed, Logged, Measured, Opened, Record, Resumed, assemble
+from .journal import Closed, Logged, MeasuredVisit, Opened, Record, Resumed, assemble
 from .merging import merge
 from .visits import class_of
 
@@ -44,7 +44,7 @@ MOST_REASONS = 32
 """Reasons of throttling of a device."""
 
 
-class Course:
+class SoakState:
     """The run so far. `at` is how many of its seconds have passed, `round` which round it is in,
     from 0; `passed` counts the cells of the rounds before."""
 
@@ -63,7 +63,9 @@ class Course:
         """When the run began or went on: the time of day, and `at`."""
         self._slice = self.asked.seconds / SLICES
         plan = opened.plan
-        self._cells = [{cell.place: _Cell(sheet, cell) for cell in sheet.cells} for sheet in plan]
+        self._cells = [
+            {cell.place: _RepeatedCell(sheet, cell) for cell in sheet.cells} for sheet in plan
+        ]
         self._count = sum(len(sheet.cells) for sheet in plan)
         self._due = self._all()
         if not self._due:
@@ -104,7 +106,7 @@ class Course:
         return max(1, round(done * (self.asked.seconds - self.at) / self.at))
 
     def add(self, record: Record) -> None:
-        if isinstance(record, Measured):
+        if isinstance(record, MeasuredVisit):
             self._visited(record)
             return
         self.is_complete |= isinstance(record, Closed)
@@ -117,7 +119,7 @@ class Course:
         elif not isinstance(record, Opened):
             self._control.append(record)
 
-    def _visited(self, record: Measured) -> None:
+    def _visited(self, record: MeasuredVisit) -> None:
         cell = record.cell
         self.at = self.at if record.at is None else record.at
         moment = self._moment()
@@ -172,7 +174,7 @@ class Course:
     def _merged(self) -> MergedCells:
         """The visited cells of each sheet, each with the samples of those of its visits that are
         kept. Cells that are alike are merged together."""
-        alike: defaultdict[Hashable, list[tuple[int, _Cell]]] = defaultdict(list)
+        alike: defaultdict[Hashable, list[tuple[int, _RepeatedCell]]] = defaultdict(list)
         for number, (sheet, cells) in enumerate(zip(self.opened.plan, self._cells, strict=True)):
             for planned in sheet.cells:
                 if cells[planned.place].kept:
@@ -221,11 +223,11 @@ class MergedCells:
         return self._found[sheet]
 
 
-class _Cell:
+class _RepeatedCell:
     """A cell over the rounds so far. `kept` are some of its visits: every one whose number is a
     multiple of a step that doubles, and the first that did not pass."""
 
-    def __init__(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
+    def __init__(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         self.name = cell_id(sheet, cell)
         self.place = cell.place
         self.kept: list[CellResult] = []

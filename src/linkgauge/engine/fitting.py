@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
+from linkgauge.model.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import LONGEST
 
@@ -13,7 +13,7 @@ from linkgauge.model.units import LONGEST
 class Fitting:
     """The cells of a plan, and how many figures the visits so far have beside their samples."""
 
-    def __init__(self, plan: Sequence[PlannedSheet]) -> None:
+    def __init__(self, plan: Sequence[PlannedTable]) -> None:
         self._plan = plan
         self._cells = [{cell.place: cell for cell in sheet.cells} for sheet in plan]
         self._counts: dict[tuple[int, Place], tuple[int, int]] = {}

@@ -27,7 +27,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.ranks import LostRank
-from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Sheet, worst
+from linkgauge.model.result import BenchmarkTable, CellResult, PlannedTable, Result, Run, worst
 from linkgauge.model.settings import Settings
 
 from .fitting import Fitting
@@ -52,11 +52,11 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     started: str
     machine: Machine
     settings: Settings
-    plan: tuple[PlannedSheet, ...]
+    plan: tuple[PlannedTable, ...]
     options: dict[str, str] = {}
 
 
-class Measured(
+class MeasuredVisit(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
 ):
     """One visit of a cell; `sheet` indexes the plan. Of a run that is repeated for a time: in which
@@ -86,7 +86,7 @@ class Left(msgspec.Struct, frozen=True, tag_field="record", tag="left"):
     files: tuple[str, ...]
 
 
-class Lost(msgspec.Struct, frozen=True, tag_field="record", tag="lost"):
+class LossRecord(msgspec.Struct, frozen=True, tag_field="record", tag="lost"):
     """The loss of this rank ended the run."""
 
     rank: LostRank
@@ -107,7 +107,7 @@ class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
     after: Inventory | None = None
 
 
-Record = Opened | Measured | Again | Logged | Left | Lost | Resumed | Closed
+Record = Opened | MeasuredVisit | Again | Logged | Left | LossRecord | Resumed | Closed
 
 Taken = TypeVar("Taken")
 
@@ -262,7 +262,7 @@ def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
             _check(fitting, record)
         except InputError as error:
             raise InputError(f"line {number} of the journal does not fit: {error}") from error
-        if isinstance(record, Measured):
+        if isinstance(record, MeasuredVisit):
             record = msgspec.structs.replace(record, cell=current(record.cell))
         yield record
     if not number:
@@ -273,7 +273,7 @@ def _check(fitting: Fitting, record: Record) -> None:
     """Raises InputError where a record that is not the first disagrees with those before it."""
     if isinstance(record, Opened):
         raise InputError("it opens a run, as the first line does")
-    if isinstance(record, Measured):
+    if isinstance(record, MeasuredVisit):
         fitting.check(record.sheet, record.cell, record.at)
     elif isinstance(record, Again):
         for cell in record.cells:
@@ -298,7 +298,7 @@ def visits_of(records: Sequence[Record]) -> Visits:
 
 def follow(visits: Visits, record: Record) -> None:
     """Tells the visits what a record says of them."""
-    if isinstance(record, Measured):
+    if isinstance(record, MeasuredVisit):
         visits.add(record.sheet, record.cell)
     elif isinstance(record, Again):
         visits.again(record.cells)
@@ -312,14 +312,14 @@ def last_part(records: Sequence[Record]) -> Sequence[Record]:
     return records[at:]
 
 
-class Cells(Protocol):
+class MeasuredCells(Protocol):
     """What was measured of a plan."""
 
     def cells(self, sheet: int) -> list[CellResult]:
         """Those of the sheet of this number, in the plan's order."""
 
 
-def assemble(records: Sequence[Record], visits: Cells | None = None) -> Run:
+def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> Run:
     """The run in the records; `visits` are theirs, if already known. Sheets without cells keep
     their plan's reason; cells that were not reached are absent."""
     opened = opening(records)
@@ -341,16 +341,16 @@ def assemble(records: Sequence[Record], visits: Cells | None = None) -> Run:
             if cells or not sheet.cells
         ),
         profiler_files=left[-1] if left else (),
-        lost=next((record.rank for record in last if isinstance(record, Lost)), None),
+        lost=next((record.rank for record in last if isinstance(record, LossRecord)), None),
     )
 
 
-def result_of(sheet: PlannedSheet, cells: Sequence[CellResult]) -> Result:
+def result_of(sheet: PlannedTable, cells: Sequence[CellResult]) -> Result:
     """The sheet's result. Its reason is the plan's, or the one shared by all cells that have a
     reason."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None
-    shown = {name: getattr(sheet, name) for name in Sheet.__struct_fields__}
+    shown = {name: getattr(sheet, name) for name in BenchmarkTable.__struct_fields__}
     shown["reason"] = sheet.reason or shared
     return Result(**shown, status=status, cells=tuple(cells), average=average_bus(cells))

@@ -14,13 +14,13 @@ import msgspec
 
 from linkgauge.backends.protocol import (
     Backend,
-    Checked,
+    CheckedGroup,
     Clocked,
-    Collecting,
+    CollectingGroup,
     Group,
     Pace,
+    SimulatedClock,
     Timing,
-    Virtual,
     Working,
     Works,
     Wrong,
@@ -171,7 +171,7 @@ class _Together:
         self._profiler = profiled_by(settings)
         self._on_phase = on_phase
         owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
-        self._virtual = [one for one in owners if follows(one, Virtual)]  # type: ignore[type-abstract]
+        self._virtual = [one for one in owners if follows(one, SimulatedClock)]  # type: ignore[type-abstract]
         self._clocked = [one for one in owners if follows(one, Clocked)]  # type: ignore[type-abstract]
         for cell in cells:
             cell.definition = known.definition if known else None
@@ -286,13 +286,13 @@ class _Together:
 
     def _wrong(self, group: Group) -> str | None:
         """What is wrong with what the group computed, if that is to be verified."""
-        if self._settings.verify and follows(group, Checked):  # type: ignore[type-abstract]
+        if self._settings.verify and follows(group, CheckedGroup):  # type: ignore[type-abstract]
             return group.mismatch()
         return None
 
     def _iterations(self, group: Group, sample: Sample) -> Iterations:
         """The times of single iterations of a collective."""
-        if not follows(group, Collecting):  # type: ignore[type-abstract]
+        if not follows(group, CollectingGroup):  # type: ignore[type-abstract]
             return ()
         each = max(sample.seconds / sample.loops, 1e-9)
         most = int(ITERATION_SECONDS / each)
@@ -300,7 +300,7 @@ class _Together:
 
     def _wrong_elements(self, group: Group) -> Wrong | None:
         """What is wrong with the result of a collective, if that is to be verified."""
-        if self._cells[0].verifies and follows(group, Collecting):  # type: ignore[type-abstract]
+        if self._cells[0].verifies and follows(group, CollectingGroup):  # type: ignore[type-abstract]
             return group.check()
         return None
 

@@ -23,7 +23,7 @@ from linkgauge.model.inventory import Reading
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.overlap import hidden
-from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, RankTimes
+from linkgauge.model.result import CellResult, Definition, PlannedCell, RankTimes, TransferFigure
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import FULL_LOAD, Report, Transfer
 from linkgauge.model.workload import WorkDone
@@ -304,12 +304,14 @@ class Measurement:
         """Whether its transfers have figures of their own, beside the headline."""
         return len(self.copies) > 1 and not isinstance(self.planned.operation, Collective)
 
-    def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
+    def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[TransferFigure]:
         for number, size in enumerate(self.planned.counted(self._size)):
             if not size and self.planned.does.from_one:
                 continue
             if number == 0 and self.planned.report.is_latency:
-                yield Part(0, 0, tuple(self.figure(timing, loops) for timing in timings), None)
+                yield TransferFigure(
+                    0, 0, tuple(self.figure(timing, loops) for timing in timings), None
+                )
                 continue
             times = [timing.seconds[number] for timing in timings]
             if self.planned.report is Report.RATE:
@@ -318,7 +320,7 @@ class Measurement:
                 figures = tuple(seconds / loops for seconds in times)
             else:
                 figures = tuple(size * loops / seconds for seconds in times)
-            yield Part(number, size, figures, None)
+            yield TransferFigure(number, size, figures, None)
 
     def _notes(self) -> Iterator[Note]:
         for buffer in self._buffers():

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from linkgauge.model.counters import total
 from linkgauge.model.load import joined as joined_loads
 from linkgauge.model.notes import Imprecise, NotRevisited
-from linkgauge.model.result import CellResult, Interval, Part, RankTimes, Status, Stopped
+from linkgauge.model.result import CellResult, Interval, RankTimes, Status, Stopped, TransferFigure
 from linkgauge.model.settings import VISIT_SECONDS, Settings
 from linkgauge.model.stats.intervals import COVERAGE, Estimate, estimates
 from linkgauge.model.stats.modes import cut, groups, split
@@ -138,7 +138,7 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
     )
 
 
-def _join_part(parts: Sequence[Part]) -> Part:
+def _join_part(parts: Sequence[TransferFigure]) -> TransferFigure:
     return replace(parts[0], samples=tuple(sample for part in parts for sample in part.samples))
 
 
@@ -218,7 +218,7 @@ def _finish(
     )
 
 
-def _better(cell: CellResult, part: Part | None = None) -> Better:
+def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
     """Which figures of a cell, or of a part, are better: what runs beside a latency is a rate, and
     what is hidden has times."""
     if cell.report is Report.HIDDEN:
@@ -227,7 +227,7 @@ def _better(cell: CellResult, part: Part | None = None) -> Better:
     return "lower" if cell.report.is_latency and not is_rate else "higher"
 
 
-def _part_summary(cell: CellResult, part: Part, known: Estimate | None) -> Summary | None:
+def _part_summary(cell: CellResult, part: TransferFigure, known: Estimate | None) -> Summary | None:
     return _summary(_better(cell, part), part.samples, known, [part.samples])
 
 

@@ -31,7 +31,7 @@ class Survey(msgspec.Struct, frozen=True, tag=True):
     """Asks for the machine. Answered by a `Machine`."""
 
 
-class Look(msgspec.Struct, frozen=True, tag=True):
+class ReadInventory(msgspec.Struct, frozen=True, tag=True):
     """Asks for everything else known about the machine by now. Answered by an `Inventory`."""
 
 
@@ -70,11 +70,11 @@ class Release(msgspec.Struct, frozen=True, tag=True):
     """Free the buffers kept for later cells: another worker needs memory. It has no answer."""
 
 
-Command = Start | Survey | Look | Measure | Tune | Release
+Command = Start | Survey | ReadInventory | Measure | Tune | Release
 
 
 class Trying(msgspec.Struct, frozen=True, tag=True):
-    """A word before the answer to `Tune`, as `Standing` is before that to `Measure`."""
+    """A word before the answer to `Tune`, as `Heartbeat` is before that to `Measure`."""
 
     tried: Tried
 
@@ -191,7 +191,7 @@ SIGN_SECONDS = 0.1
 """Least interval between signs of life while samples are taken: each wakes the controller."""
 
 
-class Standing(msgspec.Struct, frozen=True, tag=True):
+class Heartbeat(msgspec.Struct, frozen=True, tag=True):
     """A phase, when the cell began, and when the last sign of life came: a phase began or a sample
     ended (seconds of the monotonic clock, which all processes share). `warm_up` is the duration of
     the warm-up, `longest` that of the longest sample so far; 0 until known."""
@@ -206,10 +206,10 @@ class Standing(msgspec.Struct, frozen=True, tag=True):
 class Signs:
     """Tracks a worker's state, and reports it through `send`."""
 
-    def __init__(self, send: Callable[[Standing], None]) -> None:
+    def __init__(self, send: Callable[[Heartbeat], None]) -> None:
         self._send = send
         self._sent = 0.0
-        self._at = Standing()
+        self._at = Heartbeat()
 
     def enter(self, phase: Phase) -> None:
         """A phase begins; the first one begins a cell. "measure" is entered again after each
@@ -217,13 +217,13 @@ class Signs:
         now, at = time.monotonic(), self._at
         warm_up, longest, again = at.warm_up, at.longest, at.phase == phase == "measure"
         if phase == "allocate":
-            self._at = Standing(phase, now, now)
+            self._at = Heartbeat(phase, now, now)
         else:
             if at.phase == "warm up":
                 warm_up = now - at.since
             elif again:
                 longest = max(longest, now - at.since)
-            self._at = Standing(phase, at.begun, now, warm_up, longest)
+            self._at = Heartbeat(phase, at.begun, now, warm_up, longest)
         if not again or now - self._sent >= SIGN_SECONDS:
             self._sent = now
             self._send(self._at)

@@ -85,7 +85,7 @@ class _At(NamedTuple):
     own: float
 
 
-class Neighbours:
+class BackgroundLoad:
     """Follows the host's CPU time. The run's own processes are this one, its parent, and the other
     children of that."""
 

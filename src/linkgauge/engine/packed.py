@@ -16,7 +16,7 @@ import msgspec
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import CellResult, Run
 from linkgauge.model.stats.summary import Summary
-from linkgauge.model.stored import Packed, SamplesFile
+from linkgauge.model.stored import PackedSamples, SamplesFile
 
 SAMPLES_BIN = "samples.bin"
 MOST_SAMPLES = 1 << 28
@@ -39,7 +39,7 @@ def packed(run: Run) -> bytes:
                 summaries.extend(_row(part.summary))
             for times in cell.iterations:
                 summaries.extend(_row(times.summary))
-    whole = Packed(
+    whole = PackedSamples(
         id=run.id,
         lengths=_little(lengths),
         values=_little(values),
@@ -53,7 +53,7 @@ def file_of(content: bytes) -> SamplesFile:
     return SamplesFile(len(content), sha256(content).hexdigest())
 
 
-class Series:
+class PackedSeries:
     """What a samples.bin holds, one series after the other. Raises InputError, which names it,
     where it is not that of the run, or does not fit the cells that ask for it."""
 
@@ -107,8 +107,8 @@ class Series:
         return InputError(f"{self._name} is damaged: {what}")
 
 
-def _decoded(content: bytes) -> Packed:
-    return msgspec.msgpack.decode(content, type=Packed)
+def _decoded(content: bytes) -> PackedSamples:
+    return msgspec.msgpack.decode(content, type=PackedSamples)
 
 
 def _why_another(content: bytes, of: SamplesFile, run: str) -> str:

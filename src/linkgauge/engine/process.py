@@ -15,7 +15,7 @@ from linkgauge.machine.tree import ROOT, Root, names_in, read_text
 from linkgauge.model.printable import printable
 from linkgauge.model.settings import Settings, Surroundings, Tried
 
-from .messages import Standing, Start, Trying
+from .messages import Heartbeat, Start, Trying
 
 # What workers, and the libraries in them, print: kept apart from what linkgauge says.
 
@@ -58,7 +58,7 @@ class WorkerProcess(Process):
     has no work, and learns from `begin` what to open."""
 
     name = "the worker"
-    words = Standing | Trying
+    words = Heartbeat | Trying
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class WorkerProcess(Process):
         output: Output | None = None,
     ) -> None:
         self.output = Output() if output is None else output
-        self.standing = Standing()
+        self.standing = Heartbeat()
         """The last state that it reported."""
         self._waited: dict[str, float] = {}
         """How long each of its threads had waited for a CPU when it was asked."""
@@ -83,22 +83,22 @@ class WorkerProcess(Process):
         self.send(Start(accelerator, settings))
 
     def ask(self, command: object) -> None:
-        self.standing = Standing()
+        self.standing = Heartbeat()
         self._waited = waits_for_cpu(self._pid)
         super().ask(command)
 
     def result(
         self,
         kind: type[_A],
-        left: Callable[[Standing], float] | None = None,
+        left: Callable[[Heartbeat], float] | None = None,
         heard: Callable[[Tried], None] = lambda tried: None,
     ) -> _A:
         """The answer, as `answer` has it. `left` returns the seconds left for a worker in this
         state, without those for which it waited for a CPU: who is kept from working does not hang.
         `heard` receives each `Tried` that precedes the answer."""
 
-        def hear(word: Standing | Trying) -> None:
-            if isinstance(word, Standing):
+        def hear(word: Heartbeat | Trying) -> None:
+            if isinstance(word, Heartbeat):
                 self.standing = word
             else:
                 heard(word.tried)

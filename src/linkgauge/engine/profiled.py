@@ -63,7 +63,7 @@ def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...
     return program, *options, "--export", path
 
 
-class Report(NamedTuple):
+class ProfilerReport(NamedTuple):
     """The files of one worker's profiler: the report is `path` with a suffix of the profiler's."""
 
     path: Path
@@ -92,14 +92,14 @@ class Reports:
         self.profiler = profiler
         self.program = find(profiler)
         self._folder = folder
-        self._begun: list[Report] = []
+        self._begun: list[ProfilerReport] = []
         found = (re.match(r"\d+", name.removeprefix(f"{profiler}-")) for name in self.files())
         self._last = max((int(number[0]) for number in found if number), default=0)
 
-    def begin(self) -> Report:
+    def begin(self) -> ProfilerReport:
         """One more."""
         self._last += 1
-        self._begun.append(Report(self._folder / f"{self.profiler}-{self._last}"))
+        self._begun.append(ProfilerReport(self._folder / f"{self.profiler}-{self._last}"))
         return self._begun[-1]
 
     def missing(self) -> list[str]:

@@ -18,7 +18,7 @@ from linkgauge.model.settings import Simulation
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import count_of
 
-from .books import Book, PreciseRun, book_of
+from .books import PreciseRun, RunState, book_of
 from .controller import Doubts, Observer, go_on_with, now
 from .garbage import collect_seldom
 from .journal import JOURNAL_FILE, RUN_FILE, Journal, Opened, Resumed
@@ -84,7 +84,7 @@ def go_on(
                 return go_on_with(book, worker, journal.append, observer, doubts, log)
 
 
-def _say_what_is_lost(book: Book, observer: Observer) -> None:
+def _say_what_is_lost(book: RunState, observer: Observer) -> None:
     lost = book.visits.lost() if isinstance(book, PreciseRun) else {}
     if lost:
         ranks = sorted(set(lost.values()))

@@ -25,8 +25,8 @@ from .fitting import check_figures
 from .folder import label_name
 from .journal import JOURNAL_FILE, RUN_FILE, records_of
 from .no_run import kept_beside, why_no_run
-from .packed import MOST_SAMPLES, SAMPLES_BIN, Series
-from .stored import Once, Reader, current, spread_texts
+from .packed import MOST_SAMPLES, SAMPLES_BIN, PackedSeries
+from .stored import Once, ResultReader, current, spread_texts
 
 # Where a kept run was measured: all that is read of files of which only one is wanted.
 
@@ -35,16 +35,16 @@ class _Host(msgspec.Struct, frozen=True):
     hostname: str = ""
 
 
-class _Machine(msgspec.Struct, frozen=True):
+class _MachineOnly(msgspec.Struct, frozen=True):
     host: _Host = _Host()
     simulated: str | None = None
 
 
-class Origin(msgspec.Struct, frozen=True):
+class RunOrigin(msgspec.Struct, frozen=True):
     """The machine of a run.json, or of a journal's first record."""
 
     simulated: bool = False
-    machine: _Machine = _Machine()
+    machine: _MachineOnly = _MachineOnly()
 
     @property
     def is_own(self) -> bool:
@@ -61,12 +61,12 @@ class Origin(msgspec.Struct, frozen=True):
         return f"was measured on {self.machine.host.hostname or 'another machine'}"
 
 
-def origin_of(file: Path) -> Origin | None:
+def origin_of(file: Path) -> RunOrigin | None:
     """None if the file does not tell: whoever reads all of it says why."""
     try:
         with file.open("rb") as content:
             data = content.readline() if file.suffix == ".jsonl" else content.read()
-        return msgspec.json.decode(data, type=Origin)
+        return msgspec.json.decode(data, type=RunOrigin)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
@@ -255,8 +255,8 @@ def _with_samples(
     except (FileNotFoundError, KeyError) as error:
         remedy = f"copy it too, or take what `linkgauge pack` makes{kept_beside(path)}"
         raise InputError(f"{name}, which has the samples, is missing: {remedy}") from error
-    series = Series(name, content, file, of.id)
-    reader = Reader(series, MOST_VALUES)
+    series = PackedSeries(name, content, file, of.id)
+    reader = ResultReader(series, MOST_VALUES)
     results = tuple(map(reader.result, of.results))
     series.check_end()
     return results

@@ -14,11 +14,19 @@ from msgspec.structs import asdict, fields, replace
 from linkgauge.model.errors import InputError, OutcomeKind
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.notes import Beside, Imprecise, Note, Remark
-from linkgauge.model.result import CellResult, Expected, Part, RankTimes, Result, Run, Status
+from linkgauge.model.result import (
+    CellResult,
+    Expected,
+    RankTimes,
+    Result,
+    Run,
+    Status,
+    TransferFigure,
+)
 from linkgauge.model.stored import StoredCell, StoredPart, StoredResult, StoredTimes
 from linkgauge.model.transfer import Report, Transfer
 
-from .packed import Series, file_of, packed
+from .packed import PackedSeries, file_of, packed
 
 # What many cells share: texts, stored once per result, and values, kept once in memory. The
 # run.json of 72 devices has 50,000 cells.
@@ -174,7 +182,7 @@ def _encoded(value: object) -> bytes:
 
 def _result_text(result: Result) -> bytes:
     """One field a line, and one cell."""
-    placements, readings = _Table(), _Table()
+    placements, readings = _ValueTable(), _ValueTable()
     cells = [_stored(cell, placements, readings) for cell in result.cells]
     common = dict(_shared_by_most(cells))
     known = {name: getattr(result, name) for name in Result.__struct_fields__ if name != "cells"}
@@ -185,7 +193,7 @@ def _result_text(result: Result) -> bytes:
     return b"  {\n" + b",\n".join(lines) + b"\n  }"
 
 
-class _Table:
+class _ValueTable:
     """Values, each once, and the place of each."""
 
     def __init__(self) -> None:
@@ -206,7 +214,7 @@ class _Table:
         return place
 
 
-def _stored(cell: CellResult, placements: _Table, readings: _Table) -> dict[str, Any]:
+def _stored(cell: CellResult, placements: _ValueTable, readings: _ValueTable) -> dict[str, Any]:
     values = {name: getattr(cell, name) for name in _FIELDS if name != "samples"}
     values["placement"] = placements.places(cell.placement)
     values["readings"] = readings.places(cell.readings)
@@ -234,14 +242,14 @@ def _own(cell: dict[str, Any], common: Mapping[str, object]) -> Iterator[tuple[s
             yield name, value
 
 
-class _Cell(StoredCell, frozen=True, gc=False):
+class _PackedCell(StoredCell, frozen=True, gc=False):
     """A cell whose samples are elsewhere."""
 
     placement: tuple[int, ...] = ()
     readings: tuple[int, ...] = ()
 
 
-class _Common(_Cell, frozen=True, gc=False):
+class _SharedFields(_PackedCell, frozen=True, gc=False):
     """What a result says of its cells."""
 
     row: str = ""
@@ -258,16 +266,16 @@ class _ResultOutline(StoredResult, frozen=True, kw_only=True):
     common: msgspec.Raw = msgspec.Raw(b"{}")  # type: ignore[assignment]
 
 
-class Reader:
+class ResultReader:
     """Reads the results of a run.json one after another, with their samples. Raises InputError
     where these do not fit, or where cells have more than `most` values in common, each of which
     counts for each of them; msgspec.DecodeError."""
 
-    def __init__(self, series: Series, most: int) -> None:
+    def __init__(self, series: PackedSeries, most: int) -> None:
         hook = decode_hook()
         self._outline = msgspec.json.Decoder(_ResultOutline, dec_hook=hook)
-        self._common = msgspec.json.Decoder(_Common, dec_hook=hook)
-        self._cell = msgspec.json.Decoder(_Cell, dec_hook=hook)
+        self._common = msgspec.json.Decoder(_SharedFields, dec_hook=hook)
+        self._cell = msgspec.json.Decoder(_PackedCell, dec_hook=hook)
         self._keys = msgspec.json.Decoder(dict[str, msgspec.Raw])
         self._once = Once()
         self._series = series
@@ -283,7 +291,7 @@ class Reader:
         known = {name: getattr(of, name) for name in Result.__struct_fields__}
         return Result(**known | {"cells": tuple(cells), "texts": ()})
 
-    def _said(self, cell: _Cell, raw: msgspec.Raw, of: StoredResult) -> dict[str, Any]:
+    def _said(self, cell: _PackedCell, raw: msgspec.Raw, of: StoredResult) -> dict[str, Any]:
         """The fields that are there: what is absent is not as its default."""
         known = {name: getattr(cell, name) for name in self._keys.decode(raw) if name in _FIELDS}
         if "placement" in known:
@@ -301,7 +309,7 @@ class Reader:
             known[name] = self._once.value(known[name])
         known["samples"] = samples()
         known["parts"] = tuple(
-            Part(one.transfer, one.bytes, samples(), summary(), one.expected)
+            TransferFigure(one.transfer, one.bytes, samples(), summary(), one.expected)
             for one in known["parts"]
         )
         known["iterations"] = tuple(

@@ -30,10 +30,10 @@ from linkgauge.model.settings import Profiler, Settings, Tried
 from .messages import (
     FIRST,
     Command,
-    Look,
+    Heartbeat,
     Measure,
+    ReadInventory,
     Release,
-    Standing,
     Survey,
     Tune,
     Visit,
@@ -107,7 +107,7 @@ class Supervisor:
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
         seen: list[Inventory] = []
-        for name, found in self._ask_each(accelerators or (None,), Look(), Inventory):
+        for name, found in self._ask_each(accelerators or (None,), ReadInventory(), Inventory):
             why = Gap(str(found), f"accelerators of {name or 'host'}")
             seen.append(found if isinstance(found, Inventory) else Inventory(unknown=(why,)))
         return _merge(seen)
@@ -159,7 +159,7 @@ class Supervisor:
         try:
             results = self._ask(name, command).result(tuple[CellResult, ...], watch.left)
         except ProcessLost as lost:
-            at = self._workers[name].standing if name in self._workers else Standing()
+            at = self._workers[name].standing if name in self._workers else Heartbeat()
             self._retire(name)
             if len(cells) > 1:  # one cell of a round must not cost the others
                 return tuple(
@@ -287,11 +287,11 @@ class _Watch:
         works = any(cell.workload is not None for cell in self._cells)
         return self._patience.of_start(moved, WORK_SETUP_SECONDS if works else 0.0)
 
-    def left(self, at: Standing) -> float:
+    def left(self, at: Heartbeat) -> float:
         """Seconds until the deadline of a cell in this state."""
         return self._deadline(at) - time.monotonic()
 
-    def _deadline(self, at: Standing) -> float:
+    def _deadline(self, at: Heartbeat) -> float:
         if at.phase == "plan":  # starting a worker is not charged to the cell
             return self._asked + self._set_up
         if self._patience.limit is not None:
@@ -306,7 +306,7 @@ class _Watch:
         longest = max(sample, at.warm_up)
         return at.since + self._patience.of_step(longest) + self._settings.max_time
 
-    def verdict(self, cell: PlannedCell, lost: ProcessLost, at: Standing) -> CellResult:
+    def verdict(self, cell: PlannedCell, lost: ProcessLost, at: Heartbeat) -> CellResult:
         """The result of a cell whose worker was lost in this state."""
         if lost.kind != "timeout":
             return failed(cell, at.phase, lost)

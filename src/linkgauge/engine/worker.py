@@ -33,7 +33,7 @@ from linkgauge.model.transfer import Transfer
 from .measure import Known, OnPhase, measure_together
 from .measurement import Measurement
 from .messages import FIRST, Visit, beside_unable
-from .neighbours import Neighbours
+from .neighbours import BackgroundLoad
 from .pool import BufferPool
 from .ranges import profiled_by
 
@@ -61,7 +61,7 @@ class LocalWorker:
         self._only: Backend | None = None
         self.leads = True
         """Whether its results count: where others measure the same cells, those of one do."""
-        self._neighbours = Neighbours() if settings.simulation is None else None
+        self._neighbours = BackgroundLoad() if settings.simulation is None else None
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         """The host and the devices of these backends, and why a backend has none."""

@@ -35,7 +35,7 @@ def microseconds(moment: str | None) -> int | None:
     return (found - EPOCH) // timedelta(microseconds=1)
 
 
-class Measured(Protocol):
+class ComparableRun(Protocol):
     """A run, or what a comparison reads of one."""
 
     @property
@@ -48,7 +48,7 @@ class Measured(Protocol):
     def settings(self) -> Settings: ...
 
 
-def began(run: Measured) -> int:
+def began(run: ComparableRun) -> int:
     """Microseconds since 1970. Raises InputError for a run whose start is no time."""
     try:
         return microseconds(run.started) or 0

@@ -28,7 +28,7 @@ SIGNIFICANCE = 0.05
 """Of all differences of a comparison together."""
 
 
-class Comparison(NamedTuple):
+class ConfigurationComparison(NamedTuple):
     """Configurations on one accelerator, as sides of a comparison, the baseline first; the cell
     that stands for each aspect; and the facts in which machines differ, as the last run of each
     had them."""
@@ -44,7 +44,7 @@ def compare(
     runs: Iterable[Run],
     against: str | None = None,
     aspects: Sequence[Aspect] = ASPECTS,
-) -> Comparison:
+) -> ConfigurationComparison:
     """Compares the labels of these runs by `aspects`. Raises InputError if `against` is none of
     them."""
     labels = _by_label(runs)
@@ -58,7 +58,7 @@ def compare(
     sides = [[_of_aspects(run, sources) for run in group] for group in figures]
     found = compare_runs(Sides(ordered, sides), Aim(SIGNIFICANCE))
     cells = {cell.row: cell for cell in found.cells}
-    return Comparison(
+    return ConfigurationComparison(
         accelerator,
         found,
         {one: cells[one.name] for one in aspects if one.name in cells},

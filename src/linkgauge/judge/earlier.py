@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.earlier import Earlier, Lost
+from linkgauge.model.earlier import Earlier, EarlierLoss
 from linkgauge.model.grouped import grouped
 from linkgauge.model.history import EarlierRun
 from linkgauge.model.settings import Settings
@@ -143,7 +143,7 @@ def _earlier(
     found: RunComparison, run: RunFigures, fallen: Mapping[Key, float], facts: Iterable[Fact]
 ) -> Earlier:
     before, now = (len(side.runs) for side in found.sides)
-    lost, unknown = list[Lost](), list[int]()
+    lost, unknown = list[EarlierLoss](), list[int]()
     cells = {cell.key: cell for cell in found.cells}
     for number, own in enumerate(run.cells):
         key = key_of(own)
@@ -155,7 +155,7 @@ def _earlier(
         sure = one.change.holm < CHANCE / len(_LATER)
         if sure and fallen.get(key, 0.0) >= _FAR * one.change.deviation:
             share = math.exp(_log(own) - _log(replace(own, figure=first.figure)))
-            lost.append(Lost(number, first.figure, share))
+            lost.append(EarlierLoss(number, first.figure, share))
     changed = {fact.name: (fact.values[0], fact.values[1]) for fact in facts}
     return Earlier(before, now - 1, tuple(lost), tuple(unknown), changed)
 

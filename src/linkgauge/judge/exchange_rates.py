@@ -11,7 +11,7 @@ from linkgauge.model.collective import Collective, no_hypercube
 from linkgauge.model.exchanges import Phase, pairs_of, phases
 from linkgauge.model.map import share
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.scaling import Bound
+from linkgauge.model.scaling import BusbwBound
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.wiring import Wire
 
@@ -74,19 +74,19 @@ class ExchangeRates:
         for phase in phases(self._work, SIZE, len(devices)):
             yield phase, [(devices[one.source], devices[one.target]) for one in phase.exchanges]
 
-    def _bound(self, devices: tuple[str, ...]) -> Bound:
+    def _bound(self, devices: tuple[str, ...]) -> BusbwBound:
         """The busbw of these devices. Of one there is none."""
         if len(devices) < 2:
-            return Bound(because="one device sends nothing")
+            return BusbwBound(because="one device sends nothing")
         if (why := no_hypercube(self._work.collective, len(devices))) is not None:
-            return Bound(because=f"unknown: {why}")
+            return BusbwBound(because=f"unknown: {why}")
         try:
             slowest = self._slowest(devices, cost=False)
             achievable = self._slowest(devices, cost=True)
         except Unknown as reason:
-            return Bound(because=f"unknown: {reason}")
+            return BusbwBound(because=f"unknown: {reason}")
         if slowest is None or achievable is None:
-            return Bound(because="unknown: no rate on their way is known")
+            return BusbwBound(because="unknown: no rate on their way is known")
         pair = achievable.pairs[0]
         path = self._path(pair)
         narrow = max(path.uses, key=lambda use: use.cost / use.rate)
@@ -99,7 +99,7 @@ class ExchangeRates:
         because += (
             f"; achievable unknown: {'; '.join(doubts.values())}" if doubts else f"; {narrow.why}"
         )
-        return Bound(
+        return BusbwBound(
             slowest.bus,
             None if doubts else achievable.bus,
             because,

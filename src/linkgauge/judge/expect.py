@@ -20,7 +20,7 @@ from linkgauge.model.inventory import Reading
 from linkgauge.model.machine import Machine
 from linkgauge.model.map import Flow, Resource, share
 from linkgauge.model.memory import NULL, Memory
-from linkgauge.model.motion import Work, movements
+from linkgauge.model.motion import FlowWork, movements
 from linkgauge.model.result import (
     CellResult,
     Definition,
@@ -233,7 +233,7 @@ class _Sharing:
             total = sum(share(flows, self._capacity))
             return None if total == math.inf else total
         works = [
-            Work(
+            FlowWork(
                 flow,
                 transfer.bytes_moved(self._size),
                 queue=transfer.engine.owner if queued and transfer.engine.kind == "sm" else None,

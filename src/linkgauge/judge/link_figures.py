@@ -10,7 +10,7 @@ import msgspec
 from linkgauge.model.machine import Machine
 from linkgauge.model.part import Part
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.topology import Joint, Place, Topology
+from linkgauge.model.topology import Joint, Topology, TopologyPlace
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
@@ -116,15 +116,15 @@ def _name(about: Part | str) -> str:
 
 def blamed(
     topology: Topology, by_name: Mapping[str, Finding], machine: Machine
-) -> dict[Joint | Place, Finding]:
+) -> dict[Joint | TopologyPlace, Finding]:
     """The same by links and places."""
-    names: dict[str, Joint | Place] = {**topology.places, **topology.joined}
+    names: dict[str, Joint | TopologyPlace] = {**topology.places, **topology.joined}
     joined = [(wire.part, joint) for joint in topology.joints for wire in joint.wires]
     names |= {part.crossed_both_ways.name: joint for part, joint in joined}
     for address, memory in machine.named.items():
         if memory in topology.places:
             names.setdefault(address, topology.places[memory])
-    found: dict[Joint | Place, Finding] = {}
+    found: dict[Joint | TopologyPlace, Finding] = {}
     for name, finding in by_name.items():
         if name in names:
             found.setdefault(names[name], finding)

@@ -51,7 +51,7 @@ class Loss(NamedTuple):
         return two_sided(self.errors, self.degrees) / 2 if self.errors > 0 else 1.0
 
 
-class _Sums(NamedTuple):
+class _ClassSums(NamedTuple):
     """Of some cells of a class: how many there are, the sum of their logarithms, and that of the
     squares."""
 
@@ -59,8 +59,8 @@ class _Sums(NamedTuple):
     sum: float = 0.0
     squares: float = 0.0
 
-    def plus(self, value: float) -> _Sums:
-        return _Sums(self.cells + 1, self.sum + value, self.squares + value * value)
+    def plus(self, value: float) -> _ClassSums:
+        return _ClassSums(self.cells + 1, self.sum + value, self.squares + value * value)
 
     @property
     def rest(self) -> float:
@@ -95,8 +95,10 @@ def _unrest(loss: Loss, rates: Sequence[RelativeRate]) -> float:
 
 
 def _each(rates: Sequence[RelativeRate], parts: frozenset[Part]) -> Iterator[Loss]:
-    whole: defaultdict[Hashable, _Sums] = defaultdict(_Sums)
-    own: defaultdict[Part, defaultdict[Hashable, _Sums]] = defaultdict(lambda: defaultdict(_Sums))
+    whole: defaultdict[Hashable, _ClassSums] = defaultdict(_ClassSums)
+    own: defaultdict[Part, defaultdict[Hashable, _ClassSums]] = defaultdict(
+        lambda: defaultdict(_ClassSums)
+    )
     beside: defaultdict[Hashable, set[Part]] = defaultdict(set)
     noise: dict[Hashable, frozenset[str]] = {}
     for each in rates:
@@ -128,7 +130,7 @@ _Gain = tuple[frozenset[str], float, float, Hashable]
 """Of a class: its noise, how much more cells without the part have, their weight, and its key."""
 
 
-def _is_alike(gains: Sequence[_Gain], classes: Mapping[Hashable, _Sums]) -> bool:
+def _is_alike(gains: Sequence[_Gain], classes: Mapping[Hashable, _ClassSums]) -> bool:
     """Whether the part's own cells agree that it is slow, however much they scatter beyond their
     peers: each of few samples of a part that jitters is as likely fast."""
     sides = [(gain, classes[of]) for *_, gain, _, of in gains]

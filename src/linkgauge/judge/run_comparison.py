@@ -34,8 +34,8 @@ from linkgauge.model.units import Better
 
 from .likeness import CellFigure, differences, unlike
 from .machine_state import Fact
-from .side_tests import Found, Key, Sides, Tests, table_of, tested
-from .what_changed import Changed, Compared, grouped
+from .side_tests import Key, SideFigures, Sides, Tests, table_of, tested
+from .what_changed import Changed, ComparedCell, grouped
 
 RANK = ("pass", "skip", "fail", "timeout", "error")
 """Statuses, the best first."""
@@ -200,18 +200,18 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
 
 
 def _changed(
-    names: Sequence[str], cells: Sequence[RunCell], found: Sequence[Found]
+    names: Sequence[str], cells: Sequence[RunCell], found: Sequence[SideFigures]
 ) -> Iterator[Changed]:
     for number, name in enumerate(names[1:]):
-        compared = list[Compared]()
+        compared = list[ComparedCell]()
         for cell, of in zip(cells, found, strict=True):
             one = cell.changes[number]
-            compared.append(Compared(cell, cell.better, of.devices, one.proven))
+            compared.append(ComparedCell(cell, cell.better, of.devices, one.proven))
         yield from grouped(name, compared)
 
 
 def _change(
-    found: Found,
+    found: SideFigures,
     number: int,
     at: int,
     known: dict[str, Tests],

@@ -20,7 +20,7 @@ from linkgauge.model.stats.changes import (
     compare_sides,
     errors_apart,
 )
-from linkgauge.model.stats.single_runs import Moved, Single, doubted, stretches
+from linkgauge.model.stats.single_runs import MovedCell, Single, doubted, stretches
 from linkgauge.model.stats.spread import Spread, spreads, varied
 
 from .likeness import CellFigure, RunFigures, Runs, is_alike
@@ -47,7 +47,7 @@ def key_of(cell: CellFigure) -> Key:
     return cell.id, cell.unit, cell.definition
 
 
-class Found(msgspec.Struct):
+class SideFigures(msgspec.Struct):
     """A cell's figures by run, counted over all sides and the history: of each side, and of sets
     of runs in the history that share a state of the machine."""
 
@@ -65,7 +65,7 @@ class Found(msgspec.Struct):
         return next(filter(None, every), ())
 
 
-def table_of(given: Sides) -> dict[Key, Found]:
+def table_of(given: Sides) -> dict[Key, SideFigures]:
     """The cells in the order of the first side that has them."""
     every = [*given.runs, *_sets(given.history)]
     table: dict[Key, list[dict[int, CellFigure]]] = {}
@@ -78,7 +78,7 @@ def table_of(given: Sides) -> dict[Key, Found]:
                 found[at][number] = cell
     sides = len(given.runs)
     return {
-        key: Found(found[:sides], [own for own in found[sides:] if own])
+        key: SideFigures(found[:sides], [own for own in found[sides:] if own])
         for key, found in table.items()
     }
 
@@ -106,7 +106,7 @@ class Tests(NamedTuple):
     counts: list[int]
 
 
-def tested(table: dict[Key, Found], given: Sides, name: Statistic) -> Tests:
+def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Tests:
     again = _again(given)
     joins = _joins(given)
     logs = [
@@ -166,7 +166,7 @@ def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[in
 
 
 def _on_side(
-    table: dict[Key, Found], logs: Sequence[Logs], number: int, name: Statistic
+    table: dict[Key, SideFigures], logs: Sequence[Logs], number: int, name: Statistic
 ) -> list[Side | None]:
     """Each cell's runs on a side."""
     alone = [_single(key, found.sides[number]) for key, found in table.items()]
@@ -186,7 +186,7 @@ def _single(key: Key, cells: dict[int, CellFigure]) -> Single | None:
 
 
 def _tests(
-    table: dict[Key, Found],
+    table: dict[Key, SideFigures],
     pairs: Sequence[tuple[Side | None, Side | None]],
     known: Sequence[Spread | None],
     degrees: Sequence[int],
@@ -194,7 +194,7 @@ def _tests(
     """Of each cell. Where only the intervals of single runs tell, they are stretched by how far
     cells of these runs moved apart that should not."""
     moved = {
-        key: Moved(key[0].sheet, found.any.host, apart)
+        key: MovedCell(key[0].sheet, found.any.host, apart)
         for (key, found), (first, other), own in zip(table.items(), pairs, degrees, strict=True)
         if first is not None and other is not None and own < FEW
         for apart in (errors_apart(first, other),)

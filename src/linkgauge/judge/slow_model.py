@@ -62,7 +62,7 @@ class Model:
 
     def fit(self, suspects: Suspects) -> Fit:
         """Infinitely bad of suspects that leave a part as good as well, and of one part twice."""
-        views = [_View(group, suspects) for group in self._classes]
+        views = [_ClassView(group, suspects) for group in self._classes]
         own = _own_levels(suspects, views)
         levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
         twice = len({s.part for s in suspects}) < len(suspects)
@@ -81,7 +81,7 @@ class Model:
         return s.part not in self._seen or not self._seen.isdisjoint(around)
 
 
-class _View:
+class _ClassView:
     """A class, and which of its cells suspects strike."""
 
     def __init__(self, group: PeerClass, suspects: Suspects) -> None:
@@ -170,7 +170,7 @@ def _together(levels: Sequence[float]) -> tuple[float, float]:
     return min(levels, default=0.0), sum(levels)
 
 
-def _own_levels(suspects: Suspects, views: Sequence[_View]) -> dict[Suspect, _Levels]:
+def _own_levels(suspects: Suspects, views: Sequence[_ClassView]) -> dict[Suspect, _Levels]:
     """By class: from slow cells that no other suspect slows, if there are any in any class; else
     from all that it slows, or from what the others leave of these if that is steadier."""
     alone: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}

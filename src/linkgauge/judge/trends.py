@@ -27,7 +27,7 @@ LEAST_CHANGE = 0.01
 LABEL = "label"
 
 
-class CellChange(msgspec.Struct, frozen=True):
+class TrendChange(msgspec.Struct, frozen=True):
     """A cell's change.
 
     cell: Which cell it is.
@@ -51,7 +51,7 @@ class CellChange(msgspec.Struct, frozen=True):
     p: float
 
 
-class Change(msgspec.Struct, frozen=True):
+class SharedChange(msgspec.Struct, frozen=True):
     """Cells that changed in the same direction with the same run.
 
     since: That run's number.
@@ -68,7 +68,7 @@ class Change(msgspec.Struct, frozen=True):
     direction: ChangedTo
     ratio: float
     facts: tuple[Fact, ...]
-    cells: tuple[CellChange, ...]
+    cells: tuple[TrendChange, ...]
 
 
 class Trend(History, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class Trend(History, frozen=True, kw_only=True):
     changes: Where cells changed, in the order of time.
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[SharedChange, ...]
 
     @property
     def few(self) -> int:
@@ -119,19 +119,21 @@ def _changes(one: Series, order: dict[int, int]) -> Iterator[_Found]:
         yield _Found(one, change, changed_to(change.ratio, one.better), *places)
 
 
-def _change(at: int, direction: ChangedTo, found: Sequence[_Found], history: History) -> Change:
+def _change(
+    at: int, direction: ChangedTo, found: Sequence[_Found], history: History
+) -> SharedChange:
     first, last = max(each.first for each in found), min(each.last for each in found)
     likely = sorted(range(max(first, 1), last + 1), key=lambda place: abs(place - at))
     runs = history.runs
     places = (_differing(history, runs[place - 1], runs[place]) for place in likely)
-    return Change(
+    return SharedChange(
         runs[at].number,
         runs[at - 1].number,
         direction,
         statistics.median(each.change.ratio for each in found),
         next(filter(None, places), ()),
         tuple(
-            CellChange(
+            TrendChange(
                 each.one.cell, each.change.before, each.change.after, each.change.ratio,
                 direction, runs[each.first].number, runs[each.last].number, each.change.p,
             )

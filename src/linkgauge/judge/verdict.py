@@ -12,7 +12,15 @@ from msgspec.structs import replace
 
 from linkgauge.model.grouped import grouped
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, Expected, NotJudged, Part, Result, Run, Verdict
+from linkgauge.model.result import (
+    CellResult,
+    Expected,
+    NotJudged,
+    Result,
+    Run,
+    TransferFigure,
+    Verdict,
+)
 from linkgauge.model.stats.hockney import Timed, fit
 from linkgauge.model.units import BANDWIDTH, STREAM
 
@@ -296,7 +304,7 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
 
 
 def _beside(
-    one: CellResult | Part, cell: CellResult, expected: float, estimate: Expectation
+    one: CellResult | TransferFigure, cell: CellResult, expected: float, estimate: Expectation
 ) -> Verdict:
     """The figure of a cell, or of a part of it, beside what is expected of it."""
     if one.summary is None or not one.bytes:

@@ -67,7 +67,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     shared: Shared
 
 
-class Compared(NamedTuple):
+class ComparedCell(NamedTuple):
     """A cell of one side, with its devices; of one that changed, the direction and the ratio.
     Rates and times, of which others are `better`, are counted apart."""
 
@@ -81,7 +81,7 @@ _Of = tuple[Better, Shared]
 _Key = tuple[ChangedTo, _Of]
 
 
-def grouped(side: str, cells: Sequence[Compared]) -> Iterator[Changed]:
+def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
     """The largest groups, until all that changed are named, or `MOST` groups."""
     if not any(one.change for one in cells):
         return
@@ -109,7 +109,7 @@ def grouped(side: str, cells: Sequence[Compared]) -> Iterator[Changed]:
 
 
 def _candidates(
-    cells: Sequence[Compared],
+    cells: Sequence[ComparedCell],
 ) -> tuple[dict[_Of, int], dict[_Key, dict[int, float]]]:
     """How many cells share something; and where most of these changed in one direction, the
     logarithms of their ratios by the cell's number."""
@@ -135,7 +135,7 @@ def _weight(shared: Shared, logs: Mapping[int, float]) -> tuple[int, int, float]
     return len(logs), -facts, max(map(abs, logs.values()))
 
 
-def _what_is_shared(one: Compared) -> Iterator[Shared]:
+def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
     """All that a cell may have in common with others, itself alone included."""
     cell = one.cell
     for benchmark, size, device in product(

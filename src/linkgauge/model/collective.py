@@ -282,7 +282,7 @@ def content_fields(
     return seed, ranks, content.share, content.largest, code, tolerance(collective, ranks)
 
 
-class Origin(msgspec.Struct, frozen=True):
+class ElementOrigin(msgspec.Struct, frozen=True):
     """Where the elements of a rank's receive buffer come from: element i is element
     `base + i % chunk` of rank `first + i // chunk`; of a reduction, of all ranks together."""
 
@@ -291,28 +291,30 @@ class Origin(msgspec.Struct, frozen=True):
     base: int = 0
 
 
-def origin_of(collective: Collective, counts: Counts, rank: int, ranks: int) -> Origin | None:
+def origin_of(
+    collective: Collective, counts: Counts, rank: int, ranks: int
+) -> ElementOrigin | None:
     """Of a group's rank; None if it receives nothing."""
     root = collective.root or 0
     match collective.collective:
         case "all_reduce":
-            return Origin()
+            return ElementOrigin()
         case "reduce":
-            return Origin() if rank == root else None
+            return ElementOrigin() if rank == root else None
         case "reduce_scatter":
-            return Origin(base=rank * counts.count)
+            return ElementOrigin(base=rank * counts.count)
         case "broadcast":
-            return Origin(root)
+            return ElementOrigin(root)
         case "scatter":
-            return Origin(root, base=rank * counts.count)
+            return ElementOrigin(root, base=rank * counts.count)
         case "alltoall":
-            return Origin(0, counts.count, rank * counts.count)
+            return ElementOrigin(0, counts.count, rank * counts.count)
         case "sendrecv":
-            return Origin((rank - 1) % ranks)
+            return ElementOrigin((rank - 1) % ranks)
         case "gather":
-            return Origin(0, counts.count) if rank == root else None
+            return ElementOrigin(0, counts.count) if rank == root else None
         case _:
-            return Origin(0, counts.count)
+            return ElementOrigin(0, counts.count)
 
 
 def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import msgspec
 from .gaps import Gap
 
 
-class Cache(msgspec.Struct, frozen=True):
+class CpuCache(msgspec.Struct, frozen=True):
     """One kind of cache that CPUs have.
 
     level: Its level, from 1.
@@ -70,7 +70,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     cores: int | None = None
     threads_per_core: int | None = None
     isa: str | None = None
-    caches: tuple[Cache, ...] = ()
+    caches: tuple[CpuCache, ...] = ()
     distances: dict[int, tuple[int, ...]] = {}
     node_cpus: dict[int, tuple[int, ...]] = {}
     huge_pages: dict[int, tuple[int, int]] = {}

@@ -377,7 +377,7 @@ class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
     traffic: tuple[LinkTraffic, ...] = ()
 
 
-class Seen(msgspec.Struct, frozen=True):
+class InventoryReading(msgspec.Struct, frozen=True):
     """What one reading found."""
 
     functions: tuple[PciFunction, ...] = ()

@@ -20,7 +20,7 @@ _DONE = 1e-9
 """Remainder of a work that still counts as done: times are not exact."""
 
 
-class Work(msgspec.Struct, frozen=True):
+class FlowWork(msgspec.Struct, frozen=True):
     """`size` bytes of a flow, which takes `startup` seconds to start; works with the same `queue`
     run one after the other. An `endless` one repeats until all others are done."""
 
@@ -57,7 +57,7 @@ def steady(seconds: float, startup: float = 0.0) -> Movement:
     return Movement(0.0, startup, ((startup, 0.0), (seconds, 1.0)))
 
 
-def movements(works: Sequence[Work], capacity: Capacity) -> tuple[Movement, ...]:
+def movements(works: Sequence[FlowWork], capacity: Capacity) -> tuple[Movement, ...]:
     """Each work's movement in one loop; an endless one at the rate that it has while the others
     move. All of it scales with the number of loops: each loop pays its startup, which occupies no
     link."""
@@ -74,7 +74,7 @@ def movements(works: Sequence[Work], capacity: Capacity) -> tuple[Movement, ...]
 class _Flows:
     """The events of one group."""
 
-    def __init__(self, works: Sequence[Work], capacity: Capacity) -> None:
+    def __init__(self, works: Sequence[FlowWork], capacity: Capacity) -> None:
         self._works = works
         self._capacity = capacity
         self._now = 0.0

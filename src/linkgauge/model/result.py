@@ -19,7 +19,7 @@ from .load import Load
 from .machine import Machine
 from .notes import Note, Profiled
 from .overlap import ALL
-from .pairs import Drawn
+from .pairs import DrawnPairs
 from .ranks import LostRank
 from .settings import Settings
 from .soak import Soak
@@ -44,7 +44,7 @@ because they never all ran together; or bytes over the span as nvbandwidth times
 SCHEMA: Literal["linkgauge.run/2"] = "linkgauge.run/2"
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
+class TransferFigure(msgspec.Struct, frozen=True, gc=False):
     """The separate figure of one concurrent transfer. Of a cell that reports what is hidden, it is
     the time of a loop in seconds, without the kernel or without the copies.
 
@@ -207,7 +207,7 @@ class CellResult(Cell, frozen=True, gc=False):
     summary: Summary | None = None
     interval: Interval | None = None
     modes: tuple[Mode, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[TransferFigure, ...] = ()
     expected: Expected | None = None
     verdict: Verdict = "unknown"
     not_judged: NotJudged | None = None
@@ -258,7 +258,7 @@ class CellResult(Cell, frozen=True, gc=False):
         return figure / reference
 
 
-class Sheet(msgspec.Struct, frozen=True, kw_only=True):
+class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark on one backend at one size: what its cells have in common.
 
     benchmark: The benchmark's name.
@@ -285,7 +285,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     sweep: bool = False
     reason: str | None = None
     simulated: bool = False
-    drawn: Drawn | None = None
+    drawn: DrawnPairs | None = None
 
 
 class PlannedCell(Cell, frozen=True, gc=False):
@@ -298,13 +298,13 @@ class PlannedCell(Cell, frozen=True, gc=False):
     at_once: bool = False
 
 
-class PlannedSheet(Sheet, frozen=True, kw_only=True):
+class PlannedTable(BenchmarkTable, frozen=True, kw_only=True):
     """A sheet with the cells to be measured."""
 
     cells: tuple[PlannedCell, ...] = ()
 
 
-class Result(Sheet, frozen=True, kw_only=True):
+class Result(BenchmarkTable, frozen=True, kw_only=True):
     """A sheet with what was measured.
 
     status: The worst of its cells, in the order error, timeout, fail, pass; `skip` if all are.

@@ -34,7 +34,7 @@ class At(msgspec.Struct, frozen=True):
     busbw: float | None = None
 
 
-class Bound(msgspec.Struct, frozen=True):
+class BusbwBound(msgspec.Struct, frozen=True):
     """The busbw that a machine's map gives.
 
     theoretical: By the rates of its links, in bytes/s; null if unknown.
@@ -73,7 +73,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
     gpus: int
     points: tuple[At, ...]
-    expected: Bound
+    expected: BusbwBound
     floor: float | None = None
     plateau: float | None = None
     at: int | None = None

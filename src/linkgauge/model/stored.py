@@ -10,11 +10,11 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from .inventory import Reading
-from .result import SCHEMA, CellResult, Part, Placement, RankTimes, Result, Run
+from .result import SCHEMA, CellResult, Placement, RankTimes, Result, Run, TransferFigure
 from .stats.summary import Summary
 
 
-class StoredPart(Part, frozen=True, gc=False, omit_defaults=True):
+class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
     """The separate figure of one concurrent transfer. Of a cell that reports what is hidden, it is
     the time of a loop in seconds, without the kernel or without the copies.
 
@@ -98,7 +98,7 @@ class StoredRun(Run, frozen=True, kw_only=True):
     samples: SamplesFile | UnsetType = UNSET
 
 
-class Packed(msgspec.Struct, frozen=True, kw_only=True):
+class PackedSamples(msgspec.Struct, frozen=True, kw_only=True):
     """A samples.bin, which is MessagePack. Its series are in the order of the run's cells: of a
     cell its own, those of its parts, and the seconds of its ranks. Numbers are little-endian.
 

@@ -22,7 +22,7 @@ from .wiring import Wire
 Kind = Literal["node", "bridge", "device", "nic", "switch"]
 
 
-class Place(msgspec.Struct, frozen=True):
+class TopologyPlace(msgspec.Struct, frozen=True):
     """A NUMA node, a PCIe switch or host bridge, an accelerator, a network adapter, or switches of
     a fabric; `above` is what it hangs below."""
 
@@ -57,15 +57,15 @@ class Topology(msgspec.Struct, frozen=True):
     """`joined` finds the joint of a wire, by the wire's name; `inside` the place of a port, and of
     one of several switches."""
 
-    places: Mapping[str, Place]
+    places: Mapping[str, TopologyPlace]
     joints: tuple[Joint, ...]
     joined: Mapping[str, Joint]
     inside: Mapping[str, str]
 
-    def below(self, name: str | None) -> list[Place]:
+    def below(self, name: str | None) -> list[TopologyPlace]:
         return [place for place in self.places.values() if place.above == name]
 
-    def switches(self) -> list[list[Place]]:
+    def switches(self) -> list[list[TopologyPlace]]:
         """A fabric's switches: those at devices, then those at these, and so on."""
         left = {name for name, place in self.places.items() if place.kind == "switch"}
         reached = set(self.places) - left
@@ -96,16 +96,16 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
     }
     inside |= _merged(wiring.switches, wires, single)
     nodes = [f"host:{node.index}" for node in machine.host.nodes if not is_cluster]
-    places = {name: Place(name, "node") for name in nodes}
+    places = {name: TopologyPlace(name, "node") for name in nodes}
     for wire in wires:
         a, b = (inside.get(end, end) for end in (wire.a, wire.b))
         is_below = wire.kind in ("pcie", "internal", "bridge")
         for name, end in ((a, wire.a), (b, wire.b)):
             kind: Kind = "switch" if end in wiring.switches else "device"
             kind = "bridge" if end != name and kind == "device" else kind
-            places.setdefault(name, Place(name, kind))
+            places.setdefault(name, TopologyPlace(name, kind))
         if is_below and a != b and places[a].kind != "node":
-            places[a] = Place(a, places[a].kind, b)
+            places[a] = TopologyPlace(a, places[a].kind, b)
     found = grouped(
         (frozenset(inside.get(end, end) for end in (wire.a, wire.b)), wire)
         for wire in wires
@@ -147,7 +147,9 @@ def _merged(
     }
 
 
-def _adapters(machine: Machine, inside: Mapping[str, str], nodes: Sequence[str]) -> Iterator[Place]:
+def _adapters(
+    machine: Machine, inside: Mapping[str, str], nodes: Sequence[str]
+) -> Iterator[TopologyPlace]:
     """Network adapters, below the closest bridge that leads to an accelerator, else their node."""
     known = {one.pci: one.name for one in machine.known.interfaces if one.pci}
     known |= {one.pci: one.name for one in machine.known.adapters if one.pci}
@@ -155,7 +157,9 @@ def _adapters(machine: Machine, inside: Mapping[str, str], nodes: Sequence[str])
         function = machine.functions.get(address)
         above = (inside.get(one.address) for one in machine.pci_line(address)[1:])
         node = f"host:{(function and function.numa_node) or 0}"
-        yield Place(name, "nic", next(filter(None, above), node if node in nodes else nodes[0]))
+        yield TopologyPlace(
+            name, "nic", next(filter(None, above), node if node in nodes else nodes[0])
+        )
 
 
 def _best(wire: Wire) -> float | None:

@@ -16,7 +16,7 @@ from msgspec.structs import force_setattr
 from .collective import Collective
 from .memory import NIC, NULL, Memory
 from .operation import MATRICES, Operation, OperationName, named
-from .pairs import Drawn
+from .pairs import DrawnPairs
 from .units import BANDWIDTH, Unit
 from .workload import WORK_SAMPLES, Workload
 
@@ -376,6 +376,6 @@ class Benchmark(msgspec.Struct, frozen=True):
     pairs: bool = False
     rounds: tuple[int, ...] = ()
     in_rounds: bool = False
-    drawn: Drawn | None = None
+    drawn: DrawnPairs | None = None
     size: int | None = None
     reason: str | None = None

@@ -248,7 +248,7 @@ class Rates(msgspec.Struct, frozen=True):
     between_devices: float | None = None
 
 
-class Share(msgspec.Struct, frozen=True):
+class OperationShare(msgspec.Struct, frozen=True):
     """What operations of a kind take of a traced loop.
 
     name: The kind.
@@ -291,6 +291,6 @@ class WorkDone(msgspec.Struct, frozen=True):
     exposed: float | None = None
     link_use: float | None = None
     device_use: float | None = None
-    shares: tuple[Share, ...] = ()
+    shares: tuple[OperationShare, ...] = ()
     trace: str | None = None
     tokens_rate: float | None = None

@@ -214,7 +214,7 @@ class Figure(NamedTuple):
     anchor: str = ""
 
 
-class Drawn(NamedTuple):
+class DrawnPart(NamedTuple):
     """A part of a machine in a picture, by a name of its own: below which other part it hangs, what
     is wrong with it, in a word, and of a fabric's switches how many steps they are from what they
     join."""
@@ -228,7 +228,7 @@ class Drawn(NamedTuple):
     level: int = 0
 
 
-class Joined(NamedTuple):
+class DrawnLink(NamedTuple):
     """A link between two parts of a picture: the texts beside it, the `word` if it is one of those
     that must stand out, and all that is known of it."""
 
@@ -247,8 +247,8 @@ class Picture(NamedTuple):
     title: str
     says: str
     head: Line
-    parts: Sequence[Drawn]
-    links: Sequence[Joined]
+    parts: Sequence[DrawnPart]
+    links: Sequence[DrawnLink]
     table: Table
     lines: Sequence[Line] = ()
     anchor: str = ""
@@ -279,7 +279,7 @@ class Attachments(NamedTuple):
 Block = Prose | Problem | Tiles | Table | Heat | Figure | Picture | Code | Attachments
 
 
-class Part(NamedTuple):
+class ShownSection(NamedTuple):
     """A section with its blocks, as it is shown."""
 
     name: str
@@ -292,7 +292,7 @@ class Page(NamedTuple):
 
     title: str
     under: Sequence[Line]
-    parts: Sequence[Part]
+    parts: Sequence[ShownSection]
     simulated: bool = False
 
 

@@ -149,7 +149,7 @@ def is_unjudged(cell: CellResult) -> bool:
     return cell.status == "pass" and cell.verdict == "unknown"
 
 
-class Judged(NamedTuple):
+class JudgedShare(NamedTuple):
     """How many figures were measured, how many of them are held against something, and how many of
     these against equal cells of the run alone."""
 
@@ -158,10 +158,10 @@ class Judged(NamedTuple):
     as_peers: int
 
 
-def judged_of(run: Run) -> Judged:
+def judged_of(run: Run) -> JudgedShare:
     passed = [cell for result in run.results for cell in result.cells if cell.status == "pass"]
     as_peers = sum(cell.is_as_peers for cell in passed)
-    return Judged(len(passed), sum(map(is_judged, passed)), as_peers)
+    return JudgedShare(len(passed), sum(map(is_judged, passed)), as_peers)
 
 
 def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | None:

@@ -9,7 +9,7 @@ from linkgauge.judge.findings import Finding
 from linkgauge.model.printable import printable
 
 from .groups import alike_findings
-from .remedies import Command, Prose, Step, WrittenFile, steps
+from .remedies import Command, RemedyText, Step, WrittenFile, steps
 from .sentences import first_of
 
 _HEAD = """\
@@ -54,7 +54,7 @@ def _comment(text: str) -> str:
 
 
 def _lines(step: Step) -> Iterator[str]:
-    if isinstance(step, Prose):
+    if isinstance(step, RemedyText):
         yield _comment(step.text)
     elif isinstance(step, WrittenFile):
         yield from _file(step)

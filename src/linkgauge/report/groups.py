@@ -20,7 +20,7 @@ SEVERITIES: Mapping[Severity, Tone] = {
 }
 
 
-class Group(msgspec.Struct, frozen=True):
+class FindingGroup(msgspec.Struct, frozen=True):
     """Findings that differ only in their subject, and what else they explain, each likewise."""
 
     alike: Sequence[Finding]
@@ -31,7 +31,7 @@ class Group(msgspec.Struct, frozen=True):
         return self.alike[0]
 
 
-def groups_of(findings: Iterable[Finding]) -> list[Group]:
+def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
     """The findings by their causes, in their order."""
     alike = list(alike_findings(findings))
     causes = {finding.name: group[0] for group in alike for finding in group}
@@ -43,7 +43,7 @@ def groups_of(findings: Iterable[Finding]) -> list[Group]:
             tops.append(group)
         else:
             below.setdefault(cause, []).append(group)
-    return [Group(group, below.get(group[0], ())) for group in tops]
+    return [FindingGroup(group, below.get(group[0], ())) for group in tops]
 
 
 def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:

@@ -21,7 +21,7 @@ from linkgauge.judge.verdict import Judge, judge
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.errors import LinkgaugeError, ResultsError
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
+from linkgauge.model.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.settings import Tried
 from linkgauge.model.soak import Struck
 
@@ -102,7 +102,7 @@ class LiveReport(Observer):
     def planned(self, visits: int) -> None:
         self._progress.update(self._task, total=self._done + visits)
 
-    def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
+    def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         if not self._progress.disable:
             self._progress.update(self._task, description=spoken(sheet, cell))
 

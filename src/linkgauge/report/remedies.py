@@ -46,7 +46,7 @@ _PATH = re.compile(r"/etc/[\w./@-]+\w")
 _PLACEHOLDER = re.compile(r"\b(?:PORT|DEVICE|ADDRESS|NAME|SIZE|COUNT|N)\b")
 
 
-class Prose(msgspec.Struct, frozen=True):
+class RemedyText(msgspec.Struct, frozen=True):
     """What a person reads."""
 
     text: str
@@ -104,7 +104,7 @@ class WrittenFile(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-Step = Prose | Command | WrittenFile
+Step = RemedyText | Command | WrittenFile
 
 
 def steps(remedy: Sequence[str]) -> Iterator[Step]:
@@ -122,7 +122,7 @@ def steps(remedy: Sequence[str]) -> Iterator[Step]:
             yield command
         else:
             path = found[0] if (found := _PATH.search(line)) else path
-            yield Prose(printable(line.removeprefix("# ")))
+            yield RemedyText(printable(line.removeprefix("# ")))
 
 
 def as_command(line: str) -> Command | None:

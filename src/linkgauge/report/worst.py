@@ -15,19 +15,19 @@ from linkgauge.model.units import unit_of
 from .blocks import TONES, Line, Span, line
 from .expectations import lowest_share
 from .forms import cells_of
-from .groups import Group, groups_of, headline
+from .groups import FindingGroup, groups_of, headline
 from .matrix import shown
 from .run_notes import naming
 
 BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
 
 
-class Wrong(msgspec.Struct, frozen=True):
+class WorstOfRun(msgspec.Struct, frozen=True):
     """The worst that is to be said of a run; if a finding says or explains it, that one's group,
     and the findings that say it."""
 
     what: Line
-    group: Group | None = None
+    group: FindingGroup | None = None
     cause: Line | None = None
     alike: Sequence[Finding] = ()
 
@@ -41,13 +41,13 @@ class Ending(msgspec.Struct, frozen=True):
     is_low: bool = False
 
 
-def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> Wrong | None:
+def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstOfRun | None:
     """A lost rank, else the first finding that is a failure, else the first cell that failed or is
     low, else an `ending` that is, else the first finding; None where nothing is wrong."""
     if run.lost is not None:
-        return Wrong(line(Span("lost", "bad"), f": {run.lost}; the run ended there"))
+        return WorstOfRun(line(Span("lost", "bad"), f": {run.lost}; the run ended there"))
     if run.soak is not None and run.soak.stopped == "temperature":
-        return Wrong(line(Span("too hot", "bad"), f": {run.soak.reason}; the run ended there"))
+        return WorstOfRun(line(Span("too hot", "bad"), f": {run.soak.reason}; the run ended there"))
     if not outcome.verdict:
         return None
     groups = groups_of(outcome.findings)
@@ -55,11 +55,11 @@ def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> Wrong 
     if low is None and ending is not None and ending.is_low:
         low = ending.verdict
     if not failed(outcome.findings) and low is not None:
-        return Wrong(low, groups[0], headline(groups[0].alike)) if groups else Wrong(low)
+        return WorstOfRun(low, groups[0], headline(groups[0].alike)) if groups else WorstOfRun(low)
     return worst_finding(groups)
 
 
-def worst_finding(groups: Sequence[Group]) -> Wrong | None:
+def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
     """The first failure, else the first of all; what explains it is its cause."""
     said = [(alike, group) for group in groups for alike in (group.alike, *group.explained)]
     worst = [(alike, group) for alike, group in said if alike[0].severity == "fail"] or said
@@ -67,7 +67,7 @@ def worst_finding(groups: Sequence[Group]) -> Wrong | None:
         return None
     alike, group = worst[0]
     cause = None if alike is group.alike else headline(group.alike)
-    return Wrong(headline(alike), group, cause, alike)
+    return WorstOfRun(headline(alike), group, cause, alike)
 
 
 def _worst_cell(run: Run, *, known: bool) -> Line | None:

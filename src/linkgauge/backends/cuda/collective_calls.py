@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from linkgauge.backends.operations.collectives import Share
+from linkgauge.backends.operations.collectives import RankShare
 from linkgauge.model.collective import Collective, CollectiveName, Counts
 from linkgauge.model.errors import Unsupported
 
@@ -16,7 +16,7 @@ from .queue import address_of
 GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 
 
-class Call(NamedTuple):
+class LibraryCall(NamedTuple):
     """A function of NCCL or of the driver, and its arguments."""
 
     name: str
@@ -24,7 +24,7 @@ class Call(NamedTuple):
     words: tuple[int, ...]
 
 
-class Part(NamedTuple):
+class CollectivePart(NamedTuple):
     """One rank's part of a collective: its `place` among the copies, its `rank` among the `ranks`
     of its group, its device, its communicator, the addresses of its buffers (the same in place),
     what is done, and its size in bytes."""
@@ -40,8 +40,8 @@ class Part(NamedTuple):
     size: int
 
     @property
-    def share(self) -> Share:
-        return Share(self.work, self.rank, self.ranks, self.size)
+    def share(self) -> RankShare:
+        return RankShare(self.work, self.rank, self.ranks, self.size)
 
     @property
     def counts(self) -> Counts:
@@ -57,16 +57,18 @@ class Part(NamedTuple):
         return self.receive + self.share.receives_at
 
 
-def driver_call(name: str, *words: int) -> Call:
+def driver_call(name: str, *words: int) -> LibraryCall:
     """A call of a function of the driver."""
-    return Call(name, address_of(name), words)
+    return LibraryCall(name, address_of(name), words)
 
 
-def iteration(nccl: Nccl, parts: Sequence[Part], reductions: Sequence[int]) -> list[Call]:
+def iteration(
+    nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
+) -> list[LibraryCall]:
     """The calls of one iteration of all these parts, in groups where several wait for each other.
     `reductions` are the codes of each part's. Raises Unsupported if there are none to make."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
-    calls: list[Call] = []
+    calls: list[LibraryCall] = []
     begin, end = _group(nccl)
     # In one group, nccl-tests counts as many calls as one.
     times = parts[0].work.aggregated
@@ -78,15 +80,15 @@ def iteration(nccl: Nccl, parts: Sequence[Part], reductions: Sequence[int]) -> l
     return calls if len(by_part[0]) == 1 else calls * times
 
 
-def _group(nccl: Nccl) -> tuple[Call, Call]:
+def _group(nccl: Nccl) -> tuple[LibraryCall, LibraryCall]:
     return _call(nccl, GROUP_START), _call(nccl, GROUP_END)
 
 
-def _call(nccl: Nccl, name: str, *words: int) -> Call:
-    return Call(name, nccl.address(name), words)
+def _call(nccl: Nccl, name: str, *words: int) -> LibraryCall:
+    return LibraryCall(name, nccl.address(name), words)
 
 
-def _steps(nccl: Nccl, part: Part, reduction: int) -> Iterator[Sequence[Call]]:
+def _steps(nccl: Nccl, part: CollectivePart, reduction: int) -> Iterator[Sequence[LibraryCall]]:
     """The calls of a part, step by step: a step begins when all parts' last one has."""
     work, name = part.work, _FUNCTIONS.get(part.work.collective)
     if name is None or (name in _SINCE_2_28 and not nccl.has(name)):
@@ -98,16 +100,18 @@ def _steps(nccl: Nccl, part: Part, reduction: int) -> Iterator[Sequence[Call]]:
     yield [_call(nccl, name, *words, int(part.communicator.ptr), _stream(part))]
 
 
-def _stream(part: Part) -> int:
+def _stream(part: CollectivePart) -> int:
     return int(part.device.stream(0))
 
 
-def _move(nccl: Nccl, part: Part, name: str, address: int, count: int, peer: int) -> Call:
+def _move(
+    nccl: Nccl, part: CollectivePart, name: str, address: int, count: int, peer: int
+) -> LibraryCall:
     way = int(part.communicator.ptr), _stream(part)
     return _call(nccl, name, address, count, part.work.number.code, peer, *way)
 
 
-def _to_next(nccl: Nccl, part: Part) -> Iterator[Sequence[Call]]:
+def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
     """To the next rank, and from the one before."""
     rank, ranks, count = part.rank, part.ranks, part.counts.count
     yield [
@@ -116,38 +120,38 @@ def _to_next(nccl: Nccl, part: Part) -> Iterator[Sequence[Call]]:
     ]
 
 
-def _sent(nccl: Nccl, part: Part, peers: Iterable[int]) -> list[Call]:
+def _sent(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
     """A share to each of these ranks."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     places = ((peer, part.sends_from + peer * share) for peer in peers)
     return [_move(nccl, part, "ncclSend", place, count, peer) for peer, place in places]
 
 
-def _received(nccl: Nccl, part: Part, peers: Iterable[int]) -> list[Call]:
+def _received(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
     """A share from each of these ranks."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     places = ((peer, part.receives_at + peer * share) for peer in peers)
     return [_move(nccl, part, "ncclRecv", place, count, peer) for peer, place in places]
 
 
-def _between_all(nccl: Nccl, part: Part) -> Iterator[Sequence[Call]]:
+def _between_all(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
     ranks = range(part.ranks)
     yield _sent(nccl, part, ranks) + _received(nccl, part, ranks)
 
 
-def _to_root(nccl: Nccl, part: Part) -> Iterator[Sequence[Call]]:
+def _to_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
     root = part.work.root or 0
     own = _move(nccl, part, "ncclSend", part.sends_from, part.counts.count, root)
     yield [own, *_received(nccl, part, range(part.ranks) if part.rank == root else ())]
 
 
-def _from_root(nccl: Nccl, part: Part) -> Iterator[Sequence[Call]]:
+def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
     root = part.work.root or 0
     own = _move(nccl, part, "ncclRecv", part.receives_at, part.counts.count, root)
     yield [*_sent(nccl, part, range(part.ranks) if part.rank == root else ()), own]
 
 
-def _hypercube(nccl: Nccl, part: Part) -> Iterator[Sequence[Call]]:
+def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
     """Its own share to its place, then as many shares as it has by then to the rank that differs in
     one more bit."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
@@ -180,7 +184,9 @@ _FUNCTIONS: Mapping[CollectiveName, str] = {
 }
 _SINCE_2_28 = ("ncclAlltoAll", "ncclGather", "ncclScatter")
 """Before, they are made of what sends and receives, as the others always are."""
-_MOVES: Mapping[CollectiveName, Callable[[Nccl, Part], Iterator[Sequence[Call]]]] = {
+_MOVES: Mapping[
+    CollectiveName, Callable[[Nccl, CollectivePart], Iterator[Sequence[LibraryCall]]]
+] = {
     "alltoall": _between_all,
     "gather": _to_root,
     "scatter": _from_root,

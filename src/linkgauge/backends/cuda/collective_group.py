@@ -11,11 +11,18 @@ from linkgauge import _native
 from linkgauge.backends.cuda import verify
 from linkgauge.backends.operations.collectives import POISON, CollectiveGroup
 from linkgauge.backends.protocol import Timing, Wrong
-from linkgauge.model.collective import Collective, Origin, content_fields
+from linkgauge.model.collective import Collective, ElementOrigin, content_fields
 from linkgauge.model.errors import BackendError, Unsupported
 
-from .collective_calls import GROUP_END, GROUP_START, Call, Part, driver_call, iteration
-from .device import CudaDevice, Launch
+from .collective_calls import (
+    GROUP_END,
+    GROUP_START,
+    CollectivePart,
+    LibraryCall,
+    driver_call,
+    iteration,
+)
+from .device import CudaDevice, KernelLaunch
 from .nccl import Nccl
 
 # The numbers that collectives move, written and checked on a device (kernels/content.cu).
@@ -48,7 +55,7 @@ class _Origin(ctypes.Structure):
     )
 
 
-class Content:
+class RankData:
     """What the ranks of a group send in a collective, by a seed."""
 
     def __init__(self, work: Collective, ranks: int, seed: int) -> None:
@@ -60,7 +67,7 @@ class Content:
         verify.run(device, self._launch(device, "fill", count, (address, count, self._of, rank)))
 
     def wrong(
-        self, device: CudaDevice, address: int, count: int, origin: Origin
+        self, device: CudaDevice, address: int, count: int, origin: ElementOrigin
     ) -> tuple[int, int]:
         """How many of `count` elements are not what has to arrive, and the index of the first (0 if
         there are none)."""
@@ -80,10 +87,10 @@ class Content:
 
     def _launch(
         self, device: CudaDevice, kernel: str, count: int, arguments: tuple[Any, ...]
-    ) -> Launch:
+    ) -> KernelLaunch:
         loaded = device.kernel("content", kernel, (f"TYPE={self._type}",))
         blocks = max(1, min(-(-count // _THREADS), device.multiprocessors * _BLOCKS))
-        return Launch(device, loaded, (blocks, _THREADS), arguments)
+        return KernelLaunch(device, loaded, (blocks, _THREADS), arguments)
 
 
 _NANO, _MILLI = 1e-9, 1e-3
@@ -94,7 +101,9 @@ _GRAPHED = 512
 class NcclGroup(CollectiveGroup):
     """These parts of a collective of `count` copies; the other parts are other processes'."""
 
-    def __init__(self, nccl: Nccl, parts: Sequence[Part], work: Collective, count: int) -> None:
+    def __init__(
+        self, nccl: Nccl, parts: Sequence[CollectivePart], work: Collective, count: int
+    ) -> None:
         super().__init__(work)
         self._nccl = nccl
         self._parts = parts
@@ -153,7 +162,7 @@ class NcclGroup(CollectiveGroup):
 
     def _capture(self, loops: int) -> None:
         """So many iterations as a graph for each device."""
-        begun: list[Part] = []
+        begun: list[CollectivePart] = []
         try:
             for part in self._parts:
                 modes = part.device.driver.enums.CUstreamCaptureMode
@@ -192,7 +201,9 @@ class NcclGroup(CollectiveGroup):
         progress = tuple(whole if place in here else () for place in range(self._count))
         return Timing((seconds,) * self._count, seconds, (None,) * self._count, progress)
 
-    def _make(self, calls: Sequence[Call], times: int, last: Sequence[Call] = ()) -> float:
+    def _make(
+        self, calls: Sequence[LibraryCall], times: int, last: Sequence[LibraryCall] = ()
+    ) -> float:
         """Makes calls, and returns the seconds until the last has. Raises what a failed one is."""
         self._parts[0].device.enter()
         each = [(call.address, call.words) for call in calls]
@@ -215,7 +226,7 @@ class NcclGroup(CollectiveGroup):
         """By events of each device before and after its part."""
         with ExitStack() as made:
             marks = [self._events(part, 2 * count, made) for part in self._parts]
-            calls: list[Call] = []
+            calls: list[LibraryCall] = []
             for number in range(count):
                 calls += self._recorded(marks, 2 * number)
                 calls += self._calls
@@ -232,7 +243,7 @@ class NcclGroup(CollectiveGroup):
                 )
         return tuple(found)
 
-    def _events(self, part: Part, count: int, made: ExitStack) -> list[Any]:
+    def _events(self, part: CollectivePart, count: int, made: ExitStack) -> list[Any]:
         flags = part.device.driver.enums.CUevent_flags.CU_EVENT_DEFAULT
         events = []
         for _ in range(count):
@@ -241,7 +252,7 @@ class NcclGroup(CollectiveGroup):
             events.append(event)
         return events
 
-    def _recorded(self, marks: Sequence[Sequence[Any]], at: int) -> Iterator[Call]:
+    def _recorded(self, marks: Sequence[Sequence[Any]], at: int) -> Iterator[LibraryCall]:
         for part, events in zip(self._parts, marks, strict=True):
             yield driver_call("cuEventRecord", int(events[at]), int(part.device.stream(0)))
 
@@ -253,7 +264,7 @@ class NcclGroup(CollectiveGroup):
             )
             device.enter()
             device.driver.call("cuMemsetD8Async", part.receive, POISON, size, device.aside)
-            of = Content(self._work, part.ranks, self._seed)
+            of = RankData(self._work, part.ranks, self._seed)
             of.fill(device, part.sends_from, part.counts.send, part.rank)
 
     def carry_out(self, loops: int) -> None:
@@ -262,7 +273,7 @@ class NcclGroup(CollectiveGroup):
     def found(self) -> Iterator[Wrong]:
         for part in self._parts:
             if (origin := part.share.origin) is not None:
-                of = Content(self._work, part.ranks, self._seed)
+                of = RankData(self._work, part.ranks, self._seed)
                 count, first = of.wrong(part.device, part.receives_at, part.counts.receive, origin)
                 yield Wrong(count, part.place, first)
 

@@ -19,7 +19,7 @@ from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Transfer
 
-from .collective_calls import Part
+from .collective_calls import CollectivePart
 from .collective_group import NcclGroup
 from .device import CudaDevice
 from .memory import CudaBuffer, address_in, ours
@@ -89,7 +89,7 @@ _OLDEST_OF_EIGHT_BITS = 90
 """The compute capability from which on NCCL reduces 8-bit floating-point numbers."""
 
 
-class Collectives:
+class NcclCommunicators:
     """NCCL for all devices of a backend: loaded for the first collective; communicators stay."""
 
     def __init__(self, device_of: Callable[[Memory], CudaDevice]) -> None:
@@ -148,7 +148,7 @@ class Collectives:
         """The collective of all these copies' ranks, or, with `tokens`, one for each of the
         collective's groups, of those copies that have buffers here. Raises Unsupported for what
         NCCL, or a device, does not do."""
-        parts: list[Part] = []
+        parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]
             if here:
@@ -163,7 +163,7 @@ class Collectives:
         ranks: Sequence[int],
         here: Sequence[int],
         token: bytes | None,
-    ) -> list[Part]:
+    ) -> list[CollectivePart]:
         devices = [self._device_of(copies[place].transfer.engine.owner) for place in here]
         _check(work, devices)
         numbered = [(ranks.index(p), d) for p, d in zip(here, devices, strict=True)]
@@ -176,7 +176,9 @@ class Collectives:
             send = receive if copy.source is None else address_in(copy.source)
             rank = ranks.index(place)
             parts.append(
-                Part(place, rank, len(ranks), device, joined, send, receive, work, copy.size)
+                CollectivePart(
+                    place, rank, len(ranks), device, joined, send, receive, work, copy.size
+                )
             )
         return parts
 

@@ -61,7 +61,7 @@ class NamedCall(NamedTuple):
     call: Call
 
 
-class Place(NamedTuple):
+class GroupPlace(NamedTuple):
     """Where a rank is in its group, of so many ranks, and the addresses of its buffers; in place,
     it sends from the receive buffer."""
 
@@ -80,7 +80,9 @@ def barrier(mpi: Any, comm: Any) -> NamedCall:
 class Calls:
     """Makes the calls of one collective. They use memory that this object holds."""
 
-    def __init__(self, mpi: Any, comm: Any, work: Collective, counts: Counts, at: Place) -> None:
+    def __init__(
+        self, mpi: Any, comm: Any, work: Collective, counts: Counts, at: GroupPlace
+    ) -> None:
         self._functions = library(mpi)
         handle = mpi._handleof  # noqa: SLF001  # mpi4py documents it
         self._comm, self._alone = handle(comm), handle(mpi.COMM_SELF)

@@ -97,12 +97,12 @@ class OpenCL(Holding["OpenCLBuffer"]):
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Raises AllocationError if the device or host lacks the memory, and Unsupported if
         pageable memory cannot be bound to its node. Only `engine` can use the buffer."""
-        from .device_memory import DeviceBuffer
+        from .device_memory import OpenCLDeviceBuffer
         from .host_memory import allocate_host
 
         buffer: OpenCLBuffer
         if memory.is_device:
-            buffer = DeviceBuffer(self._unit(memory), memory, size)
+            buffer = OpenCLDeviceBuffer(self._unit(memory), memory, size)
         else:
             unit = self._unit(engine.owner)
             node = self._nodes[memory.index or 0]

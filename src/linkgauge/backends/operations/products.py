@@ -14,7 +14,7 @@ WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
 """100 products are timed, in 50 samples, which is as many as fit behind one gate."""
 
 
-class Product(Protocol):
+class ProductBuffers(Protocol):
     """A, B and their product."""
 
     on_host: bool
@@ -33,7 +33,7 @@ class Product(Protocol):
 class ProductGroup:
     """A group of products, the last of which is checked."""
 
-    def __init__(self, group: Group, product: Product, pace: Pace) -> None:
+    def __init__(self, group: Group, product: ProductBuffers, pace: Pace) -> None:
         self._group, self.product, self.pace = group, product, pace
         self.most_loops = group.most_loops
 

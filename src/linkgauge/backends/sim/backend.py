@@ -19,7 +19,7 @@ from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
 from linkgauge.model.map import Flow
 from linkgauge.model.memory import Memory, host
-from linkgauge.model.motion import Movement, Work, movements, steady
+from linkgauge.model.motion import FlowWork, Movement, movements, steady
 from linkgauge.model.notes import STAGED
 from linkgauge.model.operation import (
     PEAK_NAMES,
@@ -276,7 +276,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _moving(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> tuple[Movement, ...]:
         bounded = any(not copy.endless for copy in copies)
         works = [
-            Work(d.flow, copy.size, d.startup, d.queue, copy.endless and bounded)
+            FlowWork(d.flow, copy.size, d.startup, d.queue, copy.endless and bounded)
             for d, copy in zip(demands, copies, strict=True)
         ]
         return movements(works, self._trouble.capacity(demands))

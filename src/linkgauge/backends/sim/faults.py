@@ -26,7 +26,7 @@ from linkgauge.model.units import parse_fraction, parse_size
 ALL = "*"
 
 
-class Cells(msgspec.Struct, frozen=True):
+class OrdinalRange(msgspec.Struct, frozen=True):
     """Ordinals in the plan, from `first` to `last` inclusive; without `last`, to the plan's end."""
 
     first: int = 0
@@ -48,7 +48,7 @@ class Fault(msgspec.Struct, frozen=True):
     example: ClassVar[str]
 
     target: str
-    cells: Cells = Cells()
+    cells: OrdinalRange = OrdinalRange()
 
     def aims_at(self, names: Container[str]) -> bool:
         """Whether the target is one of these names, or `*`."""
@@ -72,7 +72,7 @@ class Slow(Fault, frozen=True):
     rate: float = 0.5
 
 
-class Drift(Fault, frozen=True):
+class DriftFault(Fault, frozen=True):
     """The rate of cell n is its healthy rate × (1 + `per_cell`)^(n - first of its cells)."""
 
     meaning = "the rate falls or rises from cell to cell"
@@ -148,7 +148,7 @@ class Crash(Strike, frozen=True):
     signal: Signals = Signals.SIGSEGV
 
 
-class Lost(Strike, frozen=True):
+class LossFault(Strike, frozen=True):
     """The device is lost in `phase` of the first cell, and from the start of every later cell."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
@@ -169,7 +169,7 @@ def _name(kind: type[Fault]) -> str:
     return kind.__name__.lower()
 
 
-_KINDS = Slow, Drift, Jitter, Stall, Flip, Hot, Busy, Hang, Crash, Lost, NoMem
+_KINDS = Slow, DriftFault, Jitter, Stall, Flip, Hot, Busy, Hang, Crash, LossFault, NoMem
 FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
 """The kinds of faults by name, as `--list-faults` shows them."""
 
@@ -229,12 +229,12 @@ def _celsius(text: str) -> float:
     return float(_match(r"[0-9]{1,3}(\.[0-9])?", text, "degrees such as 90")[0])
 
 
-def _cells(text: str) -> Cells:
+def _cells(text: str) -> OrdinalRange:
     form = "ordinals in the plan such as 5, 5.. or 5..9"
     first, dots, last = _match(r"([0-9]{1,9})(\.\.)?([0-9]{1,9})?", text, form).groups()
     if last is not None and not dots:
         raise InputError(f"expected {form}")
-    cells = Cells(int(first), int(last) if last else None if dots else int(first))
+    cells = OrdinalRange(int(first), int(last) if last else None if dots else int(first))
     if cells.last is not None and cells.last < cells.first:
         raise InputError(f"no cells {text}: the last comes before the first")
     return cells
@@ -334,7 +334,7 @@ def _read_parameter(kind: type[Fault], token: re.Match[str]) -> tuple[str, Any]:
         value = PARAMETERS[match[1]].read(match[2])
     except InputError as error:
         raise NotationError(f"{match[1]}: {error}", text, at) from error
-    if kind is Lost and match[1] == "cells" and value.last != value.first:
+    if kind is LossFault and match[1] == "cells" and value.last != value.first:
         raise NotationError("a lost device stays lost: give one cell", text, at)
     return match[1], value
 

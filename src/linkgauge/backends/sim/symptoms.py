@@ -14,7 +14,7 @@ from itertools import product
 from linkgauge.model.inventory import PciLink
 from linkgauge.model.pcie import SPEEDS, link_rate
 
-from .faults import Busy, Cells, Drift, Fault, Hot, Slow
+from .faults import Busy, DriftFault, Fault, Hot, OrdinalRange, Slow
 from .hardware import Hardware, SimLink
 from .resources import names_of
 from .schedule import Schedule
@@ -32,7 +32,7 @@ class Symptoms:
     determines which faults are in force; before any, the plan's first cell does."""
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
-        self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
+        self._faults = [fault for fault in faults if isinstance(fault, Slow | DriftFault)]
         self._schedule = Schedule(self._faults)
         self._reported = [fault for fault in faults if isinstance(fault, Hot | Busy)]
         self._cells = cells
@@ -120,7 +120,7 @@ def _active(count: int, rate: float) -> int:
     return min(count, max(1, math.ceil(count * rate * (1 - _ALIKE))))
 
 
-def _overlap(cells: Cells, before: int) -> int:
+def _overlap(cells: OrdinalRange, before: int) -> int:
     """How many of these cells have a number below `before`."""
     end = before if cells.last is None else min(before, cells.last + 1)
     return max(0, end - cells.first)

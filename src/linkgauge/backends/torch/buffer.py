@@ -56,7 +56,7 @@ class TorchBuffer:
         self._tensor = None
 
 
-class DeviceBuffer(TorchBuffer):
+class TorchDeviceBuffer(TorchBuffer):
     """Memory of an accelerator, filled and compared there."""
 
     def __init__(self, unit: TorchDevice, memory: Memory, size: int) -> None:
@@ -157,7 +157,7 @@ def allocate(
     Raises AllocationError for lack of memory, Unsupported if it cannot be bound as its kind
     says."""
     if node is None:
-        return (AddressedBuffer if unit.is_cpu else DeviceBuffer)(unit, memory, size)
+        return (AddressedBuffer if unit.is_cpu else TorchDeviceBuffer)(unit, memory, size)
     if unit.facts.binds or memory.kind == "pageable":
         return NodeBuffer(unit, memory, size, node, alone)
     return AddressedBuffer(unit, memory, size, node.cpus, pinned=True)

@@ -16,7 +16,7 @@ from .refusals import NO_READS
 from .runtime import TorchDevice, calling
 
 
-class KernelWork:
+class TorchKernelWork:
     """One call of torch for each loop, which launches a kernel over all of the buffers. (A buffer
     whose size is no multiple of 8 takes a kernel over bytes.)"""
 

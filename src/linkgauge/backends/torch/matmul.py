@@ -21,7 +21,7 @@ _TYPES = {
 _TF32: OperationName = "matmul-tf32"
 
 
-class ProductWork:
+class TorchProductWork:
     """A, B and their product on a device; a loop is one product."""
 
     def __init__(self, unit: TorchDevice, copy: Copy, operation: OperationName) -> None:

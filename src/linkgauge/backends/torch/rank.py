@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Copy, Group
-from linkgauge.backends.rank import Idle, OfProcess
+from linkgauge.backends.rank import IdlePart, OfProcess
 from linkgauge.backends.torch import TorchBackend
 from linkgauge.backends.torch.collectives import TorchCollective, library_of
 from linkgauge.backends.torch.runtime import calling
@@ -103,7 +103,7 @@ class TorchRank(OfProcess):
             return super().prepare(copies, operation)
         mine = self.places(copies)
         if not mine:
-            return Idle()
+            return IdlePart()
         (place,) = mine
         groups = operation.groups(len(copies))
         number = next(at for at, ranks in enumerate(groups) if place in ranks)

@@ -90,7 +90,7 @@ class Agent:
 
     def _read(self) -> None:
         try:
-            while not isinstance(command := decode_command(self._heard()), messages.End):
+            while not isinstance(command := decode_command(self._heard()), messages.EndRun):
                 self._hear(command)
             if command.lost:
                 self._left(None)
@@ -105,13 +105,13 @@ class Agent:
         match command:
             case messages.Ping():
                 self._send(encode(messages.Pong()))
-            case messages.Clock():
+            case messages.ReadClock():
                 self._send(encode(Done(msgspec.Raw(encode(time.monotonic())))))
             case messages.Pong():
                 pass
             case messages.Told():
                 self.introduction = command
-            case messages.Doing(words):
+            case messages.ShowProgress(words):
                 self.doing = words
             case _:
                 self._take(command)
@@ -166,9 +166,9 @@ class Agent:
             case messages.Hold():
                 self.hold()
                 return None
-            case messages.Look():
+            case messages.ReadAccelerators():
                 return self._own.look()
-            case messages.Part():
+            case messages.TakePart():
                 return self.measure(command)
         raise TypeError(f"unexpected {command!r}")
 
@@ -200,7 +200,7 @@ class Agent:
         worker.measure_with(span, BufferPool(budget))
         self._made.callback(worker.release)
 
-    def measure(self, part: messages.Part) -> tuple[CellResult, ...]:
+    def measure(self, part: messages.TakePart) -> tuple[CellResult, ...]:
         """This rank's results of the cells; those of the first of all parties count."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
@@ -211,14 +211,14 @@ class Agent:
         found = worker.measure(cells, part.work.size, part.work.visit)
         return found if self._leads or any(cell.status != "pass" for cell in found) else ()
 
-    def meet(self, said: messages.Meet) -> messages.Met | messages.Apart:
+    def meet(self, said: messages.Meet) -> messages.Met | messages.PartyLeft:
         """What rank 0 answers, once it has heard all."""
         self._send(encode(said))
         answer = self._next()
         if answer is None:
             self._commands.put(None)
             raise BackendError("the ranks", "the run is over")
-        if not isinstance(answer, (messages.Met, messages.Apart)):
+        if not isinstance(answer, (messages.Met, messages.PartyLeft)):
             raise TypeError(f"unexpected {answer!r}")
         return answer
 

@@ -40,7 +40,7 @@ from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
 
 from .agent import Agent
 from .links import Links
-from .messages import PROTOCOL, Card, End, Ping, Pong, Told, decode_reply
+from .messages import PROTOCOL, Card, EndRun, Ping, Pong, Told, decode_reply
 from .started import JOINING, LOOK_SECONDS, Processes
 
 JOIN_SECONDS = 60.0
@@ -288,7 +288,7 @@ class Gathering:
 
 def _send_end(channel: Channel) -> None:
     with suppress(OSError):
-        channel.send(encode(End(lost=True)))
+        channel.send(encode(EndRun(lost=True)))
     channel.close(0.0)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from linkgauge.engine.controller import now
 from linkgauge.engine.folder import create_run_folder
-from linkgauge.engine.journal import JOURNAL_FILE, Closed, Journal, Lost, Opened, last_part
+from linkgauge.engine.journal import JOURNAL_FILE, Closed, Journal, LossRecord, Opened, last_part
 from linkgauge.engine.request import RunRequest
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import DeviceBusy
@@ -44,7 +44,7 @@ def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
         options=request.options,
     )
     journal = Journal.begin(folder / JOURNAL_FILE, opened)
-    for record in (Lost(lost), Closed(now())):
+    for record in (LossRecord(lost), Closed(now())):
         journal.append(record)
     journal.close()
     return folder
@@ -86,7 +86,7 @@ def add_loss(journal: Path, lost: LostRank, *, by_force: bool = False) -> None:
             if time.monotonic() > deadline:
                 raise
             time.sleep(AGAIN_SECONDS)
-    if not any(isinstance(record, (Lost, Closed)) for record in last_part(records)):
-        for record in (Lost(lost), Closed(now())):
+    if not any(isinstance(record, (LossRecord, Closed)) for record in last_part(records)):
+        for record in (LossRecord(lost), Closed(now())):
             reopened.append(record)
     reopened.close()

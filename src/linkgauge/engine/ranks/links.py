@@ -20,13 +20,13 @@ from typing import TypeVar
 
 import msgspec
 
-from linkgauge.engine.messages import DOING, Standing
+from linkgauge.engine.messages import DOING, Heartbeat
 from linkgauge.engine.patience import Patience
 from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode, error_of
 from linkgauge.model.errors import BackendError, LinkgaugeError, OutcomeKind, Phase
 from linkgauge.model.ranks import LostRank, Rank, RankLost
 
-from .messages import Command, Doing, End, Meet, Ping, Pong, Told, decode_reply
+from .messages import Command, EndRun, Meet, Ping, Pong, ShowProgress, Told, decode_reply
 
 NO_SIGN = "gives no sign of life"
 BEAT_SECONDS = 1.0
@@ -75,7 +75,7 @@ class Links:
         """All ranks know, should one have to write it down."""
         if words != self._doing:
             self._doing = words
-            self.tell(Doing(words))
+            self.tell(ShowProgress(words))
 
     @property
     def is_over(self) -> bool:
@@ -157,7 +157,7 @@ class Links:
         """Those that are not gone."""
         return {rank for rank in ranks if rank not in self.gone}
 
-    def tell(self, command: Told | Doing) -> None:
+    def tell(self, command: Told | ShowProgress) -> None:
         """A command without an answer, to all. Whoever is gone is noticed at the next question."""
         with self._speaking:
             for rank in self.all:
@@ -181,7 +181,7 @@ class Links:
                 reply = self._receive(rank, deadline)
                 if reply is None:
                     deadline, asked = time.monotonic() + self.patience.of_settling, False
-                elif isinstance(reply, (Ping, Pong, Standing)):
+                elif isinstance(reply, (Ping, Pong, Heartbeat)):
                     self._hear(rank, reply, alive)
                 elif rank in waiting:
                     waiting.remove(rank)
@@ -198,13 +198,13 @@ class Links:
             deadline, asked = time.monotonic() + self.patience.of_sign, True
         return replies
 
-    def _hear(self, rank: int, said: Ping | Pong | Standing, alive: set[int]) -> None:
+    def _hear(self, rank: int, said: Ping | Pong | Heartbeat, alive: set[int]) -> None:
         match said:
             case Ping():
                 self._send(rank, Pong())
             case Pong():
                 alive.add(rank)
-            case Standing():
+            case Heartbeat():
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: set[int], seconds: float) -> None:
@@ -223,7 +223,7 @@ class Links:
 
     def _receive(
         self, rank: int, deadline: float
-    ) -> Done | Refused | Meet | Standing | Ping | Pong | None:
+    ) -> Done | Refused | Meet | Heartbeat | Ping | Pong | None:
         """What it says; null if it is gone, and the run goes on."""
         how: str
         kind: OutcomeKind
@@ -236,7 +236,7 @@ class Links:
         except msgspec.DecodeError as error:
             how, kind = f"sent an unreadable message ({error})", "call"
         else:
-            if isinstance(reply, (Done, Refused, Meet, Standing, Ping, Pong)):
+            if isinstance(reply, (Done, Refused, Meet, Heartbeat, Ping, Pong)):
                 return reply
             how, kind = "connected again", "call"
             if isinstance(reply, Broke):
@@ -268,7 +268,7 @@ class Links:
         with self._speaking:
             for rank in reversed(self.all):
                 with suppress(OSError):
-                    self.channels[rank].send(encode(End(self.is_over)))
+                    self.channels[rank].send(encode(EndRun(self.is_over)))
 
     def await_ends(self, seconds: float) -> None:
         """Waits until the other ranks have ended, at most this long: a launcher ends those that are

@@ -42,7 +42,7 @@ from linkgauge.model.transfer import NIC_ENGINES, Transfer
 from .clocks import compare
 from .gathering import Gathering
 from .meeting import Meetings
-from .messages import Hold, Look, Open, Part, Present, Told
+from .messages import Hold, Open, Present, ReadAccelerators, TakePart, Told
 from .passages import FOUNDED, SHARE
 
 AGAIN_SECONDS = 0.5
@@ -150,7 +150,7 @@ class ClusterWorker:
     def look(self, accelerators: Sequence[str]) -> Inventory:
         """Everything else that is known of rank 0's machine: its accelerators as rank 0 sees
         them."""
-        seen = self.links.one(0, Look(), Inventory)
+        seen = self.links.one(0, ReadAccelerators(), Inventory)
         if self._settings.simulation is not None:
             return seen
         return msgspec.structs.replace(self._here.look(()), accelerators=seen.accelerators)
@@ -199,7 +199,7 @@ class ClusterWorker:
         """Has the ranks that they concern measure these cells."""
         key = tuple(cell.number for cell in work.cells), work.size
         parties = self._parties(work.cells)
-        part = Part(work, parties, tuple(self._shared), key in self._unlike)
+        part = TakePart(work, parties, tuple(self._shared), key in self._unlike)
         self._unlike.add(key)
         transfers = [transfer for cell in work.cells for transfer in cell.transfers]
         moved = 2 * sum(transfer.bytes_moved(work.size) for transfer in transfers)

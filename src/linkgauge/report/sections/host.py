@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from linkgauge.machine.tree import ranges
 from linkgauge.model.gaps import NEEDS_ROOT, Gap
-from linkgauge.model.host_details import Cache, HostDetails
+from linkgauge.model.host_details import CpuCache, HostDetails
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size, count_of
@@ -59,7 +59,7 @@ def surroundings(host: HostDetails) -> Iterator[str]:
     yield from (f"{how} {what}" for how, what in found.items() if what)
 
 
-def _cache(cache: Cache) -> str:
+def _cache(cache: CpuCache) -> str:
     shared = f" shared by {cache.shared_by}" if cache.shared_by > 1 else ""
     return f"L{cache.level}{_KINDS.get(cache.kind, '')} {approximate_size(cache.size)}{shared}"
 

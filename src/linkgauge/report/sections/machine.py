@@ -16,7 +16,7 @@ from linkgauge.report.subjects import spans, subjects
 
 from .distances import distance_blocks
 from .host import counts, gaps, host_facts, surroundings
-from .pci import PciTree
+from .pci import PciOutline
 
 # Accelerators' own links (NVLink and the like), those that are alike in one row.
 
@@ -99,7 +99,7 @@ def detailed_machine_blocks(machine: Machine) -> Iterator[Block]:
 
 def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
     inventory, found = machine.known, subjects(machine)
-    pci = PciTree(inventory, found)
+    pci = PciOutline(inventory, found)
     yield Prose([*_heading(machine)])
     yield from _filled(_memories(machine, detailed), pci.tree(ports=detailed))
     yield from _filled(fabric_links(inventory.accelerators))

@@ -37,7 +37,7 @@ from .nccl_tests_text import (
     Body,
     Each,
     Line,
-    Part,
+    LineBlock,
     RankLine,
     columns,
     footer,
@@ -141,7 +141,7 @@ class _Test:
             copy.configuration(self._options, ranks)
         self._limit(context.devices)
         _print(columns(self._options))
-        table = _Table(self._program, self._options, context, copy)
+        table = _PrintedTable(self._program, self._options, context, copy)
         self._measure_parts(context, table)
         return self._conclude(table, copy)
 
@@ -166,7 +166,7 @@ class _Test:
             self._options = replace(self._options, least=least, most=most)
             _print(["#", f"# Reducing maxBytes to {most} due to memory limitation"])
 
-    def _measure_parts(self, context: Context, table: _Table) -> None:
+    def _measure_parts(self, context: Context, table: _PrintedTable) -> None:
         ranks = len(groups_of(self._split, len(context.devices))[0])
         if self._name == "hypercube" and ranks & (ranks - 1):
             print(f"nRanks {ranks} is not a power of 2, skipping")
@@ -179,7 +179,7 @@ class _Test:
             if table.end(measured):
                 return
 
-    def _conclude(self, table: _Table, copy: JsonCopy | None) -> int:
+    def _conclude(self, table: _PrintedTable, copy: JsonCopy | None) -> int:
         least = _least_bandwidth()
         if table.is_complete:
             _print(footer(self._program, table.wrong, table.mean, least))
@@ -266,7 +266,7 @@ def _print(lines: Iterator[str] | Sequence[str]) -> None:
         print(line, flush=True)
 
 
-class _Table(Quiet):
+class _PrintedTable(Quiet):
     """Prints a line as soon as both of its sides are measured. One that lacks a figure is not
     printed: why stands on stderr."""
 
@@ -306,7 +306,7 @@ class _Table(Quiet):
         results = tuple(result for run in self._runs for result in run.results)
         return replace(self._runs[-1], results=results)
 
-    def begin(self, part: Part) -> None:
+    def begin(self, part: LineBlock) -> None:
         """The cells of this part come next."""
         cells = iter(part.benchmark.cells)
         self._bodies = {}

@@ -29,7 +29,7 @@ from linkgauge.model.result import Expected, Run, Status
 Expectations = dict[CellId, Expected]
 
 
-class _Cell(msgspec.Struct):
+class _ResultCell(msgspec.Struct):
     """The part of a cell that is needed; reading all of it takes far longer."""
 
     row: str
@@ -37,7 +37,7 @@ class _Cell(msgspec.Struct):
     expected: Expected | UnsetType | None = UNSET
 
 
-class _Common(msgspec.Struct, frozen=True):
+class _ResultFields(msgspec.Struct, frozen=True):
     """What holds of the cells that do not say otherwise."""
 
     expected: Expected | None = None
@@ -47,8 +47,8 @@ class _Result(msgspec.Struct):
     benchmark: str
     backend: str
     size: int
-    cells: tuple[_Cell, ...]
-    common: _Common = _Common()
+    cells: tuple[_ResultCell, ...]
+    common: _ResultFields = _ResultFields()
 
 
 class _Run(msgspec.Struct):
@@ -145,7 +145,7 @@ class Which(NamedTuple):
         )
 
 
-class Source(Protocol):
+class ResultSource(Protocol):
     """`read` returns the same object as long as nothing has changed."""
 
     period: float

@@ -80,7 +80,7 @@ def scale(asked: ScaleOptions) -> int:
     from linkgauge.model.settings import EngineSettings
     from linkgauge.report.live import Display
 
-    from .benchmarks import Scaling
+    from .benchmarks import ScalingBenchmark
     from .carrying_out import carry_out
 
     gpus, nodes = asked.gpus, asked.nodes
@@ -93,7 +93,9 @@ def scale(asked: ScaleOptions) -> int:
         raise InputError(f"unknown collective {asked.collective!r}{near}")
     engines = EngineSettings()
     settings = settings_of("standard", asked.size, asked.sampling, engines, asked.simulated)
-    request = request_of(asked, Scaling(name, counts, nodes is not None), settings, "standard")
+    request = request_of(
+        asked, ScalingBenchmark(name, counts, nodes is not None), settings, "standard"
+    )
     return carry_out(request, Display(asked.form, page=not asked.no_report))
 
 

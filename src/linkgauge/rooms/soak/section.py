@@ -30,7 +30,7 @@ from linkgauge.report.results import figure, label, without_empty
 from linkgauge.report.sections import OneRun, Section
 
 if TYPE_CHECKING:
-    from .drift import Drift
+    from .drift import LevelShift
 
 MOST_ROWS = 200
 FEW_ROWS, FEW_MOMENTS, FEW_STRUCK = 12, 3, 5
@@ -132,7 +132,7 @@ _HEADS = (
 )  # fmt: skip
 
 
-def _cells(soak: Soak, found: Sequence[Drift]) -> Table:
+def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
     """Of many cells those first that drifted, then those whose slowest 1 % are furthest below their
     median."""
     changes = {drift.cell.cell: drift for drift in found}
@@ -169,7 +169,7 @@ def _steadiness(one: CellCourse) -> float:
     return slow / one.median if one.better == "higher" else one.median / slow
 
 
-def _drift_lines(found: Sequence[Drift]) -> Iterator[Line]:
+def _drift_lines(found: Sequence[LevelShift]) -> Iterator[Line]:
     for direction in ("worse", "better"):
         same = [drift for drift in found if drift.direction == direction]
         if same:

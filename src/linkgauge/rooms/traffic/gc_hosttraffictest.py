@@ -18,7 +18,7 @@ import msgspec
 from linkgauge import __version__
 from linkgauge.cli.tool import (
     Context,
-    Once,
+    OnceAction,
     Parser,
     UsageError,
     Where,
@@ -160,7 +160,7 @@ def _configuration(options: HostTrafficOptions) -> dict[str, str]:
     }
 
 
-class _Once(Once):
+class _Once(OnceAction):
     refusal = "option '{longest}' cannot be specified more than once"
 
 

@@ -183,7 +183,7 @@ def attention(
     return mixed.transpose(1, 2)
 
 
-class Cache:
+class KeyValueCache:
     """The keys and values of a batch: (batch, positions, heads, numbers of a head), a tensor of
     each for every layer."""
 
@@ -248,7 +248,7 @@ class Decoder:
     def run(
         self,
         tokens: Any,
-        cache: Cache | None = None,
+        cache: KeyValueCache | None = None,
         start: int = 0,
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,
