@@ -26,7 +26,7 @@ from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operation import PRODUCTS, operations_of, size_of
+from linkgauge.model.operations.operation import PRODUCTS, operations_of, size_of
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 from turns import Ratio, ratio, seconds, take_turns, watched
@@ -58,7 +58,9 @@ class Outcome(msgspec.Struct, frozen=True):
         return BAR[0] <= self.ratio.middle <= BAR[1] and self.wrong is None
 
 
-def by_torch(torch: Any, product: CudaProductWork, operation: str, order: int) -> Callable[[], float]:
+def by_torch(
+    torch: Any, product: CudaProductWork, operation: str, order: int
+) -> Callable[[], float]:
     """A turn of torch.matmul on our own inputs; its seconds for all timed products."""
     kind = getattr(torch, _DTYPES[operation])
     inputs = []

@@ -9,17 +9,17 @@ from contextlib import suppress
 from typing import Any
 
 from linkgauge.backends.cuda import CudaBackend, flags, group, load, matmul, work
-from linkgauge.backends.cuda.collective_group import RankData
 from linkgauge.backends.cuda.compiler import Compiler
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.memory import address_in
+from linkgauge.backends.cuda.nccl.group import RankData
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
 from linkgauge.backends.protocol import RESULTS, Buffer, CheckedGroup, Copy, Group, Pattern, run
 from linkgauge.machine.host import read_host
-from linkgauge.model.collective import NUMBERS, Collective, ElementOrigin
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operation import ARRAYS, OperationName, named, size_of
+from linkgauge.model.operations.collective import NUMBERS, Collective, ElementOrigin
+from linkgauge.model.operations.operation import ARRAYS, OperationName, named, size_of
 from linkgauge.model.settings import EngineSettings, Pieces
 from linkgauge.model.transfer import Transfer
 

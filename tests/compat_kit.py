@@ -15,8 +15,8 @@ from command_kit import called
 from fakes import device, machine
 from linkgauge.cli import tool as base
 from linkgauge.engine.plan import make_plan
+from linkgauge.model.documents.result import CellResult, Result, Run, TransferFigure, worst
 from linkgauge.model.ranks import Rank
-from linkgauge.model.result import CellResult, Result, Run, TransferFigure, worst
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fake_nvml import FakeNvml
 from linkgauge.machine.tree import Captured
-from linkgauge.model.history import Figure, SeriesId
+from linkgauge.model.documents.history import Figure, SeriesId
 from linkgauge.rooms.exporter.machine import ThisMachine
 from linkgauge.rooms.exporter.results import Results, ShownRun
 from linkgauge.rooms.exporter.server import MetricsPage

@@ -13,8 +13,8 @@ from unittest.mock import Mock
 import msgspec
 
 from linkgauge.backends.protocol import Copy, Pace, Timing, Wrong, run
-from linkgauge.engine.ranks.links import Links, Patience
 from linkgauge.engine.ranks.meeting import Meeting
+from linkgauge.engine.ranks.member_links import Links, Patience
 from linkgauge.engine.ranks.messages import (
     EndRun,
     Met,
@@ -28,9 +28,9 @@ from linkgauge.engine.ranks.messages import (
 from linkgauge.engine.ranks.spanning import SpanningBackend
 from linkgauge.machine.channel import Channel, Done, Reason, Refused, encode
 from linkgauge.machine.launch import Launch
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import Rank
-from linkgauge.model.result import Placement
 
 SOON = 0.05
 """A limit that has to pass in a test."""

@@ -20,7 +20,7 @@ from ctypes.util import find_library
 from pathlib import Path
 
 from linkgauge.machine.interfaces import read_interfaces
-from linkgauge.model.inventory import Interface
+from linkgauge.model.hardware.inventory import Interface
 from linkgauge.rooms.network.outside import ToolCall, is_heard
 from linkgauge.rooms.network.tools import perftest_command
 

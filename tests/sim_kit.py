@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import closing, contextmanager
 
-from linkgauge.engine.journal import Opened
+from linkgauge.engine.kept.journal import Opened
 from linkgauge.engine.session import Session
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import PlannedCell, PlannedTable
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
 

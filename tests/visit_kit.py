@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 from fakes import machine
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.journal import MeasuredVisit, Opened, assemble
+from linkgauge.engine.kept.journal import MeasuredVisit, Opened, assemble
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
-from linkgauge.engine.worker import LocalWorker
-from linkgauge.model.result import PlannedCell, PlannedTable
+from linkgauge.engine.workers.worker import LocalWorker
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.settings import Settings
 
 FIXED = Settings((1,), samples=1)

@@ -7,14 +7,20 @@ import pytest
 from linkgauge.backends.protocol import CollectingGroup, Copy, run
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.faults import parse_fault
-from linkgauge.engine.measure import measure_together
-from linkgauge.engine.measurement import Measurement
-from linkgauge.engine.pool import BufferPool
-from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, REDUCTIONS, Collective, bus_factor
+from linkgauge.engine.measuring.measure import measure_together
+from linkgauge.engine.measuring.measurement import Measurement
+from linkgauge.engine.measuring.pool import BufferPool
+from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import PlannedCell
+from linkgauge.model.operations.collective import (
+    COLLECTIVE_NAMES,
+    NUMBERS,
+    REDUCTIONS,
+    Collective,
+    bus_factor,
+)
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Report, Transfer
 from sim_machine import backend

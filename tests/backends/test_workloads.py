@@ -8,7 +8,7 @@ import pytest
 from linkgauge.backends.protocol import run
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.workload import Workload
+from linkgauge.model.operations.workload import Workload
 from linkgauge.rooms.ai.workloads.group import kind_of, name_of, shares_of
 from linkgauge.rooms.ai.workloads.ranks import joined
 

@@ -14,9 +14,9 @@ import pytest
 
 from campaigns import FULL, trials
 from command_kit import linkgauge
-from linkgauge.engine.journal import MeasuredVisit, read_records
+from linkgauge.engine.kept.journal import MeasuredVisit, read_records
+from linkgauge.engine.kept.runs import read_run
 from linkgauge.engine.locks import hold
-from linkgauge.engine.runs import read_run
 
 # What strikes and drifts does so by the number of the cell, not of the cells measured so far.
 FAULTS = ("drift * per_cell=-0.02%", "jitter sim:2", "flip * offset=77 cells=3..5",

@@ -16,9 +16,16 @@ import pytest
 
 from cli.test_cli import COPY, ENDLESS, wait_for_its_plan
 from command_kit import called, folder_of, linkgauge
-from linkgauge.engine.journal import Closed, Logged, MeasuredVisit, Opened, assemble, read_records
+from linkgauge.engine.kept.journal import (
+    Closed,
+    Logged,
+    MeasuredVisit,
+    Opened,
+    assemble,
+    read_records,
+)
+from linkgauge.engine.kept.runs import read_run
 from linkgauge.engine.locks import hold
-from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import InputError
 
 FILES = ("samples.csv", "samples.bin", "run.json")

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from command_kit import called
-from linkgauge.engine.journal import JOURNAL_FILE, MeasuredVisit, read_records
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept.journal import JOURNAL_FILE, MeasuredVisit, read_records
+from linkgauge.engine.kept.runs import read_run
 
 READ = "device_to_device_memcpy_read_ce"
 SOAK = ("run", READ, "--machine", "ppu-8", "--device", "0", "--device", "1", "--device", "2",

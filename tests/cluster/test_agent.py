@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from fakes import device
-from linkgauge.engine.ranks import agent as module
+from linkgauge.engine.ranks import member_loop as module
 from linkgauge.engine.ranks import messages
-from linkgauge.engine.ranks.agent import ENDED, Agent
-from linkgauge.engine.ranks.links import Patience
+from linkgauge.engine.ranks.member_links import Patience
+from linkgauge.engine.ranks.member_loop import ENDED, Agent
 from linkgauge.engine.ranks.messages import Pong, decode_reply
 from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode
 from linkgauge.model.errors import (
@@ -24,7 +24,7 @@ from linkgauge.model.errors import (
     TookTooLong,
     Unsupported,
 )
-from linkgauge.model.inventory import Inventory
+from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.settings import Settings
 from ranks_kit import LONG, SOON, launch
 
@@ -205,7 +205,7 @@ class TestEnd:
 class TestSilenceOfRank0:
     @pytest.fixture(autouse=True)
     def _short(self, monkeypatch):
-        monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", SOON)
+        monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", SOON)
 
     def test_that_goes_on_when_it_is_asked_for_a_sign_ends_the_member_whatever_it_is_at(
         self, member
@@ -221,7 +221,7 @@ class TestSilenceOfRank0:
             member.stuck.set()
 
     def test_that_a_sign_ends_does_not(self, monkeypatch):
-        monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", LONG)
+        monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", LONG)
         with serving(Patience(limit=SOON)) as first:
             for _ in range(3):
                 assert first.hear() == messages.Ping()

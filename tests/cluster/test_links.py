@@ -22,7 +22,7 @@ from ranks_kit import GONE, LONG, SOON, Fake, done, linked, rank, refused
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
-    monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", SOON)
+    monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", SOON)
 
 
 def says(value):
@@ -162,7 +162,7 @@ class TestSilence:
 
     @pytest.mark.parametrize("signs", [(Pong(), done(1)), (done(1), Pong()), (done(1),)])
     def test_ends_with_an_answer_that_is_late(self, monkeypatch, signs):
-        monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", LONG)
+        monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", LONG)
         with linked(says(0), silent(on_ping=signs), limit=SOON) as links:
             assert links.ask((0, 1), ReadClock(), int) == {0: 0, 1: 1}
             assert links.lost is None

@@ -17,8 +17,14 @@ from linkgauge.backends.mpi.calls import (
     GroupPlace,
     check_work,
 )
-from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, Collective, has_root, reduces
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.operations.collective import (
+    COLLECTIVE_NAMES,
+    NUMBERS,
+    Collective,
+    has_root,
+    reduces,
+)
 
 IN_PLACE, COMM, ALONE, TYPE, SEED = (1 << 64) - 1, 77, 55, 66, 7
 MPI = SimpleNamespace(

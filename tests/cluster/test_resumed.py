@@ -4,7 +4,7 @@ import pytest
 
 from command_kit import called
 from launch_kit import by_variables, harmed, launch
-from linkgauge.engine.journal import MeasuredVisit, read_records
+from linkgauge.engine.kept.journal import MeasuredVisit, read_records
 
 PASSED = [("0", "1"), ("0", "2"), ("1", "0")]
 COST = [("1", "2"), ("2", "0"), ("2", "1")]

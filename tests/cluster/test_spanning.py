@@ -12,9 +12,9 @@ from linkgauge.engine.ranks.meeting import Meetings
 from linkgauge.engine.ranks.messages import Meet, Said
 from linkgauge.engine.ranks.spanning import SimSpanningBackend
 from linkgauge.engine.ranks.worker import ClusterWorker
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operations.collective import Collective
 from linkgauge.model.ranks import LostRank, RankLost
 from linkgauge.model.settings import Settings
 from ranks_kit import SIZE, Fake, Ranks, copies, linked, measured

@@ -16,7 +16,7 @@ from kinds_kit import outcome
 from linkgauge.backends.protocol import CheckedGroup, Copy, Pattern, follows, run
 from linkgauge.model.errors import AllocationError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.operation import OPERATIONS, PRODUCTS, named
+from linkgauge.model.operations.operation import OPERATIONS, PRODUCTS, named
 from linkgauge.model.transfer import Transfer
 
 SIZES = [1, 7, 8, 511, 512, 513, 4096, 65_537, (1 << 20) + 3]

@@ -4,10 +4,17 @@ import pytest
 
 from conformance.subjects import out_of_order, release
 from linkgauge.backends.protocol import RESULTS, CheckedGroup, Copy, Pattern, follows, run
-from linkgauge.model.collective import COLLECTIVE_NAMES, Collective, has_root, reduces
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.operation import ARRAYS, HAND_OVERS, PRODUCTS, named, operations_of, size_of
+from linkgauge.model.operations.collective import COLLECTIVE_NAMES, Collective, has_root, reduces
+from linkgauge.model.operations.operation import (
+    ARRAYS,
+    HAND_OVERS,
+    PRODUCTS,
+    named,
+    operations_of,
+    size_of,
+)
 
 
 @pytest.mark.parametrize("kind", ["read", "write", "copy", "scale", "add", "triad"])

@@ -8,10 +8,18 @@ import pytest
 from fakes import FakeBackend, device, machine
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Again, Closed, Logged, MeasuredVisit, Opened, Resumed, assemble
+from linkgauge.engine.kept.journal import (
+    Again,
+    Closed,
+    Logged,
+    MeasuredVisit,
+    Opened,
+    Resumed,
+    assemble,
+)
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.visits import CellAt
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place

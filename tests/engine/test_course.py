@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from command_kit import called
 from fakes import device, machine
-from linkgauge.engine.journal import JOURNAL_FILE, Journal, MeasuredVisit, Opened, Resumed
-from linkgauge.engine.runs import read_run
-from linkgauge.model.inventory import Reading
+from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, MeasuredVisit, Opened, Resumed
+from linkgauge.engine.kept.runs import read_run
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
+from linkgauge.model.documents.soak import SLICES, Soaking
+from linkgauge.model.hardware.inventory import Reading
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.settings import Settings
-from linkgauge.model.soak import SLICES, Soaking
 from linkgauge.model.transfer import Report
 from linkgauge.report.files import write_run
 

@@ -5,11 +5,11 @@ import pytest
 from msgspec.structs import replace
 
 from engine.test_journal import OPENED, TRANSFER, cell
-from linkgauge.engine.journal import Again, Closed, Journal, MeasuredVisit
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept.journal import Again, Closed, Journal, MeasuredVisit
+from linkgauge.engine.kept.runs import read_run
 from linkgauge.engine.visits import CellAt
+from linkgauge.model.documents.result import RankTimes, TransferFigure
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import RankTimes, TransferFigure
 from linkgauge.model.transfer import Place
 
 WHOLE = replace(cell(), visits=((1,),))

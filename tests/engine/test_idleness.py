@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from fakes import device, machine
 from linkgauge.engine.locks import hold
-from linkgauge.model.inventory import Accelerator, Inventory
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
+from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell, PlannedTable
 from linkgauge.model.transfer import Report
 from linkgauge.rooms.watch.rota import HOST, busy_devices, busy_host, is_free
 

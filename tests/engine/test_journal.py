@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fakes import machine
-from linkgauge.engine.journal import (
+from linkgauge.engine.kept.journal import (
     Closed,
     Journal,
     Logged,
@@ -20,10 +20,10 @@ from linkgauge.engine.journal import (
     read_records,
     visits_of,
 )
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notation import encode_hook, parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
@@ -195,7 +195,7 @@ def test_a_disk_too_full_for_the_plan_leaves_nothing(path, monkeypatch):
     def full(_descriptor):
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("linkgauge.engine.journal.os.fsync", full)
+    monkeypatch.setattr("linkgauge.engine.kept.journal.os.fsync", full)
     with pytest.raises(ResultsError, match=r"journal\.jsonl.*No space left"):
         Journal.begin(path, OPENED)
     assert list(path.parent.iterdir()) == []

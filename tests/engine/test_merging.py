@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from linkgauge.model.documents.result import CellResult, TransferFigure
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import NotRevisited
-from linkgauge.model.result import CellResult, TransferFigure
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
 from visit_kit import whole

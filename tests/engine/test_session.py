@@ -10,10 +10,10 @@ from fakes import device, machine
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.request import RunRequest, Selection, Written
 from linkgauge.engine.session import check_shape, opened, unasked
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.errors import InputError
-from linkgauge.model.inventory import Inventory, PciFunction
+from linkgauge.model.hardware.inventory import Inventory, PciFunction
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import PlannedCell, PlannedTable
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.transfer import Report
 

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.engine.visits import Visits, least_visits
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from configurations_kit import cell, result
-from linkgauge.model.history import EarlierRun, Figure, SeriesId
+from linkgauge.model.documents.history import EarlierRun, Figure, SeriesId
 from linkgauge.rooms.watch.degradation import Degradation, WatchedCell
 from linkgauge.rooms.watch.events import Degraded, Recovered
 

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from command_kit import called
 from fakes import device, machine
 from linkgauge.judge.limits import StatisticLimit, parse_bound, parse_limits
-from linkgauge.model.collective import Collective
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.errors import InputError, NotationError
-from linkgauge.model.inventory import Accelerator, Inventory
+from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.operations.collective import Collective
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report

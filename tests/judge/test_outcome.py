@@ -4,12 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 from doctor_kit import GOOD, card, inventory, machine, measured
-from linkgauge.judge import earlier
+from linkgauge.judge.compare import earlier
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
+from linkgauge.model.documents.result import Run
 from linkgauge.model.notes import Profiled
 from linkgauge.model.ranks import Rank
-from linkgauge.model.result import Run
 from linkgauge.model.settings import Settings
 
 WELL = inventory()

@@ -11,10 +11,10 @@ from fakes import machine
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load, shipped
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.judge.expect import START, Expectation
+from linkgauge.judge.expected.expect import START, Expectation
 from linkgauge.judge.verdict import HIGH, LOOSE, LOW, judge, verdict
+from linkgauge.model.documents.result import CellResult, Expected, TransferFigure
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Expected, TransferFigure
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 

@@ -1,9 +1,9 @@
 """A run of every kind of result, with fixed figures."""
 
 from fakes import device, machine
+from linkgauge.model.documents.result import CellResult, Placement, Result, Run, TransferFigure
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.notes import Remark
-from linkgauge.model.result import CellResult, Placement, Result, Run, TransferFigure
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report

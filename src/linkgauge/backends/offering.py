@@ -12,10 +12,10 @@ from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import Operation, OperationName, named
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import Operation, OperationName, named
 
 from .iterations import Queue, iterated
 from .protocol import Buffer, Copy, Group, Pattern

@@ -26,16 +26,16 @@ from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
 import msgspec
 
 from linkgauge.model.counters import Counters
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Phase, Unsupported
-from linkgauge.model.inventory import Accelerator, Telemetry
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.inventory import Accelerator, Telemetry
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note
-from linkgauge.model.operation import OperationName
-from linkgauge.model.result import Placement
+from linkgauge.model.operations.operation import OperationName
+from linkgauge.model.operations.workload import WorkDone, Workload
 from linkgauge.model.settings import Tried
 from linkgauge.model.transfer import Engine, Transfer
-from linkgauge.model.workload import WorkDone, Workload
 
 
 class Pattern(IntEnum):

@@ -13,12 +13,12 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from msgspec.structs import replace
 
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.inventory import Interface, Inventory
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.inventory import Interface, Inventory
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import OperationName
-from linkgauge.model.result import Placement
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Engine, Transfer
 
 from .protocol import (

@@ -12,16 +12,16 @@ from itertools import product
 from typing import ClassVar
 
 from linkgauge.backends import ACROSS_RANKS
-from linkgauge.model.collective import (
+from linkgauge.model.hardware.machine import Device
+from linkgauge.model.memory import Memory
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.operations.collective import (
     Collective,
     CollectiveName,
     has_root,
     no_hypercube,
     reduces,
 )
-from linkgauge.model.machine import Device
-from linkgauge.model.memory import Memory
-from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import COLLECTIVE, format_size
 

@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import ARRAYS, PRODUCTS, size_of
+from linkgauge.model.operations.operation import ARRAYS, PRODUCTS, size_of
 from linkgauge.model.transfer import BEST_OF, Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import FLOPS, HIDDEN, STREAM
 

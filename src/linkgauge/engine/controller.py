@@ -10,23 +10,32 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from linkgauge.engine.kept.journal import (
+    Again,
+    Closed,
+    Left,
+    Logged,
+    LossRecord,
+    MeasuredVisit,
+    Record,
+    result_of,
+)
+from linkgauge.engine.kept.run_state import PreciseRun, RunState, book_of
+from linkgauge.engine.workers.messages import Visit, Workers
+from linkgauge.engine.workers.ranges import advice
 from linkgauge.machine.kernel_log import Follower
-from linkgauge.model.machine import Machine
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Result, Run
+from linkgauge.model.documents.soak import Struck
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.ranks import RankLost
-from linkgauge.model.result import CellResult, PlannedCell, PlannedTable, Result, Run
 from linkgauge.model.settings import VISIT_SECONDS, Settings, Tried
-from linkgauge.model.soak import Struck
 from linkgauge.model.units import count_of
 
-from .books import PreciseRun, RunState, book_of
 from .interrupts import Interrupts
-from .journal import Again, Closed, Left, Logged, LossRecord, MeasuredVisit, Record, result_of
-from .messages import Visit, Workers
-from .ranges import advice
 from .visits import CellAt, Visits
 
 if TYPE_CHECKING:
-    from .course import SoakState
+    from linkgauge.engine.kept.soak_state import SoakState
 
 Sink = Callable[[Record], None]
 Doubts = Callable[[Run], Collection[CellAt]]

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from linkgauge.model.documents.result import PlannedTable
 from linkgauge.model.errors import DeviceBusy
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import PlannedTable
+from linkgauge.model.hardware.machine import Machine
 
 from .plan import able
 

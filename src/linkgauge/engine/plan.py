@@ -11,12 +11,12 @@ import msgspec
 
 from linkgauge.backends import ON_REQUEST
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device, Machine, Node
+from linkgauge.model.hardware.machine import Device, Machine, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.ranks import nic_problem
-from linkgauge.model.result import PlannedCell, PlannedTable
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Benchmark, Cell, Transfer
 from linkgauge.model.units import approximate_size, format_size

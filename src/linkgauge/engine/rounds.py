@@ -9,7 +9,7 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.pairs import DrawnPairs, PairSample
 from linkgauge.model.transfer import Benchmark, Place
 

@@ -15,15 +15,14 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.engine.measuring.merging import Merged, merge, spent
+from linkgauge.engine.workers.messages import Visit
 from linkgauge.model.cell_id import CellId, numbered
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NotRevisited
-from linkgauge.model.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
-
-from .merging import Merged, merge, spent
-from .messages import Visit
 
 _DEGREES = 6
 """Target degrees of freedom of the variance between visits: Student's t is then 2.45, little more

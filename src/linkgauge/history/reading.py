@@ -10,8 +10,16 @@ import msgspec
 from msgspec.structs import astuple
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
 
-from linkgauge.engine.folder import slug
-from linkgauge.model.history import EarlierRun, Figure, History, PastRun, Point, Series, SeriesId
+from linkgauge.engine.kept.folder import slug
+from linkgauge.model.documents.history import (
+    EarlierRun,
+    Figure,
+    History,
+    PastRun,
+    Point,
+    Series,
+    SeriesId,
+)
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import Better

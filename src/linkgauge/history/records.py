@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import msgspec
 
 from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.documents.history import DESCRIPTION, Figure, SeriesId
+from linkgauge.model.documents.result import Result, Run, worst
 from linkgauge.model.errors import InputError
-from linkgauge.model.history import DESCRIPTION, Figure, SeriesId
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import Result, Run, worst
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import EngineSettings, Settings, Surroundings
 
 from .tables import DIGEST, EPOCH, STATUSES
@@ -111,7 +111,7 @@ def setup_row(settings: Settings) -> Row:
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
     """The state, and its facts without their state's number."""
-    from linkgauge.judge.machine_state import state_of  # loads every check of the doctor
+    from linkgauge.judge.compare.machine_state import state_of  # loads every check of the doctor
 
     state = state_of(run)
     named = [{"name": name, "value": value} for name, value in sorted(state.items())]

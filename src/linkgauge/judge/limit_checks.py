@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.model.busbw import bandwidths
+from linkgauge.model.documents.result import CellResult, PlannedTable, Result, Run, worst
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.notes import Unjudged
-from linkgauge.model.result import CellResult, PlannedTable, Result, Run, worst
+from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, HIDDEN, LATENCY, STEP, STREAM, unit_of
 

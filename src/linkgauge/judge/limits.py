@@ -30,9 +30,9 @@ import yaml
 from msgspec.structs import replace
 
 from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
+from linkgauge.model.documents.result import CellResult, Result, Run, worst
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import Cursor
-from linkgauge.model.result import CellResult, Result, Run, worst
 
 _STATISTICS = ("median", "p50", "p95", "p99", "slow_p95", "slow_p99", "min", "max", "mean")
 _UNITS = {

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 import msgspec
 
-from linkgauge.model.host_details import CpuCache
+from linkgauge.model.hardware.host_details import CpuCache
 
 from .tree import Root, names_in, number, parse_cpu_list, read_cpus, read_text
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from linkgauge.model.host_details import CpuCache, HostDetails
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.host_details import CpuCache, HostDetails
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import approximate_size
 
 from .tree import ROOT, Root, ranges, read_text

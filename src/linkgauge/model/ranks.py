@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from linkgauge.model.hardware.inventory import Interface
+
 from .errors import LinkgaugeError, OutcomeKind
-from .inventory import Interface
 from .memory import NIC, Memory
 from .transfer import Transfer
 

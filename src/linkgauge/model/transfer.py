@@ -13,12 +13,13 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import force_setattr
 
-from .collective import Collective
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import MATRICES, Operation, OperationName, named
+from linkgauge.model.operations.workload import WORK_SAMPLES, Workload
+
 from .memory import NIC, NULL, Memory
-from .operation import MATRICES, Operation, OperationName, named
 from .pairs import DrawnPairs
 from .units import BANDWIDTH, Unit
-from .workload import WORK_SAMPLES, Workload
 
 EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma"]
 """Copy engines, kernels, host threads; between processes MPI's one-sided accesses and messages; a

@@ -7,9 +7,8 @@ from functools import cached_property
 from gzip import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from linkgauge.judge.machine_state import Fact
-
-from .remedies import Step
+from linkgauge.judge.compare.machine_state import Fact
+from linkgauge.report.words.remedies import Step
 
 if TYPE_CHECKING:
     import altair as alt

@@ -9,7 +9,7 @@ from itertools import groupby
 from statistics import median
 from typing import Literal, NamedTuple
 
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.units import COLLECTIVE
 
 from .shading import sign_of

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from linkgauge import registry
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
-from linkgauge.engine.folder import accelerator_of
-from linkgauge.engine.runs import is_run, none_in, read_kept, read_run, run_folders, usable
-from linkgauge.judge.configurations import ConfigurationComparison, compare
+from linkgauge.engine.kept.folder import accelerator_of
+from linkgauge.engine.kept.runs import is_run, none_in, read_kept, read_run, run_folders, usable
+from linkgauge.judge.compare.configurations import ConfigurationComparison, compare
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge, unjudged
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
 
 from .blocks import Attachment, Attachments, Block, Page, ShownSection, plain

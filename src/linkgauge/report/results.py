@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from linkgauge.model.documents.result import BenchmarkTable, CellResult, PlannedTable, Result
 from linkgauge.model.grouped import grouped
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import BenchmarkTable, CellResult, PlannedTable, Result
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.transfer import Cell
 from linkgauge.model.units import format_size, unit_of
+from linkgauge.report.words.expectations import HELD, Word, held_below, word_of
 
 from .blocks import (
     TONES,
@@ -29,7 +30,6 @@ from .blocks import (
     plain,
     text_of,
 )
-from .expectations import HELD, Word, held_below, word_of
 from .forms import cells_of
 from .matrix import brief
 from .shading import legend, peers_sign

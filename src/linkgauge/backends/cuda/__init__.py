@@ -12,17 +12,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from linkgauge.backends.cuda.nccl.collectives import ENGINE, NcclCommunicators, Passage, PassingWork
+from linkgauge.backends.cuda.nvml.library import NvmlTelemetry
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rules import check_alone, no_node, of_load, settle
 from linkgauge.backends.threaded import ThreadedGroup
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
-from linkgauge.model.inventory import Accelerator, Telemetry
-from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.hardware.inventory import Accelerator, Telemetry
+from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import STAGED
-from linkgauge.model.operation import (
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import (
     COPY,
     HAND_OVERS,
     PEAK_NAMES,
@@ -36,7 +38,6 @@ from linkgauge.model.transfer import Engine, Transfer
 
 from . import memory as cuda_memory
 from .arrays import ArrayKernels, array_work
-from .collectives import ENGINE, NcclCommunicators, Passage, PassingWork
 from .compiler import Compiler
 from .compute import ComputeWork, beside, chase
 from .device import CudaDevice, PeerAccess
@@ -46,7 +47,6 @@ from .group import CudaGroup, streams_of
 from .load import loaded
 from .matmul import CudaProductWork, Products
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
-from .nvml import NvmlTelemetry
 from .pieces import PieceCopies, pieces_launch
 from .queue import CudaQueue, EnqueuingGroup, by_the_driver, enqueued
 from .settings import DEFAULT, CopySettings, chosen, defaults

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import ArrayKind, ArrayWork, Operation, OperationName
+from linkgauge.model.operations.operation import ArrayKind, ArrayWork, Operation, OperationName
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import approximate_size, format_size

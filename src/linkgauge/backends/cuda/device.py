@@ -13,7 +13,7 @@ from typing import Any
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, read_text
 from linkgauge.model.errors import BackendError
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings
 
 from .compiler import Compiler

@@ -13,7 +13,7 @@ import msgspec
 from linkgauge.backends.operations.products import WARM_UPS
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import (
+from linkgauge.model.operations.operation import (
     BLOCK,
     PRODUCTS,
     Operation,

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from linkgauge.backends.iterations import Call, address_of
-from linkgauge.model.collective import (
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.operations.collective import (
     Collective,
     CollectiveName,
     Counts,
@@ -20,7 +21,6 @@ from linkgauge.model.collective import (
     Reduction,
     no_hypercube,
 )
-from linkgauge.model.errors import Unsupported
 
 from .world import library
 

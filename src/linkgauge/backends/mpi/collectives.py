@@ -14,8 +14,8 @@ from linkgauge import _native
 from linkgauge.backends import native
 from linkgauge.backends.operations.collectives import CollectiveGroup, RankShare
 from linkgauge.backends.protocol import Copy, Pattern, Timing, Wrong, seed_of
-from linkgauge.model.collective import Collective, CollectiveName, colors_of
 from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.operations.collective import Collective, CollectiveName, colors_of
 from linkgauge.model.transfer import Transfer
 
 from .calls import FUNCTIONS, Calls, GroupPlace, NamedCall, barrier, check_work

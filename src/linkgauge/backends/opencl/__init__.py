@@ -18,10 +18,10 @@ from linkgauge.backends.offering import Holding
 from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group
 from linkgauge.backends.rules import check_alone
 from linkgauge.model.errors import Unsupported, pip_install
-from linkgauge.model.inventory import Accelerator, Telemetry
-from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.hardware.inventory import Accelerator, Telemetry
+from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import COPY, PEAK_NAMES, Operation
+from linkgauge.model.operations.operation import COPY, PEAK_NAMES, Operation
 from linkgauge.model.settings import EngineSettings, Pieces
 from linkgauge.model.transfer import Engine, Transfer
 

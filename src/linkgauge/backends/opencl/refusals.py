@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linkgauge.backends.rules import of_copy_engine, of_load
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import STAGING, Memory
 from linkgauge.model.transfer import Transfer
 

@@ -24,7 +24,7 @@ from linkgauge.model.errors import (
     Unsupported,
     pip_install,
 )
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import Pieces
 
 from .refusals import SPACE, OpenCLFacts

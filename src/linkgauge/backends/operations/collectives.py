@@ -7,7 +7,13 @@ from typing import NamedTuple
 
 from linkgauge import _native
 from linkgauge.backends.protocol import Gated, Pace, Wrong
-from linkgauge.model.collective import Collective, Counts, ElementOrigin, content_fields, origin_of
+from linkgauge.model.operations.collective import (
+    Collective,
+    Counts,
+    ElementOrigin,
+    content_fields,
+    origin_of,
+)
 
 POISON = 0xA5
 """Every byte of a receive buffer before a check."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Copy, Group, Pace, Timing
-from linkgauge.model.operation import Operation, operations_of, order_of
+from linkgauge.model.operations.operation import Operation, operations_of, order_of
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 
 WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2

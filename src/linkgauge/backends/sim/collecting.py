@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from linkgauge.backends.number_bytes import combine, decode, encode
 from linkgauge.backends.operations.collectives import CollectiveGroup, RankShare
 from linkgauge.backends.protocol import Copy, Pace, Timing, Wrong
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError
+from linkgauge.model.operations.collective import Collective
 
 from .group import StallSeconds
 from .memory import WINDOW, SimBuffer

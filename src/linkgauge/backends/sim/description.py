@@ -40,10 +40,10 @@ import yaml
 
 from linkgauge.machine.given import MOST_YAML, encodable, read_given, yaml_problem
 from linkgauge.model.errors import InputError
-from linkgauge.model.exchanges import Algorithm
-from linkgauge.model.machine import MemoryKind
-from linkgauge.model.map import Routing
+from linkgauge.model.hardware.machine import MemoryKind
+from linkgauge.model.hardware.map import Routing
 from linkgauge.model.names import hint
+from linkgauge.model.operations.exchanges import Algorithm
 from linkgauge.model.units import parse_size
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]

@@ -9,11 +9,11 @@ from itertools import zip_longest
 import msgspec
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.exchanges import SWITCH, Algorithm, Phase, phases
-from linkgauge.model.map import Resource, share
+from linkgauge.model.hardware.map import Resource, share
 from linkgauge.model.memory import Memory
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.exchanges import SWITCH, Algorithm, Phase, phases
 from linkgauge.model.transfer import Engine, Transfer
 
 from .description import Exchanges

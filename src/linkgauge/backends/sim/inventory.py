@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.machine.dimms import NO_TABLE
 from linkgauge.machine.environment import NO_GROUPS
-from linkgauge.model.gaps import Gap
-from linkgauge.model.host_details import UNREACHABLE, CpuCache, HostDetails
-from linkgauge.model.machine import Host, Node
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.host_details import UNREACHABLE, CpuCache, HostDetails
+from linkgauge.model.hardware.machine import Host, Node
 
 from .description import Description, HostDescription
 from .hardware import NodeUnit

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import CellResult, Result, Run
 
 from .faults import ALL, DriftFault, Fault, Flip, Jitter, LossFault, OrdinalRange, Slow, Stall
 from .machine import machine_of

@@ -18,8 +18,8 @@ import msgspec
 
 from linkgauge.machine.pci import NO_NAMES, NONE_LISTED, NOT_GROUPED
 from linkgauge.model.errors import InputError
-from linkgauge.model.gaps import Gap
-from linkgauge.model.inventory import PciFunction, PciLink, PortType
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.inventory import PciFunction, PciLink, PortType
 
 from .hardware import DeviceUnit, Hardware, SimLink, SwitchUnit
 from .symptoms import Symptoms

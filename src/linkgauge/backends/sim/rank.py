@@ -9,9 +9,9 @@ from linkgauge.backends.rank import OfProcess, OwnCopies
 from linkgauge.backends.sim import SimBackend, simulate
 from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import InputError, Phase, Unsupported
-from linkgauge.model.inventory import Inventory
+from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import OperationName
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Transfer
 

@@ -12,9 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.map import Crossing, Flow, Resource
+from linkgauge.model.hardware.map import Crossing, Flow, Resource
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import ProductType
+from linkgauge.model.operations.operation import ProductType
 from linkgauge.model.transfer import Access, Engine, EngineKind, Transfer
 
 from .description import Caps

@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from linkgauge.model.inventory import PciLink
-from linkgauge.model.pcie import SPEEDS, link_rate
+from linkgauge.model.hardware.inventory import PciLink
+from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 
 from .faults import Busy, DriftFault, Fault, Hot, OrdinalRange, Slow
 from .hardware import Hardware, SimLink

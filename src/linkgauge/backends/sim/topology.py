@@ -8,7 +8,7 @@ from functools import cache
 
 import msgspec
 
-from linkgauge.model.map import Crossing, Map, Passing
+from linkgauge.model.hardware.map import Crossing, Map, Passing
 
 from .hardware import DeviceUnit, Hardware
 

@@ -24,14 +24,14 @@ from linkgauge.backends.protocol import Backend, Buffer, Copy, Group
 from linkgauge.backends.rules import check_alone, settle
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.errors import Unsupported, pip_install
-from linkgauge.model.inventory import Accelerator, Telemetry
-from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.hardware.inventory import Accelerator, Telemetry
+from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import ARRAYS, PEAK_NAMES, PRODUCT_NAMES, Operation
+from linkgauge.model.operations.operation import ARRAYS, PEAK_NAMES, PRODUCT_NAMES, Operation
+from linkgauge.model.operations.workload import Workload
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Engine, Transfer
-from linkgauge.model.workload import Workload
 from linkgauge.registry import operation
 
 from . import refusals

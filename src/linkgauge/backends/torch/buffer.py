@@ -11,10 +11,10 @@ import msgspec
 from linkgauge.backends import native, offering
 from linkgauge.backends.host_memory import ByThreads, NodeMemory, shift_within, usable_cpus
 from linkgauge.backends.protocol import Buffer, Pattern
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import Memory
-from linkgauge.model.result import Placement
 from linkgauge.model.units import approximate_size
 
 from . import content

@@ -11,12 +11,8 @@ from typing import Any
 from linkgauge.backends.host_memory import usable_cpus
 from linkgauge.backends.operations.collectives import POISON, CollectiveGroup, RankShare
 from linkgauge.backends.protocol import Copy, Timing, Wrong
-from linkgauge.model.collective import (
-    Collective,
-    NumberName,
-    Reduction,
-)
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.operations.collective import Collective, NumberName, Reduction
 
 from .buffer import own
 from .runtime import TorchDevice, calling

@@ -8,7 +8,7 @@ from typing import Any
 
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import Operation
+from linkgauge.model.operations.operation import Operation
 
 from . import content
 from .buffer import own

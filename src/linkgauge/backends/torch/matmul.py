@@ -8,7 +8,13 @@ from typing import Any
 from linkgauge.backends.operations.products import WARM_UPS
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import BLOCK, OperationName, order_of, tolerance, wrong_sum
+from linkgauge.model.operations.operation import (
+    BLOCK,
+    OperationName,
+    order_of,
+    tolerance,
+    wrong_sum,
+)
 
 from .runtime import TorchDevice, calling
 

@@ -12,7 +12,7 @@ import msgspec
 
 from linkgauge.backends.rules import no_node, of_copy_engine, of_load
 from linkgauge.model.errors import NoPeerAccess, Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import STAGING, Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Transfer

@@ -16,7 +16,7 @@ from linkgauge.machine.environment import in_force
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 
 from .refusals import SPACE, TorchFacts
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from .links import Links
+from .member_links import Links
 from .messages import ReadClock
 
 EXCHANGES = 8

@@ -21,7 +21,7 @@ import msgspec
 
 from linkgauge import __version__
 from linkgauge.backends.mpi.world import leave, mpi_errors, world
-from linkgauge.engine.patience import Patience
+from linkgauge.engine.workers.patience import Patience
 from linkgauge.machine.channel import Channel, encode
 from linkgauge.machine.launch import Launch, crowd_of, host_name
 from linkgauge.machine.wire import (
@@ -38,8 +38,8 @@ from linkgauge.machine.wire import (
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
 
-from .agent import Agent
-from .links import Links
+from .member_links import Links
+from .member_loop import Agent
 from .messages import PROTOCOL, Card, EndRun, Ping, Pong, Told, decode_reply
 from .started import JOINING, LOOK_SECONDS, Processes
 

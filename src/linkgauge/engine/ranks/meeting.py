@@ -13,7 +13,7 @@ from linkgauge.machine.channel import Done, Reason, Refused, encode, error_of, v
 from linkgauge.model.errors import BackendError
 
 from .clocks import Clocks
-from .links import Links
+from .member_links import Links
 from .messages import Meet, Met, PartyLeft, Said, TakePart
 
 _T = TypeVar("_T")

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from linkgauge.engine.messages import Heartbeat, Measure
+from linkgauge.engine.workers.messages import Heartbeat, Measure
 from linkgauge.machine.channel import Answer, Reason, decoder
-from linkgauge.model.inventory import Interface
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.inventory import Interface
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
 

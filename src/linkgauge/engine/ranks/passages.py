@@ -10,7 +10,7 @@ import msgspec
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.rank import RankBackend, crosses
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import OperationName, named
+from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 FOUNDED = ("cuda", "torch")

@@ -21,11 +21,11 @@ from linkgauge.backends import SIMULATED
 from linkgauge.backends.protocol import Buffer, Copy, Pattern, SimulatedClock
 from linkgauge.backends.rank import RankBackend, SpannedBuffer, held
 from linkgauge.machine.channel import error_of, reason_of
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import OperationName
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Engine, Transfer
 
 from .meeting import Meeting

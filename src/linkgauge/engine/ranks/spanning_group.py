@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from linkgauge.backends import ACROSS_RANKS
 from linkgauge.backends.protocol import CollectingGroup, Copy, Gated, Group, Pace, Timing, Wrong
 from linkgauge.backends.rank import open_at, spanned
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Unsupported
-from linkgauge.model.operation import OperationName, named
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.transfer import NIC_ENGINES, EngineKind
 
 from . import passages

@@ -18,24 +18,18 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import ACROSS_RANKS, GPUS, ON_REQUEST, SIMULATED
-from linkgauge.engine.messages import (
-    FIRST,
-    Measure,
-    Visit,
-    beside_unable,
-    failed,
-)
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.messages import FIRST, Measure, Visit, beside_unable, failed
+from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.machine.channel import Refused
 from linkgauge.machine.source import commit
+from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Unsupported
-from linkgauge.model.inventory import Inventory
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import named
+from linkgauge.model.operations.operation import named
 from linkgauge.model.ranks import RankLost, nic_problem
-from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import Profiler, Settings, Tried
 from linkgauge.model.transfer import NIC_ENGINES, Transfer
 

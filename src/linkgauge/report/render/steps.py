@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from linkgauge.report.remedies import Command, RemedyText, Step
+from linkgauge.report.words.remedies import Command, RemedyText, Step
 
 
 class Block:

@@ -16,8 +16,8 @@ from linkgauge.registry import listed
 from linkgauge.report.rows import OneRun as OneRun
 
 if TYPE_CHECKING:
-    from linkgauge.judge.configurations import ConfigurationComparison
-    from linkgauge.model.result import Result
+    from linkgauge.judge.compare.configurations import ConfigurationComparison
+    from linkgauge.model.documents.result import Result
     from linkgauge.report.blocks import Block, Line
 
 

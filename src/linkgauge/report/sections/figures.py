@@ -8,7 +8,7 @@ from statistics import median
 from typing import NamedTuple
 
 from linkgauge.model.cell_id import place_of
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, Span, line, plain
@@ -27,9 +27,9 @@ from linkgauge.report.forms import (
     together,
 )
 from linkgauge.report.matrix import brief, in_order
-from linkgauge.report.remarks import below_lines
 from linkgauge.report.results import common, heading, label, marks, title_line
 from linkgauge.report.shading import BELOW_OTHERS, Ends, legend, shade
+from linkgauge.report.words.remarks import below_lines
 
 from . import OneRun, Section, cells, collectives, many, summaries
 from .sizes import MOST_PATHS, chart_of_levels, line_lines

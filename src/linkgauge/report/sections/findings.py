@@ -10,10 +10,10 @@ import msgspec
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.report.blocks import Block, Line, Problem, Prose, Span, line, plain
 from linkgauge.report.files import json_document
-from linkgauge.report.groups import SEVERITIES, FindingGroup, groups_of, headline, subjects_of
-from linkgauge.report.remedies import Command, RemedyText, Step, steps
 from linkgauge.report.results import SIMULATED
-from linkgauge.report.sentences import NAMED, first_of
+from linkgauge.report.words.groups import SEVERITIES, FindingGroup, groups_of, headline, subjects_of
+from linkgauge.report.words.remedies import Command, RemedyText, Step, steps
+from linkgauge.report.words.sentences import NAMED, first_of
 
 TO_FIX, TO_LOOK = "to fix it", "to look"
 MOST_STEPS = 40

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from linkgauge.machine.tree import ranges
-from linkgauge.model.gaps import NEEDS_ROOT, Gap
-from linkgauge.model.host_details import CpuCache, HostDetails
-from linkgauge.model.inventory import Inventory
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.gaps import NEEDS_ROOT, Gap
+from linkgauge.model.hardware.host_details import CpuCache, HostDetails
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Table
 from linkgauge.report.results import table
-from linkgauge.report.subjects import spans
+from linkgauge.report.words.subjects import spans
 
 _KINDS = {"data": "d", "instruction": "i"}
 

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from linkgauge.machine.hardware import known_values
-from linkgauge.model.inventory import Accelerator, Adapter, FabricLink, Interface
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.inventory import Accelerator, Adapter, FabricLink, Interface
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Block, Column, Line, Prose, Span, Table, line, plain
 from linkgauge.report.results import SIMULATED, table
-from linkgauge.report.subjects import spans, subjects
+from linkgauge.report.words.subjects import spans, subjects
 
 from .distances import distance_blocks
 from .host import counts, gaps, host_facts, surroundings

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.inventory import Inventory, PciFunction, PciLink
-from linkgauge.model.pcie import PciTree, generation
+from linkgauge.model.hardware.inventory import Inventory, PciFunction, PciLink
+from linkgauge.model.hardware.pcie import PciTree, generation
 from linkgauge.report.blocks import Column, Entry, Table, plain
 from linkgauge.report.results import table
-from linkgauge.report.subjects import Subject
+from linkgauge.report.words.subjects import Subject
 
 _NUMBERS = ("GB/s", "max GB/s", "MaxPayload", "MaxReadReq", "IOMMU", "NODE")
 

@@ -8,9 +8,9 @@ from itertools import chain
 from statistics import median
 from typing import NamedTuple
 
-from linkgauge.model.busbw import bandwidths
 from linkgauge.model.cell_id import place_of
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -25,10 +25,8 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.expectations import HELD, is_judged, word_of
 from linkgauge.report.forms import UNIFORM, SharedTable, cells_of, form_of, has_figures
 from linkgauge.report.matrix import brief
-from linkgauge.report.remarks import complaint_lines, round_lines
 from linkgauge.report.results import (
     Family,
     families_of,
@@ -41,7 +39,9 @@ from linkgauge.report.results import (
 )
 from linkgauge.report.results import verdict as verdict_of
 from linkgauge.report.shading import legend, share_shown, sign_of
-from linkgauge.report.worst import BROKEN
+from linkgauge.report.words.expectations import HELD, is_judged, word_of
+from linkgauge.report.words.remarks import complaint_lines, round_lines
+from linkgauge.report.words.worst import BROKEN
 
 from . import figures
 

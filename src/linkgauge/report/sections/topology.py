@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from linkgauge.judge.as_one import as_one
+from linkgauge.judge.blame.link_figures import LinkFigures, blamed, blames, link_figures
+from linkgauge.judge.expected.as_one import as_one
 from linkgauge.judge.findings import Finding
-from linkgauge.judge.link_figures import LinkFigures, blamed, blames, link_figures
 from linkgauge.model.cell_id import spoken
+from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped
-from linkgauge.model.result import Run
-from linkgauge.model.topology import Joint, Topology, TopologyPlace, topology_of
+from linkgauge.model.hardware.topology import Joint, Topology, TopologyPlace, topology_of
 from linkgauge.model.units import BANDWIDTH, count_of
 from linkgauge.report.blocks import (
     TONES,
@@ -27,11 +27,11 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.expectations import word_of
-from linkgauge.report.groups import SEVERITIES
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED, mark, named, table
-from linkgauge.report.subjects import spans
+from linkgauge.report.words.expectations import word_of
+from linkgauge.report.words.groups import SEVERITIES
+from linkgauge.report.words.subjects import spans
 
 from . import OneRun, Section
 from .machine import detailed_machine_blocks

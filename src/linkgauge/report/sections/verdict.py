@@ -11,11 +11,11 @@ from shlex import quote
 
 import msgspec
 
-from linkgauge.engine.journal import JOURNAL_FILE
+from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, NotJudged, Run, exit_code
+from linkgauge.model.documents.result import CellResult, NotJudged, Run, exit_code
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import (
     TONES,
@@ -34,14 +34,14 @@ from linkgauge.report.blocks import (
     plain,
     text_of,
 )
-from linkgauge.report.expectations import is_held, nothing_wrong
 from linkgauge.report.forms import cells_of
-from linkgauge.report.groups import SEVERITIES, FindingGroup, groups_of, headline
-from linkgauge.report.remedies import Command, RemedyText, Step
 from linkgauge.report.results import SIMULATED_TILE, label, named, title_of
-from linkgauge.report.run_notes import Missed, missed_precision
-from linkgauge.report.sentences import QUIET, first_of, program
-from linkgauge.report.worst import (
+from linkgauge.report.words.expectations import is_held, nothing_wrong
+from linkgauge.report.words.groups import SEVERITIES, FindingGroup, groups_of, headline
+from linkgauge.report.words.remedies import Command, RemedyText, Step
+from linkgauge.report.words.run_notes import Missed, missed_precision
+from linkgauge.report.words.sentences import QUIET, first_of, program
+from linkgauge.report.words.worst import (
     BROKEN,
     Ending,
     WorstOfRun,

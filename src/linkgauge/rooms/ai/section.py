@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from linkgauge.model.result import CellResult, Result
-from linkgauge.model.workload import WorkDone, Workload
+from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.operations.workload import WorkDone, Workload
 from linkgauge.report.blocks import Block, Line, Prose, Span, line, plain
 from linkgauge.report.sections import OneRun, Section
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.journal import JOURNAL_FILE, Opened, assemble, read_records
+from linkgauge.engine.kept.journal import JOURNAL_FILE, Opened, assemble, read_records
 from linkgauge.engine.plan import Plan, able, make_plan, most_seconds
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
@@ -22,10 +22,10 @@ from linkgauge.engine.session import Session, opened
 from linkgauge.machine.channel import Channel, carry_out, decoder, encode
 from linkgauge.machine.process import Process, ProcessLost
 from linkgauge.model.cell_id import cell_id, spoken
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.errors import DeviceBusy, LinkgaugeError
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.pairs import PairSample
-from linkgauge.model.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.transfer import Benchmark
 

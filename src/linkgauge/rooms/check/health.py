@@ -8,25 +8,25 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.judge.compare.earlier import held_against
+from linkgauge.judge.compare.gate import FAILURES, GateCell, hold
+from linkgauge.judge.compare.likeness import RunFigures, Runs, figures_of, unlike
+from linkgauge.judge.compare.machine_state import Fact
 from linkgauge.judge.doctor import failed
-from linkgauge.judge.earlier import held_against
-from linkgauge.judge.gate import FAILURES, GateCell, hold
-from linkgauge.judge.likeness import RunFigures, Runs, figures_of, unlike
 from linkgauge.judge.limit_checks import apply
 from linkgauge.judge.limits import Limit
-from linkgauge.judge.machine_state import Fact
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId, spoken
+from linkgauge.model.documents.result import Run, Status
 from linkgauge.model.printable import printable
-from linkgauge.model.result import Run, Status
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import Line, Span, line, said, text_of
 from linkgauge.report.files import json_document
 from linkgauge.report.forms import cells_of
-from linkgauge.report.sentences import first_of
-from linkgauge.report.worst import more_of, worst_of
+from linkgauge.report.words.sentences import first_of
+from linkgauge.report.words.worst import more_of, worst_of
 
 from .bounded import Bounded, CheckStep
 

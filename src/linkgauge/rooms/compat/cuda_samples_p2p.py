@@ -19,7 +19,7 @@ from itertools import permutations
 import msgspec
 
 from linkgauge.cli.tool import Context, Where, hinting, opened_devices
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import Settings

@@ -20,16 +20,16 @@ from linkgauge.cli.tool import Context, Quiet, UsageError, Where, measure, opene
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.machine.launch import launched
-from linkgauge.model.collective import COLLECTIVE_NAMES, colors_of, groups_of
+from linkgauge.model.documents.result import CellResult, Run, exit_code
 from linkgauge.model.errors import LinkgaugeError, Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, Run, exit_code
+from linkgauge.model.operations.collective import COLLECTIVE_NAMES, colors_of, groups_of
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import print_blocks, styled
-from linkgauge.report.run_notes import note_lines
 from linkgauge.report.sections.verdict import alarm
+from linkgauge.report.words.run_notes import note_lines
 
 from .nccl_tests_json import JsonCopy, created, is_json
 from .nccl_tests_options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
@@ -81,7 +81,7 @@ def library_version(context: Context) -> int | None:
     nothing tells."""
     if context.backend != "cuda":
         return None
-    from linkgauge.backends.cuda.nccl import open_nccl
+    from linkgauge.backends.cuda.nccl.library import open_nccl
 
     try:
         return open_nccl().number

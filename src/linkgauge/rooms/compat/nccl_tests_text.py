@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.collectives import cell_of, row_of
 from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.model.collective import (
+from linkgauge.model.operations.collective import (
     NUMBERS,
     REDUCTIONS,
     Collective,

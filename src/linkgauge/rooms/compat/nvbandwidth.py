@@ -31,16 +31,16 @@ from linkgauge.cli.tool import (
     opened,
     printing_once,
 )
-from linkgauge.judge.expect import Expectations
+from linkgauge.judge.expected.expect import Expectations
 from linkgauge.judge.verdict import judge_result
 from linkgauge.machine.launch import launched
+from linkgauge.model.documents.result import Result, exit_code
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.result import Result, exit_code
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import styled
-from linkgauge.report.run_notes import note_lines
+from linkgauge.report.words.run_notes import note_lines
 
 from .nvbandwidth_cases import (
     BY_NAME,

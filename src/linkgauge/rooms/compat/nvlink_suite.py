@@ -13,9 +13,9 @@ from typing import TextIO
 import msgspec
 
 from linkgauge.cli.tool import Parser, UsageError, Where, hinting, opened_devices, size_of, whole
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import InputError, ResultsError
-from linkgauge.model.machine import Device
-from linkgauge.model.result import CellResult
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import known_percentile
 from linkgauge.model.transfer import Transfer

@@ -25,8 +25,8 @@ from linkgauge.cli.tool import (
     size_of,
     whole,
 )
-from linkgauge.model.machine import Device
-from linkgauge.model.result import CellResult
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings, Settings
 
 from . import rbln_text as text

@@ -10,9 +10,9 @@ from typing import Literal
 import msgspec
 
 from linkgauge.cli.tool import Context, UsageError, Where, decimal, digits, hinting, opened_devices
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Engine, Transfer
 

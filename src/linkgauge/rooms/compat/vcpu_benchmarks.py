@@ -19,17 +19,17 @@ import msgspec
 
 from linkgauge.benchmarks.collectives import LEAST
 from linkgauge.cli.tool import Parser, UsageError, Where, hinting, size_of
-from linkgauge.engine.folder import checked_label
+from linkgauge.engine.kept.folder import checked_label
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import opened, survey
 from linkgauge.history.keeping import remember
 from linkgauge.judge.vendor import AMD, NVIDIA
 from linkgauge.machine.packages import Manager, package_manager
-from linkgauge.model.collective import CollectiveChoice
-from linkgauge.model.inventory import Inventory
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import exit_code
+from linkgauge.model.documents.result import exit_code
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.operations.collective import CollectiveChoice
 from linkgauge.model.settings import Settings
 from linkgauge.report.formats import FORMATS, TERMINAL
 from linkgauge.report.live import Display, LiveReport

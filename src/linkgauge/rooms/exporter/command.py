@@ -89,7 +89,7 @@ def _machine(simulated: common.Simulated, refresh: float) -> MachineSource:
 
 
 def _results(live: MachineSource, asked: ExporterOptions) -> ResultSource:
-    from linkgauge.engine.runs import RESULTS
+    from linkgauge.engine.kept.runs import RESULTS
     from linkgauge.history.address import address
 
     from .results import FromFolder, FromHistory, Which

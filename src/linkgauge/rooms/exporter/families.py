@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from linkgauge.machine.extras import needed
-from linkgauge.model.inventory import FabricLink, InventoryReading, LiveDevice, PciFunction
+from linkgauge.model.documents.result import Status, Verdict
+from linkgauge.model.hardware.inventory import FabricLink, InventoryReading, LiveDevice, PciFunction
 from linkgauge.model.printable import printable
-from linkgauge.model.result import Status, Verdict
 
 from .results import Results, ShownRun
 

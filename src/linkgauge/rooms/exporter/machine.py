@@ -13,7 +13,7 @@ from linkgauge.machine.host import read_host
 from linkgauge.machine.pci import read_functions
 from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.inventory import InventoryReading, LinkTraffic, LiveDevice
+from linkgauge.model.hardware.inventory import InventoryReading, LinkTraffic, LiveDevice
 from linkgauge.model.settings import EngineSettings, Simulation
 
 T = TypeVar("T")
@@ -183,7 +183,7 @@ class ThisMachine:
 
 def open_gpus() -> Gpus:
     """Raises Unsupported where there is no management library."""
-    from linkgauge.backends.cuda.nvml_live import LiveGpus
+    from linkgauge.backends.cuda.nvml.live import LiveGpus
 
     return LiveGpus()
 

@@ -14,17 +14,17 @@ from msgspec.structs import replace
 from sqlalchemy import func, select
 from sqlalchemy.engine import URL
 
-from linkgauge.engine.journal import RUN_FILE
-from linkgauge.engine.runs import MOST_BYTES, latest_run, read_run, run_file, run_folders
+from linkgauge.engine.kept.journal import RUN_FILE
+from linkgauge.engine.kept.runs import MOST_BYTES, latest_run, read_run, run_file, run_folders
 from linkgauge.history.reading import Filter, figures_of, latest_runs
 from linkgauge.history.records import machine_row, microseconds, run_row
 from linkgauge.history.store import Store, opened
 from linkgauge.history.tables import runs
 from linkgauge.machine.given import read_given
 from linkgauge.model.cell_id import CellId, numbered
+from linkgauge.model.documents.history import Figure, PastRun, figures_by_result
+from linkgauge.model.documents.result import Expected, Run, Status
 from linkgauge.model.errors import InputError
-from linkgauge.model.history import Figure, PastRun, figures_by_result
-from linkgauge.model.result import Expected, Run, Status
 
 Expectations = dict[CellId, Expected]
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import linkgauge
 from linkgauge.model.errors import InputError
-from linkgauge.model.inventory import InventoryReading
+from linkgauge.model.hardware.inventory import InventoryReading
 
 from .families import Families, add_ages, live_text, result_text
 from .machine import PATIENCE, MachineSource, PeriodicReader, Say, TimedReading

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.judge.trends import SharedChange, Trend
-from linkgauge.model.history import DESCRIPTION, PastRun, Series, SeriesId
+from linkgauge.judge.compare.trends import SharedChange, Trend
+from linkgauge.model.documents.history import DESCRIPTION, PastRun, Series, SeriesId
 from linkgauge.model.units import count_of, format_size, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -26,9 +26,9 @@ from linkgauge.report.blocks import (
     moved,
     plain,
 )
-from linkgauge.report.figures import TONES, course, digits, signed
 from linkgauge.report.files import csv_text
 from linkgauge.report.results import mark
+from linkgauge.report.words.figures import TONES, course, digits, signed
 
 MOST_BARS = 40
 MOST_CELLS = 16

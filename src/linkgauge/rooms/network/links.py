@@ -24,7 +24,7 @@ from linkgauge.backends.protocol import Buffer, Copy
 from linkgauge.backends.rank import spanned
 from linkgauge.machine.wire import BACKLOG, TOKEN_BYTES
 from linkgauge.model.errors import BackendError
-from linkgauge.model.inventory import Interface
+from linkgauge.model.hardware.inventory import Interface
 from linkgauge.model.ranks import nic_ends
 
 from .ucx import Mapped

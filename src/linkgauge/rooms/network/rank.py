@@ -24,13 +24,13 @@ from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.host import read_host
 from linkgauge.machine.interfaces import from_device, read_interfaces
 from linkgauge.machine.launch import Launch
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.inventory import Interface, Inventory
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.inventory import Interface, Inventory
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NETWORK, Memory
-from linkgauge.model.operation import OperationName, named
+from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.ranks import nic_ends
-from linkgauge.model.result import Placement
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import NIC_ENGINES, Engine, Transfer
 

@@ -15,7 +15,7 @@ import yaml
 from linkgauge.backends.protocol import Pace
 from linkgauge.machine.given import MOST_YAML, read_given
 from linkgauge.model.errors import BackendError, InputError
-from linkgauge.model.operation import OutsideOperation
+from linkgauge.model.operations.operation import OutsideOperation
 
 from .outside import Tool, ToolCall
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from linkgauge import _native
 from linkgauge.model.errors import TookTooLong
-from linkgauge.model.inventory import Interface
+from linkgauge.model.hardware.inventory import Interface
 from linkgauge.model.transfer import Engine, Transfer
 
 from .ucx import Mapped, Worker, check, timed

@@ -18,10 +18,10 @@ from linkgauge.benchmarks.collectives import (
 )
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.engine.request import RunRequest, choose_backends
-from linkgauge.model.collective import Collective, CollectiveName, no_hypercube
+from linkgauge.model.documents.scaling import Member
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device, Machine
-from linkgauge.model.scaling import Member
+from linkgauge.model.hardware.machine import Device, Machine
+from linkgauge.model.operations.collective import Collective, CollectiveName, no_hypercube
 from linkgauge.model.transfer import Benchmark
 from linkgauge.model.units import COLLECTIVE, count_of, format_size
 

@@ -19,12 +19,12 @@ SCALING = Document(
     f"{_SECTIONS}:blocks",
     {"json": JSON, "csv": f"{_SECTIONS}:scale_csv"},
     "Scaling",
-    "linkgauge.model.scaling:Scaling",
+    "linkgauge.model.documents.scaling:Scaling",
 )
 
 
 def _collective_names() -> Iterable[str]:
-    from linkgauge.model.collective import COLLECTIVE_NAMES
+    from linkgauge.model.operations.collective import COLLECTIVE_NAMES
 
     return COLLECTIVE_NAMES
 
@@ -74,9 +74,9 @@ def scale(asked: ScaleOptions) -> int:
     """
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import settings_of
-    from linkgauge.model.collective import COLLECTIVE_NAMES
     from linkgauge.model.errors import InputError
     from linkgauge.model.names import hint
+    from linkgauge.model.operations.collective import COLLECTIVE_NAMES
     from linkgauge.model.settings import EngineSettings
     from linkgauge.report.live import Display
 

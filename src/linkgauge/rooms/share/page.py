@@ -7,8 +7,8 @@ from itertools import groupby
 from math import ceil
 from operator import itemgetter
 
+from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.printable import printable
-from linkgauge.model.result import Result, Run
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import (
     Page,
@@ -24,7 +24,6 @@ from linkgauge.report.blocks import (
 from linkgauge.report.forms import has_figures
 from linkgauge.report.matrix import brief
 from linkgauge.report.reading import judged, machine_of, page_of_run
-from linkgauge.report.remedies import Command, RemedyText
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.html import html_of
 from linkgauge.report.results import SIMULATED_TILE, label
@@ -32,6 +31,7 @@ from linkgauge.report.rows import OneRun
 from linkgauge.report.sections import data
 from linkgauge.report.sections.notes import reason_lines
 from linkgauge.report.sections.verdict import Closing, verdict
+from linkgauge.report.words.remedies import Command, RemedyText
 
 from .anonymous import anonymised
 

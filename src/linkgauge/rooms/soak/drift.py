@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from linkgauge.model.soak import CellCourse, Soak
+from linkgauge.model.documents.soak import CellCourse, Soak
 from linkgauge.model.stats.change_points import change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
 

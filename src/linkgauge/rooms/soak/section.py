@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from linkgauge.model.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak
+from linkgauge.model.documents.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak
 from linkgauge.model.units import approximate_size, clock, count_of, format_duration, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -23,11 +23,11 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.curves import over_time
-from linkgauge.report.figures import TONES, course, signed
 from linkgauge.report.matrix import brief
 from linkgauge.report.progress import day, when
 from linkgauge.report.results import figure, label, without_empty
 from linkgauge.report.sections import OneRun, Section
+from linkgauge.report.words.figures import TONES, course, signed
 
 if TYPE_CHECKING:
     from .drift import LevelShift

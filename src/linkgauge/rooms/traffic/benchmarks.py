@@ -14,10 +14,10 @@ import msgspec
 
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.request import RunRequest, choose_backends
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device, Machine, Node
+from linkgauge.model.hardware.machine import Device, Machine, Node
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult
 from linkgauge.model.settings import Pieces
 from linkgauge.model.transfer import Access, Benchmark, Cell, Report, Transfer
 from linkgauge.model.units import format_size

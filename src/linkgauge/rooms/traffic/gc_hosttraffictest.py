@@ -29,8 +29,8 @@ from linkgauge.cli.tool import (
     whole,
 )
 from linkgauge.judge.limits import hold_run
+from linkgauge.model.documents.result import Run, exit_code
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Run, exit_code
 from linkgauge.model.settings import EngineSettings, Settings
 
 from . import benchmarks as traffic

@@ -10,17 +10,17 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from linkgauge.engine.controller import now
-from linkgauge.engine.folder import create_run_folder
 from linkgauge.engine.interrupts import Interrupts, undisturbed
-from linkgauge.engine.runs import VARY_FILE
+from linkgauge.engine.kept.folder import create_run_folder
+from linkgauge.engine.kept.runs import VARY_FILE
 from linkgauge.history.keeping import remember
 from linkgauge.judge.verdict import judge
+from linkgauge.model.documents.result import CellResult, exit_code
+from linkgauge.model.documents.variation import Setting, Variation
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, exit_code
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.stats.ranks import MOST_ROUNDS, least_rounds
 from linkgauge.model.units import parse_fraction
-from linkgauge.model.variation import Setting, Variation
 from linkgauge.report.console import make_console
 from linkgauge.report.files import write_document, write_run
 from linkgauge.report.formats import Format

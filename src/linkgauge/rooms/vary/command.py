@@ -23,7 +23,7 @@ VARIATION = Document(
     f"{_SECTIONS}:blocks",
     {"json": JSON, "csv": f"{_SECTIONS}:variation_csv"},
     "Settings compared",
-    "linkgauge.model.variation:Variation",
+    "linkgauge.model.documents.variation:Variation",
 )
 
 

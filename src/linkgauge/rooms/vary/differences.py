@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import asdict, replace
 
-from linkgauge.judge.likeness import CellFigure, RunFigures, figures_of
-from linkgauge.judge.side_tests import Key, SideFigures, Sides, key_of, table_of
-from linkgauge.model.result import CellResult, Run
+from linkgauge.judge.compare.likeness import CellFigure, RunFigures, figures_of
+from linkgauge.judge.compare.side_tests import Key, SideFigures, Sides, key_of, table_of
+from linkgauge.model.documents.result import CellResult, Run
+from linkgauge.model.documents.variation import Compared, VariedCell
 from linkgauge.model.stats.changes import Direction, changed_to
 from linkgauge.model.stats.ranks import Change, changes
 from linkgauge.model.units import Better
-from linkgauge.model.variation import Compared, VariedCell
 
 from .rounds import RoundRun
 

@@ -18,9 +18,9 @@ from linkgauge.engine.plan import NO_BACKEND, Plan
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
 from linkgauge.machine.process import environment_with
+from linkgauge.model.documents.result import Run, worst
+from linkgauge.model.documents.variation import KeptRun, Setting
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.result import Run, worst
-from linkgauge.model.variation import KeptRun, Setting
 
 KEPT = 2000
 """Characters that are kept of what it prints: the last ones."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.model.virtual import Cpus
+from linkgauge.model.hardware.virtual import Cpus
 
 
 class CpuTopology(msgspec.Struct, frozen=True):

@@ -16,9 +16,9 @@ from rich.console import RenderableType
 from linkgauge.machine.tree import ranges
 from linkgauge.report.blocks import Block, Code, Line, Problem, Prose, Span, cut, line, plain
 from linkgauge.report.files import json_document
-from linkgauge.report.remedies import steps
 from linkgauge.report.results import SIMULATED
 from linkgauge.report.sections import findings
+from linkgauge.report.words.remedies import steps
 
 from .checks import DomainFindings
 from .checks.comparison import Decision

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from linkgauge.model.cell_id import SheetId
-from linkgauge.model.history import EarlierRun, SeriesId
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.documents.history import EarlierRun, SeriesId
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.stats.change_points import change_points
 from linkgauge.model.stats.modes import cut
 from linkgauge.model.stats.summary import robust_deviation

@@ -10,13 +10,13 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.model.history import SeriesId
+from linkgauge.model.documents.history import SeriesId
 from linkgauge.model.printable import escaped
 from linkgauge.model.units import count_of, format_duration, format_size, percent, unit_of
 from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import mark
-from linkgauge.report.sentences import first_of
+from linkgauge.report.words.sentences import first_of
 
 Why = Literal["history", "expected", "fail", "error", "timeout"]
 """Slower than it was, below what is expected, wrong bytes, an error, or no answer."""

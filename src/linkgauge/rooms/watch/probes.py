@@ -22,10 +22,10 @@ from linkgauge.history.keeping import earlier, not_added
 from linkgauge.history.named import is_off
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import cell_id, sheet_id
+from linkgauge.model.documents.history import figures_by_result
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.history import figures_by_result
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, PlannedCell, PlannedTable, Run
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.report.files import write_run
 
 from .degradation import Degradation, WatchedCell

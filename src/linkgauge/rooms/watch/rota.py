@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from linkgauge.engine.locks import devices_measured, holder
 from linkgauge.engine.plan import SETUP_RATE, SETUP_SECONDS, Plan, able
 from linkgauge.machine.cpu_time import CpuTime, cpu_time
-from linkgauge.model.inventory import Accelerator
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import PlannedCell, PlannedTable
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
+from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import VISIT_SECONDS
 
 HOST = "host"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from linkgauge.judge.configurations import ConfigurationComparison
-from linkgauge.judge.run_comparison import RunCell
+from linkgauge.judge.compare.configurations import ConfigurationComparison
+from linkgauge.judge.compare.run_comparison import RunCell
 from linkgauge.model.units import count_of, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -19,10 +19,10 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.expectations import judged_of
-from linkgauge.report.figures import TONES, signed, with_reach
 from linkgauge.report.results import label, mark
 from linkgauge.report.sections import OneRun, Section, SeveralRuns
+from linkgauge.report.words.expectations import judged_of
+from linkgauge.report.words.figures import TONES, signed, with_reach
 
 from .facts import fact_tables
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from linkgauge.benchmarks.vm import Aspect
-from linkgauge.judge.configurations import ConfigurationComparison
-from linkgauge.judge.run_comparison import RunCell
+from linkgauge.judge.compare.configurations import ConfigurationComparison
+from linkgauge.judge.compare.run_comparison import RunCell
 from linkgauge.model.units import unit_of
 from linkgauge.report import charts
 from linkgauge.report.blocks import Block, Column, Entry, Figure, Table, plain

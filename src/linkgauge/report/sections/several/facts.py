@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.judge.configurations import ConfigurationComparison
+from linkgauge.judge.compare.configurations import ConfigurationComparison
 from linkgauge.report.blocks import Block, fact_table
 from linkgauge.report.results import label
 from linkgauge.report.sections import Section, SeveralRuns

@@ -20,8 +20,8 @@ import msgspec
 
 from linkgauge.backends.protocol import Gated, Pace, Timing
 from linkgauge.model.errors import BackendError, InputError
+from linkgauge.model.operations.workload import Demands, Rates, Server, Stage, WorkDone, Workload
 from linkgauge.model.stats.summary import summarize
-from linkgauge.model.workload import Demands, Rates, Server, Stage, WorkDone, Workload
 
 REQUESTS_EACH, LEAST_REQUESTS = 4, 8
 """Requests of a sample for each that is under way at once, and at least."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from linkgauge.model.memory import Memory
-from linkgauge.model.workload import NumberKind, Rates, Workload
+from linkgauge.model.operations.workload import NumberKind, Rates, Workload
 
 from .decoder import Decoder
 from .generation import Decode, Prefill, needed_bytes

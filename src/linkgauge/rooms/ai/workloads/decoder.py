@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from linkgauge.model.workload import ModelShape, NumberKind
+from linkgauge.model.operations.workload import ModelShape, NumberKind
 
 from .site import Site
 

@@ -9,7 +9,14 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-from linkgauge.model.workload import NUMBER_BYTES, Demands, ModelShape, NumberKind, Stage, Workload
+from linkgauge.model.operations.workload import (
+    NUMBER_BYTES,
+    Demands,
+    ModelShape,
+    NumberKind,
+    Stage,
+    Workload,
+)
 
 from .decoder import Arithmetic, Decoder, KeyValueCache, compiled
 from .group import Work, times_of

@@ -14,8 +14,15 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.model.operations.workload import (
+    Demands,
+    OperationShare,
+    Rates,
+    Stage,
+    WorkDone,
+    Workload,
+)
 from linkgauge.model.stats.summary import summarize
-from linkgauge.model.workload import Demands, OperationShare, Rates, Stage, WorkDone, Workload
 
 from .site import Site
 

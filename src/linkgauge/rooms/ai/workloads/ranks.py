@@ -17,7 +17,7 @@ from linkgauge.machine.channel import Channel, carry_out, decoder
 from linkgauge.machine.process import Process
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.workload import Workload
+from linkgauge.model.operations.workload import Workload
 
 from .site import Site
 

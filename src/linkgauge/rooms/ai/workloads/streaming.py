@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from linkgauge.model.workload import NUMBER_BYTES, Demands, WorkDone, Workload
+from linkgauge.model.operations.workload import NUMBER_BYTES, Demands, WorkDone, Workload
 
 from .decoder import Decoder, KeyValueCache, Layer, draw_layer, views
 from .generation import activation_bytes, unlike

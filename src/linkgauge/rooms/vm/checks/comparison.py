@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.remedies import restarted
-from linkgauge.model.host_details import HostDetails
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.virtual import BusFunction, Cpus, RunningDomain, Virtual
 from linkgauge.model.units import approximate_size, count_of
-from linkgauge.model.virtual import BusFunction, Cpus, RunningDomain, Virtual
 from linkgauge.rooms.vm.domain import Domain, GuestNode, Role
 
 _LONGEST = 48

@@ -16,9 +16,9 @@ from linkgauge.judge.doctor.pcie_chains import shown
 from linkgauge.judge.findings import Evidence, Finding, checks_in
 from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES, kernel_log
 from linkgauge.machine.tree import ranges
-from linkgauge.model.part import MACHINE, Part
+from linkgauge.model.hardware.part import MACHINE, Part
+from linkgauge.model.hardware.virtual import BusFunction
 from linkgauge.model.units import count_of, format_size
-from linkgauge.model.virtual import BusFunction
 from linkgauge.rooms.vm.domain import HostDevice, PciRoute
 
 from .comparison import DomainEvidence, faults, is_same_uuid, several, sized

@@ -9,8 +9,8 @@ from linkgauge.judge.doctor import links
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.remedies import NEAR_NODE
 from linkgauge.machine.tree import ranges
-from linkgauge.model.part import Part
-from linkgauge.model.virtual import BusFunction
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.hardware.virtual import BusFunction
 
 from .comparison import DomainEvidence, faults
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
+from linkgauge.model.hardware.virtual import Cpus
 from linkgauge.model.units import count_of
-from linkgauge.model.virtual import Cpus
 from linkgauge.rooms.vm.domain import GuestNode
 
 from .comparison import DomainEvidence, sized

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.virtual import Cpus
+from linkgauge.model.hardware.virtual import Cpus
 from linkgauge.rooms.vm.domain import CpuTopology, GuestNode
 
 from .comparison import DomainEvidence
