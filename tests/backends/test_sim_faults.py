@@ -15,10 +15,10 @@ from linkgauge.backends.sim.faults import (
     FAULTS,
     PARAMETERS,
     Crash,
-    DriftFault,
+    Drift,
     Flip,
     Hang,
-    LossFault,
+    Lost,
     NoMem,
     OrdinalRange,
     Slow,
@@ -63,7 +63,7 @@ def faults(draw):
         for field in msgspec.structs.fields(kind)
         if field.encode_name in PARAMETERS and draw(st.booleans())
     }
-    if kind is LossFault and "cells" in values:
+    if kind is Lost and "cells" in values:
         values["cells"] = OrdinalRange(values["cells"].first, values["cells"].first)
     return kind(draw(targets), **values)
 
@@ -100,8 +100,8 @@ def test_no_text_raises_anything_but_a_notation_error(text):
         ("flip sim:3 offset=4K bit=7 cells=0..9", Flip("sim:3", OrdinalRange(0, 9), 4096, 7)),
         ("flip sim:3 offset=0x10", Flip("sim:3", offset=16)),
         ("stall host:0 every=2 for=1.5", Stall("host:0", every=2, seconds=1.5)),
-        ("drift sim:0 per_cell=0.2%", DriftFault("sim:0", per_cell=0.002)),
-        ("drift sim:0 per_cell=-0.2%", DriftFault("sim:0", per_cell=-0.002)),
+        ("drift sim:0 per_cell=0.2%", Drift("sim:0", per_cell=0.002)),
+        ("drift sim:0 per_cell=-0.2%", Drift("sim:0", per_cell=-0.002)),
         ("nomem host:0", NoMem("host:0", phase="allocate")),
     ],
 )
@@ -148,7 +148,7 @@ def test_the_page_tells_every_kind_with_its_defaults_and_its_examples_parse():
         (row,) = re.findall(rf"^\| `{name}` .*$", DOCS, re.MULTILINE)
         *_, told = row.strip("| ").split(" | ")
         own = {name: value for name, value in parameters(kind).items() if name != "cells"}
-        own |= {"cells": "0"} if kind is LossFault else {}
+        own |= {"cells": "0"} if kind is Lost else {}
         assert dict(re.findall(r"`(\w+)=(\S+)`", told)) == own
     examples = re.findall(r"--fault '([a-z][^']+)'", DOCS) + re.findall(
         r"^  - (.+)$", DOCS, re.MULTILINE

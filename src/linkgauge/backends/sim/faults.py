@@ -72,7 +72,7 @@ class Slow(Fault, frozen=True):
     rate: float = 0.5
 
 
-class DriftFault(Fault, frozen=True):
+class Drift(Fault, frozen=True):
     """The rate of cell n is its healthy rate × (1 + `per_cell`)^(n - first of its cells)."""
 
     meaning = "the rate falls or rises from cell to cell"
@@ -148,7 +148,7 @@ class Crash(Strike, frozen=True):
     signal: Signals = Signals.SIGSEGV
 
 
-class LossFault(Strike, frozen=True):
+class Lost(Strike, frozen=True):
     """The device is lost in `phase` of the first cell, and from the start of every later cell."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
@@ -169,7 +169,7 @@ def _name(kind: type[Fault]) -> str:
     return kind.__name__.lower()
 
 
-_KINDS = Slow, DriftFault, Jitter, Stall, Flip, Hot, Busy, Hang, Crash, LossFault, NoMem
+_KINDS = Slow, Drift, Jitter, Stall, Flip, Hot, Busy, Hang, Crash, Lost, NoMem
 FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
 """The kinds of faults by name, as `--list-faults` shows them."""
 
@@ -334,7 +334,7 @@ def _read_parameter(kind: type[Fault], token: re.Match[str]) -> tuple[str, Any]:
         value = PARAMETERS[match[1]].read(match[2])
     except InputError as error:
         raise NotationError(f"{match[1]}: {error}", text, at) from error
-    if kind is LossFault and match[1] == "cells" and value.last != value.first:
+    if kind is Lost and match[1] == "cells" and value.last != value.first:
         raise NotationError("a lost device stays lost: give one cell", text, at)
     return match[1], value
 

@@ -9,7 +9,7 @@ import msgspec
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.errors import InputError
 
-from .faults import ALL, DriftFault, Fault, Flip, Jitter, LossFault, OrdinalRange, Slow, Stall
+from .faults import ALL, Drift, Fault, Flip, Jitter, Lost, OrdinalRange, Slow, Stall
 from .machine import machine_of
 
 
@@ -52,7 +52,7 @@ def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
 def _why_missed(fault: Fault, every: Sequence[_Met], run: Run) -> str | None:
     """None where it struck."""
     # What is lost in one cell is lost in all that follow.
-    reach = OrdinalRange(fault.cells.first) if isinstance(fault, LossFault) else fault.cells
+    reach = OrdinalRange(fault.cells.first) if isinstance(fault, Lost) else fault.cells
     within = [met for number, met in enumerate(every) if _reaches(reach, number, len(every), run)]
     if not within:
         rounds = 1 if run.soak is None else run.soak.rounds + 1
@@ -98,7 +98,7 @@ _NEEDS: dict[type[Fault], tuple[Callable[[Fault, _Met], bool], str]] = {
     Flip: (_checked, "move no byte {0.offset} that is compared"),
     Stall: (_often, "have fewer than {0.every} samples"),
     Slow: (_copies, "copy nothing: a latency stays as it is"),
-    DriftFault: (_copies, "copy nothing: a latency stays as it is"),
+    Drift: (_copies, "copy nothing: a latency stays as it is"),
     Jitter: (_scatters, "are the host's time alone"),
 }
 """What a kind of fault needs of a cell that it is to strike, and what is said where none has it."""

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 
 from linkgauge.model.errors import PHASES, AllocationError, DeviceLost, InputError, Phase
 
-from .faults import Crash, DriftFault, Fault, Flip, Jitter, LossFault, NoMem, Slow, Stall, Strike
+from .faults import Crash, Drift, Fault, Flip, Jitter, Lost, NoMem, Slow, Stall, Strike
 
 _Kind = TypeVar("_Kind", bound=Fault)
 _SHOWN = 6
@@ -82,14 +82,14 @@ _MOST_DRIFT = math.log(1e6)
 
 def _left(fault: Fault, cell: int) -> float:
     """The fraction of a rate that a fault leaves in this cell."""
-    if isinstance(fault, DriftFault):
+    if isinstance(fault, Drift):
         exponent = (cell - fault.cells.first) * math.log1p(fault.per_cell)
         return math.exp(max(-_MOST_DRIFT, min(exponent, _MOST_DRIFT)))
     return fault.rate if isinstance(fault, Slow) else 1.0
 
 
 def _strikes_in(fault: Strike, cell: int, phase: Phase) -> bool:
-    if isinstance(fault, LossFault):
+    if isinstance(fault, Lost):
         first = PHASES.index(fault.phase if cell == fault.cells.first else "allocate")
         return cell >= fault.cells.first and PHASES.index(phase) >= first
     return phase == fault.phase and cell in fault.cells
@@ -102,7 +102,7 @@ _CALLS: dict[Phase, str] = {"warm up": "copy", "measure": "copy", "verify": "com
 def act(fault: Strike, phase: Phase) -> NoReturn:
     """Carries out the fault: dies, hangs, or raises as a real API's call would."""
     call, because = _CALLS.get(phase, phase), f"(SIMULATED: {fault})"
-    if isinstance(fault, LossFault):
+    if isinstance(fault, Lost):
         raise DeviceLost(call, f"device lost {because}")
     if isinstance(fault, NoMem):
         raise AllocationError(call, f"out of memory {because}")

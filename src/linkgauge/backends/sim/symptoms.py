@@ -14,7 +14,7 @@ from itertools import product
 from linkgauge.model.hardware.inventory import PciLink
 from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 
-from .faults import Busy, DriftFault, Fault, Hot, OrdinalRange, Slow
+from .faults import Busy, Drift, Fault, Hot, OrdinalRange, Slow
 from .hardware import Hardware, SimLink
 from .resources import names_of
 from .schedule import Schedule
@@ -32,7 +32,7 @@ class Symptoms:
     determines which faults are in force; before any, the plan's first cell does."""
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
-        self._faults = [fault for fault in faults if isinstance(fault, Slow | DriftFault)]
+        self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
         self._schedule = Schedule(self._faults)
         self._reported = [fault for fault in faults if isinstance(fault, Hot | Busy)]
         self._cells = cells
