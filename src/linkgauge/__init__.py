@@ -32,7 +32,7 @@ _MODULES = {
         "DeviceBusy", "InputError", "Interrupted", "LinkgaugeError", "MissingPackage",
         "ResultsError",
     ),
-    "model.result": ("Run",),
+    "model.documents.result": ("Run",),
     "report.rows": ("CellRow", "SampleRow"),
 }  # fmt: skip
 __all__ = [

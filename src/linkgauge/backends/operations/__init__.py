@@ -1,5 +1,5 @@
 """Operations as backends carry them out: each is a file here, written once upon what a backend
-offers (`backends.offering`). What an operation is, beside that, is in `model.operation`.
+offers (`backends.offering`). What an operation is, beside that, is in `model.operations.operation`.
 
 A file has `prepare(on, copies, does) -> Group`, where `on` is the backend.
 """

@@ -89,8 +89,9 @@ class Pong(msgspec.Struct, frozen=True, tag=True):
     """A sign of life: the answer to `Ping`; rank 0 gives it unasked, too. No answer."""
 
 
-class EndRun(msgspec.Struct, frozen=True, tag=True):
-    """The run is over: leave, in peace with all others unless a rank was `lost`. No answer."""
+class EndRun(msgspec.Struct, frozen=True, tag="End"):
+    """The run is over: leave, in peace with all others unless a rank was `lost`. No answer. Its
+    word stays as it is: ranks of other versions understand it, too."""
 
     lost: bool = False
 
