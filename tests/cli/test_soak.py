@@ -47,7 +47,7 @@ def test_everything_is_measured_and_compared_round_after_round(tmp_path):
         assert 8 <= len(cell.visits) <= 16
         assert cell.verdict == "ok"
     assert "soak: 20" in text
-    assert "none struck" in text
+    assert "0 failed" in text
     assert "SIMULATED" in text
 
 

@@ -25,7 +25,7 @@ from linkgauge.engine.workers.messages import Visit, Workers
 from linkgauge.engine.workers.ranges import advice
 from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Result, Run
-from linkgauge.model.documents.soak import Struck
+from linkgauge.model.documents.soak import FailedVisit
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.ranks import RankLost
 from linkgauge.model.settings import VISIT_SECONDS, Settings, Tried
@@ -63,7 +63,7 @@ class Observer:
     def tried(self, tried: Tried) -> None:
         """A candidate was tried while tuning a device."""
 
-    def struck(self, struck: Struck) -> None:
+    def failed(self, visit: FailedVisit) -> None:
         """Of a run that repeats its plan for a time: a visit did not pass."""
 
     def say(self, line: str) -> None:
@@ -163,12 +163,12 @@ def _repeat(course: SoakState, kept: _Records, worker: Workers, observer: Observ
                 visit = Visit(course.round, benchmark=sheet.benchmark, passed=course.passed)
                 measured = worker.measure(together, sheet.size, visit)
                 at, own = passed.after(measured), course.round
-                struck = len(course.struck)
+                known = len(course.struck)
                 for cell in measured:
                     kept.keep(MeasuredVisit(number, cell, own, at))
                     observer.finished(cell)
-                for one in course.struck[struck:]:
-                    observer.struck(one)
+                for one in course.struck[known:]:
+                    observer.failed(one)
 
 
 class _Passed:

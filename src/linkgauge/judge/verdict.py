@@ -14,7 +14,7 @@ from linkgauge.judge.blame.cases import Case, each_case
 from linkgauge.judge.expected.as_one import with_ranks
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
-from linkgauge.judge.expected.link_sharing import Crowds
+from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.expected.nominal import Nominal
 from linkgauge.judge.expected.readings import run_of
 from linkgauge.model.documents.result import (
@@ -242,8 +242,10 @@ def judge_result(
 ) -> Result:
     """One result with expectations and verdicts, and with `nominal` figures if they are asked
     for."""
-    crowds = expectations.crowds(result)
-    cells = tuple(_judge_cell(cell, result, expectations, crowds, nominal) for cell in result.cells)
+    sharing = expectations.sharing(result)
+    cells = tuple(
+        _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
+    )
     return with_levels(replace(result, cells=cells))
 
 
@@ -251,13 +253,13 @@ def _judge_cell(
     cell: CellResult,
     result: Result,
     expectations: Expectations,
-    crowds: Crowds,
+    sharing: LinkSharing,
     nominal: Nominal | None,
 ) -> CellResult:
     if cell.status == "skip":
         return cell
     estimate = expectations.of(cell, result.size, result.unit)
-    if crowds.of(cell) is None:
+    if sharing.of(cell) is None:
         estimate = _shared(estimate)
     parts = cell.parts
     if estimate.each and estimate.expected.achievable is not None:

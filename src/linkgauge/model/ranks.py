@@ -43,7 +43,7 @@ class Rank(msgspec.Struct, frozen=True):
         return f"rank {self.number} ({where})"
 
 
-class Crowd(msgspec.Struct, frozen=True):
+class Oversubscription(msgspec.Struct, frozen=True):
     """More ranks on a machine than CPUs that they may use.
 
     host: The machine's name.

@@ -20,7 +20,7 @@ from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doub
 from linkgauge.judge.verdict import Judge, judge
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
-from linkgauge.model.documents.soak import Struck
+from linkgauge.model.documents.soak import FailedVisit
 from linkgauge.model.errors import LinkgaugeError, ResultsError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Tried
@@ -33,7 +33,7 @@ from .console import make_console
 from .files import write_run
 from .formats import FORMATS, RUN, TERMINAL, Format
 from .matrix import shown
-from .progress import progress_bar, struck_line
+from .progress import failed_line, progress_bar
 from .reading import shown_as
 from .render.terminal import print_blocks, styled
 from .sections import OneRun, details, figures, findings, of_rooms, opening, screen, verdict
@@ -116,8 +116,8 @@ class LiveReport(Observer):
         why = f": {tried.problem}" if tried.problem else ""
         self.say(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 
-    def struck(self, struck: Struck) -> None:
-        self._errors.print(styled(struck_line(struck)))
+    def failed(self, visit: FailedVisit) -> None:
+        self._errors.print(styled(failed_line(visit)))
 
     def say(self, line: str) -> None:
         self._errors.print(line)

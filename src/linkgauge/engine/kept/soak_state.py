@@ -18,12 +18,12 @@ from linkgauge.model.documents.soak import (
     SLICES,
     CellCourse,
     DeviceCourse,
+    FailedVisit,
     Moment,
     SlowMoment,
     Soak,
     SoakEnd,
     Soaking,
-    Struck,
     Throttling,
 )
 from linkgauge.model.hardware.inventory import Reading
@@ -39,7 +39,7 @@ KEPT = 16
 WORST = 10
 """The slowest samples that are listed; so many of each cell are remembered."""
 WORST_OF_CELL = 3
-MOST_STRUCK = 100
+MOST_FAILED = 100
 MOST_REASONS = 32
 """Reasons of throttling of a device."""
 
@@ -57,7 +57,7 @@ class SoakState:
         self.is_complete = False
         self.stopped: SoakEnd | None = None
         self.reason: str | None = None
-        self.struck: list[Struck] = []
+        self.struck: list[FailedVisit] = []
         self._control: list[Record] = [opened]
         self._since = opened.started, 0.0
         """When the run began or went on: the time of day, and `at`."""
@@ -151,12 +151,12 @@ class SoakState:
             self.reason = f"{reading.memory} reached {found:g} °C, the limit is {most:g} °C"
 
     def _strike(self, sheet: int, cell: CellResult, moment: Moment) -> None:
-        if len(self.struck) >= MOST_STRUCK:
+        if len(self.struck) >= MOST_FAILED:
             self._more += 1
             return
         name, status = self._cells[sheet][cell.place].name, cell.status
         if status == "fail" or status == "error" or status == "timeout":
-            self.struck.append(Struck(moment, name, status, cell.reason))
+            self.struck.append(FailedVisit(moment, name, status, cell.reason))
 
     def _moment(self) -> Moment:
         started, at = self._since

@@ -23,7 +23,7 @@ from linkgauge import __version__
 from linkgauge.backends.mpi.world import leave, mpi_errors, world
 from linkgauge.engine.workers.patience import Patience
 from linkgauge.machine.channel import Channel, encode
-from linkgauge.machine.launch import Launch, crowd_of, host_name
+from linkgauge.machine.launch import Launch, host_name, ranks_per_cpu
 from linkgauge.machine.wire import (
     NotReached,
     accepted,
@@ -36,7 +36,7 @@ from linkgauge.machine.wire import (
     listen_here,
 )
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
+from linkgauge.model.ranks import LostRank, Oversubscription, Rank, RankLost
 
 from .member_links import Links
 from .member_loop import Agent
@@ -58,7 +58,7 @@ MOMENT_SECONDS = 1.0
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
     """What all ranks have to appear in: a limit of their answers does not shorten that."""
-    return max(limit or 0.0, JOIN_SECONDS * Patience.of_crowd(crowd_of(launch)).slow)
+    return max(limit or 0.0, JOIN_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow)
 
 
 def card_of(launch: Launch, token: bytes = b"") -> Card:
@@ -92,7 +92,7 @@ def serve_as_rank(
     with end:
         channel = Channel(end)
         channel.send(encode(card_of(launch, token)))
-        patience = Patience.of_crowd(crowd_of(launch), seconds)
+        patience = Patience.shared(ranks_per_cpu(launch), seconds)
         agent = Agent(channel, launch, lambda how: left(agent, how), patience)
         agent.serve()
     return agent
@@ -140,7 +140,7 @@ class Gathering:
             for stranger in self._strangers.values():
                 stranger.close(0.0)
         ranks = [_rank(card) for card in self._cards.values()]
-        self.links = Links(self._channels, ranks, Patience.of_crowd(crowd_of(launch), limit))
+        self.links = Links(self._channels, ranks, Patience.shared(ranks_per_cpu(launch), limit))
         self.links.show_life()
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
@@ -265,14 +265,14 @@ class Gathering:
             )
 
     @property
-    def crowd(self) -> Crowd | None:
+    def crowd(self) -> Oversubscription | None:
         """Where most ranks share the fewest CPUs, if there are more ranks than CPUs."""
         cpus: dict[str, set[int]] = {}
         for card in self._cards.values():
             cpus.setdefault(card.host, set()).update(card.cpus)
         ranks = Counter(card.host for card in self._cards.values())
         host = max(ranks, key=lambda host: ranks[host] / max(1, len(cpus[host])))
-        crowd = Crowd(host, ranks[host], len(cpus[host]))
+        crowd = Oversubscription(host, ranks[host], len(cpus[host]))
         return crowd if crowd.ranks > crowd.cpus else None
 
     def close(self, patience: float = LEAVE_SECONDS) -> None:

@@ -16,7 +16,7 @@ SIGN_SECONDS = 2.0
 SETTLE_SECONDS = 20.0
 """What those have to answer that wait for a rank that is gone: longer than connections may be
 silent."""
-CROWDED = 8.0
+MOST_RANKS_PER_CPU = 8.0
 """Where ranks share CPUs, all of this takes as many times as long as there are ranks to a CPU; at
 most so many."""
 
@@ -29,9 +29,9 @@ class Patience(NamedTuple):
     limit: float | None = None
 
     @classmethod
-    def of_crowd(cls, crowd: float, limit: float | None = None) -> Patience:
-        """Where there are `crowd` ranks to a CPU."""
-        return cls(min(max(crowd, 1.0), CROWDED), limit)
+    def shared(cls, ranks_per_cpu: float, limit: float | None = None) -> Patience:
+        """Where there are `ranks_per_cpu` ranks to a CPU."""
+        return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
 
     def of_start(self, moved: int, more: float = 0.0) -> float:
         """How long work may take until it is warmed up that moves so many bytes, and may take so

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.judge.expected.expect import START
-from linkgauge.judge.expected.link_sharing import Crowds
+from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.model.cell_id import sheet_id, spoken
 from linkgauge.model.documents.result import CellResult, Result
@@ -78,14 +78,14 @@ def each_case(evidence: Evidence) -> Iterator[Case]:
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     number = -1
     for result in evidence.results:
-        crowds = Crowds(evidence.machine.wiring, result)
+        links = LinkSharing(evidence.machine.wiring, result)
         for cell in result.cells:
             number += 1
             if cell.status == "skip":
                 continue
             way = ways(evidence.machine.wiring.carried_out(cell), cell.report.is_first)
-            crowd = None if result.sweep else crowds.of(cell)
-            alike = None if crowd is None else _alike(result, cell, way.each, crowd)
+            full = None if result.sweep else links.of(cell)
+            alike = None if full is None else _alike(result, cell, way.each, full)
             alike = alike and known.setdefault(alike, alike)
             kind = alike or _kind(result, cell, way.each)
             yield Case(number, result, cell, way.parts, way.timed, alike, kind)
@@ -157,7 +157,7 @@ def _alike(
     result: Result,
     cell: CellResult,
     touched: Sequence[Touched],
-    crowd: Sequence[float],
+    full: Sequence[float],
 ) -> tuple[str, ...]:
     """Equal for cells whose transfers cross the same kinds of links and share as many of them, the
     first one with as many others, and whose links are as full."""
@@ -169,14 +169,14 @@ def _alike(
         result.backend,
         size,
         cell.definition or "",
-        *map("{:.2f}".format, crowd),
+        *map("{:.2f}".format, full),
     )
     if len(touched) == 1:
         return (*name, *touched[0].kinds)
     first, *others = (" ".join(each.kinds) for each in touched)
-    crowds = Counter(part for each in touched for part in each.parts)
-    mine = sorted(str(crowds[part]) for part in touched[0].parts)
-    shared = sorted(str(count) for count in crowds.values() if count > 1)
+    uses = Counter(part for each in touched for part in each.parts)
+    mine = sorted(str(uses[part]) for part in touched[0].parts)
+    shared = sorted(str(count) for count in uses.values() if count > 1)
     return (*name, first, *sorted(others), *mine, *shared)
 
 

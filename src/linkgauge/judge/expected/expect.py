@@ -34,7 +34,7 @@ from linkgauge.model.units import BANDWIDTH
 
 from .dram import Ceilings
 from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure
-from .link_sharing import Crowds
+from .link_sharing import LinkSharing
 from .routes import Paths
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class Expectations:
         self._known: dict[Hashable, Expectation] = {}
         self._exchanges: dict[Collective, ExchangeRates] = {}
 
-    def crowds(self, result: Result) -> Crowds:
+    def sharing(self, result: Result) -> LinkSharing:
         """How full links were while its cells were measured at the same time."""
-        return Crowds(self._paths.machine.wiring, result)
+        return LinkSharing(self._paths.machine.wiring, result)
 
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True

@@ -26,7 +26,7 @@ def is_beside(cell: CellResult) -> bool:
     return any(isinstance(note, Beside) for note in cell.notes)
 
 
-class Crowds:
+class LinkSharing:
     """The load of each link and direction in each round of a result, as a share of its rate: what
     all transfers across it would take if each were as fast as alone. Of links whose rates are not
     known it is infinite."""

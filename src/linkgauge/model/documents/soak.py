@@ -60,7 +60,7 @@ class SlowMoment(msgspec.Struct, frozen=True):
     share: float
 
 
-class Struck(msgspec.Struct, frozen=True):
+class FailedVisit(msgspec.Struct, frozen=True):
     """A visit that did not pass.
 
     moment: When it ended.
@@ -177,6 +177,6 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True):
     slice: float
     cells: tuple[CellCourse, ...]
     worst: tuple[SlowMoment, ...] = ()
-    struck: tuple[Struck, ...] = ()
+    struck: tuple[FailedVisit, ...] = ()
     more: int = 0
     devices: tuple[DeviceCourse, ...] = ()

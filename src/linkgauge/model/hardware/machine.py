@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.ranks import Crowd, Rank
+from linkgauge.model.ranks import Oversubscription, Rank
 
 from .inventory import Accelerator, Inventory, PciFunction, is_accelerator
 from .pcie import PciTree
@@ -135,7 +135,7 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     simulated: str | None = None
     inventory: Inventory | None = None
     ranks: tuple[Rank, ...] = ()
-    crowd: Crowd | None = None
+    crowd: Oversubscription | None = None
 
     @cached_property
     def all_devices(self) -> tuple[Device, ...]:

@@ -44,7 +44,7 @@ def note_lines(run: Run) -> Iterator[Line]:
     """Each warning once, with the number of its cells, those of sizes near a cache's together; then
     the cells that missed the precision, and the faults of a simulated machine that struck
     nothing."""
-    yield from (noted.line() for noted in (*_of_cells(run), *_of_crowd(run)))
+    yield from (noted.line() for noted in (*_of_cells(run), *_shared(run)))
     if (missed := missed_precision(run)) is not None:
         yield missed.noted.line()
     yield from (noted.line() for noted in _idle_faults(run))
@@ -63,7 +63,7 @@ def folded_notes(run: Run) -> Iterator[Line]:
         yield alike[0].line(like_it)
     if more:
         yield Noted(f"{sum(map(len, more))} more ({MORE})").line()
-    yield from (noted.line() for noted in (*_of_crowd(run), *_idle_faults(run)))
+    yield from (noted.line() for noted in (*_shared(run), *_idle_faults(run)))
 
 
 def _of_cells(run: Run) -> Iterator[Noted]:
@@ -77,7 +77,7 @@ def _of_cells(run: Run) -> Iterator[Noted]:
     yield from (Noted(_sentence_of_all(notes), cells[one]) for one, notes in told.items())
 
 
-def _of_crowd(run: Run) -> Iterator[Noted]:
+def _shared(run: Run) -> Iterator[Noted]:
     if (crowd := run.machine.crowd) is not None:
         cpus = "1 CPU" if crowd.cpus == 1 else f"{crowd.cpus} CPUs"
         yield Noted(f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other")
