@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.engine import runs
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept import runs
+from linkgauge.engine.kept.runs import read_run
 from linkgauge.model.errors import InputError
 from linkgauge.report.files import write_run
 

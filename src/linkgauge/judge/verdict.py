@@ -10,21 +10,29 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from linkgauge.judge.blame.cases import Case, each_case
+from linkgauge.judge.expected.as_one import with_ranks
+from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
+from linkgauge.judge.expected.expect import Expectation, Expectations
+from linkgauge.judge.expected.link_sharing import Crowds
+from linkgauge.judge.expected.nominal import Nominal
+from linkgauge.judge.expected.readings import run_of
+from linkgauge.model.documents.result import (
+    CellResult,
+    Expected,
+    NotJudged,
+    Result,
+    Run,
+    TransferFigure,
+    Verdict,
+)
 from linkgauge.model.grouped import grouped
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, Expected, NotJudged, Part, Result, Run, Verdict
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.stats.hockney import Timed, fit
 from linkgauge.model.units import BANDWIDTH, STREAM
 
-from .as_one import with_ranks
-from .cases import Case, each_case
-from .crowds import Crowds
-from .dram import Ceilings, measured_ceilings
-from .expect import Expectation, Expectations
 from .findings import Evidence
-from .nominal import Nominal
 from .plateaus import with_levels
-from .readings import run_of
 
 # Cells whose figures are far from those of their peers, whether or not anything is expected of
 # them.
@@ -296,7 +304,7 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
 
 
 def _beside(
-    one: CellResult | Part, cell: CellResult, expected: float, estimate: Expectation
+    one: CellResult | TransferFigure, cell: CellResult, expected: float, estimate: Expectation
 ) -> Verdict:
     """The figure of a cell, or of a part of it, beside what is expected of it."""
     if one.summary is None or not one.bytes:

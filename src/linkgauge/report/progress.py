@@ -16,7 +16,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from linkgauge.model.soak import Moment, Struck
+from linkgauge.model.documents.soak import Moment, Struck
 from linkgauge.model.units import clock
 
 from .blocks import Line, Span, line

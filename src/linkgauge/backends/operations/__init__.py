@@ -12,7 +12,7 @@ from importlib import import_module
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rules import check_exchanges, check_work, lacking
-from linkgauge.model.operation import ARRAYS, HAND_OVERS, PRODUCTS, Operation
+from linkgauge.model.operations.operation import ARRAYS, HAND_OVERS, PRODUCTS, Operation
 
 _FILES: Mapping[object, str] = {
     "copy": "copies",

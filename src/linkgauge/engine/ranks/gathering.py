@@ -21,7 +21,7 @@ import msgspec
 
 from linkgauge import __version__
 from linkgauge.backends.mpi.world import leave, mpi_errors, world
-from linkgauge.engine.patience import Patience
+from linkgauge.engine.workers.patience import Patience
 from linkgauge.machine.channel import Channel, encode
 from linkgauge.machine.launch import Launch, crowd_of, host_name
 from linkgauge.machine.wire import (
@@ -36,11 +36,11 @@ from linkgauge.machine.wire import (
     listen_here,
 )
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
+from linkgauge.model.ranks import LostRank, Oversubscription, Rank, RankLost
 
-from .agent import Agent
-from .links import Links
-from .messages import PROTOCOL, Card, End, Ping, Pong, Told, decode_reply
+from .member_links import Links
+from .member_loop import Agent
+from .messages import PROTOCOL, Card, EndRun, Ping, Pong, Told, decode_reply
 from .started import JOINING, LOOK_SECONDS, Processes
 
 JOIN_SECONDS = 60.0
@@ -265,14 +265,14 @@ class Gathering:
             )
 
     @property
-    def crowd(self) -> Crowd | None:
+    def crowd(self) -> Oversubscription | None:
         """Where most ranks share the fewest CPUs, if there are more ranks than CPUs."""
         cpus: dict[str, set[int]] = {}
         for card in self._cards.values():
             cpus.setdefault(card.host, set()).update(card.cpus)
         ranks = Counter(card.host for card in self._cards.values())
         host = max(ranks, key=lambda host: ranks[host] / max(1, len(cpus[host])))
-        crowd = Crowd(host, ranks[host], len(cpus[host]))
+        crowd = Oversubscription(host, ranks[host], len(cpus[host]))
         return crowd if crowd.ranks > crowd.cpus else None
 
     def close(self, patience: float = LEAVE_SECONDS) -> None:
@@ -288,7 +288,7 @@ class Gathering:
 
 def _send_end(channel: Channel) -> None:
     with suppress(OSError):
-        channel.send(encode(End(lost=True)))
+        channel.send(encode(EndRun(lost=True)))
     channel.close(0.0)
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
-from linkgauge.engine.patience import Patience
+from linkgauge.engine.workers.patience import Patience
 from linkgauge.machine.launch import (
     Launch,
     crowd_of,

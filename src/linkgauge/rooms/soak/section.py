@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from linkgauge.model.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak
+from linkgauge.model.documents.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak
 from linkgauge.model.units import approximate_size, clock, count_of, format_duration, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -23,14 +23,14 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.curves import over_time
-from linkgauge.report.figures import TONES, course, signed
 from linkgauge.report.matrix import brief
 from linkgauge.report.progress import day, when
 from linkgauge.report.results import figure, label, without_empty
 from linkgauge.report.sections import OneRun, Section
+from linkgauge.report.words.figures import TONES, course, signed
 
 if TYPE_CHECKING:
-    from .drift import Drift
+    from .drift import LevelShift
 
 MOST_ROWS = 200
 FEW_ROWS, FEW_MOMENTS, FEW_STRUCK = 12, 3, 5
@@ -132,7 +132,7 @@ _HEADS = (
 )  # fmt: skip
 
 
-def _cells(soak: Soak, found: Sequence[Drift]) -> Table:
+def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
     """Of many cells those first that drifted, then those whose slowest 1 % are furthest below their
     median."""
     changes = {drift.cell.cell: drift for drift in found}
@@ -169,7 +169,7 @@ def _steadiness(one: CellCourse) -> float:
     return slow / one.median if one.better == "higher" else one.median / slow
 
 
-def _drift_lines(found: Sequence[Drift]) -> Iterator[Line]:
+def _drift_lines(found: Sequence[LevelShift]) -> Iterator[Line]:
     for direction in ("worse", "better"):
         same = [drift for drift in found if drift.direction == direction]
         if same:
