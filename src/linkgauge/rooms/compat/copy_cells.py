@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
-from linkgauge.cli.tool import Context, measure
+from linkgauge.cli.tool import Context, Where, measure, opened
 from linkgauge.engine.messages import unmeasured
+from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operation import OperationName, named
 from linkgauge.model.result import CellResult, exit_code
+from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
 from linkgauge.report.sentences import sentence
+
+PARITY = EngineSettings(tuned=False, streams=1)
+"""One plain copy after another on one stream, as other tools do it."""
+NONE = "N/A"
+
+
+def shown(figure: float | None, form: str) -> str:
+    """A figure in this format, N/A if there is none."""
+    return NONE if figure is None else format(figure, form)
 
 
 class CopyPath(msgspec.Struct, frozen=True):
@@ -56,9 +68,9 @@ _WORST_FIRST = (130, 3, 1, 4, 0)
 class Meter:
     """Measures cells, one benchmark after the other, and tracks how all of them ended."""
 
-    def __init__(self, context: Context, tool: str) -> None:
+    def __init__(self, context: Context) -> None:
         self.context = context
-        self._tool = tool
+        self._tool = context.tool
         self._codes: set[int] = set()
         self._reported: set[str] = set()
         self._count = 0
@@ -129,6 +141,16 @@ class Meter:
     def exit_code(self) -> int:
         """The worst of all that was measured: not 0 if nothing was."""
         return next((code for code in _WORST_FIRST if code in self._codes), 4)
+
+
+@contextmanager
+def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Meter]:
+    """A meter on a machine opened like `opened`, for copies to and from devices. Raises InputError
+    if there is none."""
+    with opened(where, settings, tells=tells) as context:
+        if not context.devices:
+            raise InputError(f"backend {context.backend} has no devices")
+        yield Meter(context)
 
 
 def _trouble(cell: CellResult) -> str:

@@ -16,7 +16,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.collectives import COLLECTIVES
-from linkgauge.cli.tool import Context, Quiet, UsageError, Where, measure, opened, printing_once
+from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_once
+from linkgauge.cli.tool_options import UsageError
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.machine.launch import launched

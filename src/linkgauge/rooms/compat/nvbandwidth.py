@@ -7,7 +7,7 @@ follow a switch (scripts write `-s true`).
 from __future__ import annotations
 
 import sys
-from argparse import SUPPRESS, ArgumentTypeError
+from argparse import ArgumentTypeError
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,17 +19,14 @@ from msgspec.structs import replace
 
 from linkgauge import __version__
 from linkgauge.benchmarks.table import DeviceSet, Row
-from linkgauge.cli.tool import (
-    Context,
+from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_once
+from linkgauge.cli.tool_options import (
     Once,
     Parser,
-    Quiet,
+    ToolOption,
     UsageError,
-    Where,
     digits,
-    measure,
-    opened,
-    printing_once,
+    help_lines,
 )
 from linkgauge.judge.expect import Expectations
 from linkgauge.judge.verdict import judge_result
@@ -58,35 +55,49 @@ from .nvbandwidth_cases import (
 )
 from .nvbandwidth_text import JsonPrinter, TextPrinter, system_of
 
-HELP = """\
-  -h [ --help ]                  Produce help message
-  -b [ --bufferSize ] arg (=512) Memcpy buffer size in MiB
-  -l [ --list ]                  List available testcases
-  -t [ --testcase ] arg          Testcase(s) to run (by name or index)
-  -p [ --testcasePrefixes ] arg  Testcase(s) to run (by prefix))
-  -v [ --verbose ]               Verbose output
-  -s [ --skipVerification ]      Skips data verification after copy
-  -d [ --disableAffinity ]       Disable automatic CPU affinity control
-  -i [ --testSamples ] arg (=3)  Iterations of the benchmark
-  -m [ --useMean ]               Use mean instead of median for results
-  -j [ --json ]                  Print output in json format instead of plain 
-                                 text.
-"""  # noqa: W291  # as Boost breaks the line
 DEFAULT_SIZE = 512
 """MiB."""
+
+
+def number(text: str, allowed: range, what: str) -> int:
+    """A number in the allowed range, which `what` describes."""
+    found = digits(text)
+    if found is None or found not in allowed:
+        raise ArgumentTypeError(f"{text!r} is not {what}")
+    return found
+
+
+_count = partial(number, allowed=range(1, 10**9 + 1), what="a number from 1 to 1000000000")
+OPTIONS = (
+    ToolOption("-h [ --help ]", "Produce help message"),
+    ToolOption("-b [ --bufferSize ] arg (=512)", "Memcpy buffer size in MiB", _count),
+    ToolOption("-l [ --list ]", "List available testcases"),
+    ToolOption("-t [ --testcase ] arg", "Testcase(s) to run (by name or index)", str, several=True),
+    ToolOption(
+        "-p [ --testcasePrefixes ] arg", "Testcase(s) to run (by prefix))", str, several=True
+    ),
+    ToolOption("-v [ --verbose ]", "Verbose output"),
+    ToolOption("-s [ --skipVerification ]", "Skips data verification after copy"),
+    ToolOption("-d [ --disableAffinity ]", "Disable automatic CPU affinity control"),
+    ToolOption("-i [ --testSamples ] arg (=3)", "Iterations of the benchmark", _count),
+    ToolOption("-m [ --useMean ]", "Use mean instead of median for results"),
+    ToolOption("-j [ --json ]", "Print output in json format instead of plain \ntext."),
+)
+_UNLISTED = (ToolOption("--perfFormatter"), ToolOption("--loopCount arg", read=_count))
+"""Options that are not in its help."""
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
     """The options under the tool's own names; sizes in MiB. `perf_formatter` and `loop_count` are
     not in its help; the fields after them are sailbandwidth's."""
 
-    help: bool
-    list: bool
-    verbose: bool
-    skip_verification: bool
-    disable_affinity: bool
-    use_mean: bool
-    json: bool
+    help: bool = False
+    list: bool = False
+    verbose: bool = False
+    skip_verification: bool = False
+    disable_affinity: bool = False
+    use_mean: bool = False
+    json: bool = False
     testcase: tuple[str, ...] = ()
     testcase_prefixes: tuple[str, ...] = ()
     buffer_size: int = DEFAULT_SIZE
@@ -118,31 +129,9 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
-def number(text: str, allowed: range, what: str) -> int:
-    """A number in the allowed range, which `what` describes."""
-    found = digits(text)
-    if found is None or found not in allowed:
-        raise ArgumentTypeError(f"{text!r} is not {what}")
-    return found
-
-
-def make_parser() -> Parser:
-    """Options that are not given are absent from the namespace."""
-    parser = Parser(allow_abbrev=True, argument_default=SUPPRESS)
-    for name in ("help", "list", "verbose", "skipVerification", "disableAffinity", "json"):
-        parser.add_argument(f"-{name[0]}", f"--{name}", action="store_true", default=False)
-    parser.add_argument("-m", "--useMean", action="store_true", default=False)
-    parser.add_argument("--perfFormatter", action="store_true", default=False)
-    count = partial(number, allowed=range(1, 10**9 + 1), what="a number from 1 to 1000000000")
-    for names in (("-b", "--bufferSize"), ("-i", "--testSamples"), ("--loopCount",)):
-        parser.add_argument(*names, type=count, action=Once)
-    for names in (("-t", "--testcase"), ("-p", "--testcasePrefixes")):
-        parser.add_argument(*names, nargs="+", action="extend")
-    return parser
-
-
-def parse(parser: Parser, arguments: Sequence[str]) -> dict[str, Any]:
+def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> dict[str, Any]:
     """The given options, by name. Raises UsageError."""
+    parser = Parser((*options, *_UNLISTED), allow_abbrev=True, action=Once)
     given, rest = parser.parse_known_args(arguments)
     for word in rest:
         if word != "true":
@@ -152,7 +141,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def nvbandwidth_options(arguments: Sequence[str]) -> NvbandwidthOptions:
-    return msgspec.convert(parse(make_parser(), arguments), NvbandwidthOptions)
+    return msgspec.convert(parse(arguments, OPTIONS), NvbandwidthOptions)
 
 
 # `linkgauge as nvbandwidth`: NVIDIA's nvbandwidth 0.8, with its multinode tests where mpirun
@@ -166,14 +155,19 @@ Printer = TextPrinter | JsonPrinter
 
 class Dialect(msgspec.Struct, frozen=True):
     """The differences between nvbandwidth and the tools derived from it: `header` is printed first,
-    `options` reads the arguments, `misprints` are those of tests by name."""
+    `table` has the options of its help, `options` reads the arguments, `misprints` are those of
+    tests by name."""
 
     name: str
     version: str
     header: tuple[str, ...]
-    help: str
+    table: tuple[ToolOption, ...]
     options: Callable[[Sequence[str]], NvbandwidthOptions]
     misprints: Mapping[str, tuple[Misprint, ...]]
+
+    @property
+    def help(self) -> str:
+        return f"{self.name} CLI:\n{help_lines(self.table, 31)}\n"
 
 
 _BETWEEN = "multinode_device_to_device_"
@@ -183,7 +177,7 @@ NVBANDWIDTH = Dialect(
     "nvbandwidth",
     "v0.8",
     ("nvbandwidth Version: v0.8", f"Built from Git version: {GIT_VERSION}", ""),
-    f"nvbandwidth CLI:\n{HELP}",
+    OPTIONS,
     nvbandwidth_options,
     {
         f"{_BETWEEN}memcpy_read_sm": (Misprint("memcpy CE", "memcpy SM"),),

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.multinode import MULTINODE
 from linkgauge.benchmarks.table import HOST_ROW, Layout, Row
-from linkgauge.cli.tool import digits
+from linkgauge.cli.tool_options import digits
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path as File
-from typing import TextIO
+from typing import Any, TextIO
 
 import msgspec
 
-from linkgauge.cli.tool import Parser, UsageError, Where, hinting, opened_devices, size_of, whole
+from linkgauge.cli.tool import Where, helpful, show
+from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, help_lines, size_of, whole
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult
@@ -22,7 +23,7 @@ from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import format_size
 from linkgauge.report.files import SIMULATED
 
-from .copy_cells import CopyPath, Meter
+from .copy_cells import CopyPath, metered, shown
 
 MOST = 1_000_000
 """Iterations."""
@@ -36,19 +37,32 @@ class Options(msgspec.Struct, frozen=True):
     out: str | None
 
 
-def parse(arguments: Sequence[str], *, size: str, iterations: int) -> Options:
+def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
+    """The options of a tool, with what its help says of the size and of the number of copies."""
+    return (
+        ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", str),
+        ToolOption("--iter COUNT", copies, whole, least=1, most=MOST),
+        ToolOption("--out FILE.csv", "Where the table goes; without it, or as -, to stdout", str),
+    )
+
+
+def parse(
+    arguments: Sequence[str], options: Sequence[ToolOption], *, size: str, iterations: int
+) -> Options:
     """Reads options; `size` and `iterations` are the defaults. Raises UsageError."""
-    parser = Parser()
-    parser.add_argument("--size", default=size)
-    parser.add_argument("--iter", default=iterations, type=whole)
-    parser.add_argument("--out", default="-")
-    given = parser.parse_args(list(arguments))
-    if not 1 <= given.iter <= MOST:
-        raise UsageError(f"--iter: give 1 to {MOST}")
-    if not given.out:
+    given: dict[str, Any] = {"size": size, "iter": iterations, "out": "-"}
+    given |= Parser(options).given(arguments)
+    if not options[1].allows(given["iter"]):
+        raise UsageError(f"--iter: give {options[1].bounds}")
+    if not given["out"]:
         raise UsageError("--out: give the name of a file")
-    out = None if given.out == "-" else given.out
-    return Options(size_of("--size", given.size), given.iter, out)
+    out = None if given["out"] == "-" else given["out"]
+    return Options(size_of("--size", given["size"]), given["iter"], out)
+
+
+def _help(tool: str, options: Sequence[ToolOption]) -> str:
+    written = " ".join(f"[{option.written}]" for option in options)
+    return f"Usage: {tool} {written}\n\n{help_lines(options, 16)}"
 
 
 class Table:
@@ -110,40 +124,24 @@ def _writing() -> Iterator[None]:
 # bandwidth_test of the NVLink and RISC-V test suite: one-way copies between host and devices.
 
 
-BANDWIDTH_TEST = "bandwidth_test"
-BANDWIDTH_HELP = """\
-Usage: bandwidth_test [--size SIZE] [--iter COUNT] [--out FILE.csv]
-
-  --size SIZE     Bytes of a copy, such as 256M (the default)
-  --iter COUNT    Copies on each path (default: 10)
-  --out FILE.csv  Where the table goes; without it, or as -, to stdout"""
+BANDWIDTH_OPTIONS = options_of("256M (the default)", "Copies on each path (default: 10)")
 BANDWIDTH_COLUMNS = (
-    "direction",
-    "source",
-    "destination",
-    "bytes",
-    "iteration",
-    "seconds",
-    "gb_per_s",
-)
+    "direction", "source", "destination", "bytes", "iteration", "seconds", "gb_per_s",
+)  # fmt: skip
 
 
-@hinting(BANDWIDTH_HELP.splitlines()[0])
+@helpful(_help("bandwidth_test", BANDWIDTH_OPTIONS))
 def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and writes the table."""
-    if {"-h", "--help"} & set(arguments):
-        print(BANDWIDTH_HELP)
-        return 0
-    asked = parse(arguments, size="256M", iterations=10)
+    asked = parse(arguments, BANDWIDTH_OPTIONS, size="256M", iterations=10)
     settings = Settings(sizes=(asked.size,), samples=asked.iterations, loops=1)
     # The table first: it may not be writable.
-    with opened_table(asked.out) as table, opened_devices(where, settings) as context:
-        paths = tuple(_paths(context.devices))
-        gauge = Meter(context, BANDWIDTH_TEST)
+    with opened_table(asked.out) as table, metered(where, settings) as gauge:
+        paths = tuple(_paths(gauge.context.devices))
         cells = gauge.measure([[path.transfer()] for path in paths])
         written = table.write(BANDWIDTH_COLUMNS, _bandwidth_rows(paths, cells, asked.size))
         if asked.out is not None:
-            print("\n".join(_bandwidth_summary(cells, asked.size, asked.iterations)))
+            show(_bandwidth_summary(cells, asked.size, asked.iterations))
         if written is not None:
             print(f"wrote {written}", flush=True)
     return gauge.exit_code
@@ -168,49 +166,36 @@ def _bandwidth_rows(
 def _bandwidth_summary(cells: Sequence[CellResult], size: int, iterations: int) -> Iterator[str]:
     yield f"{format_size(size)}, {iterations} iterations, median in GB/s"
     for cell in cells:
-        figure = "N/A" if cell.summary is None else f"{cell.summary.median / 1e9:.2f}"
-        yield f"{figure:>10}  {cell.transfers[0]}"
+        median = None if cell.summary is None else cell.summary.median / 1e9
+        yield f"{shown(median, '.2f'):>10}  {cell.transfers[0]}"
 
 
 # ping_pong of the NVLink and RISC-V test suite: how long single small copies take.
 
 
-PING_PONG = "ping_pong"
-LATENCY_HELP = """\
-Usage: ping_pong [--size SIZE] [--iter COUNT] [--out FILE.csv]
-
-  --size SIZE     Bytes of a copy, such as 8, 64 (the default) or 4K
-  --iter COUNT    Copies there and back (default: 10000)
-  --out FILE.csv  Where the table goes; without it, or as -, to stdout
-
-Between the first two devices, or the host and the only one."""
+LATENCY_OPTIONS = options_of("8, 64 (the default) or 4K", "Copies there and back (default: 10000)")
 LATENCY_COLUMNS = (
-    "source",
-    "destination",
-    "bytes",
-    "iteration",
-    "seconds",
-    "latency_us",
-    "simulated",
+    "source", "destination", "bytes", "iteration", "seconds", "latency_us", "simulated",
+)  # fmt: skip
+LATENCY_HELP = (
+    f"{_help('ping_pong', LATENCY_OPTIONS)}\n\n"
+    "Between the first two devices, or the host and the only one."
 )
 PERCENTILES = (0.50, 0.95, 0.99)
 
 
+@helpful(LATENCY_HELP)
 def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks, writes the table and prints percentiles."""
-    if {"-h", "--help"} & set(arguments):
-        print(LATENCY_HELP)
-        return 0
     try:
-        asked = parse(arguments, size="64", iterations=10_000)
+        asked = parse(arguments, LATENCY_OPTIONS, size="64", iterations=10_000)
     except UsageError as error:
         # The page shows no exit codes of the tool's own: they are linkgauge's.
         raise InputError(f"{error}\n{LATENCY_HELP.splitlines()[0]}") from error
     settings = Settings(sizes=(asked.size,), samples=asked.iterations)
     # The table first: it may not be writable.
-    with opened_table(asked.out) as table, opened_devices(where, settings) as context:
-        path = between(context.devices)
-        gauge = Meter(context, PING_PONG)
+    with opened_table(asked.out) as table, metered(where, settings) as gauge:
+        path = between(gauge.context.devices)
         (cell,) = gauge.measure([[path.transfer()]], "copy-ping-pong")
         mark = SIMULATED if where.simulation else ""
         written = table.write(LATENCY_COLUMNS, _latency_rows(cell, asked.size, mark))
@@ -242,4 +227,4 @@ def _latency_summary(path: CopyPath, cell: CellResult, size: int, mark: str) -> 
     ordered = sorted(cell.samples)
     for fraction in PERCENTILES:
         found = known_percentile(ordered, fraction)
-        yield f"p{100 * fraction:g} {'N/A' if found is None else format(found * 1e6, '.3f')}"
+        yield f"p{100 * fraction:g} {shown(None if found is None else found * 1e6, '.3f')}"

@@ -12,31 +12,6 @@ from linkgauge.model.inventory import Inventory, PciFunction, PciLink
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.pcie import PciTree, generation
 
-HELP = """\
-Usage: rblnBandwidthLatencyTest [options]
-       rblnBandwidthLatencyTest --tc <id> [options]
-
-Options:
-  -h, --help                 Show this help and exit
-  -t, --timeout <int>        Timeout of a test in seconds
-  -i, --iteration_cnt <int>  Number of iterations (default: 1)
-  --warmup                   Warm up before measuring (always done)
-  --test_size <str>          Data size, such as 4K, 128M, 1G (default: 512M)
-  --npu_id_list <list>       NPU ids with commas, such as 0,1,2
-  --only_d2d                 Only NPU to NPU
-  --test_list                List the test cases
-  --tc <int>                 Test case, an index (from 0) of --test_list
-  --test_env_info            Show the system and its devices
-  --skip_test_env_info       Do not show them before a test
-  -n, --device_name <int>    Source device
-  --get_perf <int>           Report performance (1: average, 2: per_inference)
-  --priority <int>           Context priority, 0-4 (no effect)
-  -r, --hdma_read <int>      HDMA direction (0: write, 1: read)
-  --numa_node <int>          NUMA node of host memory (default: -1)
-  --data_pattern <int>       Value that the data consists of
-  -f, --flags <int>          Context flags (no effect)
-  -g <int>                   Execution group (no effect)"""
-
 LATENCY = "Device P2P sync latency (us)"
 NONE = "N/A"
 _CORNER = r"S \\ D"

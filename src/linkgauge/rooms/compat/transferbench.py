@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from linkgauge.backends import SHAPED
-from linkgauge.cli.tool import UsageError, Where, opened
+from linkgauge.cli.tool import Where, opened
+from linkgauge.cli.tool_options import UsageError
 
 from . import transferbench_presets as presets
 from . import transferbench_text as text

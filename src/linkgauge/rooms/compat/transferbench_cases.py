@@ -20,7 +20,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.cli.tool import Context, UsageError, digits
+from linkgauge.cli.tool import Context
+from linkgauge.cli.tool_options import UsageError, digits
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
@@ -28,7 +29,6 @@ from linkgauge.model.result import CellResult
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 from .copy_cells import Meter
-from .transferbench_environment import TOOL
 
 HOST_LETTERS = {"C": "", "B": "", "D": "", "H": "pageable"}
 """Host memory by NUMA node, with linkgauge's kind: default, coherent, non-coherent, unpinned."""
@@ -258,7 +258,7 @@ class Bench:
         self.threads = min(cpus, default=1)
         """As many as each node with CPUs has."""
         self.devices: tuple[Device, ...] = context.devices
-        self.gauge = Meter(context, TOOL)
+        self.gauge = Meter(context)
 
     def measure(self, tests: Sequence[AskedTest], size: int) -> tuple[Outcome, ...]:
         """The tests one after the other; transfers without a size of their own are of `size`

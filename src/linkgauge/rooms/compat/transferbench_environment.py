@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from linkgauge.cli.tool import UsageError, digits, whole
+from linkgauge.cli.tool_options import UsageError, digits, whole
 from linkgauge.model.settings import EngineSettings, Settings
 
 TOOL = "TransferBench"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from linkgauge.cli.tool import UsageError
+from linkgauge.cli.tool_options import UsageError
 
 from . import transferbench_text as text
 from .transferbench_cases import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from linkgauge.cli.tool import UsageError
+from linkgauge.cli.tool_options import UsageError
 
 from .transferbench_cases import DEVICE_LETTERS, EXECUTORS, Bench, Outcome, Timing
 from .transferbench_environment import VARIABLES, Common, Variables
