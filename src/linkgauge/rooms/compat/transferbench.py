@@ -55,7 +55,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     if not any(tests_of for _, tests_of in tests):
         raise UsageError("no test: write one, such as: 1 4 (G0->G0->G1)")
     variables.tell_ignored()
-    print("\n".join((*text.banner(), *text.listing(common, ""))), flush=True)
+    print("\n".join((*text.banner(), *text.listing(common))), flush=True)
     return _Runner(common, where).all(tests, size)
 
 
@@ -63,10 +63,10 @@ def _preset(name: str, size: int, common: Common, variables: Variables, where: W
     if not size:
         raise UsageError(f"preset {name}: give a size")
     variables.tell_ignored()
-    shape = blocks(name, variables)
+    shape = blocks(name, Variables(os.environ))
     with opened(where, common.settings(shape, size)) as context:
         bench = Bench(context)
-        lines = presets.lines(name, bench, common, variables, size)
+        lines = presets.lines(name, bench, common, Variables(os.environ), size)
         _tell_shape(context.backend, shape)
         print("\n".join(text.banner()))
         for line in lines:

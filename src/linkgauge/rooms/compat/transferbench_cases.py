@@ -17,6 +17,7 @@ import math
 import re
 import statistics
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -264,7 +265,10 @@ class Bench:
         """The tests one after the other; transfers without a size of their own are of `size`
         bytes. All the transfers of one call have the same common divisor of their sizes."""
         found: list[Outcome] = []
-        for unit, group in _by_unit(tests, size):
+        for unit, together in groupby(
+            tests, lambda test: math.gcd(*(t.size or size for t in test))
+        ):
+            group = tuple(together)
             cells = [[self._transfer(t, (t.size or size) // unit) for t in test] for test in group]
             results = self.gauge.measure(cells, size=unit)
             found += [_outcome(*pair, size) for pair in zip(group, results, strict=True)]
@@ -309,21 +313,6 @@ class Bench:
         if end.index >= len(self.devices):
             raise UsageError(f"no GPU {end.index}: there are 0 to {len(self.devices) - 1}")
         return self.devices[end.index]
-
-
-def _by_unit(tests: Sequence[AskedTest], size: int) -> Iterator[tuple[int, list[AskedTest]]]:
-    """Consecutive tests whose sizes have the same greatest common divisor."""
-    group: list[AskedTest] = []
-    last = 0
-    for test in tests:
-        unit = math.gcd(*(transfer.size or size for transfer in test))
-        if group and unit != last:
-            yield last, group
-            group = []
-        group.append(test)
-        last = unit
-    if group:
-        yield last, group
 
 
 def _outcome(test: AskedTest, cell: CellResult, size: int) -> Outcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -38,29 +38,45 @@ _WORD = 8
 
 
 class Variables:
-    """Those of an environment, read as the tool reads them; a preset's own included."""
+    """Those of an environment, read as the tool reads them; a preset's own included. `listed` are
+    those that the tool lists: their value, and what it does."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
+        self.listed: dict[str, tuple[str, str]] = {}
 
-    def number(self, name: str, default: int, least: int | None = 0, most: int = 1 << 31) -> int:
-        """With K, M or G times a power of 1024. Raises UsageError for what is no number, and for
-        one out of bounds."""
+    def number(
+        self,
+        name: str,
+        default: int,
+        least: int | None = 0,
+        most: int = 1 << 31,
+        says: str | Sequence[str] = "",
+    ) -> int:
+        """With K, M or G times a power of 1024. It is listed with what it `says`, a text for each
+        value, or one for all. Raises UsageError for what is no number, and for one out of
+        bounds."""
         written = self._environment.get(name, "")
-        if not written:
-            return default
         power = _UNITS.get(written[-1:].upper(), 0)
         try:
-            value = whole(written[:-1] if power else written) << power
+            value = whole(written[:-1] if power else written) << power if written else default
         except ValueError:
             raise UsageError(f"{name}={written}: give a number") from None
-        if (least is not None and value < least) or value > most:
+        if written and ((least is not None and value < least) or value > most):
             bounds = f"{least} to {most}" if most < 1 << 31 else f"{least} or more"
             raise UsageError(f"{name}={written}: give {bounds}")
+        self._list(name, value, says)
         return value
 
-    def switch(self, name: str, default: bool = False) -> bool:
-        return bool(self.number(name, int(default), None))
+    def switch(self, name: str, default: bool = False, says: str | Sequence[str] = "") -> bool:
+        value = int(bool(self.number(name, int(default), None)))
+        self._list(name, value, says)
+        return bool(value)
+
+    def _list(self, name: str, value: int, says: str | Sequence[str]) -> None:
+        if says:
+            text = says if isinstance(says, str) else says[value]
+            self.listed[name] = str(value), text.format(value)
 
     def text(self, name: str, default: str) -> str:
         return self._environment.get(name) or default
@@ -85,6 +101,7 @@ class Common(msgspec.Struct, frozen=True):
     factor: int
     borders: bool
     each: bool
+    listed: Mapping[str, tuple[str, str]]
 
     @classmethod
     def read(cls, variables: Variables) -> Common:
@@ -92,19 +109,29 @@ class Common(msgspec.Struct, frozen=True):
         iterations = variables.number("NUM_ITERATIONS", 10, -86_400, 1_000_000)
         if not iterations:
             raise UsageError("NUM_ITERATIONS=0 would run without end: give a number")
-        threads = variables.number("GFX_BLOCK_SIZE", 256, 64, 1024)
+        threads = variables.number("GFX_BLOCK_SIZE", 256, 64, 1024, "Threadblock size of {}")
         if threads % 64:
             raise UsageError(f"GFX_BLOCK_SIZE={threads}: give a multiple of 64")
+        loops = variables.number("NUM_SUBITERATIONS", 1, 1, 1_000_000, "Running {} subiterations")
+        pattern = _pattern(variables.text("FILL_PATTERN", ""))
+        own = "every 8-byte word differs" if pattern is None else f"{pattern:#018x}"
+        timed = f"{abs(iterations)} {'timed iteration(s)' if iterations > 0 else 's'}"
+        variables.listed |= {
+            "ALWAYS_VALIDATE": ("0", "Validating after all iterations"),
+            "FILL_PATTERN": (str(int(pattern is not None)), own),
+            "NUM_ITERATIONS": (str(iterations), f"Running {timed} per Test"),
+        }
         return cls(
             iterations,
-            variables.number("NUM_SUBITERATIONS", 1, 1, 1_000_000),
-            _pattern(variables.text("FILL_PATTERN", "")),
+            loops,
+            pattern,
             threads,
             variables.switch("HIDE_ENV"),
             variables.switch("OUTPUT_TO_CSV"),
             variables.number("SAMPLING_FACTOR", 1, 1, 1 << 10),
-            variables.switch("SHOW_BORDERS", True),
-            variables.switch("SHOW_ITERATIONS"),
+            variables.switch("SHOW_BORDERS", True, "Borders of tables"),
+            variables.switch("SHOW_ITERATIONS", False, "Per-iteration timing"),
+            variables.listed,
         )
 
     def settings(self, blocks: int | None, size: int) -> Settings:
@@ -125,20 +152,6 @@ class Common(msgspec.Struct, frozen=True):
                 tuned=blocks is None,
             ),
         )
-
-    def listed(self) -> dict[str, tuple[str, str]]:
-        """The variables that the tool lists: their value, and what it does."""
-        timed = f"{abs(self.iterations)} {'timed iteration(s)' if self.iterations > 0 else 's'}"
-        own = "every 8-byte word differs" if self.pattern is None else f"{self.pattern:#018x}"
-        return {
-            "ALWAYS_VALIDATE": ("0", "Validating after all iterations"),
-            "FILL_PATTERN": (str(int(self.pattern is not None)), own),
-            "GFX_BLOCK_SIZE": (str(self.threads), f"Threadblock size of {self.threads}"),
-            "NUM_ITERATIONS": (str(self.iterations), f"Running {timed} per Test"),
-            "NUM_SUBITERATIONS": (str(self.loops), f"Running {self.loops} subiterations"),
-            "SHOW_BORDERS": (str(int(self.borders)), "Borders of tables"),
-            "SHOW_ITERATIONS": (str(int(self.each)), "Per-iteration timing"),
-        }
 
 
 def _pattern(written: str) -> int | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from linkgauge.cli.tool_options import UsageError
 
+from .copy_cells import NONE, shown
 from .transferbench_cases import DEVICE_LETTERS, EXECUTORS, Bench, Outcome, Timing
 from .transferbench_environment import VARIABLES, Common, Variables
 
@@ -87,7 +89,6 @@ class Grid:
 
 
 VERSION = "1.66.00"
-NONE = "N/A"
 _USAGE = """\
 Usage: TransferBench config <N>
   config: Either:
@@ -123,7 +124,7 @@ def detected(bench: Bench) -> Iterator[str]:
 
 
 def listing(
-    common: Common, heading: str, own: Mapping[str, tuple[str, str]] | None = None
+    common: Common, heading: str = "", own: Mapping[str, tuple[str, str]] = MappingProxyType({})
 ) -> Iterator[str]:
     """Variables with their values, those of a preset under its heading; none if they are hidden."""
     if common.hide:
@@ -132,12 +133,12 @@ def listing(
         yield f"EnvVar,Value,Description,(TransferBench v{VERSION})"
     else:
         yield "[Common]                              (Suppress by setting HIDE_ENV=1)"
-    yield from (_variable(common, *line) for line in common.listed().items())
+    yield from (_variable(common, *line) for line in sorted(common.listed.items()))
     yield ""
     if own:
         if not common.csv:
             yield f"[{heading} Related]"
-        yield from (_variable(common, *line) for line in own.items())
+        yield from (_variable(common, *line) for line in sorted(own.items()))
         yield ""
 
 
@@ -195,11 +196,11 @@ def _overhead(outcome: Outcome) -> str:
     """What the whole took beyond the slowest executor."""
     slowest = max((t.mean or 0.0 for _, _, t in outcome.executors()), default=0.0)
     whole = outcome.whole.mean
-    return NONE if whole is None else f"{round((whole - slowest) * 1e3, 3) + 0.0:.3f}"
+    return shown(None if whole is None else round((whole - slowest) * 1e3, 3) + 0.0, ".3f")
 
 
 def _figure(value: float | None, width: int) -> str:
-    return f"{NONE:>{width}}" if value is None else f"{value:{width}.3f}"
+    return f"{shown(value, '.3f'):>{width}}"
 
 
 def all_to_all(
@@ -235,7 +236,7 @@ def all_to_all(
 
 
 def _cell(rate: float | None) -> str:
-    return f" {NONE} " if rate is None else f" {rate:.2f} "
+    return f" {shown(rate, '.2f')} "
 
 
 def _bordered(rows: Sequence[Sequence[str]], count: int) -> Grid:
@@ -279,12 +280,16 @@ class Preset:
         self.common = common
         self.variables = variables
         self.size = size
-        self.gpus = variables.number("NUM_GPU_DEVICES", len(bench.devices))
+        self.gpus = variables.number("NUM_GPU_DEVICES", len(bench.devices), says="Using {} GPUs")
         if self.gpus > len(bench.devices):
             known = len(bench.devices)
             raise UsageError(f"NUM_GPU_DEVICES={self.gpus}: there are {known} GPUs")
-        self.reads = variables.switch("USE_REMOTE_READ")
         self.separator = "," if common.csv else " "
+
+    def reading(self) -> bool:
+        """Whether destinations execute."""
+        says = "Using SRC as executor", "Using DST as executor"
+        return self.variables.switch("USE_REMOTE_READ", says=says)
 
     def letter(self, name: str, known: dict[int, str], default: int = 0) -> str:
         """Of the memory that a variable names by its number. Raises UsageError."""
@@ -292,8 +297,3 @@ class Preset:
         if number not in known:
             raise UsageError(f"{name}={number}: give one of {', '.join(map(str, known))}")
         return known[number]
-
-    @property
-    def reading(self) -> tuple[str, str]:
-        """The value of USE_REMOTE_READ, and what it does."""
-        return str(int(self.reads)), f"Using {'DST' if self.reads else 'SRC'} as executor"
