@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count, islice, product
@@ -195,20 +196,21 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class RankLine(msgspec.Struct, frozen=True):
-    """A rank as the header shows it. `address` is the device's on the PCI bus, or the memory."""
+    """A rank as the header shows it, by the names of its JSON: `device_hex` is the device's address
+    on the PCI bus, or the memory, and `device_info` its model."""
 
     rank: int
     group: int
-    process: int
-    host: str
+    pid: int
+    hostname: str
     device: int
-    address: str
-    name: str
+    device_hex: str
+    device_info: str
 
     def __str__(self) -> str:
         return (
-            f"#  Rank {self.rank:2d} Group {self.group:2d} Pid {self.process:6d} on "
-            f"{self.host:>10} device {self.device:2d} [{self.address}] {self.name}"
+            f"#  Rank {self.rank:2d} Group {self.group:2d} Pid {self.pid:6d} on "
+            f"{self.hostname:>10} device {self.device:2d} [{self.device_hex}] {self.device_info}"
         )
 
 
@@ -225,12 +227,11 @@ class Each(msgspec.Struct, frozen=True):
 
     @property
     def mean(self) -> float:
-        return sum(self.counted) / len(self.counted)
+        return statistics.fmean(self.counted)
 
     @property
     def deviation(self) -> float:
-        mean, counted = self.mean, self.counted
-        return math.sqrt(sum((one - mean) ** 2 for one in counted) / len(counted))
+        return statistics.pstdev(self.counted)
 
     @property
     def variation(self) -> float:

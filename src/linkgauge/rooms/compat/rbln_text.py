@@ -12,8 +12,9 @@ from linkgauge.model.inventory import Inventory, PciFunction, PciLink
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.pcie import PciTree, generation
 
+from .copy_cells import NONE, shown
+
 LATENCY = "Device P2P sync latency (us)"
-NONE = "N/A"
 _CORNER = r"S \\ D"
 """The page has both backslashes."""
 _BAR = "=" * 78
@@ -63,7 +64,7 @@ def bandwidth_line(figure: Figure) -> str:
 
 def latency_line(figure: Figure) -> str:
     """rbln0 -> rbln1 2.07 (us)"""
-    return f"{figure.path} {NONE if figure.mean is None else f'{figure.mean * 1e6:.2f}'} (us)"
+    return f"{figure.path} {shown(None if figure.mean is None else figure.mean * 1e6, '.2f')} (us)"
 
 
 def performance(figures: Iterable[Figure], kind: int) -> Iterator[str]:
@@ -84,8 +85,8 @@ def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iter
     """Bytes/s in GB/s, source by row, destination by column."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
-    shown = [[NONE if rate is None else f"{rate / 1e9:.2f}" for rate in row] for row in rows]
-    for head, row in zip((_CORNER, *names), (names, *shown), strict=True):
+    texts = [[shown(None if rate is None else rate / 1e9, ".2f") for rate in row] for row in rows]
+    for head, row in zip((_CORNER, *names), (names, *texts), strict=True):
         yield head.ljust(side) + "".join(map(str.rjust, row, widths))
 
 
