@@ -17,10 +17,9 @@ from linkgauge import __version__
 from linkgauge.model.inventory import Accelerator
 from linkgauge.model.machine import Device, Machine
 
-from .anonymize import anonymize
+from .captures.file_rules import anonymize, without_secrets
 from .host import read_host
 from .read_inventory import ACCELERATORS, accelerators_file, read_inventory
-from .secrets import without_secrets
 from .software import SOFTWARE, Software, installed_packages, interfaces, read_software
 from .source import commit
 from .tools import FOLDER, ToolOutput, ask, commands_for

@@ -9,6 +9,7 @@ from linkgauge.model.host_details import HostDetails
 from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.notation import decode_hook, encode_hook
 
+from .captures.file_rules import command_line
 from .cgroup import allowed, memlock_limit, memory_limit
 from .cpu import (
     cache_levels,
@@ -28,7 +29,6 @@ from .interfaces import read_interfaces
 from .network import adapters_by_class, has_class, read_adapters
 from .numa import distances, host_nodes, node_cpus, read_nodes
 from .pci import read_pci
-from .secrets import command_line
 from .tree import ROOT, Root, read_bytes, read_text
 
 # What the kernel reports about the host besides host.py: what affects and explains a measurement.
