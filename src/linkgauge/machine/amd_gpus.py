@@ -20,7 +20,7 @@ from linkgauge.model.gaps import Gap
 from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, Telemetry
 
 from .pci import gigatransfers, lanes, lineage
-from .tree import Root, hexadecimal, names_in, number, read_bytes, read_text, resolve
+from .tree import PCI, Root, hexadecimal, names_in, number, read_bytes, read_text, resolve
 
 # Links between AMD's GPUs (XGMI), and the width of their memories, as the compute driver's topology
 # lists them.
@@ -187,7 +187,6 @@ def _reasons(status: int) -> list[str]:
     return [word for bits, word in _THROTTLERS.items() if any(status >> bit & 1 for bit in bits)]
 
 
-DEVICES = "sys/bus/pci/devices"
 VENDOR = 0x1002
 _MILLI, _MICRO, _MEGA = 1e-3, 1e-6, 1e6
 _CURRENT = re.compile(r"\d+: *([0-9]{1,9}) *Mhz *\*", re.IGNORECASE)
@@ -235,7 +234,7 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
 
 def sense(root: Root, memory: str, address: str) -> Telemetry:
     """The current state of the GPU at this address. Never raises."""
-    table: Metrics = parse_metrics(read_bytes(root, f"{DEVICES}/{address}/gpu_metrics"))
+    table: Metrics = parse_metrics(read_bytes(root, f"{PCI}/{address}/gpu_metrics"))
     slot = _slot(root, address)
     speed, width = (_text(root, slot, f"current_link_{what}") or "" for what in ("speed", "width"))
     level = _LINK.search(_text(root, address, "pp_dpm_pcie") or "") or ("", "", "")
@@ -261,7 +260,7 @@ def _link(root: Root, address: str, now: Telemetry) -> PciLink:
 
 def _slot(root: Root, address: str) -> str:
     """The function whose link is the slot's: the topmost bridge of AMD's own above the GPU."""
-    line = lineage(address, resolve(root, f"{DEVICES}/{address}") or address)
+    line = lineage(address, resolve(root, f"{PCI}/{address}") or address)
     return [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
 
 
@@ -281,7 +280,7 @@ def _highest(levels: str | None) -> float | None:
 
 def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None:
     """The first of these values of its hwmon that there is."""
-    folder = f"{DEVICES}/{address}/hwmon"
+    folder = f"{PCI}/{address}/hwmon"
     for monitor in sorted(names_in(root, folder)):
         for name in names:
             value = number(read_text(root, f"{folder}/{monitor}/{name}"))
@@ -313,7 +312,7 @@ def _missing(found: Accelerator) -> Iterator[Gap]:
 
 
 def _text(root: Root, address: str, name: str) -> str | None:
-    return _line(root, f"{DEVICES}/{address}/{name}")
+    return _line(root, f"{PCI}/{address}/{name}")
 
 
 def _line(root: Root, path: str) -> str | None:

@@ -198,20 +198,6 @@ def _of_cpus(root: Root, cpus: Iterable[int], name: str) -> str | None:
     return ", ".join(sorted(text for text in found if text)) or None
 
 
-def cpu_time(root: Root) -> tuple[float | None, float | None]:
-    """Ticks of all CPUs since boot, and the share of them that a hypervisor gave to others.
-
-    From /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal (proc(5));
-    guests' time after them is already part of user's.
-    """
-    line = (read_text(root, "proc/stat") or "").partition("\n")[0].split()
-    ticks = [number(word) for word in line[1:9]]
-    counted = [tick for tick in ticks if tick is not None and tick >= 0]
-    if line[:1] != ["cpu"] or len(counted) < 8 or not sum(counted):
-        return None, None
-    return float(sum(counted)), counted[7] / sum(counted)
-
-
 _REVISION = (
     *("cpu family", "model", "stepping", "microcode"),  # x86
     *("CPU implementer", "CPU part", "CPU variant", "CPU revision"),  # Arm

@@ -36,17 +36,27 @@ class ProcessTime(NamedTuple):
     ended: float
 
 
+def _ticks(root: Root, line: str) -> list[int]:
+    """The columns of a line of /proc/stat; none if the kernel does not report them all."""
+    words = re.search(rf"(?m)^{line} +(.*)$", read_text(root, "proc/stat") or "")
+    ticks = _numbers(words[1].split()[:_COLUMNS]) if words else []
+    return ticks if len(ticks) == _COLUMNS and min(ticks) >= 0 else []
+
+
 def cpu_time(root: Root = ROOT) -> CpuTime | None:
     """None if the kernel does not report it."""
-    line = (read_text(root, "proc/stat") or "").partition("\n")[0].split()
-    if len(line) <= _COLUMNS or line[0] != "cpu":
+    ticks = _ticks(root, "cpu")
+    if not ticks:
         return None
-    ticks = _numbers(line[1 : _COLUMNS + 1])
-    if len(ticks) < _COLUMNS:
-        return None
-    stolen = ticks[_STEAL]
-    busy = sum(ticks) - stolen - sum(ticks[at] for at in _IDLE)
-    return CpuTime(busy / _tick(), stolen / _tick())
+    busy = sum(ticks) - sum(ticks[at] for at in (*_IDLE, _STEAL))
+    return CpuTime(busy / _tick(), ticks[_STEAL] / _tick())
+
+
+def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
+    """Ticks of all CPUs since the machine's start, and the share of them that a hypervisor gave to
+    others."""
+    ticks = _ticks(root, "cpu")
+    return (float(sum(ticks)), ticks[_STEAL] / sum(ticks)) if sum(ticks) else (None, None)
 
 
 def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:

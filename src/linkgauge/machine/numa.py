@@ -11,6 +11,7 @@ from .cpu import last_level_cache, one_a_core
 from .dimms import is_all_stacked
 from .tree import (
     NODES,
+    PCI,
     Root,
     least,
     names_in,
@@ -189,4 +190,4 @@ def _read_node(
 
 def near_node(root: Root, address: str) -> int:
     """The node nearest to a PCI function; 0 if the platform does not say (-1, no file)."""
-    return max(0, number(read_text(root, f"sys/bus/pci/devices/{address}/numa_node")) or 0)
+    return max(0, number(read_text(root, f"{PCI}/{address}/numa_node")) or 0)

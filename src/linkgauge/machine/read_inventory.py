@@ -13,7 +13,6 @@ from .captures.file_rules import command_line
 from .cgroup import allowed, memlock_limit, memory_limit
 from .cpu import (
     cache_levels,
-    cpu_time,
     cpu_vendor,
     frequency_driver,
     governor,
@@ -22,6 +21,7 @@ from .cpu import (
     shown_cpus,
     topology,
 )
+from .cpu_time import ticks_and_steal
 from .dimms import huge_pages, memory_rate, transparent_huge_pages
 from .environment import container, firmware, hypervisor, iommu
 from .host import read_host, unread
@@ -47,7 +47,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
     translation, why_no_iommu = iommu(root)
     limit, limit_is_known = memory_limit(root)
     locked, lock_is_known = memlock_limit(root)
-    ticks, steal = cpu_time(root)
+    ticks, steal = ticks_and_steal(root)
     rate, why_no_rate = memory_rate(root, sockets)
     details = HostDetails(
         cpu_vendor=cpu_vendor(cpuinfo),

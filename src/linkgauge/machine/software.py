@@ -13,14 +13,12 @@ from importlib.metadata import distributions
 
 import msgspec
 
-from .pci import DEVICES
-from .tree import ROOT, Root, hexadecimal, link_name, names_in, read_text, resolve
+from .tree import INTERFACES, PCI, ROOT, Root, hexadecimal, link_name, names_in, read_text, resolve
 
 SOFTWARE = "linkgauge/software.json"
 """The file of a captured tree that holds the `Software`, for people and scripts."""
 MODULES = "sys/module"
 DKMS = "var/lib/dkms"
-INTERFACES = "sys/class/net"
 _NVIDIA = "proc/driver/nvidia/version"
 _TOOLKITS = ("usr/local/cuda", "opt/cuda")
 _ROCM = "opt/rocm/.info/version"
@@ -176,8 +174,8 @@ def _toolkit(root: Root, place: str) -> str | None:
 
 
 def _interrupts(root: Root) -> Iterator[tuple[str, tuple[Interrupt, ...]]]:
-    for address in sorted(names_in(root, DEVICES)):
-        folder = resolve(root, f"{DEVICES}/{address}")
+    for address in sorted(names_in(root, PCI)):
+        folder = resolve(root, f"{PCI}/{address}")
         code = hexadecimal(read_text(root, f"{folder}/class")) if folder else None
         if code is None or not (code >> 16 in _CLASSES or code >> 8 == _NVME):
             continue

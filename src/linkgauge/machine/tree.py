@@ -15,6 +15,10 @@ from pathlib import Path
 
 ROOT = Path("/")
 NODES = "sys/devices/system/node"
+PCI = "sys/bus/pci/devices"
+INTERFACES = "sys/class/net"
+ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+"""The address of a PCI function."""
 _MOST_LINKS = 40
 """Links followed on one path before they count as a loop, as in Linux."""
 _MOST_CPUS = 1 << 16

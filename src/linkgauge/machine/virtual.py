@@ -15,9 +15,11 @@ from linkgauge.model.virtual import BusFunction, RunningDomain, Virtual
 from .cpu import shown_cpus, threads_of
 from .dimms import pages_below
 from .numa import host_nodes
-from .pci import DEVICES, lineage
+from .pci import lineage
 from .tree import (
+    ADDRESS,
     NODES,
+    PCI,
     Root,
     hexadecimal,
     link_name,
@@ -37,7 +39,6 @@ _SLICES = (
 )
 """Where systemd, or libvirt without it, puts domains: control groups of version 2, then 1."""
 _SCOPE = re.compile(r"(?:machine-)?qemu-[0-9]+-(.*?)(?:\.scope|\.libvirt-qemu)?")
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _UUID = "sys/class/dmi/id/product_uuid"
 
 
@@ -72,8 +73,8 @@ def virtual_of(inventory: Inventory) -> Virtual:
 
 def _functions(root: Root) -> tuple[BusFunction, ...] | None:
     """Those that are listed; one whose files are missing (an older capture) only by its address."""
-    names = filter(_ADDRESS.fullmatch, names_in(root, DEVICES))
-    found = ((name, resolve(root, f"{DEVICES}/{name}")) for name in sorted(names))
+    names = (name for name in names_in(root, PCI) if re.fullmatch(ADDRESS, name))
+    found = ((name, resolve(root, f"{PCI}/{name}")) for name in sorted(names))
     return (
         tuple(
             _function(root, name, folder) if folder else BusFunction(address=name)
