@@ -17,8 +17,8 @@ from linkgauge.engine.ranks.links import Links, Patience
 from linkgauge.engine.ranks.meeting import Meeting
 from linkgauge.engine.ranks.messages import Apart, Doing, End, Met, Ping, Pong, Told, decode_command
 from linkgauge.engine.ranks.spanning import SpanningBackend
-from linkgauge.machine.channel import Channel, Done, Reason, Refused, encode
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.channel import Channel, Done, Reason, Refused, encode
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import Rank
 from linkgauge.model.result import Placement

@@ -13,7 +13,7 @@ from linkgauge.engine.ranks import messages
 from linkgauge.engine.ranks.agent import ENDED, Agent
 from linkgauge.engine.ranks.links import Patience
 from linkgauge.engine.ranks.messages import Pong, decode_reply
-from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode
+from linkgauge.machine.processes.channel import Broke, Channel, Done, Reason, Refused, encode
 from linkgauge.model.errors import (
     AllocationError,
     BackendError,

@@ -14,7 +14,7 @@ from linkgauge.engine import process
 from linkgauge.engine.messages import Survey
 from linkgauge.engine.process import WorkerProcess
 from linkgauge.engine.supervisor import Supervisor
-from linkgauge.machine import process as started
+from linkgauge.machine.processes import process as started
 from linkgauge.model.machine import Machine
 from linkgauge.model.settings import Settings, Surroundings
 

@@ -17,7 +17,7 @@ from linkgauge.engine.controller import Observer
 from linkgauge.engine.ranks.session import opened as opened_session
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
-from linkgauge.machine.launch import launched
+from linkgauge.machine.processes.launch import launched
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.result import Run

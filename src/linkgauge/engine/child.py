@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from linkgauge.machine.channel import Channel, carry_out, decoder, encode
+from linkgauge.machine.processes.channel import Channel, carry_out, decoder, encode
 
 from . import messages
 from .garbage import collect_seldom

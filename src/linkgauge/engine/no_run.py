@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.machine.zstd import MAGIC
+from linkgauge.machine.captures.zstd import MAGIC
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import SCHEMA
 

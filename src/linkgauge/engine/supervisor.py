@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from linkgauge.backends import SIMULATED
-from linkgauge.machine.process import ProcessLost
+from linkgauge.machine.processes.process import ProcessLost
 from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.gaps import Gap
 from linkgauge.model.host_details import HostDetails

@@ -17,7 +17,7 @@ from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import Idle, OfProcess, Part, crosses, spanned
 from linkgauge.backends.rules import check_flags
 from linkgauge.machine.host import read_host
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import Memory

@@ -21,9 +21,9 @@ from linkgauge.engine.messages import Signs
 from linkgauge.engine.patience import Patience
 from linkgauge.engine.pool import BufferPool
 from linkgauge.engine.worker import POOL_SHARE, LocalWorker
-from linkgauge.machine.channel import Channel, Done, carry_out, encode
 from linkgauge.machine.host import read_host
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.channel import Channel, Done, carry_out, encode
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.errors import BackendError, InputError, Phase, Unsupported
 from linkgauge.model.result import CellResult
 

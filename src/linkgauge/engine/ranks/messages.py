@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from linkgauge.engine.messages import Measure, Standing
-from linkgauge.machine.channel import Answer, Reason, decoder
+from linkgauge.machine.processes.channel import Answer, Reason, decoder
 from linkgauge.model.inventory import Interface
 from linkgauge.model.machine import Device
 from linkgauge.model.ranks import Rank

@@ -26,7 +26,7 @@ from linkgauge.engine.messages import (
     failed,
 )
 from linkgauge.engine.worker import LocalWorker
-from linkgauge.machine.channel import Refused
+from linkgauge.machine.processes.channel import Refused
 from linkgauge.machine.source import commit
 from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Inventory

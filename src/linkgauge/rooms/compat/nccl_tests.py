@@ -20,7 +20,7 @@ from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_
 from linkgauge.cli.tool_options import UsageError
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
-from linkgauge.machine.launch import launched
+from linkgauge.machine.processes.launch import launched
 from linkgauge.model.collective import COLLECTIVE_NAMES, colors_of, groups_of
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.machine import Device

@@ -30,7 +30,7 @@ from linkgauge.cli.tool_options import (
 )
 from linkgauge.judge.expect import Expectations
 from linkgauge.judge.verdict import judge_result
-from linkgauge.machine.launch import launched
+from linkgauge.machine.processes.launch import launched
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.result import Result, exit_code
 from linkgauge.model.settings import EngineSettings, Settings

@@ -11,8 +11,8 @@ from linkgauge.engine.folder import label_name
 from linkgauge.engine.journal import RUN_FILE
 from linkgauge.engine.packed import SAMPLES_BIN
 from linkgauge.engine.runs import is_run, read_run, run_of
-from linkgauge.machine import zstd
-from linkgauge.machine.archive import tar_of
+from linkgauge.machine.captures import zstd
+from linkgauge.machine.captures.archive import tar_of
 from linkgauge.machine.given import read_given
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError

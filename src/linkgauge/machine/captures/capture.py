@@ -17,14 +17,14 @@ from linkgauge import __version__
 from linkgauge.model.inventory import Accelerator
 from linkgauge.model.machine import Device, Machine
 
-from .captures.file_rules import anonymize, without_secrets
-from .host import read_host
-from .read_inventory import ACCELERATORS, accelerators_file, read_inventory
-from .software import SOFTWARE, Software, installed_packages, interfaces, read_software
-from .source import commit
-from .tools import FOLDER, ToolOutput, ask, commands_for
-from .tree import ROOT, Captured, Root, link_target, listed, names_in, read_bytes
-from .virtual import read_virtual
+from ..host import read_host
+from ..read_inventory import ACCELERATORS, accelerators_file, read_inventory
+from ..software import SOFTWARE, Software, installed_packages, interfaces, read_software
+from ..source import commit
+from ..tools import FOLDER, ToolOutput, ask, commands_for
+from ..tree import ROOT, Captured, Root, link_target, listed, names_in, read_bytes
+from ..virtual import read_virtual
+from .file_rules import anonymize, without_secrets
 
 # Records what the readers of a machine read, so that it can be read again elsewhere.
 
