@@ -29,9 +29,9 @@ from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult
 from linkgauge.model.settings import EngineSettings, Settings
 
-from . import rbln_text as text
-from .copy_cells import CopyPath, Meter, chase, metered
-from .rbln_text import Figure
+from ..copy_cells import CopyPath, Meter, chase, metered
+from . import text
+from .text import Figure
 
 CHASE_SIZE = 2 << 20
 """Bytes through which pointers are chased, as in linkgauge's own latency benchmarks."""

@@ -22,9 +22,9 @@ from linkgauge.model.result import CellResult
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Transfer
 
-from . import rocm_bandwidth_test_text as text
-from .copy_cells import PARITY, Meter, metered
-from .rocm_bandwidth_test_text import Path, Record
+from ..copy_cells import PARITY, Meter, metered
+from . import text
+from .text import Path, Record
 
 OPTIONS = (
     ToolOption("-h", "Show this help"),

@@ -15,11 +15,10 @@ from linkgauge.backends import SHAPED
 from linkgauge.cli.tool import Where, opened
 from linkgauge.cli.tool_options import UsageError
 
-from . import transferbench_presets as presets
-from . import transferbench_text as text
-from .transferbench_cases import AskedTest, Bench, NotMeasured, parse_size, parse_test
-from .transferbench_environment import TOOL, Common, Variables
-from .transferbench_text import blocks
+from . import presets, text
+from .cases import AskedTest, Bench, NotMeasured, parse_size, parse_test
+from .environment import TOOL, Common, Variables
+from .text import blocks
 
 DEFAULT_SIZE = 1 << 28
 _SMALLEST, _LARGEST = 1 << 10, 1 << 29

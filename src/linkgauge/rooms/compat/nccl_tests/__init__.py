@@ -32,9 +32,9 @@ from linkgauge.report.render.terminal import print_blocks, styled
 from linkgauge.report.run_notes import note_lines
 from linkgauge.report.sections.verdict import alarm
 
-from .nccl_tests_json import JsonCopy, created, is_json
-from .nccl_tests_options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
-from .nccl_tests_text import (
+from .json_copy import JsonCopy, created, is_json
+from .options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
+from .text import (
     Body,
     Each,
     Line,

@@ -29,7 +29,7 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
-from .copy_cells import Meter
+from ..copy_cells import Meter
 
 HOST_LETTERS = {"C": "", "B": "", "D": "", "H": "pageable"}
 """Host memory by NUMA node, with linkgauge's kind: default, coherent, non-coherent, unpinned."""

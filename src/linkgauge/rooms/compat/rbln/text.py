@@ -12,7 +12,7 @@ from linkgauge.model.inventory import Inventory, PciFunction, PciLink
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.pcie import PciTree, generation
 
-from .copy_cells import NONE, shown
+from ..copy_cells import NONE, shown
 
 LATENCY = "Device P2P sync latency (us)"
 _CORNER = r"S \\ D"

@@ -30,7 +30,7 @@ from linkgauge.model.collective import (
 from linkgauge.model.transfer import Benchmark, Cell
 from linkgauge.model.units import COLLECTIVE, format_size
 
-from .nccl_tests_options import NcclOptions, Unable
+from .options import NcclOptions, Unable
 
 NO_ROOT = -1
 _AT_ONCE = 64

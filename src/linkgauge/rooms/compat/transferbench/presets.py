@@ -9,9 +9,9 @@ from itertools import combinations
 
 from linkgauge.cli.tool_options import UsageError
 
-from . import transferbench_text as text
-from .copy_cells import shown
-from .transferbench_cases import (
+from ..copy_cells import shown
+from . import text
+from .cases import (
     DEVICE_LETTERS,
     AskedTest,
     AskedTransfer,
@@ -20,8 +20,8 @@ from .transferbench_cases import (
     Outcome,
     Timing,
 )
-from .transferbench_environment import TOOL, Common, Variables, index
-from .transferbench_text import CPU_TYPES, GPU_TYPES, Preset, blocks
+from .environment import TOOL, Common, Variables, index
+from .text import CPU_TYPES, GPU_TYPES, Preset, blocks
 
 
 class PeerToPeer(Preset):

@@ -12,7 +12,7 @@ import msgspec
 from linkgauge.cli.tool import Context
 from linkgauge.model.notation import parse_memory
 
-from .nvbandwidth_cases import Outcome, TestMatrix
+from .cases import Outcome, TestMatrix
 
 
 class Located(msgspec.Struct, frozen=True):

@@ -16,8 +16,8 @@ from typing import IO, Any
 
 import msgspec
 
-from .nccl_tests_options import NcclOptions
-from .nccl_tests_text import TIME_FORMAT, Body, Each, Line, RankLine
+from .options import NcclOptions
+from .text import TIME_FORMAT, Body, Each, Line, RankLine
 
 _FORMAT = 3
 _SUFFIX = ".json"

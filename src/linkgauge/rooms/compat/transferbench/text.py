@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from linkgauge.cli.tool_options import UsageError
 
-from .copy_cells import NONE, shown
-from .transferbench_cases import DEVICE_LETTERS, EXECUTORS, Bench, Outcome, Timing
-from .transferbench_environment import VARIABLES, Common, Variables
+from ..copy_cells import NONE, shown
+from .cases import DEVICE_LETTERS, EXECUTORS, Bench, Outcome, Timing
+from .environment import VARIABLES, Common, Variables
 
 _JOINTS = " \u2502\u2502\u2502-\u2518\u2510\u2524-\u2514\u250c\u251c-\u2534\u252c\u253c"
 """By which of the four sides have a border: above 1, below 2, left 4, right 8."""

@@ -39,7 +39,7 @@ from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import styled
 from linkgauge.report.run_notes import note_lines
 
-from .nvbandwidth_cases import (
+from .cases import (
     BY_NAME,
     Misprint,
     Outcome,
@@ -53,7 +53,7 @@ from .nvbandwidth_cases import (
     utilisation,
     with_prefixes,
 )
-from .nvbandwidth_text import JsonPrinter, TextPrinter, system_of
+from .text import JsonPrinter, TextPrinter, system_of
 
 DEFAULT_SIZE = 512
 """MiB."""

@@ -12,7 +12,7 @@ from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult
 
-from .copy_cells import NONE, shown
+from ..copy_cells import NONE, shown
 
 VERSION = "2.6.0"
 SAMPLES = 5
