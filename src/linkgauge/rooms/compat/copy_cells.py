@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -29,6 +30,42 @@ NONE = "N/A"
 def shown(figure: float | None, form: str) -> str:
     """A figure in this format, N/A if there is none."""
     return NONE if figure is None else format(figure, form)
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """Seconds of each repetition and the bytes of one; no `times` if nothing was measured."""
+
+    times: tuple[float, ...]
+    bytes: int
+
+    @classmethod
+    def of(cls, rates: Iterable[float], size: int) -> Timing:
+        """Of repetitions of `size` bytes at these bytes/s."""
+        return cls(tuple(size / rate for rate in rates), size)
+
+    @classmethod
+    def together(cls, timings: Sequence[Timing]) -> Timing:
+        """Of what runs at the same time: it takes as long as the longest."""
+        times = tuple(map(max, zip(*(each.times for each in timings), strict=True)))
+        return cls(times, sum(each.bytes for each in timings))
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self.times) if self.times else None
+
+    @property
+    def rate(self) -> float | None:
+        """GB/s of the mean time."""
+        return None if self.mean is None else self.rate_of(self.mean)
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """GB/s of each repetition."""
+        return tuple(map(self.rate_of, self.times))
+
+    def rate_of(self, seconds: float) -> float:
+        """GB/s, if it takes so long."""
+        return self.bytes / seconds / 1e9
 
 
 class CopyPath(msgspec.Struct, frozen=True):

@@ -65,36 +65,29 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
     return f"Usage: {tool} {written}\n\n{help_lines(options, 16)}"
 
 
-class Table:
-    """Where a table goes; to a `file` in place of what it held before."""
-
-    def __init__(self, stream: TextIO, file: File | None) -> None:
-        self._stream = stream
-        self._file = file
-
-    def write(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str | None:
-        """The name of the file that was written; a file is left as it is if there are no rows.
-        Raises ResultsError if it cannot be written."""
-        rows = list(rows)
-        if self._file is not None and not rows:
-            return None
-        with _writing():
-            if self._file is not None and self._file.is_file():
-                self._stream.truncate(0)
-            writer = csv.writer(self._stream, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(rows)
-            self._stream.flush()
-        return None if self._file is None else str(self._file)
+def write_table(stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bool:
+    """Whether the table was written, in place of what a file held before: that is left as it is if
+    there are no rows. Raises ResultsError if it cannot be written."""
+    rows = list(rows)
+    if stream is not sys.stdout and not rows:
+        return False
+    with _writing():
+        if stream is not sys.stdout and File(stream.name).is_file():
+            stream.truncate(0)
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+        stream.flush()
+    return True
 
 
 @contextmanager
-def opened_table(out: str | None) -> Iterator[Table]:
-    """A table in the file `out`, else on stdout. Opened before measuring, since it may not be
+def opened_table(out: str | None) -> Iterator[TextIO]:
+    """The file `out`, else stdout. Opened before measuring, since it may not be
     writable: what the file holds stays until there is something to write, and a new one is removed
     if nothing is. Raises InputError."""
     if out is None:
-        yield Table(sys.stdout, None)
+        yield sys.stdout
         return
     file = File(out)
     is_new = not file.exists()
@@ -103,7 +96,7 @@ def opened_table(out: str | None) -> Iterator[Table]:
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror}") from error
     try:
-        yield Table(stream, file)
+        yield stream
         with _writing():
             stream.close()
     finally:
@@ -139,11 +132,12 @@ def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
     with opened_table(asked.out) as table, metered(where, settings) as gauge:
         paths = tuple(_paths(gauge.context.devices))
         cells = gauge.measure([[path.transfer()] for path in paths])
-        written = table.write(BANDWIDTH_COLUMNS, _bandwidth_rows(paths, cells, asked.size))
+        rows = _bandwidth_rows(paths, cells, asked.size)
+        written = write_table(table, BANDWIDTH_COLUMNS, rows)
         if asked.out is not None:
             show(_bandwidth_summary(cells, asked.size, asked.iterations))
-        if written is not None:
-            print(f"wrote {written}", flush=True)
+            if written:
+                print(f"wrote {File(asked.out)}", flush=True)
     return gauge.exit_code
 
 
@@ -198,11 +192,11 @@ def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
         path = between(gauge.context.devices)
         (cell,) = gauge.measure([[path.transfer()]], "copy-ping-pong")
         mark = SIMULATED if where.simulation else ""
-        written = table.write(LATENCY_COLUMNS, _latency_rows(cell, asked.size, mark))
+        written = write_table(table, LATENCY_COLUMNS, _latency_rows(cell, asked.size, mark))
         said = sys.stderr if asked.out is None else sys.stdout
         print("\n".join(_latency_summary(path, cell, asked.size, mark)), file=said)
-        if written is not None:
-            print(f"wrote {written}", flush=True)
+        if written and asked.out is not None:
+            print(f"wrote {File(asked.out)}", flush=True)
     return gauge.exit_code
 
 

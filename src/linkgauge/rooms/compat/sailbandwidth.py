@@ -5,23 +5,11 @@ Source: "PCCL: sailbandwidth user guide (v2.1)".
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from functools import partial
-
-import msgspec
 
 from linkgauge.cli.tool_options import ToolOption
 
-from .nvbandwidth import (
-    OPTIONS,
-    WRITES_AS_READS,
-    Dialect,
-    NvbandwidthOptions,
-    number,
-    parse,
-    speak,
-)
+from .nvbandwidth import OPTIONS, WRITES_AS_READS, Dialect, number, speak
 
 
 def _number(text: str, allowed: range, what: str) -> int | None:
@@ -41,28 +29,14 @@ _OPTIONS = (
     ToolOption("--displayUR", "Show utilization ratio matrixs in D2D Tests"),
     ToolOption("--disableVm", "Disable virtual mode"),
 )
-_WITHOUT_MEANING = ("isSingleDie", "disableVm")
-"""Options specific to PPUs: other devices have no such choice."""
-
-
-def sailbandwidth_options(arguments: Sequence[str]) -> NvbandwidthOptions:
-    """Kernels copy by the bulk copy unit unless the normal copy is asked for. Raises UsageError;
-    reports on stderr which options have no meaning here."""
-    given = parse(arguments, _OPTIONS)
-    for name in _WITHOUT_MEANING:
-        if name in given:
-            print(f"sailbandwidth: --{name} has no meaning here: ignored", file=sys.stderr)
-    kernel = "plain" if "useNormalCopy" in given else "bulk"
-    return msgspec.convert(given | {"kernel": kernel}, NvbandwidthOptions)
-
 
 SAILBANDWIDTH = Dialect(
     "sailbandwidth",
     "v2.1.0",
     ("sailbandwidth Version: v2.1.0",),
     _OPTIONS,
-    sailbandwidth_options,
     WRITES_AS_READS,
+    has_bulk=True,
 )
 
 run = partial(speak, SAILBANDWIDTH)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentTypeError
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -106,42 +106,22 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
     loop_count: int = 16
     test_local_copy: bool = False
     display_ur: bool = msgspec.field(default=False, name="displayUR")
-    kernel: Literal["plain", "bulk"] | None = None
+    is_single_die: bool = False
+    disable_vm: bool = False
+    use_normal_copy: bool = False
     blocks: int | None = None
     threads: int | None = None
 
-    @property
-    def settings(self) -> Settings:
-        """How to measure: one stream, and never tuned settings."""
-        return Settings(
-            sizes=(self.buffer_size << 20,),
-            samples=self.test_samples,
-            loops=self.loop_count,
-            verify=not self.skip_verification,
-            engines=EngineSettings(
-                kernel=self.kernel,
-                blocks=self.blocks,
-                threads=self.threads,
-                streams=1,
-                tuned=False,
-                affinity=not self.disable_affinity,
-            ),
-        )
 
-
-def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> dict[str, Any]:
-    """The given options, by name. Raises UsageError."""
+def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
+    """Raises UsageError."""
     parser = Parser((*options, *_UNLISTED), allow_abbrev=True, action=Once)
     given, rest = parser.parse_known_args(arguments)
     for word in rest:
         if word != "true":
             what = "unrecognised option" if word.startswith("-") else "no option takes the word"
             raise UsageError(f"{what} '{word}'")
-    return vars(given)
-
-
-def nvbandwidth_options(arguments: Sequence[str]) -> NvbandwidthOptions:
-    return msgspec.convert(parse(arguments, OPTIONS), NvbandwidthOptions)
+    return msgspec.convert(vars(given), NvbandwidthOptions)
 
 
 # `linkgauge as nvbandwidth`: NVIDIA's nvbandwidth 0.8, with its multinode tests where mpirun
@@ -155,19 +135,37 @@ Printer = TextPrinter | JsonPrinter
 
 class Dialect(msgspec.Struct, frozen=True):
     """The differences between nvbandwidth and the tools derived from it: `header` is printed first,
-    `table` has the options of its help, `options` reads the arguments, `misprints` are those of
-    tests by name."""
+    `options` are those of its help, `misprints` those of tests by name. With `has_bulk`, kernels
+    copy by the bulk copy unit unless the normal copy is asked for."""
 
     name: str
     version: str
     header: tuple[str, ...]
-    table: tuple[ToolOption, ...]
-    options: Callable[[Sequence[str]], NvbandwidthOptions]
+    options: tuple[ToolOption, ...]
     misprints: Mapping[str, tuple[Misprint, ...]]
+    has_bulk: bool = False
 
     @property
     def help(self) -> str:
-        return f"{self.name} CLI:\n{help_lines(self.table, 31)}\n"
+        return f"{self.name} CLI:\n{help_lines(self.options, 31)}\n"
+
+    def settings(self, asked: NvbandwidthOptions) -> Settings:
+        """How to measure: one stream, and never tuned settings."""
+        bulk: Literal["plain", "bulk"] = "plain" if asked.use_normal_copy else "bulk"
+        return Settings(
+            sizes=(asked.buffer_size << 20,),
+            samples=asked.test_samples,
+            loops=asked.loop_count,
+            verify=not asked.skip_verification,
+            engines=EngineSettings(
+                kernel=bulk if self.has_bulk else None,
+                blocks=asked.blocks,
+                threads=asked.threads,
+                streams=1,
+                tuned=False,
+                affinity=not asked.disable_affinity,
+            ),
+        )
 
 
 _BETWEEN = "multinode_device_to_device_"
@@ -178,7 +176,6 @@ NVBANDWIDTH = Dialect(
     "v0.8",
     ("nvbandwidth Version: v0.8", f"Built from Git version: {GIT_VERSION}", ""),
     OPTIONS,
-    nvbandwidth_options,
     {
         f"{_BETWEEN}memcpy_read_sm": (Misprint("memcpy CE", "memcpy SM"),),
         f"{_BETWEEN}bidirectional_memcpy_read_ce": (_ROWS,),
@@ -198,13 +195,16 @@ def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
 
 def _speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
     try:
-        options = dialect.options(arguments)
+        options = parse(arguments, dialect.options)
     except UsageError as error:
         print(*dialect.header, "ERROR: Invalid Arguments ", sep="\n")
         print(*(dialect.name, *arguments), ":\n")
         print(dialect.help)
         print(f"{dialect.name}: {error}", file=sys.stderr)
         return error.exit_code
+    for name, given in (("isSingleDie", options.is_single_die), ("disableVm", options.disable_vm)):
+        if given:
+            print(f"{dialect.name}: --{name} has no meaning here: ignored", file=sys.stderr)
     printer: Printer = TextPrinter(verbose=options.verbose, perf=options.perf_formatter)
     if options.json:
         printer = JsonPrinter(dialect.name, dialect.version, GIT_VERSION, verbose=options.verbose)
@@ -233,7 +233,7 @@ def _list(cases: Sequence[Testcase]) -> None:
 
 
 @contextmanager
-def _opened(tool: str, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
+def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
     """The machine, which has devices. Raises InputError if there is none, with what to do if a test
     between processes is asked for first: those can do without."""
     advice = ""
@@ -241,10 +241,10 @@ def _opened(tool: str, options: NvbandwidthOptions, where: Where) -> Iterator[Co
     if not several:
         option = "-p" if options.testcase_prefixes else "-t"
         for asked in (options.testcase_prefixes or options.testcase)[:1]:
-            advice = hint(f"{tool} {option}", asked)
+            advice = hint(f"{dialect.name} {option}", asked)
     with ExitStack() as held:
         try:
-            context = held.enter_context(opened(where, options.settings, several=several))
+            context = held.enter_context(opened(where, dialect.settings(options), several=several))
         except InputError as error:
             raise InputError(f"{error}{advice}") from error
         if not context.devices:
@@ -294,7 +294,7 @@ def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: P
             f"is suggested to use the default buffer size ({DEFAULT_SIZE}MB) to achieve maximal "
             "peak bandwidth."
         )
-    with _opened(dialect.name, options, where) as context:
+    with _opened(dialect, options, where) as context:
         found = _asked(dialect.name, options, several=context.fabric.across_ranks)
         printer.system(system_of(context))
         reporting = _Reporting(dialect, found, options, context, printer)

@@ -22,9 +22,9 @@ from linkgauge.model.result import CellResult
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Transfer
 
-from ..copy_cells import PARITY, Meter, metered
+from ..copy_cells import PARITY, Meter, Timing, metered
 from . import text
-from .text import Path, Record
+from .text import Path
 
 OPTIONS = (
     ToolOption("-h", "Show this help"),
@@ -252,7 +252,7 @@ class _Tested:
             return self._gauge.exit_code
         show(text.distances(self._context))
         for both, measured in found:
-            records = {path: Record.of(cell, path, both) for path, cell in measured}
+            records = {path: _timing(cell, path, both) for path, cell in measured}
             show(text.matrix(count, records, both=both))
         return self._gauge.exit_code
 
@@ -304,24 +304,30 @@ class _Tested:
         cells = [tuple(self._transfers(path, both)) for path in paths]
         return list(zip(paths, self._gauge.measure(cells, size=size), strict=True))
 
-    def _each(self, paths: Sequence[Path], size: int, both: bool) -> list[Record]:
+    def _each(self, paths: Sequence[Path], size: int, both: bool) -> list[Timing]:
         measured = self._measured(paths, both, size)
-        return [Record.of(cell, path, both) for path, cell in measured]
+        return [_timing(cell, path, both) for path, cell in measured]
 
-    def _at_once(self, paths: Sequence[Path], size: int, both: bool) -> list[Record]:
+    def _at_once(self, paths: Sequence[Path], size: int, both: bool) -> list[Timing]:
         """All paths at the same time: each one's own figure."""
         width = 2 if both else 1
         transfers = [t for path in paths for t in self._transfers(path, both)]
         (cell,) = self._gauge.measure([transfers], size=size)
         if cell.status != "pass":
-            return [Record((), 0)] * len(paths)
-        parts = [part.samples for part in cell.parts] or [cell.samples]
-        return [
-            Record.joint(parts[at : at + width], size) for at in range(0, len(transfers), width)
-        ]
+            return [Timing((), 0)] * len(paths)
+        parts = [Timing.of(part.samples, size) for part in cell.parts]
+        parts = parts or [Timing.of(cell.samples, size)]
+        return [Timing.together(parts[at : at + width]) for at in range(0, len(parts), width)]
 
 
 def _copy(source: Memory, destination: Memory) -> Transfer:
     """By the copy engine of the source, else of the destination."""
     owner = source if source.is_device else destination
     return Transfer(source, destination, Engine(owner, "ce"))
+
+
+def _timing(cell: CellResult, path: Path, both: bool) -> Timing:
+    """Of a path by itself; within a device every byte is read and written."""
+    found = Timing.of(cell.samples if cell.status == "pass" else (), cell.bytes or 0)
+    doubled = path[0] == path[1] and not both
+    return Timing(found.times, found.bytes * 2) if doubled else found

@@ -5,14 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import msgspec
-
 from linkgauge.cli.tool import Context
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult
 
-from ..copy_cells import NONE, shown
+from ..copy_cells import NONE, Timing, shown
 
 VERSION = "2.6.0"
 SAMPLES = 5
@@ -23,36 +21,9 @@ Path = tuple[int, int]
 """The numbers of source and destination."""
 
 
-class Record(msgspec.Struct, frozen=True):
-    """Seconds of each copy and the bytes that one counts; no `times` if nothing was measured."""
-
-    times: tuple[float, ...]
-    counted: int
-
-    @classmethod
-    def of(cls, cell: CellResult, path: Path, both: bool) -> Record:
-        """Of a path by itself; within a device every byte is read and written."""
-        moved = cell.bytes or 0
-        times = tuple(moved / rate for rate in cell.samples if cell.status == "pass")
-        return cls(times, moved * (2 if path[0] == path[1] and not both else 1))
-
-    @classmethod
-    def joint(cls, samples: Sequence[Sequence[float]], size: int) -> Record:
-        """Of copies of `size` bytes, given the rates of each: together they take the longest."""
-        times = tuple(max(size / rate for rate in rates) for rates in zip(*samples, strict=True))
-        return cls(times, size * len(samples))
-
-    @property
-    def mean(self) -> float:
-        return statistics.fmean(sorted(self.times)[: max(1, len(self.times) - 1)])
-
-    @property
-    def least(self) -> float:
-        return min(self.times)
-
-    def rate(self, seconds: float) -> float:
-        """GB/s."""
-        return self.counted / seconds / 1e9
+def mean(record: Timing) -> float:
+    """The mean time, without the longest."""
+    return statistics.fmean(sorted(record.times)[: max(1, len(record.times) - 1)])
 
 
 def version(command: str) -> Iterator[str]:
@@ -74,14 +45,14 @@ def banner(path: Path, kinds: Sequence[str], *, both: bool) -> Iterator[str]:
     yield ""
 
 
-def table(sizes: Sequence[int], records: Sequence[Record]) -> Iterator[str]:
+def table(sizes: Sequence[int], records: Sequence[Timing]) -> Iterator[str]:
     """A line a size; of one that was not measured, N/A."""
     yield "".join(f"{head:<15}" for head in _HEADS)
     for size, record in zip(sizes, records, strict=True):
         figures = [NONE] * 4
         if record.times:
-            seconds = (record.mean, record.least)
-            figures = [f for s in seconds for f in (f"{s * 1e6:.3f}", f"{record.rate(s):.3f}")]
+            seconds = (mean(record), min(record.times))
+            figures = [f for s in seconds for f in (f"{s * 1e6:.3f}", f"{record.rate_of(s):.3f}")]
         yield "".join(f"{text:<15}" for text in (_size(size), *figures))
 
 
@@ -116,7 +87,7 @@ def _grid(title: str, count: int, text: Callable[[int, int], str], width: int) -
         yield ""
 
 
-def matrix(count: int, records: Mapping[Path, Record], *, both: bool) -> Iterator[str]:
+def matrix(count: int, records: Mapping[Path, Timing], *, both: bool) -> Iterator[str]:
     """Peak rates; both ways at once, the matrix is symmetric."""
     known = {path: record for path, record in records.items() if record.times}
     if both:
@@ -124,7 +95,7 @@ def matrix(count: int, records: Mapping[Path, Record], *, both: bool) -> Iterato
 
     def peak(one: int, other: int) -> str:
         record = known.get((one, other))
-        return shown(None if record is None else record.rate(record.least), ".3f")
+        return shown(None if record is None else max(record.rates), ".3f")
 
     title = f"{'Bi' if both else 'Uni'}directional copy peak bandwidth GB/s"
     yield from _grid(title, count, peak, 12)

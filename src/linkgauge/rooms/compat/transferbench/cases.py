@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import re
-import statistics
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -29,7 +28,7 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
-from ..copy_cells import Meter
+from ..copy_cells import Meter, Timing
 
 HOST_LETTERS = {"C": "", "B": "", "D": "", "H": "pageable"}
 """Host memory by NUMA node, with linkgauge's kind: default, coherent, non-coherent, unpinned."""
@@ -211,27 +210,6 @@ def _executor(word: str) -> End:
 _KINDS: dict[str, EngineKind] = {"C": "cpu", "G": "sm", "D": "ce"}
 
 
-class Timing(msgspec.Struct, frozen=True):
-    """Seconds of each iteration and the bytes of one; no `times` if nothing was measured."""
-
-    times: tuple[float, ...]
-    bytes: int
-
-    @property
-    def mean(self) -> float | None:
-        return statistics.fmean(self.times) if self.times else None
-
-    @property
-    def rate(self) -> float | None:
-        """GB/s of the mean time."""
-        return None if self.mean is None else self.bytes / self.mean / 1e9
-
-    @property
-    def rates(self) -> tuple[float, ...]:
-        """GB/s of each iteration."""
-        return tuple(self.bytes / time / 1e9 for time in self.times)
-
-
 class Outcome(msgspec.Struct, frozen=True):
     """A test's transfers with their own times, and the whole of them, first start to last end."""
 
@@ -245,9 +223,7 @@ class Outcome(msgspec.Struct, frozen=True):
         every = {transfer.executor for transfer in self.test}
         for executor in sorted(every, key=lambda end: (order.index(end.letter), end.index)):
             own = tuple(n for n, transfer in enumerate(self.test) if transfer.executor == executor)
-            timings = [self.timings[number] for number in own]
-            times = tuple(map(max, zip(*(timing.times for timing in timings), strict=True)))
-            yield executor, own, Timing(times, sum(timing.bytes for timing in timings))
+            yield executor, own, Timing.together([self.timings[number] for number in own])
 
 
 class Bench:
@@ -320,11 +296,10 @@ def _outcome(test: AskedTest, cell: CellResult, size: int) -> Outcome:
     whole = sum(sizes)
     if cell.status != "pass":
         return Outcome(test, tuple(Timing((), own) for own in sizes), Timing((), whole))
-    total = Timing(tuple(whole / rate for rate in cell.samples), whole)
+    total = Timing.of(cell.samples, whole)
     if len(test) == 1:
         return Outcome(test, (total,), total)
     timings = tuple(
-        Timing(tuple(own / rate for rate in part.samples), own)
-        for own, part in zip(sizes, cell.parts, strict=True)
+        Timing.of(part.samples, own) for own, part in zip(sizes, cell.parts, strict=True)
     )
     return Outcome(test, timings, total)

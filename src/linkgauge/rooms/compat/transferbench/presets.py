@@ -9,7 +9,7 @@ from itertools import combinations
 
 from linkgauge.cli.tool_options import UsageError
 
-from ..copy_cells import shown
+from ..copy_cells import Timing, shown
 from . import text
 from .cases import (
     DEVICE_LETTERS,
@@ -18,7 +18,6 @@ from .cases import (
     Bench,
     End,
     Outcome,
-    Timing,
 )
 from .environment import TOOL, Common, Variables, index
 from .text import CPU_TYPES, GPU_TYPES, Preset, blocks

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from linkgauge.cli.tool_options import UsageError
 
-from ..copy_cells import NONE, shown
-from .cases import DEVICE_LETTERS, EXECUTORS, Bench, Outcome, Timing
+from ..copy_cells import NONE, Timing, shown
+from .cases import DEVICE_LETTERS, EXECUTORS, Bench, Outcome
 from .environment import VARIABLES, Common, Variables
 
 _JOINTS = " \u2502\u2502\u2502-\u2518\u2510\u2524-\u2514\u250c\u251c-\u2534\u252c\u253c"
