@@ -116,14 +116,16 @@ def hinting(hint: str) -> Iterator[None]:
 class Parser(argparse.ArgumentParser):
     """Reads long options as argparse does, and those that are not given are absent. It neither
     exits nor prints: errors become UsageError with argparse's message, or the tool's own if a
-    pattern in `words` matches it. It accepts no abbreviated names unless `allow_abbrev`. `action`
-    is what argparse does with an option that has one value."""
+    pattern in `words` matches it; `refusal` is what it says of a value out of bounds. It accepts no
+    abbreviated names unless `allow_abbrev`. `action` is what argparse does with an option that has
+    one value."""
 
     def __init__(
         self,
         options: Iterable[ToolOption] = (),
         words: Mapping[str, str] = MappingProxyType({}),
         *,
+        refusal: str = "{flag} {value}: give {bounds}",
         allow_abbrev: bool = False,
         action: type[argparse.Action] | str = "store",
     ) -> None:
@@ -131,7 +133,9 @@ class Parser(argparse.ArgumentParser):
             add_help=False, allow_abbrev=allow_abbrev, argument_default=argparse.SUPPRESS
         )
         self._words = words
-        for one in options:
+        self._refusal = refusal
+        self._options = tuple(options)
+        for one in self._options:
             if one.read is None:
                 self.add_argument(*one.flags, dest=one.dest, action="store_true")
             elif one.several:
@@ -141,7 +145,12 @@ class Parser(argparse.ArgumentParser):
 
     def given(self, arguments: Sequence[str]) -> dict[str, Any]:
         """The values by field. Raises UsageError."""
-        return vars(self.parse_args(list(arguments)))
+        given = vars(self.parse_args(list(arguments)))
+        for one in self._options:
+            if one.dest in given and not one.allows(value := given[one.dest]):
+                what = {"flag": one.flags[-1], "value": value, "bounds": one.bounds}
+                raise UsageError(self._refusal.format(**what, least=one.least, most=one.most))
+        return given
 
     def error(self, message: str) -> NoReturn:
         found = ((re.fullmatch(pattern, message), words) for pattern, words in self._words.items())

@@ -51,9 +51,7 @@ def parse(
 ) -> Options:
     """Reads options; `size` and `iterations` are the defaults. Raises UsageError."""
     given: dict[str, Any] = {"size": size, "iter": iterations, "out": "-"}
-    given |= Parser(options).given(arguments)
-    if not options[1].allows(given["iter"]):
-        raise UsageError(f"--iter: give {options[1].bounds}")
+    given |= Parser(options, refusal="{flag}: give {bounds}").given(arguments)
     if not given["out"]:
         raise UsageError("--out: give the name of a file")
     out = None if given["out"] == "-" else given["out"]

@@ -176,6 +176,7 @@ _WORDS = {
     ),
 }
 """argparse's messages in the tool's words."""
+_REFUSAL = "the argument ('{value}') for option '{flag}' is invalid: give {least:g} to {most:g}"
 OPTIONS = (
     ToolOption("-j [ --json-output ]", "Emit JSON output"),
     ToolOption("-d [ --device-id ] arg", "Device id", whole, "device", 0, 4095),
@@ -242,7 +243,8 @@ def parse(arguments: Sequence[str]) -> HostTrafficOptions | str:
     # As in the tool, they work even if other arguments are wrong; abbreviations only if all are
     # right.
     texts = {"-h", "--help", "--version"} & set(arguments)
-    parser = Parser(OPTIONS, _WORDS, allow_abbrev=True, action=_Once)  # the page writes --device
+    # The page itself writes --device.
+    parser = Parser(OPTIONS, _WORDS, refusal=_REFUSAL, allow_abbrev=True, action=_Once)
     given = {} if texts else parser.given(arguments)
     if {"-h", "--help"} & texts or "help" in given:
         return HELP
@@ -261,16 +263,9 @@ def parse(arguments: Sequence[str]) -> HostTrafficOptions | str:
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    """Raises UsageError for what is missing, out of its bounds or refused."""
+    """Raises UsageError for what is missing or refused."""
     if "device" not in given:
         raise UsageError("the option '--device-id' is required but missing")
-    for option in OPTIONS:
-        value = given.get(option.dest)
-        if value is not None and not option.allows(value):
-            raise UsageError(
-                f"the argument ('{value}') for option '{option.flags[-1]}' is invalid: "
-                f"give {option.least:g} to {option.most:g}"
-            )
     if given.get("blocks") == 3:
         raise UsageError("the argument ('3') for option '--payload-blocks' is invalid: 2|4")
     if "use_secondary" in given:

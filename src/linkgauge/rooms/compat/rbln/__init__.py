@@ -346,12 +346,7 @@ def parse(arguments: Sequence[str]) -> RblnOptions:
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    """Raises UsageError for a number out of its range, and for options that contradict each
-    other."""
-    for option in OPTIONS:
-        value = given.get(option.dest)
-        if option.least is not None and value is not None and not option.allows(value):
-            raise UsageError(f"--{option.names[-1]} {value}: give {option.bounds}")
+    """Raises UsageError for an unknown case, and for options that contradict each other."""
     case = given.get("case", 0)
     if not 0 <= case < len(CASES):
         raise UsageError(f"unknown test case {case}: --test_list shows 0 to {len(CASES) - 1}")
