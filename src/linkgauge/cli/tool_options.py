@@ -157,7 +157,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(next((match.expand(own) for match, own in found if match), message))
 
 
-class Once(argparse.Action):
+class GivenOnce(argparse.Action):
     """An option that may be given once, and is absent until then: its default is suppressed."""
 
     refusal = "option {given} is given more than once"

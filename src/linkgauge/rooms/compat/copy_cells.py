@@ -32,19 +32,19 @@ def shown(figure: float | None, form: str) -> str:
     return NONE if figure is None else format(figure, form)
 
 
-class Timing(msgspec.Struct, frozen=True):
+class Repetitions(msgspec.Struct, frozen=True):
     """Seconds of each repetition and the bytes of one; no `times` if nothing was measured."""
 
     times: tuple[float, ...]
     bytes: int
 
     @classmethod
-    def of(cls, rates: Iterable[float], size: int) -> Timing:
+    def of(cls, rates: Iterable[float], size: int) -> Repetitions:
         """Of repetitions of `size` bytes at these bytes/s."""
         return cls(tuple(size / rate for rate in rates), size)
 
     @classmethod
-    def together(cls, timings: Sequence[Timing]) -> Timing:
+    def together(cls, timings: Sequence[Repetitions]) -> Repetitions:
         """Of what runs at the same time: it takes as long as the longest."""
         times = tuple(map(max, zip(*(each.times for each in timings), strict=True)))
         return cls(times, sum(each.bytes for each in timings))

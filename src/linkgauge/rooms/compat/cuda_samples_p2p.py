@@ -83,7 +83,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     return next((code for code in codes if code), 0)
 
 
-class Apart(msgspec.Struct, frozen=True):
+class WithoutPeerAccess(msgspec.Struct, frozen=True):
     """How devices copy without peer access: `driver` measures the copies that are left to CUDA's
     driver; without it, a copy has two legs through the host."""
 
@@ -104,17 +104,19 @@ class Apart(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def _without_access(where: Where, context: Context) -> Iterator[Apart]:
+def _without_access(where: Where, context: Context) -> Iterator[WithoutPeerAccess]:
     if context.backend != "cuda" or len(context.devices) < 2:
-        yield Apart(None)
+        yield WithoutPeerAccess(None)
         return
     engines = msgspec.structs.replace(context.settings.engines, peer_access=False)
     settings = msgspec.structs.replace(context.settings, engines=engines)
     with metered(where, settings, tells=False) as closed:
-        yield Apart(closed)
+        yield WithoutPeerAccess(closed)
 
 
-def _bandwidths(gauge: Meter, apart_from: Apart, options: PeerTestOptions) -> frozenset[Pair]:
+def _bandwidths(
+    gauge: Meter, apart_from: WithoutPeerAccess, options: PeerTestOptions
+) -> frozenset[Pair]:
     """Measures and prints the bandwidth matrices. Returns the pairs that reach each other."""
     devices = gauge.context.devices
     own = [(one, one) for one in devices]
@@ -143,7 +145,7 @@ def _bandwidths(gauge: Meter, apart_from: Apart, options: PeerTestOptions) -> fr
 
 
 def _latencies(
-    gauge: Meter, apart_from: Apart, options: PeerTestOptions, reached: frozenset[Pair]
+    gauge: Meter, apart_from: WithoutPeerAccess, options: PeerTestOptions, reached: frozenset[Pair]
 ) -> None:
     """Measures and prints the latency matrices, of the devices and of the host's part."""
     devices = gauge.context.devices

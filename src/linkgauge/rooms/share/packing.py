@@ -25,7 +25,7 @@ MOST_BYTES = 1 << 30
 """Of all files of a run together."""
 
 
-class Packed(NamedTuple):
+class PackedRun(NamedTuple):
     """An archive: the run's id, which is the folder in it, the names of its files, and the names of
     files that were left out since nothing anonymises them."""
 
@@ -35,7 +35,7 @@ class Packed(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
-def pack_run(folder: Path, *, anonymous: bool = False) -> Packed:
+def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
     """Packs a run's folder: the same files make the same archive. run.json, samples.bin and
     samples.csv are made of the journal where a run broke off before they were written.
 
@@ -56,7 +56,7 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> Packed:
     top = label_name(run.id)
     tree = Captured({f"{top}/{name}": content for name, content in files.items()})
     content = zstd.compressed(tar_of(tree, _time(run)))
-    return Packed(content, top, tuple(sorted(files)), left_out)
+    return PackedRun(content, top, tuple(sorted(files)), left_out)
 
 
 def _files(folder: Path) -> dict[str, bytes]:

@@ -17,7 +17,7 @@ import msgspec
 from linkgauge import __version__
 from linkgauge.cli.tool import Context, Where, measure, opened
 from linkgauge.cli.tool_options import (
-    Once,
+    GivenOnce,
     Parser,
     ToolOption,
     UsageError,
@@ -158,7 +158,7 @@ def _configuration(options: HostTrafficOptions) -> dict[str, str]:
     }
 
 
-class _Once(Once):
+class _Once(GivenOnce):
     refusal = "option '{longest}' cannot be specified more than once"
 
 

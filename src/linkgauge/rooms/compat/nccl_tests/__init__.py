@@ -38,7 +38,7 @@ from .text import (
     Body,
     Each,
     Line,
-    Part,
+    LineBatch,
     RankLine,
     columns,
     footer,
@@ -139,7 +139,7 @@ class _Test:
         copy.configuration(self._options, ranks)
         self._limit(context.devices)
         show(columns(self._options))
-        table = _Table(self._program, self._options, context, copy)
+        table = _LinePrinter(self._program, self._options, context, copy)
         self._measure_parts(context, table)
         return self._conclude(table, copy)
 
@@ -163,7 +163,7 @@ class _Test:
             self._options = replace(self._options, least=least, most=most)
             show(["#", f"# Reducing maxBytes to {most} due to memory limitation"])
 
-    def _measure_parts(self, context: Context, table: _Table) -> None:
+    def _measure_parts(self, context: Context, table: _LinePrinter) -> None:
         ranks = len(groups_of(self._split, len(context.devices))[0])
         if self._name == "hypercube" and ranks & (ranks - 1):
             print(f"nRanks {ranks} is not a power of 2, skipping")
@@ -176,7 +176,7 @@ class _Test:
             if table.end(measured):
                 return
 
-    def _conclude(self, table: _Table, copy: JsonCopy) -> int:
+    def _conclude(self, table: _LinePrinter, copy: JsonCopy) -> int:
         least = _least_bandwidth()
         if table.is_complete:
             show(footer(self._program, table.wrong, table.mean, least))
@@ -257,7 +257,7 @@ def _least_bandwidth() -> float | None:
     return None if value == -1 else value
 
 
-class _Table(Quiet):
+class _LinePrinter(Quiet):
     """Prints a line as soon as both of its sides are measured. One that lacks a figure is not
     printed: why stands on stderr."""
 
@@ -297,7 +297,7 @@ class _Table(Quiet):
         results = tuple(result for run in self._runs for result in run.results)
         return replace(self._runs[-1], results=results)
 
-    def begin(self, part: Part) -> None:
+    def begin(self, part: LineBatch) -> None:
         """The cells of this part come next."""
         cells = iter(part.benchmark.cells)
         self._bodies = {}

@@ -21,7 +21,7 @@ from linkgauge import __version__
 from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_once
 from linkgauge.cli.tool_options import (
-    Once,
+    GivenOnce,
     Parser,
     ToolOption,
     UsageError,
@@ -42,9 +42,9 @@ from linkgauge.report.run_notes import note_lines
 from .cases import (
     BY_NAME,
     Misprint,
-    Outcome,
     Testcase,
     TestMatrix,
+    TestOutcome,
     axes,
     cases_of,
     find,
@@ -115,7 +115,7 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
     """Raises UsageError."""
-    parser = Parser((*options, *_UNLISTED), allow_abbrev=True, action=Once)
+    parser = Parser((*options, *_UNLISTED), allow_abbrev=True, action=GivenOnce)
     given, rest = parser.parse_known_args(arguments)
     for word in rest:
         if word != "true":
@@ -345,7 +345,7 @@ class _Reporting(Quiet):
         shown = self._outcome(result, case)
         self._show(replace(shown, shares=self._shares(result, case)))
 
-    def _show(self, shown: Outcome) -> None:
+    def _show(self, shown: TestOutcome) -> None:
         """In the tool's own words, wrong ones too: parsers know them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
             shown = misprint.in_headings(shown)

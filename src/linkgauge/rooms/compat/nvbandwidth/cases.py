@@ -213,7 +213,7 @@ class TestMatrix(msgspec.Struct, frozen=True):
         return tuple(figure for row in self.figures for figure in row if figure is not None)
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class TestOutcome(msgspec.Struct, frozen=True):
     """A test that ran or could not: `reasons` say why it is not Passed, `samples` are lines of each
     sample. `shares` is the percentage of the theoretical figures, if requested."""
 
@@ -232,7 +232,7 @@ class Misprint(msgspec.Struct, frozen=True):
     written: str
     meant: str
 
-    def in_headings(self, shown: Outcome) -> Outcome:
+    def in_headings(self, shown: TestOutcome) -> TestOutcome:
         matrices = tuple(
             replace(matrix, heading=matrix.heading.replace(self.meant, self.written))
             for matrix in shown.matrices
@@ -242,14 +242,14 @@ class Misprint(msgspec.Struct, frozen=True):
 
 def outcome(
     result: Result, case: Testcase, devices: Sequence[Device], *, use_mean: bool, verbose: bool
-) -> Outcome:
+) -> TestOutcome:
     """A test skipped altogether is Waived; failed cells have no figure."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:
         reasons[NAMED:] = [f"and {len(reasons) - NAMED} more"]
     has_figures = any(cell.status == "pass" for cell in result.cells)
-    return Outcome(
+    return TestOutcome(
         case.name,
         status,
         tuple(reasons),

@@ -23,7 +23,7 @@ _INDENT = " " * 35
 _NODE_INDENT = " " * 4
 
 
-class Figure(msgspec.Struct, frozen=True):
+class PathFigure(msgspec.Struct, frozen=True):
     """The measurement of a path: bytes/s of `bytes` per iteration, or (null) seconds."""
 
     tag: str
@@ -51,7 +51,7 @@ def title(heading: str) -> tuple[str, ...]:
     return _RULE, heading, _RULE
 
 
-def bandwidth_line(figure: Figure) -> str:
+def bandwidth_line(figure: PathFigure) -> str:
     """[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29"""
     if figure.mean is None:
         return f"[{figure.tag}] {figure.path} : {NONE}"
@@ -62,12 +62,12 @@ def bandwidth_line(figure: Figure) -> str:
     )
 
 
-def latency_line(figure: Figure) -> str:
+def latency_line(figure: PathFigure) -> str:
     """rbln0 -> rbln1 2.07 (us)"""
     return f"{figure.path} {shown(None if figure.mean is None else figure.mean * 1e6, '.2f')} (us)"
 
 
-def performance(figures: Iterable[Figure], kind: int) -> Iterator[str]:
+def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
     """What --get_perf adds: with 1 the average time of an iteration, with 2 the time of each."""
     for figure in figures if kind else ():
         times = [

@@ -22,7 +22,7 @@ from linkgauge.model.result import CellResult
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Transfer
 
-from ..copy_cells import PARITY, Meter, Timing, metered
+from ..copy_cells import PARITY, Meter, Repetitions, metered
 from . import text
 from .text import Path
 
@@ -75,7 +75,7 @@ ONE_SIZE = 64 * _MB
 _MOST_MB = 1 << 24
 
 
-class Options(msgspec.Struct, frozen=True):
+class RocmOptions(msgspec.Struct, frozen=True):
     """The checked command line. Sizes are bytes; devices are their numbers; `together` are pairs,
     flat; `pattern` is the 64-bit word of the number that sources hold, null if none is given."""
 
@@ -104,7 +104,7 @@ class Options(msgspec.Struct, frozen=True):
         return self.sources + self.destinations + self.together
 
 
-def parse(arguments: Sequence[str]) -> Options:
+def parse(arguments: Sequence[str]) -> RocmOptions:
     """Raises UsageError for what the tool refuses, too."""
     given: dict[str, str] = {}
     for option, value, problem in getopt_long(arguments, OPTIONS):
@@ -112,13 +112,13 @@ def parse(arguments: Sequence[str]) -> Options:
             raise UsageError(problem or f"no option takes '{value}'")
         given[option.written[1]] = value
     if "h" in given:
-        return Options("default", help=True)
+        return RocmOptions("default", help=True)
     what = _what(given)
     lists = {letter: _numbers(letter, given[letter]) for letter in _LISTS if letter in given}
     pairs = lists.get("k", lists.get("K", ()))
     if len(pairs) % 2:
         raise UsageError("-k and -K take pairs of devices, such as 0,2,1,3")
-    return Options(
+    return RocmOptions(
         what,
         _sizes(what, given, lists.get("m")),
         lists.get("s", lists.get("b", ())),
@@ -218,7 +218,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 class _Tested:
     """The devices of the machine by their numbers, and what is measured between them."""
 
-    def __init__(self, gauge: Meter, options: Options) -> None:
+    def __init__(self, gauge: Meter, options: RocmOptions) -> None:
         self._context = context = gauge.context
         self._options = options
         self._gauge = gauge
@@ -304,20 +304,20 @@ class _Tested:
         cells = [tuple(self._transfers(path, both)) for path in paths]
         return list(zip(paths, self._gauge.measure(cells, size=size), strict=True))
 
-    def _each(self, paths: Sequence[Path], size: int, both: bool) -> list[Timing]:
+    def _each(self, paths: Sequence[Path], size: int, both: bool) -> list[Repetitions]:
         measured = self._measured(paths, both, size)
         return [_timing(cell, path, both) for path, cell in measured]
 
-    def _at_once(self, paths: Sequence[Path], size: int, both: bool) -> list[Timing]:
+    def _at_once(self, paths: Sequence[Path], size: int, both: bool) -> list[Repetitions]:
         """All paths at the same time: each one's own figure."""
         width = 2 if both else 1
         transfers = [t for path in paths for t in self._transfers(path, both)]
         (cell,) = self._gauge.measure([transfers], size=size)
         if cell.status != "pass":
-            return [Timing((), 0)] * len(paths)
-        parts = [Timing.of(part.samples, size) for part in cell.parts]
-        parts = parts or [Timing.of(cell.samples, size)]
-        return [Timing.together(parts[at : at + width]) for at in range(0, len(parts), width)]
+            return [Repetitions((), 0)] * len(paths)
+        parts = [Repetitions.of(part.samples, size) for part in cell.parts]
+        parts = parts or [Repetitions.of(cell.samples, size)]
+        return [Repetitions.together(parts[at : at + width]) for at in range(0, len(parts), width)]
 
 
 def _copy(source: Memory, destination: Memory) -> Transfer:
@@ -326,8 +326,8 @@ def _copy(source: Memory, destination: Memory) -> Transfer:
     return Transfer(source, destination, Engine(owner, "ce"))
 
 
-def _timing(cell: CellResult, path: Path, both: bool) -> Timing:
+def _timing(cell: CellResult, path: Path, both: bool) -> Repetitions:
     """Of a path by itself; within a device every byte is read and written."""
-    found = Timing.of(cell.samples if cell.status == "pass" else (), cell.bytes or 0)
+    found = Repetitions.of(cell.samples if cell.status == "pass" else (), cell.bytes or 0)
     doubled = path[0] == path[1] and not both
-    return Timing(found.times, found.bytes * 2) if doubled else found
+    return Repetitions(found.times, found.bytes * 2) if doubled else found

@@ -10,7 +10,7 @@ from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult
 
-from ..copy_cells import NONE, Timing, shown
+from ..copy_cells import NONE, Repetitions, shown
 
 VERSION = "2.6.0"
 SAMPLES = 5
@@ -21,7 +21,7 @@ Path = tuple[int, int]
 """The numbers of source and destination."""
 
 
-def mean(record: Timing) -> float:
+def mean(record: Repetitions) -> float:
     """The mean time, without the longest."""
     return statistics.fmean(sorted(record.times)[: max(1, len(record.times) - 1)])
 
@@ -45,7 +45,7 @@ def banner(path: Path, kinds: Sequence[str], *, both: bool) -> Iterator[str]:
     yield ""
 
 
-def table(sizes: Sequence[int], records: Sequence[Timing]) -> Iterator[str]:
+def table(sizes: Sequence[int], records: Sequence[Repetitions]) -> Iterator[str]:
     """A line a size; of one that was not measured, N/A."""
     yield "".join(f"{head:<15}" for head in _HEADS)
     for size, record in zip(sizes, records, strict=True):
@@ -87,7 +87,7 @@ def _grid(title: str, count: int, text: Callable[[int, int], str], width: int) -
         yield ""
 
 
-def matrix(count: int, records: Mapping[Path, Timing], *, both: bool) -> Iterator[str]:
+def matrix(count: int, records: Mapping[Path, Repetitions], *, both: bool) -> Iterator[str]:
     """Peak rates; both ways at once, the matrix is symmetric."""
     known = {path: record for path, record in records.items() if record.times}
     if both:

@@ -28,7 +28,7 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
-from ..copy_cells import Meter, Timing
+from ..copy_cells import Meter, Repetitions
 
 HOST_LETTERS = {"C": "", "B": "", "D": "", "H": "pageable"}
 """Host memory by NUMA node, with linkgauge's kind: default, coherent, non-coherent, unpinned."""
@@ -56,7 +56,7 @@ class NotMeasured(UsageError):
     """A transfer that the notation allows, and that is not measured here."""
 
 
-class End(msgspec.Struct, frozen=True):
+class TransferEnd(msgspec.Struct, frozen=True):
     """A memory or an executor: its letter and its number."""
 
     letter: str
@@ -70,14 +70,14 @@ class AskedTransfer(msgspec.Struct, frozen=True):
     """One transfer; a null end is no memory. `count` is SubExecutors, `size` bytes, 0 for those of
     the command line."""
 
-    source: End | None
-    executor: End
-    destination: End | None
+    source: TransferEnd | None
+    executor: TransferEnd
+    destination: TransferEnd | None
     count: int
     size: int = 0
 
     @property
-    def ends(self) -> tuple[End, ...]:
+    def ends(self) -> tuple[TransferEnd, ...]:
         return tuple(end for end in (self.source, self.destination) if end is not None)
 
     def __str__(self) -> str:
@@ -172,7 +172,7 @@ def _count(word: str) -> int:
     return count
 
 
-def _memory(word: str) -> End | None:
+def _memory(word: str) -> TransferEnd | None:
     """Null for N."""
     found = _TOKEN.fullmatch(word)
     if found is None and re.fullmatch(r"([A-Z][0-9]+){2,}", word, re.IGNORECASE):
@@ -187,10 +187,10 @@ def _memory(word: str) -> End | None:
     if found is None or letter not in MEMORY_LETTERS or not found[2]:
         known = ", ".join(MEMORY_LETTERS)
         raise UsageError(f"'{word}' is not a memory: a letter ({known}) and its number")
-    return End(letter, digits(found[2]) or 0)
+    return TransferEnd(letter, digits(found[2]) or 0)
 
 
-def _executor(word: str) -> End:
+def _executor(word: str) -> TransferEnd:
     if re.fullmatch(r"[IN][0-9]+(\.[0-9]+)?", word, re.IGNORECASE):
         raise NotMeasured(f"{word}: {_NIC}")
     found = _TOKEN.fullmatch(word)
@@ -200,7 +200,7 @@ def _executor(word: str) -> End:
     if found is None or letter not in EXECUTORS or not found[2]:
         known = ", ".join(EXECUTORS)
         raise UsageError(f"'{word}' is not an executor: a letter ({known}) and its number")
-    return End(letter, digits(found[2]) or 0)
+    return TransferEnd(letter, digits(found[2]) or 0)
 
 
 # TransferBench's transfers on this machine: in linkgauge's notation, measured, and summed up by
@@ -210,20 +210,20 @@ def _executor(word: str) -> End:
 _KINDS: dict[str, EngineKind] = {"C": "cpu", "G": "sm", "D": "ce"}
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class MeasuredTest(msgspec.Struct, frozen=True):
     """A test's transfers with their own times, and the whole of them, first start to last end."""
 
     test: AskedTest
-    timings: tuple[Timing, ...]
-    whole: Timing
+    timings: tuple[Repetitions, ...]
+    whole: Repetitions
 
-    def executors(self) -> Iterator[tuple[End, tuple[int, ...], Timing]]:
+    def executors(self) -> Iterator[tuple[TransferEnd, tuple[int, ...], Repetitions]]:
         """Each executor with the numbers of its transfers, which take as long as the longest."""
         order = list(EXECUTORS)
         every = {transfer.executor for transfer in self.test}
         for executor in sorted(every, key=lambda end: (order.index(end.letter), end.index)):
             own = tuple(n for n, transfer in enumerate(self.test) if transfer.executor == executor)
-            yield executor, own, Timing.together([self.timings[number] for number in own])
+            yield executor, own, Repetitions.together([self.timings[number] for number in own])
 
 
 class Bench:
@@ -237,10 +237,10 @@ class Bench:
         self.devices: tuple[Device, ...] = context.devices
         self.gauge = Meter(context)
 
-    def measure(self, tests: Sequence[AskedTest], size: int) -> tuple[Outcome, ...]:
+    def measure(self, tests: Sequence[AskedTest], size: int) -> tuple[MeasuredTest, ...]:
         """The tests one after the other; transfers without a size of their own are of `size`
         bytes. All the transfers of one call have the same common divisor of their sizes."""
-        found: list[Outcome] = []
+        found: list[MeasuredTest] = []
         for unit, together in groupby(
             tests, lambda test: math.gcd(*(t.size or size for t in test))
         ):
@@ -269,7 +269,7 @@ class Bench:
             return Engine(host(self._node(executor)), kind, asked.count)
         return Engine(parse_memory(self._device(executor).memory), kind)
 
-    def _memory(self, end: End) -> Memory:
+    def _memory(self, end: TransferEnd) -> Memory:
         if (same := ALIKE.get(end.letter)) is not None:
             self.gauge.report(f"{end.letter} is measured as {same}: they do not differ here")
         if end.letter in HOST_LETTERS:
@@ -278,12 +278,12 @@ class Bench:
             return host(self._device(end).near)
         return parse_memory(self._device(end).memory)
 
-    def _node(self, end: End) -> int:
+    def _node(self, end: TransferEnd) -> int:
         if end.index >= len(self.nodes):
             raise UsageError(f"no CPU {end.index}: there are 0 to {len(self.nodes) - 1}")
         return self.nodes[end.index]
 
-    def _device(self, end: End) -> Device:
+    def _device(self, end: TransferEnd) -> Device:
         if not self.devices:
             raise UsageError(f"{end}: there is no GPU")
         if end.index >= len(self.devices):
@@ -291,15 +291,17 @@ class Bench:
         return self.devices[end.index]
 
 
-def _outcome(test: AskedTest, cell: CellResult, size: int) -> Outcome:
+def _outcome(test: AskedTest, cell: CellResult, size: int) -> MeasuredTest:
     sizes = [transfer.size or size for transfer in test]
     whole = sum(sizes)
     if cell.status != "pass":
-        return Outcome(test, tuple(Timing((), own) for own in sizes), Timing((), whole))
-    total = Timing.of(cell.samples, whole)
+        return MeasuredTest(
+            test, tuple(Repetitions((), own) for own in sizes), Repetitions((), whole)
+        )
+    total = Repetitions.of(cell.samples, whole)
     if len(test) == 1:
-        return Outcome(test, (total,), total)
+        return MeasuredTest(test, (total,), total)
     timings = tuple(
-        Timing.of(part.samples, own) for own, part in zip(sizes, cell.parts, strict=True)
+        Repetitions.of(part.samples, own) for own, part in zip(sizes, cell.parts, strict=True)
     )
-    return Outcome(test, timings, total)
+    return MeasuredTest(test, timings, total)
