@@ -20,7 +20,17 @@ from linkgauge.model.gaps import Gap
 from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, Telemetry
 
 from .pci import gigatransfers, lanes, lineage
-from .tree import PCI, Root, hexadecimal, names_in, number, read_bytes, read_text, resolve
+from .tree import (
+    PCI,
+    Root,
+    hexadecimal,
+    names_in,
+    number,
+    read_bytes,
+    read_line,
+    read_text,
+    resolve,
+)
 
 # Links between AMD's GPUs (XGMI), and the width of their memories, as the compute driver's topology
 # lists them.
@@ -211,7 +221,7 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
     errors = _UNCORRECTED.search(_text(root, address, "ras/umc_err_count") or "")
     return msgspec.structs.replace(
         known,
-        driver=_line(root, "sys/module/amdgpu/version") or known.driver,
+        driver=read_line(root, "sys/module/amdgpu/version") or known.driver,
         firmware=_text(root, address, "vbios_version"),
         board=_text(root, address, "product_number"),
         uuid=known.uuid or _text(root, address, "unique_id"),
@@ -312,9 +322,4 @@ def _missing(found: Accelerator) -> Iterator[Gap]:
 
 
 def _text(root: Root, address: str, name: str) -> str | None:
-    return _line(root, f"{PCI}/{address}/{name}")
-
-
-def _line(root: Root, path: str) -> str | None:
-    """The file without blanks at its ends; None if unreadable or empty."""
-    return (read_text(root, path) or "").strip() or None
+    return read_line(root, f"{PCI}/{address}/{name}")

@@ -11,7 +11,7 @@ import msgspec
 
 from linkgauge.model.host_details import Cache
 
-from .tree import Root, names_in, number, parse_cpu_list, read_cpus, read_text
+from .tree import Root, names_in, number, numbered, parse_cpu_list, read_cpus, read_text
 
 CPUS = "sys/devices/system/cpu"
 
@@ -55,18 +55,15 @@ def online_cpus(root: Root) -> tuple[int, ...]:
     """Online CPUs; on old kernels, which show no list, those whose folder does not deny it."""
     listed = parse_cpu_list(read_text(root, f"{CPUS}/online") or "")
     return listed or tuple(
-        cpu for cpu in _folders(root) if read_text(root, f"{CPUS}/cpu{cpu}/online") != "0"
+        cpu
+        for cpu in numbered(root, CPUS, "cpu")
+        if read_text(root, f"{CPUS}/cpu{cpu}/online") != "0"
     )
 
 
 def shown_cpus(root: Root) -> tuple[int, ...]:
     """Online CPUs that have a folder in sysfs."""
-    return tuple(sorted(set(online_cpus(root)).intersection(_folders(root))))
-
-
-def _folders(root: Root) -> tuple[int, ...]:
-    folders = (re.fullmatch(r"cpu([0-9]{1,6})", name) for name in names_in(root, CPUS))
-    return tuple(sorted(int(match[1]) for match in folders if match))
+    return tuple(sorted(set(online_cpus(root)).intersection(numbered(root, CPUS, "cpu"))))
 
 
 def microcode(cpuinfo: str) -> str | None:

@@ -16,6 +16,7 @@ from .tree import (
     least,
     names_in,
     number,
+    numbered,
     parse_meminfo,
     read_bytes,
     read_cpus,
@@ -139,8 +140,7 @@ def host_nodes(root: Root) -> tuple[int, ...]:
 
 def node_numbers(root: Root) -> tuple[int, ...]:
     """All nodes, including those without memory; none if the kernel has no NUMA."""
-    numbers = (re.fullmatch(r"node([0-9]{1,6})", name) for name in names_in(root, NODES))
-    return tuple(sorted(int(match[1]) for match in numbers if match))
+    return numbered(root, NODES, "node")
 
 
 def _gpu_nodes(root: Root) -> set[int]:

@@ -27,6 +27,7 @@ from .tree import (
     link_name,
     names_in,
     read_bytes,
+    read_line,
     read_text,
     resolve,
 )
@@ -104,7 +105,7 @@ def _find(root: Root) -> tuple[dict[str, _Location], list[Gap]]:
 
 
 def _class_code(root: Root, folder: str) -> int | None:
-    code = hexadecimal((read_text(root, f"{folder}/class") or "").strip(), 6)
+    code = hexadecimal(read_line(root, f"{folder}/class"), 6)
     return decode(read_bytes(root, f"{folder}/config")).class_code if code is None else code
 
 
@@ -125,7 +126,7 @@ def _counts(root: Root, folder: str, code: int) -> bool:
     shown = "infiniband" in names_in(root, folder)
     if shown or has_class(root):
         return shown
-    vendor = hexadecimal((read_text(root, f"{folder}/vendor") or "").strip(), 4)
+    vendor = hexadecimal(read_line(root, f"{folder}/vendor"), 4)
     return is_rdma(code, vendor or decode(read_bytes(root, f"{folder}/config")).vendor)
 
 
@@ -170,7 +171,7 @@ class _FunctionReader:
         # A virtual function has the link and the packet sizes of its physical one.
         self._wire_folder = physical or seat.folder
         self._wire = decode(read_bytes(root, f"{physical}/config")) if physical else self._config
-        self._power = (read_text(root, f"{self._wire_folder}/power_state") or "").strip()
+        self._power = read_line(root, f"{self._wire_folder}/power_state")
         self._fields: dict[str, list[str]] = {}
 
     def read(self) -> PciFunction:

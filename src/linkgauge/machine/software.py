@@ -13,7 +13,18 @@ from importlib.metadata import distributions
 
 import msgspec
 
-from .tree import INTERFACES, PCI, ROOT, Root, hexadecimal, link_name, names_in, read_text, resolve
+from .tree import (
+    INTERFACES,
+    PCI,
+    ROOT,
+    Root,
+    hexadecimal,
+    link_name,
+    names_in,
+    read_line,
+    read_text,
+    resolve,
+)
 
 SOFTWARE = "linkgauge/software.json"
 """The file of a captured tree that holds the `Software`, for people and scripts."""
@@ -113,8 +124,7 @@ def interfaces(root: Root = ROOT) -> tuple[str, ...]:
 def _modules(root: Root) -> Iterator[tuple[str, Module]]:
     for name in sorted(names_in(root, MODULES)):
         version, source = (
-            (read_text(root, f"{MODULES}/{name}/{file}") or "").strip() or None
-            for file in ("version", "srcversion")
+            read_line(root, f"{MODULES}/{name}/{file}") for file in ("version", "srcversion")
         )
         if version or source:
             yield name, Module(version, source)
@@ -154,7 +164,7 @@ def _libraries(root: Root) -> Iterator[tuple[str, str]]:
         if version := _toolkit(root, place):
             yield "CUDA toolkit", version
             break
-    if version := (read_text(root, _ROCM) or "").strip():
+    if version := read_line(root, _ROCM):
         yield "ROCm", version
     for name, file in _LIBRARIES.items():
         # By its link alone: a folder that is looked into is kept with all of its names.
@@ -193,7 +203,6 @@ def _interrupt(root: Root, name: str, kind: str) -> Interrupt | None:
     if not re.fullmatch(r"[0-9]{1,9}", name, re.ASCII):
         return None
     allowed, effective = (
-        (read_text(root, f"proc/irq/{name}/{file}_affinity_list") or "").strip() or None
-        for file in ("smp", "effective")
+        read_line(root, f"proc/irq/{name}/{file}_affinity_list") for file in ("smp", "effective")
     )
     return Interrupt(int(name), kind, allowed, effective)
