@@ -98,7 +98,7 @@ def chase(reader: Device, memory: Device) -> Transfer:
 
 
 INTERRUPTED = "interrupted"
-_WORST_FIRST = (130, 3, 1, 4, 0)
+WORST_FIRST = (130, 3, 1, 4, 0)
 """Exit codes by priority: the first that occurred is the result."""
 
 
@@ -177,7 +177,7 @@ class Meter:
     @property
     def exit_code(self) -> int:
         """The worst of all that was measured: not 0 if nothing was."""
-        return next((code for code in _WORST_FIRST if code in self._codes), 4)
+        return next((code for code in WORST_FIRST if code in self._codes), 4)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.machine.processes.launch import launched
 from linkgauge.model.collective import COLLECTIVE_NAMES, colors_of, groups_of
-from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, Run, exit_code
@@ -70,10 +70,6 @@ def run(arguments: Sequence[str], where: Where) -> int:
             return _Test(program, arguments, options).run(where)
         except UsageError as error:
             _complain(str(error))
-            return error.exit_code
-        except LinkgaugeError as error:
-            sys.stdout.flush()
-            _complain(f"{program}: {error}")
             return error.exit_code
 
 

@@ -45,9 +45,9 @@ from .cases import (
     Testcase,
     TestMatrix,
     TestOutcome,
-    axes,
     cases_of,
     find,
+    frame,
     hint,
     outcome,
     utilisation,
@@ -382,5 +382,5 @@ class _Reporting(Quiet):
             return None
         heading = case.heading.replace("bandwidth (GB/s)", "utilization ratio (%)")
         percent = {at: 100 * share for at, share in shares.items()}
-        over = axes(result, case, self._devices)
-        return over.grid(f"{case.name}_utilization", heading, percent)
+        over = frame(result, case, self._devices)
+        return replace(over, name=f"{case.name}_utilization", heading=heading, figures=percent)
