@@ -18,9 +18,9 @@ from linkgauge.engine.ranks.session import opened as opened_session
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
 from linkgauge.machine.processes.launch import launched
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device, Machine
-from linkgauge.model.result import Run
+from linkgauge.model.hardware.machine import Device, Machine
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Benchmark
 

@@ -157,7 +157,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(next((match.expand(own) for match, own in found if match), message))
 
 
-class GivenOnce(argparse.Action):
+class OnceAction(argparse.Action):
     """An option that may be given once, and is absent until then: its default is suppressed."""
 
     refusal = "option {given} is given more than once"
@@ -171,7 +171,7 @@ class GivenOnce(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-class ParsedOption(NamedTuple):
+class FoundOption(NamedTuple):
     """An option with its value, which is empty if it takes none; an operand has no option. Of an
     argument that is not understood, `problem` is what the C library says about it."""
 
@@ -180,7 +180,7 @@ class ParsedOption(NamedTuple):
     problem: str = ""
 
 
-def getopt_long(arguments: Sequence[str], options: Sequence[ToolOption]) -> Iterator[ParsedOption]:
+def getopt_long(arguments: Sequence[str], options: Sequence[ToolOption]) -> Iterator[FoundOption]:
     """What stands in the arguments, operands included, in their order, as C's `getopt_long` reads
     them: short and long names, attached values, short forms of long names."""
     by_name = {name: option for option in options for name in option.names}
@@ -188,50 +188,50 @@ def getopt_long(arguments: Sequence[str], options: Sequence[ToolOption]) -> Iter
     while left:
         argument = left.pop(0)
         if argument == "--":
-            yield from (ParsedOption(None, operand) for operand in left)
+            yield from (FoundOption(None, operand) for operand in left)
             return
         if argument.startswith("--"):
             yield _long(argument, left, by_name)
         elif argument.startswith("-") and len(argument) > 1:
             yield from _short(argument[1:], left, by_name)
         else:
-            yield ParsedOption(None, argument)
+            yield FoundOption(None, argument)
 
 
 def _short(
     letters: str, left: list[str], by_name: Mapping[str, ToolOption]
-) -> Iterator[ParsedOption]:
+) -> Iterator[FoundOption]:
     while letters:
         letter, letters = letters[0], letters[1:]
         option = by_name.get(letter)
         if option is None:
-            yield ParsedOption(None, problem=f"invalid option -- '{letter}'")
+            yield FoundOption(None, problem=f"invalid option -- '{letter}'")
         elif option.read is None:
-            yield ParsedOption(option)
+            yield FoundOption(option)
         elif letters or left:
-            yield ParsedOption(option, letters or left.pop(0))
+            yield FoundOption(option, letters or left.pop(0))
             return
         else:
-            yield ParsedOption(None, problem=f"option requires an argument -- '{letter}'")
+            yield FoundOption(None, problem=f"option requires an argument -- '{letter}'")
 
 
-def _long(argument: str, left: list[str], by_name: Mapping[str, ToolOption]) -> ParsedOption:
+def _long(argument: str, left: list[str], by_name: Mapping[str, ToolOption]) -> FoundOption:
     name, equals, value = argument[2:].partition("=")
     known = [own for own in by_name if len(own) > 1 and own.startswith(name)]
     alike = [name] if name in known else known
     if not alike:
-        return ParsedOption(None, problem=f"unrecognized option '--{name}'")
+        return FoundOption(None, problem=f"unrecognized option '--{name}'")
     if len(alike) > 1:
         named = " ".join(f"'--{own}'" for own in alike)
-        return ParsedOption(
+        return FoundOption(
             None, problem=f"option '{argument}' is ambiguous; possibilities: {named}"
         )
     option = by_name[alike[0]]
     if option.read is None:
         unwanted = f"option '--{alike[0]}' doesn't allow an argument"
-        return ParsedOption(None, problem=unwanted) if equals else ParsedOption(option)
+        return FoundOption(None, problem=unwanted) if equals else FoundOption(option)
     if equals:
-        return ParsedOption(option, value)
+        return FoundOption(option, value)
     if left:
-        return ParsedOption(option, left.pop(0))
-    return ParsedOption(None, problem=f"option '--{alike[0]}' requires an argument")
+        return FoundOption(option, left.pop(0))
+    return FoundOption(None, problem=f"option '--{alike[0]}' requires an argument")

@@ -151,7 +151,7 @@ _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
 """PCI devices of MI350X and MI355X, and of virtual functions of both."""
 
 
-class NeededVariable(msgspec.Struct, frozen=True):
+class EnvironmentNeed(msgspec.Struct, frozen=True):
     """`variable` is set to `value` on a machine with a PCI device of this `vendor`, one of these
     `devices` if there are any, `because` of what happens without; `source` says so. Some are of
     guests of a hypervisor alone."""
@@ -165,8 +165,8 @@ class NeededVariable(msgspec.Struct, frozen=True):
     only_in_guests: bool = False
 
 
-NEEDS: tuple[NeededVariable, ...] = (
-    NeededVariable(
+NEEDS: tuple[EnvironmentNeed, ...] = (
+    EnvironmentNeed(
         "HSA_NO_SCRATCH_RECLAIM",
         "1",
         _AMD,
@@ -174,7 +174,7 @@ NEEDS: tuple[NeededVariable, ...] = (
         "RCCL ends with a fatal error of scratch memory being reclaimed",
         "vCPU benchmark suite, AMD-specific notes",
     ),
-    NeededVariable(
+    EnvironmentNeed(
         "NCCL_P2P_DISABLE",
         "1",
         _AMD,
@@ -182,7 +182,7 @@ NEEDS: tuple[NeededVariable, ...] = (
         "virtual functions that access each other's memory hang; RCCL goes by way of the host",
         "vCPU benchmark suite, AMD-specific notes",
     ),
-    NeededVariable(
+    EnvironmentNeed(
         "NCCL_NVLS_ENABLE",
         "0",
         _NVIDIA,
@@ -214,7 +214,7 @@ def in_force(root: Root, address: str, environment: Mapping[str, str]) -> tuple[
     )
 
 
-def _applying(root: Root) -> Iterator[NeededVariable]:
+def _applying(root: Root) -> Iterator[EnvironmentNeed]:
     present = set(_present(root))
     is_guest = hypervisor(root)[0] is not None
     for need in NEEDS:

@@ -17,7 +17,7 @@ from linkgauge.cli import tool_options as base
 from linkgauge.cli.tool import Where, show
 from linkgauge.cli.tool_options import UsageError
 from linkgauge.model.errors import LinkgaugeError
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import Settings
 
 from .copy_cells import PARITY, CopyPath, Meter, metered, shown

@@ -20,7 +20,7 @@ import msgspec
 
 from linkgauge.cli.tool import Context, Where, show
 from linkgauge.cli.tool_options import hinting
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import Settings
@@ -83,7 +83,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     return next((code for code in codes if code), 0)
 
 
-class WithoutPeerAccess(msgspec.Struct, frozen=True):
+class WithoutAccess(msgspec.Struct, frozen=True):
     """How devices copy without peer access: `driver` measures the copies that are left to CUDA's
     driver; without it, a copy has two legs through the host."""
 
@@ -104,18 +104,18 @@ class WithoutPeerAccess(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def _without_access(where: Where, context: Context) -> Iterator[WithoutPeerAccess]:
+def _without_access(where: Where, context: Context) -> Iterator[WithoutAccess]:
     if context.backend != "cuda" or len(context.devices) < 2:
-        yield WithoutPeerAccess(None)
+        yield WithoutAccess(None)
         return
     engines = msgspec.structs.replace(context.settings.engines, peer_access=False)
     settings = msgspec.structs.replace(context.settings, engines=engines)
     with metered(where, settings, tells=False) as closed:
-        yield WithoutPeerAccess(closed)
+        yield WithoutAccess(closed)
 
 
 def _bandwidths(
-    gauge: Meter, apart_from: WithoutPeerAccess, options: PeerTestOptions
+    gauge: Meter, apart_from: WithoutAccess, options: PeerTestOptions
 ) -> frozenset[Pair]:
     """Measures and prints the bandwidth matrices. Returns the pairs that reach each other."""
     devices = gauge.context.devices
@@ -145,7 +145,7 @@ def _bandwidths(
 
 
 def _latencies(
-    gauge: Meter, apart_from: WithoutPeerAccess, options: PeerTestOptions, reached: frozenset[Pair]
+    gauge: Meter, apart_from: WithoutAccess, options: PeerTestOptions, reached: frozenset[Pair]
 ) -> None:
     """Measures and prints the latency matrices, of the devices and of the host's part."""
     devices = gauge.context.devices

@@ -14,9 +14,9 @@ import msgspec
 
 from linkgauge.cli.tool import Where, helpful, show
 from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, help_lines, size_of, whole
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import InputError, ResultsError
-from linkgauge.model.machine import Device
-from linkgauge.model.result import CellResult
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import known_percentile
 from linkgauge.model.transfer import Transfer
@@ -29,7 +29,7 @@ MOST = 1_000_000
 """Iterations."""
 
 
-class TableOptions(msgspec.Struct, frozen=True):
+class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
     """Bytes of a copy, how many copies, and the table's file; null is stdout."""
 
     size: int
@@ -48,14 +48,14 @@ def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
 
 def parse(
     arguments: Sequence[str], options: Sequence[ToolOption], *, size: str, iterations: int
-) -> TableOptions:
+) -> NvlinkSuiteOptions:
     """Reads options; `size` and `iterations` are the defaults. Raises UsageError."""
     given: dict[str, Any] = {"size": size, "iter": iterations, "out": "-"}
     given |= Parser(options, refusal="{flag}: give {bounds}").given(arguments)
     if not given["out"]:
         raise UsageError("--out: give the name of a file")
     out = None if given["out"] == "-" else given["out"]
-    return TableOptions(size_of("--size", given["size"]), given["iter"], out)
+    return NvlinkSuiteOptions(size_of("--size", given["size"]), given["iter"], out)
 
 
 def _help(tool: str, options: Sequence[ToolOption]) -> str:

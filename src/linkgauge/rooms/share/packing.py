@@ -7,16 +7,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from linkgauge.engine.folder import label_name
-from linkgauge.engine.journal import RUN_FILE
-from linkgauge.engine.packed import SAMPLES_BIN
-from linkgauge.engine.runs import is_run, read_run, run_of
+from linkgauge.engine.kept.folder import label_name
+from linkgauge.engine.kept.journal import RUN_FILE
+from linkgauge.engine.kept.packed import SAMPLES_BIN
+from linkgauge.engine.kept.runs import is_run, read_run, run_of
 from linkgauge.machine.captures import zstd
 from linkgauge.machine.captures.archive import tar_of
 from linkgauge.machine.given import read_given
 from linkgauge.machine.tree import Captured
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Run
 from linkgauge.report.files import SAMPLES_FILE, run_files, samples_csv
 
 from .anonymous import CHANGES, RunAnonymizer

@@ -17,7 +17,7 @@ import msgspec
 from linkgauge import __version__
 from linkgauge.cli.tool import Context, Where, measure, opened
 from linkgauge.cli.tool_options import (
-    GivenOnce,
+    OnceAction,
     Parser,
     ToolOption,
     UsageError,
@@ -27,8 +27,8 @@ from linkgauge.cli.tool_options import (
     whole,
 )
 from linkgauge.judge.limits import hold_run
+from linkgauge.model.documents.result import Run, exit_code
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Run, exit_code
 from linkgauge.model.settings import EngineSettings, Settings
 
 from . import benchmarks as traffic
@@ -158,7 +158,7 @@ def _configuration(options: HostTrafficOptions) -> dict[str, str]:
     }
 
 
-class _Once(GivenOnce):
+class _Once(OnceAction):
     refusal = "option '{longest}' cannot be specified more than once"
 
 

@@ -21,16 +21,16 @@ from linkgauge.cli.tool_options import UsageError
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.machine.processes.launch import launched
-from linkgauge.model.collective import COLLECTIVE_NAMES, colors_of, groups_of
+from linkgauge.model.documents.result import CellResult, Run, exit_code
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, Run, exit_code
+from linkgauge.model.operations.collective import COLLECTIVE_NAMES, colors_of, groups_of
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import print_blocks, styled
-from linkgauge.report.run_notes import note_lines
 from linkgauge.report.sections.verdict import alarm
+from linkgauge.report.words.run_notes import note_lines
 
 from .json_copy import JsonCopy, created, is_json
 from .options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
@@ -38,7 +38,7 @@ from .text import (
     Body,
     Each,
     Line,
-    LineBatch,
+    LineBlock,
     RankLine,
     columns,
     footer,
@@ -78,7 +78,7 @@ def library_version(context: Context) -> int | None:
     nothing tells."""
     if context.backend != "cuda":
         return None
-    from linkgauge.backends.cuda.nccl import open_nccl
+    from linkgauge.backends.cuda.nccl.library import open_nccl
 
     try:
         return open_nccl().number
@@ -135,7 +135,7 @@ class _Test:
         copy.configuration(self._options, ranks)
         self._limit(context.devices)
         show(columns(self._options))
-        table = _LinePrinter(self._program, self._options, context, copy)
+        table = _PrintedTable(self._program, self._options, context, copy)
         self._measure_parts(context, table)
         return self._conclude(table, copy)
 
@@ -159,7 +159,7 @@ class _Test:
             self._options = replace(self._options, least=least, most=most)
             show(["#", f"# Reducing maxBytes to {most} due to memory limitation"])
 
-    def _measure_parts(self, context: Context, table: _LinePrinter) -> None:
+    def _measure_parts(self, context: Context, table: _PrintedTable) -> None:
         ranks = len(groups_of(self._split, len(context.devices))[0])
         if self._name == "hypercube" and ranks & (ranks - 1):
             print(f"nRanks {ranks} is not a power of 2, skipping")
@@ -172,7 +172,7 @@ class _Test:
             if table.end(measured):
                 return
 
-    def _conclude(self, table: _LinePrinter, copy: JsonCopy) -> int:
+    def _conclude(self, table: _PrintedTable, copy: JsonCopy) -> int:
         least = _least_bandwidth()
         if table.is_complete:
             show(footer(self._program, table.wrong, table.mean, least))
@@ -253,7 +253,7 @@ def _least_bandwidth() -> float | None:
     return None if value == -1 else value
 
 
-class _LinePrinter(Quiet):
+class _PrintedTable(Quiet):
     """Prints a line as soon as both of its sides are measured. One that lacks a figure is not
     printed: why stands on stderr."""
 
@@ -293,7 +293,7 @@ class _LinePrinter(Quiet):
         results = tuple(result for run in self._runs for result in run.results)
         return replace(self._runs[-1], results=results)
 
-    def begin(self, part: LineBatch) -> None:
+    def begin(self, part: LineBlock) -> None:
         """The cells of this part come next."""
         cells = iter(part.benchmark.cells)
         self._bodies = {}

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from linkgauge.cli.tool_options import ToolOption, UsageError, getopt_long
-from linkgauge.model.collective import NUMBERS, REDUCTIONS, NumberName, Reduction
+from linkgauge.model.operations.collective import NUMBERS, REDUCTIONS, NumberName, Reduction
 
 NOT_IMPLEMENTED = 5
 """testNotImplemented."""

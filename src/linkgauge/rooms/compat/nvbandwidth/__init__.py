@@ -21,23 +21,23 @@ from linkgauge import __version__
 from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_once
 from linkgauge.cli.tool_options import (
-    GivenOnce,
+    OnceAction,
     Parser,
     ToolOption,
     UsageError,
     digits,
     help_lines,
 )
-from linkgauge.judge.expect import Expectations
+from linkgauge.judge.expected.expect import Expectations
 from linkgauge.judge.verdict import judge_result
 from linkgauge.machine.processes.launch import launched
+from linkgauge.model.documents.result import Result, exit_code
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.result import Result, exit_code
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import styled
-from linkgauge.report.run_notes import note_lines
+from linkgauge.report.words.run_notes import note_lines
 
 from .cases import (
     BY_NAME,
@@ -115,7 +115,7 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
     """Raises UsageError."""
-    parser = Parser((*options, *_UNLISTED), allow_abbrev=True, action=GivenOnce)
+    parser = Parser((*options, *_UNLISTED), allow_abbrev=True, action=OnceAction)
     given, rest = parser.parse_known_args(arguments)
     for word in rest:
         if word != "true":

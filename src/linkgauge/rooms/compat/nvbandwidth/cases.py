@@ -15,10 +15,10 @@ from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.multinode import MULTINODE
 from linkgauge.benchmarks.table import HOST_ROW, Layout, Row
 from linkgauge.cli.tool_options import digits
-from linkgauge.model.machine import Device
+from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Place, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, unit_of
 from linkgauge.report.matrix import Matrix

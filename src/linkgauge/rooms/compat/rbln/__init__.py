@@ -25,8 +25,8 @@ from linkgauge.cli.tool_options import (
     size_of,
     whole,
 )
-from linkgauge.model.machine import Device
-from linkgauge.model.result import CellResult
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings, Settings
 
 from ..copy_cells import CopyPath, Meter, chase, metered

@@ -8,9 +8,9 @@ from itertools import groupby
 
 import msgspec
 
-from linkgauge.model.inventory import Inventory, PciFunction, PciLink
-from linkgauge.model.machine import Device, Machine
-from linkgauge.model.pcie import PciTree, generation
+from linkgauge.model.hardware.inventory import Inventory, PciFunction, PciLink
+from linkgauge.model.hardware.machine import Device, Machine
+from linkgauge.model.hardware.pcie import PciTree, generation
 
 from ..copy_cells import NONE, shown
 

@@ -16,9 +16,9 @@ from linkgauge.cli.tool_options import (
     getopt_long,
     hinting,
 )
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Transfer
 

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from linkgauge.cli.tool import Context
-from linkgauge.model.machine import Device
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult
 
 from ..copy_cells import NONE, Repetitions, shown
 

@@ -22,10 +22,10 @@ import msgspec
 
 from linkgauge.cli.tool import Context
 from linkgauge.cli.tool_options import UsageError, digits
-from linkgauge.model.machine import Device
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 from ..copy_cells import Meter, Repetitions
