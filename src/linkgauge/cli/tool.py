@@ -94,7 +94,7 @@ def show(*parts: Iterable[str]) -> None:
 
 @contextmanager
 def printing_once() -> Iterator[None]:
-    """Of the processes that mpirun started, the first alone prints."""
+    """Lets only the first of the processes that mpirun started print."""
     with ExitStack() as held:
         if launched().rank:
             nowhere = held.enter_context(Path(os.devnull).open("w"))

@@ -181,8 +181,8 @@ class FoundOption(NamedTuple):
 
 
 def getopt_long(arguments: Sequence[str], options: Sequence[ToolOption]) -> Iterator[FoundOption]:
-    """What stands in the arguments, operands included, in their order, as C's `getopt_long` reads
-    them: short and long names, attached values, short forms of long names."""
+    """Yields the options and operands in their order, as C's `getopt_long` reads them: short and
+    long names, attached values, short forms of long names."""
     by_name = {name: option for option in options for name in option.names}
     left = list(arguments)
     while left:

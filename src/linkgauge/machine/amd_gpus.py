@@ -128,11 +128,12 @@ def _properties(root: Root, path: str) -> dict[str, int]:
 
 _HEADER = struct.Struct("<HBB")
 _V1_3 = struct.Struct("<4s 6H 3H H Q Q 7H 7H I H H H 2x 2I 4H Q 3H 2x Q")
-"""Of MI200 and of cards for desktops."""
+"""The table of MI200 and of cards for desktops."""
 _V1_4 = struct.Struct("<4s 3H H 2H 4H Q Q I I H H H H")
-"""Of MI300: up to the speed of its XGMI links. Later versions of the family move fields."""
+"""The table of MI300, up to the speed of its XGMI links. Later versions of the family move
+fields."""
 _UNKNOWN = 0xFFFF
-"""Of 16 bits: the device does not say."""
+"""The value of 16 bits that means: the device does not say."""
 _MHZ, _TENTH = 1e6, 0.1
 _THROTTLERS = {
     range(8): "power cap",
@@ -145,7 +146,7 @@ _THROTTLERS = {
 
 
 class Metrics(msgspec.Struct, frozen=True):
-    """In Hz, °C, W, GT/s and lanes; null where the table does not say."""
+    """The table's values in Hz, °C, W, GT/s and lanes; null where it does not say."""
 
     clock: float | None = None
     temperature: float | None = None
@@ -283,7 +284,7 @@ def _memory(root: Root, address: str, node: ComputeNode | None) -> tuple[float |
 
 
 def _highest(levels: str | None) -> float | None:
-    """Of `0: 132Mhz`, `1: 2100Mhz *`."""
+    """The highest clock of lines such as `0: 132Mhz` and `1: 2100Mhz *`, in Hz."""
     found = [float(one) for one in _LEVEL.findall(levels or "")]
     return max(found) * _MEGA if found else None
 

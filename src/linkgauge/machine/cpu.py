@@ -203,7 +203,7 @@ _REVISION = (
 
 
 def revision(cpuinfo: str) -> str:
-    """What distinguishes one processor model from another: the model and microcode numbers of the
+    """The marks of a processor model: the model and microcode numbers of the
     first CPU in /proc/cpuinfo, as written there. Empty if it has none."""
     found = (re.search(rf"^{field}\s*:\s*(\S+)", cpuinfo, re.MULTILINE) for field in _REVISION)
     known = zip(_REVISION, found, strict=True)

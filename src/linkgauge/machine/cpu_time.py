@@ -11,11 +11,11 @@ from typing import NamedTuple
 from .tree import ROOT, Root, names_in, number, read_text
 
 _IDLE, _STEAL, _COLUMNS = (3, 4), 7, 8
-"""Of the line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal; guests' time,
-which follows, is part of the user's."""
+"""Columns of the line of all CPUs, which has user, nice, system, idle, iowait, irq, softirq and
+steal; guests' time, which follows, is part of the user's."""
 _OF_PROCESS = 1, 11, 12, 13, 14
-"""Of a process, the fields behind its name: its parent, its time as a user and in the kernel, and
-both of its children that have ended."""
+"""The fields behind a process's name that hold its parent, its time as a user and in the kernel,
+and both times of its children that have ended."""
 
 
 class CpuTime(NamedTuple):
@@ -74,7 +74,7 @@ def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
 
 
 def _numbers(words: Iterable[str]) -> list[int]:
-    """Those of the words that are numbers."""
+    """The words that are numbers."""
     return [found for found in map(number, words) if found is not None]
 
 

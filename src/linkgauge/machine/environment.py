@@ -1,4 +1,4 @@
-"""What the kernel runs under and what this process runs in: hypervisor, container, IOMMU."""
+"""The surroundings of the kernel and of this process: hypervisor, container, IOMMU."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
 
 
 def _kind_of_device(place: str) -> MemoryKind | None:
-    """Of the folder of a DAX device. Below a bus of NVDIMMs it is theirs; CXL has regions of its
-    own; a range that the firmware set aside (hmem) may be anything."""
+    """The kind of a DAX device, by its folder. Below a bus of NVDIMMs it is theirs; CXL has regions
+    of its own; a range that the firmware set aside (hmem) may be anything."""
     if "/ndbus" in place:
         return "NVM"
     return "CXL" if "/dax_region" in place else None

@@ -77,7 +77,7 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
 
 
 def read_functions(root: Root) -> tuple[list[PciFunction], list[Gap]]:
-    """The same without names, whose database takes longer to read than everything else."""
+    """The functions without names, whose database takes longer to read than everything else."""
     seats, unread = _find(root)
     ordered = sorted(seats.items(), key=lambda item: _order(item[0]))
     return [_FunctionReader(root, address, seat).read() for address, seat in ordered], unread
@@ -235,7 +235,7 @@ class _FunctionReader:
         return value
 
     def _link(self, register: PciLink) -> PciLink:
-        """Of one that sleeps, no more than it can do: its link rests."""
+        """The link. If the function sleeps, its link rests, so that only its limits are known."""
         link = self._as_read(register)
         if self._power not in _ASLEEP:
             return link

@@ -1,4 +1,4 @@
-"""What drives the devices: versions of kernel modules and of vendors' libraries, what DKMS built,
+"""The software that drives the devices: kernel modules and vendors' libraries, what DKMS built,
 and which CPUs serve the devices' interrupts.
 
 Everything is read below a filesystem root, by names that are known beforehand wherever a folder may

@@ -58,7 +58,7 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """What an inventory alone says: of a machine that has no files."""
+    """The facts that an inventory alone has, for a machine that has no files."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
@@ -72,7 +72,8 @@ def virtual_of(inventory: Inventory) -> Virtual:
 
 
 def _functions(root: Root) -> tuple[BusFunction, ...] | None:
-    """Those that are listed; one whose files are missing (an older capture) only by its address."""
+    """The functions that are listed. One whose files are missing (an older capture) has an address
+    only."""
     names = (name for name in names_in(root, PCI) if re.fullmatch(ADDRESS, name))
     found = ((name, resolve(root, f"{PCI}/{name}")) for name in sorted(names))
     return (
@@ -100,7 +101,7 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """What systemd-detect-virt looks at, as far as files have it."""
+    """The signs that systemd-detect-virt looks at, as far as files have them."""
     flags = re.search(r"^flags\s*:(.*)$", read_text(root, "proc/cpuinfo") or "", re.MULTILINE)
     if flags:
         has = "has" if "hypervisor" in flags[1].split() else "has no"
@@ -164,6 +165,7 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """What is in force in a control group; where it sets nothing, that is what is above it."""
+    """The set that is in force in a control group; one that sets nothing has that of the group
+    above."""
     texts = (read_text(root, f"{group}/cpuset.{what}{end}") for end in (".effective", ""))
     return next((found for text in texts if (found := parse_cpu_list(text or ""))), None)

@@ -175,15 +175,16 @@ class Anonymizer:
 
 
 class FieldRule(NamedTuple):
-    """What replaces the text of a field, by the field's name; `below`: in all that it holds."""
+    """A rule for the text of a field: `change` gets the field's name and the text. With `below`, it
+    holds for all that the field contains."""
 
     change: Callable[[Any, str, str], str]
     below: bool = False
 
 
 class TextRule(NamedTuple):
-    """What identifies something by its form, and what replaces it; not in lines in which `but` is
-    found."""
+    """A rule for what identifies something by its form: the pattern that finds it, and what
+    replaces it. Lines in which `but` is found stay as they are."""
 
     pattern: re.Pattern[str]
     change: Callable[[Anonymizer, re.Match[str]], str]

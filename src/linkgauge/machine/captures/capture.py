@@ -104,8 +104,8 @@ SCHEMA = "linkgauge.capture/1"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tree does not have as files of the machine: its devices as backends describe them,
-    the Python packages that measure them, and which tools were run."""
+    """The facts that a tree does not have as files of the machine: its devices as backends describe
+    them, the Python packages that measure them, and which tools were run."""
 
     schema: str = SCHEMA
     linkgauge: str = __version__

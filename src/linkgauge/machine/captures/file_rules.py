@@ -1,6 +1,6 @@
-"""What is done to each file of a captured machine: `RULES` says by its path what every capture
+"""The rules for files of a captured machine. `RULES` says by a file's path what every capture
 removes of it, since readers do not need it and others should not have it, and what an anonymised
-one replaces.
+capture replaces.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _groups(who: Anonymizer, text: str) -> str:
 
 
 def _mounted(who: Anonymizer, text: str) -> str:
-    """What is mounted and where; readers look for the kind and the options after it."""
+    """The sources and places of mounts; readers look for the kind and the options after them."""
     return re.sub(
         r"(?m)^(\S+) (\S+)(.*)$",
         lambda line: (
@@ -177,8 +177,8 @@ def _serial(who: Anonymizer, structure: bytes) -> bytes:
 
 
 class FileRule(NamedTuple):
-    """For files whose whole path matches: what every capture removes, and what an anonymised one
-    replaces; null leaves the file as it is."""
+    """A rule for files whose whole path matches: what every capture removes, and what an anonymised
+    one replaces. Null leaves the file as it is."""
 
     path: str
     removed: Callable[[bytes], bytes] | None

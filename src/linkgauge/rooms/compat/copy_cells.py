@@ -40,12 +40,12 @@ class Repetitions(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, rates: Iterable[float], size: int) -> Repetitions:
-        """Of repetitions of `size` bytes at these bytes/s."""
+        """Repetitions of `size` bytes at these bytes/s."""
         return cls(tuple(size / rate for rate in rates), size)
 
     @classmethod
     def together(cls, timings: Sequence[Repetitions]) -> Repetitions:
-        """Of what runs at the same time: it takes as long as the longest."""
+        """One value for parts that run at the same time: each takes as long as the longest."""
         times = tuple(map(max, zip(*(each.times for each in timings), strict=True)))
         return cls(times, sum(each.bytes for each in timings))
 
@@ -191,7 +191,7 @@ def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator
 
 
 def _trouble(cell: CellResult) -> str:
-    """What happened to a cell; its reason may already name the transfer."""
+    """Says what happened to a cell; its reason may already name the transfer."""
     transfers, reason = str(cell), cell.reason or ""
     named = reason if reason.startswith(transfers) else f"{transfers}: {reason}"
     return f"{cell.status}: {named}"

@@ -41,7 +41,7 @@ _KINDS = {
     "dtoh": ("Device to Host", "D2H"),
     "dtod": ("Device to Device", "D2D"),
 }
-"""In the order of measurement: their names in text and CSV."""
+"""The kinds of copies in the order of measurement, with their names in text and CSV."""
 HELP = """\
 Usage:  bandwidthTest [OPTION]...
 Measures the bandwidth of copies from host to device, device to host and within a device

@@ -1,4 +1,4 @@
-"""What the tools of the NVLink and RISC-V test suite share: their options, and the table that they
+"""The tools of the NVLink and RISC-V test suite: they share options and the table that they
 write."""
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
 
 
 def write_table(stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bool:
-    """Whether the table was written, in place of what a file held before: that is left as it is if
-    there are no rows. Raises ResultsError if it cannot be written."""
+    """Writes a table in place of what the file held before, and says whether it did: without rows
+    the file stays as it is. Raises ResultsError if it cannot be written."""
     rows = list(rows)
     if stream is not sys.stdout and not rows:
         return False

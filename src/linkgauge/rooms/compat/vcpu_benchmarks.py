@@ -81,7 +81,7 @@ def run_setup(arguments: Sequence[str], where: Where) -> int:
 
 
 def has_nccl() -> bool:
-    """Whether NCCL is there: of a Python package, or of the system."""
+    """Whether NCCL is installed, as a Python package or by the system."""
     with suppress(ImportError, ValueError):
         if find_spec("nvidia.nccl") is not None:
             return True
@@ -94,7 +94,7 @@ def needs_of(
     manager: Manager | None,
     nccl: Callable[[], bool] = has_nccl,
 ) -> Iterator[NeededTool]:
-    """What the benchmarks use, in their order."""
+    """Lists what the benchmarks use, in their order."""
     for name, package, file in (
         ("numactl", "numactl", "numa_topology.txt"),
         ("lscpu", "util-linux", "cpu_topology.txt"),

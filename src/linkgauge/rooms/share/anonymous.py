@@ -65,8 +65,8 @@ def _public() -> frozenset[str]:
 
 
 def _learned(run: Run, texts: Iterable[str]) -> dict[str, list[str]]:
-    """Words that say who has the machine, by kind: what devices are called, the label, users, and
-    what was typed. A word is of the first kind that has it."""
+    """The words that say who has the machine, by kind: what devices are called, the label, users,
+    and what was typed. A word belongs to the first kind that has it."""
     inventories = filter(None, (run.machine.inventory, run.after))
     ids = [device.uuid for device in run.machine.all_devices]
     ids += [one.uuid for each in inventories for one in each.accelerators]
@@ -130,7 +130,7 @@ def _typed(who: RunAnonymizer, key: str, text: str) -> str:
 
 
 def _stated(who: RunAnonymizer, key: str, text: str) -> str:
-    """What a person stated of a machine."""
+    """Replaces a value that a person stated of a machine, if its key is a name's."""
     if _NAMED.search(key):
         return who.name("stated", text)
     return str(_FIELDS.get(key, _FIELDS[""]).change(who, key, text))

@@ -22,7 +22,7 @@ from linkgauge.report.files import SAMPLES_FILE, run_files, samples_csv
 from .anonymous import CHANGES, RunAnonymizer
 
 MOST_BYTES = 1 << 30
-"""Of all files of a run together."""
+"""The most bytes of all files of a run together."""
 
 
 class PackedRun(NamedTuple):

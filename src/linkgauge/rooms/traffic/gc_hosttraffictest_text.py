@@ -71,7 +71,7 @@ def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
 
 
 def details(cell: CellResult, volume: Volume) -> Iterator[str]:
-    """What `-v` adds: bytes, samples, and notes."""
+    """The lines that `-v` adds: bytes, samples, and notes."""
     for side, moved, _ in _sides(volume):
         yield f"  {side.title()} data transferred: {round(moved)} bytes"
     samples = count_of(len(cell.samples), "sample")

@@ -87,7 +87,7 @@ def library_version(context: Context) -> int | None:
 
 
 def _complain(line: str) -> None:
-    """Of the processes that mpirun started, the first does."""
+    """Prints a line on stderr; of the processes that mpirun started, only the first prints it."""
     if not launched().rank:
         print(line, file=sys.stderr, flush=True)
 
@@ -236,7 +236,7 @@ def _ranks(context: Context, split: str | None) -> Iterator[RankLine]:
 
 
 def _address(device: Device) -> tuple[str, str]:
-    """What stands in the brackets, and the name behind it."""
+    """The text in the brackets, and the name behind it."""
     if device.pci is not None:
         return device.pci.partition(".")[0], device.model
     place = parse_memory(device.memory)
@@ -281,7 +281,7 @@ class _PrintedTable(Quiet):
 
     @property
     def code(self) -> int:
-        """Of all that was measured; 4 of nothing."""
+        """The exit code of all that was measured; 4 if nothing was."""
         run = self.run
         return 4 if run is None else exit_code(run)
 

@@ -105,7 +105,7 @@ class JsonCopy:
         self._document["average_bus_bandwidth"] = {"bandwidth": _figure(mean), "okay": okay}
 
     def error(self, problem: str) -> None:
-        """What went wrong."""
+        """Keeps what went wrong."""
         self._errors.append(problem)
 
     def close(self) -> None:

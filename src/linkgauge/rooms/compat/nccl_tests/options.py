@@ -31,7 +31,7 @@ class Rejected(UsageError):
 
 
 class Unable(UsageError):
-    """What nccl-tests can do, and this cannot."""
+    """Arguments that nccl-tests can carry out, and linkgauge cannot."""
 
     exit_code = NOT_IMPLEMENTED
 
@@ -48,7 +48,7 @@ def long_of(written: str) -> int:
 
 
 def int_of(written: str) -> int:
-    """The same in 32 bits."""
+    """A number as `long_of` reads it, in 32 bits."""
     return (long_of(written) + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
@@ -153,7 +153,7 @@ OPTIONS = (
 
 
 def usage(program: str) -> str:
-    """What -h prints."""
+    """The text that -h prints."""
     lines = (f"[{one.written}{' ' if one.about else ''}{one.about}]" for one in OPTIONS)
     return " \n\t".join([f"USAGE: {program}", *lines])
 
@@ -197,7 +197,7 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def devices(self) -> int:
-        """How many this process has."""
+        """The number of devices that this process uses."""
         return self.threads * self.gpus
 
 
@@ -219,7 +219,7 @@ _UNABLE = {
     "C": "linkgauge does not time the CPU side of launches",
     "u": "linkgauge does not misalign buffers",
 }
-"""What an option of another number than 0 asks for, and this cannot do."""
+"""Options that linkgauge cannot carry out unless they are 0, and why."""
 
 
 class _Reader:
@@ -235,7 +235,8 @@ class _Reader:
         self._said.append(f"{self._program}: {line}")
 
     def helping(self, problem: str) -> NcclOptions:
-        """As there, an argument that is not understood prints the usage, and is no failure."""
+        """Options that ask for the usage. An argument that is not understood does, too: as in
+        nccl-tests, that is no failure."""
         if problem:
             self.say(problem)
             self._printed.append("invalid option '?'")
@@ -270,7 +271,7 @@ class _Reader:
             )
 
     def checked(self) -> NcclOptions:
-        """All options together, in the order of the checks there."""
+        """The options, checked together in the order in which nccl-tests checks them."""
         options = self._options()
         if options.least > options.most:
             raise Rejected(
@@ -323,7 +324,7 @@ class _Reader:
 
 
 def _check_counts(options: NcclOptions) -> None:
-    """What there runs without end, divides by 0 or crashes."""
+    """Raises Unable for numbers with which nccl-tests runs without end, divides by 0 or crashes."""
     for letter, number in (
         ("t", options.threads), ("g", options.gpus), ("n", options.iterations),
         ("m", options.aggregated), ("b", options.least),

@@ -1,5 +1,5 @@
-"""What nccl-tests measures, in its order: of each type, reduction and root all sizes, each out of
-place and in place."""
+"""The lines that nccl-tests measures and prints: all sizes of each type, reduction and root, each
+out of place and in place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_ROOT = -1
 _AT_ONCE = 64
 """Sizes that are planned at once: there may be any number of them."""
 _LABELLED: tuple[CollectiveName, ...] = ("sendrecv",)
-"""Those that have a reduction in their lines, and take one, although they reduce nothing."""
+"""Collectives whose lines have a reduction, and which take one, although they reduce nothing."""
 _REGISTERED: tuple[Registration | None, ...] = (None, "local", "symmetric")
 
 
@@ -168,7 +168,7 @@ def split_of(environment: Mapping[str, str]) -> str | None:
 
 
 def _number(written: str) -> int:
-    """As strtoul reads it with base 0, and binary numbers."""
+    """The number that strtoul reads with base 0, or a binary one."""
     if written[:2].lower() == "0b":
         return int(written[2:34], 2)
     octal = written.startswith("0") and written.isdecimal()
@@ -215,7 +215,7 @@ class RankLine(msgspec.Struct, frozen=True):
 
 
 class Each(msgspec.Struct, frozen=True):
-    """What single iterations took, in seconds: of each the longest of all ranks. The figures leave
+    """The seconds that single iterations took, each the longest of all ranks. The figures leave
     out the first `skipped`."""
 
     seconds: tuple[float, ...]
@@ -239,7 +239,7 @@ class Each(msgspec.Struct, frozen=True):
         return 100 * self.deviation / self.mean if self.mean > 0 else 0.0
 
     def percentile(self, percent: int) -> float:
-        """By nearest rank."""
+        """The percentile by nearest rank."""
         counted = self.counted
         return counted[min(len(counted) - 1, -(-len(counted) * percent // 100) - 1)]
 
@@ -359,5 +359,5 @@ def footer(program: str, wrong: int, mean: float, least: float | None) -> Iterat
 
 
 def _shortest(value: float) -> str:
-    """As C's %g; what comes of 0/0 is negative on the CPUs that nccl-tests runs on."""
+    """Formats like C's %g. The result of 0/0 is negative on the CPUs that nccl-tests runs on."""
     return "-nan" if math.isnan(value) else f"{value:g}"

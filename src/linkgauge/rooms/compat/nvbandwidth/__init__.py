@@ -346,7 +346,8 @@ class _Reporting(Quiet):
         self._show(replace(shown, shares=self._shares(result, case)))
 
     def _show(self, shown: TestOutcome) -> None:
-        """In the tool's own words, wrong ones too: parsers know them."""
+        """Shows an outcome in the tool's own words, also where they are wrong: parsers know
+        them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
             shown = misprint.in_headings(shown)
             self.say(

@@ -158,20 +158,20 @@ def _case(row: Row) -> Testcase:
 
 
 CASES = tuple(map(_case, NVBANDWIDTH))
-"""In the order of their indices."""
+"""The tests of one process, in the order of their indices."""
 _OF_SEVERAL = tuple(map(_case, MULTINODE))
 BY_NAME = {case.name: case for case in (*CASES, *_OF_SEVERAL)}
 
 
 def cases_of(*, several: bool) -> tuple[Testcase, ...]:
-    """Those of one process or of several, in the order of their indices: nvbandwidth has the tests
+    """The tests of one process or of several, by index: nvbandwidth has the tests
     between processes only where it is built for several, after all others."""
     return (*CASES, *_OF_SEVERAL) if several else CASES
 
 
 def hint(command: str, asked: str) -> str:
-    """What to do about a name or prefix that only tests of several processes have; `command` is
-    the tool with the option before it."""
+    """Says how to run a test whose name or prefix only tests of several processes have; `command`
+    is the tool with the option before it."""
     if not any(case.name.startswith(asked) for case in _OF_SEVERAL):
         return ""
     return (
@@ -233,7 +233,7 @@ class TestOutcome(msgspec.Struct, frozen=True):
 
 
 class Misprint(msgspec.Struct, frozen=True):
-    """What a tool writes in the headings of a test where it means something else."""
+    """A word that a tool writes in the headings of a test, and the word that it means."""
 
     written: str
     meant: str

@@ -68,7 +68,7 @@ def latency_line(figure: PathFigure) -> str:
 
 
 def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
-    """What --get_perf adds: with 1 the average time of an iteration, with 2 the time of each."""
+    """The lines of --get_perf: 1 adds the average time of an iteration, 2 the time of each."""
     for figure in figures if kind else ():
         times = [
             sample if figure.bytes is None else figure.bytes / sample for sample in figure.samples
@@ -155,7 +155,7 @@ def _device_line(device: Device, function: PciFunction | None) -> str:
 
 
 def _link(found: Inventory, device: Device, function: PciFunction | None) -> PciLink:
-    """As reported by the PCI function, else by the vendor's library."""
+    """The link that the PCI function reports, else the one that the vendor's library reports."""
     if function is not None and function.link.speed is not None:
         return function.link
     links = (one.link for one in found.accelerators if one.memory == device.memory)

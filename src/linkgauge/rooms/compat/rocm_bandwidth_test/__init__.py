@@ -48,7 +48,7 @@ OPTIONS = (
         "-K", "Pairs of devices that copy at the same time, both ways", str, "together both ways"
     ),
 )
-"""Those with a field ask for what it names, and exclude each other."""
+"""An option with a field asks for what the field names; two of them exclude each other."""
 _LINES = "\n".join(f"\t {option.written}    {option.about}" for option in OPTIONS)
 HELP = f"""\
 
@@ -131,7 +131,7 @@ def parse(arguments: Sequence[str]) -> RocmOptions:
 
 
 def _what(given: dict[str, str]) -> str:
-    """What is asked for. Raises UsageError for options that exclude each other."""
+    """Finds what is asked for. Raises UsageError for options that exclude each other."""
     primary = [letter for letter in given if letter in _PRIMARY]
     pair = {"s", "d"} & given.keys()
     if len(pair) == 1:
@@ -284,7 +284,7 @@ class _Tested:
         return any(map(self._is_device, path)) and not (both and path[0] == path[1])
 
     def _pairs(self, sources: Sequence[int], ends: Sequence[int], both: bool) -> list[Path]:
-        """Of both ways at once, a pair counts once."""
+        """The paths between these devices; if both ways are copied at once, a pair counts once."""
         paths = [(one, other) for one in sources for other in ends]
         kept: dict[Path, None] = {}
         for path in paths:
@@ -309,7 +309,7 @@ class _Tested:
         return [_timing(cell, path, both) for path, cell in measured]
 
     def _at_once(self, paths: Sequence[Path], size: int, both: bool) -> list[Repetitions]:
-        """All paths at the same time: each one's own figure."""
+        """Measures all paths at the same time, and returns the figure of each."""
         width = 2 if both else 1
         transfers = [t for path in paths for t in self._transfers(path, both)]
         (cell,) = self._gauge.measure([transfers], size=size)
@@ -321,13 +321,14 @@ class _Tested:
 
 
 def _copy(source: Memory, destination: Memory) -> Transfer:
-    """By the copy engine of the source, else of the destination."""
+    """A copy by the copy engine of the source, else of the destination."""
     owner = source if source.is_device else destination
     return Transfer(source, destination, Engine(owner, "ce"))
 
 
 def _timing(cell: CellResult, path: Path, both: bool) -> Repetitions:
-    """Of a path by itself; within a device every byte is read and written."""
+    """What a path took by itself. Within a device every byte counts twice: it is read and
+    written."""
     found = Repetitions.of(cell.samples if cell.status == "pass" else (), cell.bytes or 0)
     doubled = path[0] == path[1] and not both
     return Repetitions(found.times, found.bytes * 2) if doubled else found

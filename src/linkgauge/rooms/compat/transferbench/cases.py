@@ -81,7 +81,7 @@ class AskedTransfer(msgspec.Struct, frozen=True):
         return tuple(end for end in (self.source, self.destination) if end is not None)
 
     def __str__(self) -> str:
-        """As results show it."""
+        """The transfer as results show it."""
         source, destination = self.source or NULL_LETTER, self.destination or NULL_LETTER
         return f"{source} -> {self.executor}:{self.count} -> {destination}"
 
@@ -233,7 +233,7 @@ class Bench:
         self.nodes = tuple(node.index for node in context.machine.host.nodes)
         cpus = (len(node.cpus) for node in context.machine.host.nodes if node.cpus)
         self.threads = min(cpus, default=1)
-        """As many as each node with CPUs has."""
+        """The number of threads that each node with CPUs has."""
         self.devices: tuple[Device, ...] = context.devices
         self.gauge = Meter(context)
 

@@ -23,7 +23,7 @@ VARIABLES = {
     "SHOW_BORDERS": "Draw the borders of tables",
     "SHOW_ITERATIONS": "Show each iteration",
 }
-"""Those that have a meaning for each test."""
+"""The variables that have a meaning for each test."""
 _WITHOUT_MEANING = (
     "ALWAYS_VALIDATE", "BLOCK_BYTES", "BYTE_OFFSET", "CU_MASK", "FILL_COMPRESS", "GFX_BLOCK_ORDER",
     "GFX_KERNEL", "GFX_SE_TYPE", "GFX_SINGLE_TEAM", "GFX_TEMPORAL", "GFX_UNROLL", "GFX_WAVE_ORDER",
@@ -38,8 +38,8 @@ _WORD = 8
 
 
 class Variables:
-    """Those of an environment, read as the tool reads them; a preset's own included. `listed` are
-    those that the tool lists: their value, and what it does."""
+    """The variables of an environment, read as the tool reads them; those of presets included.
+    `listed` has the variables that the tool lists, with their value and what it does."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -53,9 +53,9 @@ class Variables:
         most: int = 1 << 31,
         says: str | Sequence[str] = "",
     ) -> int:
-        """With K, M or G times a power of 1024. It is listed with what it `says`, a text for each
-        value, or one for all. Raises UsageError for what is no number, and for one out of
-        bounds."""
+        """Reads a number; K, M or G behind it is a power of 1024. The variable is listed with what
+        it `says`, a text for each value, or one for all. Raises UsageError for what is no number,
+        and for one out of bounds."""
         written = self._environment.get(name, "")
         power = _UNITS.get(written[-1:].upper(), 0)
         try:
@@ -89,7 +89,7 @@ class Variables:
 
 
 class Common(msgspec.Struct, frozen=True):
-    """What holds for each test: `iterations`, if negative, are seconds; `pattern` is the 64-bit
+    """The variables of all tests: `iterations`, if negative, are seconds; `pattern` is the 64-bit
     word that sources hold, null if none is given; `threads` are of a kernel's block."""
 
     iterations: int

@@ -324,7 +324,7 @@ class OneToAll(Preset):
 def lines(
     name: str, bench: Bench, common: Common, variables: Variables, size: int
 ) -> Iterator[str]:
-    """What the preset prints, while it measures. Raises UsageError for variables that do not fit,
+    """The preset's lines, while it measures. Raises UsageError for variables that do not fit,
     before anything is measured."""
     given = bench, common, variables, size
     if name == "p2p":

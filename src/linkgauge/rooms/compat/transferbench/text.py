@@ -13,7 +13,7 @@ from .cases import DEVICE_LETTERS, EXECUTORS, Bench, MeasuredTest
 from .environment import VARIABLES, Common, Variables
 
 _JOINTS = " \u2502\u2502\u2502-\u2518\u2510\u2524-\u2514\u250c\u251c-\u2534\u252c\u253c"
-"""By which of the four sides have a border: above 1, below 2, left 4, right 8."""
+"""The joint, by the sum of the sides that have a border: above 1, below 2, left 4, right 8."""
 
 
 class Grid:
@@ -193,7 +193,7 @@ def _iterations(timing: Repetitions) -> Iterator[tuple[str, ...]]:
 
 
 def _overhead(outcome: MeasuredTest) -> str:
-    """What the whole took beyond the slowest executor."""
+    """The time that the whole took beyond the slowest executor, in ms."""
     slowest = max((t.mean or 0.0 for _, _, t in outcome.executors()), default=0.0)
     whole = outcome.whole.mean
     return shown(None if whole is None else round((whole - slowest) * 1e3, 3) + 0.0, ".3f")
@@ -273,7 +273,7 @@ def blocks(name: str, variables: Variables) -> int | None:
 
 
 class Preset:
-    """What presets share: a machine, and the variables that all of them have."""
+    """A preset: it has a machine, and the variables that all presets have."""
 
     def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
         self.bench = bench
@@ -292,7 +292,7 @@ class Preset:
         return self.variables.switch("USE_REMOTE_READ", says=says)
 
     def letter(self, name: str, known: dict[int, str], default: int = 0) -> str:
-        """Of the memory that a variable names by its number. Raises UsageError."""
+        """The letter of the memory that a variable names by its number. Raises UsageError."""
         number = self.variables.number(name, default)
         if number not in known:
             raise UsageError(f"{name}={number}: give one of {', '.join(map(str, known))}")
