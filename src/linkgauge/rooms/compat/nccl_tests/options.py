@@ -100,14 +100,14 @@ def _one_of(known: Iterable[str]) -> Callable[[str], str | None]:
 
 _reduction, _number = _one_of(REDUCTIONS), _one_of(NUMBERS)
 OPTIONS = (
-    ToolOption("-t,--nthreads <num threads>", "", int_of, "threads"),
-    ToolOption("-g,--ngpus <gpus per thread>", "", int_of, "gpus"),
-    ToolOption("-b,--minbytes <min size in bytes>", "", bytes_of("minbytes"), "least"),
+    ToolOption("-t,--nthreads <num threads>", "", int_of, "threads", 1),
+    ToolOption("-g,--ngpus <gpus per thread>", "", int_of, "gpus", 1),
+    ToolOption("-b,--minbytes <min size in bytes>", "", bytes_of("minbytes"), "least", 1),
     ToolOption("-e,--maxbytes <max size in bytes>", "", bytes_of("maxbytes"), "most"),
     ToolOption("-i,--stepbytes <increment size>", "", bytes_of("stepBytes"), "step"),
     ToolOption("-f,--stepfactor <increment factor>", "", long_of, "factor"),
-    ToolOption("-n,--iters <iteration count>", "", int_of, "iterations"),
-    ToolOption("-m,--agg_iters <aggregated iteration count>", "", int_of, "aggregated"),
+    ToolOption("-n,--iters <iteration count>", "", int_of, "iterations", 1),
+    ToolOption("-m,--agg_iters <aggregated iteration count>", "", int_of, "aggregated", 1),
     ToolOption(
         "-w,--warmup_iters <warmup iteration count>", "accepted: linkgauge warms up by itself",
         int_of, "warm_ups",
@@ -121,7 +121,7 @@ OPTIONS = (
     ToolOption("-o,--op <sum/prod/min/max/avg/mulsum/all>", "", _reduction, "reduction"),
     ToolOption("-d,--datatype <nccltype/all>", "", _number, "number"),
     ToolOption("-r,--root <root>", "-1: each rank", int_of),
-    ToolOption("-z,--blocking <0/1/2/3>", "wait after each iteration", int_of),
+    ToolOption("-z,--blocking <0/1/2/3>", "wait after each iteration", int_of, "", 0, 3),
     ToolOption("-y,--stream_null <0/1>", "accepted, without effect", str),
     ToolOption("-T,--timeout <time in seconds>", "", int_of),
     ToolOption("-G,--cudagraph <num graph launches>", "", int_of, "graphs"),
@@ -132,11 +132,11 @@ OPTIONS = (
         str, "output",
     ),
     ToolOption(
-        "-a,--average <0/1/2/3>", "report time of <0=RANK0/1=AVG/2=MIN/3=MAX>", int_of
+        "-a,--average <0/1/2/3>", "report time of <0=RANK0/1=AVG/2=MIN/3=MAX>", int_of, "", 0, 3
     ),
     ToolOption(
         "-R,--local_register <0/1/2>", "register buffers: local (1) or symmetric (2)", int_of,
-        "registered",
+        "registered", 0, 2,
     ),
     ToolOption("-x,--cta_policy <0/1/2>", "not supported", int_of),
     ToolOption("-D,--device_implementation <implementation number>", "not supported", int_of),
@@ -325,17 +325,15 @@ class _Reader:
 
 def _check_counts(options: NcclOptions) -> None:
     """Raises Unable for numbers with which nccl-tests runs without end, divides by 0 or crashes."""
-    for letter, number in (
-        ("t", options.threads), ("g", options.gpus), ("n", options.iterations),
-        ("m", options.aggregated), ("b", options.least),
-    ):  # fmt: skip
-        if number < 1:
-            raise Unable(f"-{letter} {number}: give at least 1")
+    for option in OPTIONS:
+        value = getattr(options, option.dest, None)
+        if value is not None and not option.allows(value):
+            known = "at least 1" if option.most is None else _either(int(option.most))
+            raise Unable(f"-{option.names[0]} {value}: give {known}")
     if options.factor < 0 or (options.factor < 2 and options.step < 1):
         raise Unable("-i, -f: sizes would have no end: give a step or a factor")
-    if options.average not in range(4):
-        raise Unable(f"-a {options.average}: give 0, 1, 2 or 3")
-    if options.blocking not in range(4):
-        raise Unable(f"-z {options.blocking}: give 0, 1, 2 or 3")
-    if options.registered not in range(3):
-        raise Unable(f"-R {options.registered}: give 0, 1 or 2")
+
+
+def _either(most: int) -> str:
+    """`0, 1 or 2`."""
+    return f"{', '.join(map(str, range(most)))} or {most}"
