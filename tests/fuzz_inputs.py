@@ -13,8 +13,8 @@ from command_kit import called
 from fuzz_kit import mutated
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description
-from linkgauge.machine import zstd
-from linkgauge.machine.archive import pack, read_archive, tar_of
+from linkgauge.machine.captures import zstd
+from linkgauge.machine.captures.archive import pack, read_archive, tar_of
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.rooms.network.outside import ToolCall

@@ -8,7 +8,7 @@ import struct
 
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load, shipped
-from linkgauge.machine.archive import read_archive, write_archive
+from linkgauge.machine.captures.archive import read_archive, write_archive
 from linkgauge.machine.host import read_host
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import ROOT, Captured

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.backends.rank import SpannedBuffer, open_at
 from linkgauge.machine.interfaces import read_interfaces
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.rooms.network import rank as net

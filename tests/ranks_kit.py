@@ -26,8 +26,8 @@ from linkgauge.engine.ranks.commands import (
 from linkgauge.engine.ranks.meeting import Meeting
 from linkgauge.engine.ranks.member_links import Links, Patience
 from linkgauge.engine.ranks.spanning import SpanningBackend
-from linkgauge.machine.channel import Channel, Done, Reason, Refused, encode
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.channel import Channel, Done, Reason, Refused, encode
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import Rank

@@ -11,7 +11,7 @@ import msgspec
 
 from command_kit import called
 from linkgauge.judge.findings import Finding
-from linkgauge.machine.archive import pack
+from linkgauge.machine.captures.archive import pack
 from linkgauge.machine.tree import Captured
 from pci_kit import Bus
 from remedy_kit import assert_pasteable

@@ -11,7 +11,7 @@ from threading import Thread
 from unittest.mock import patch
 
 from linkgauge.engine.workers.process import WorkerProcess
-from linkgauge.machine.channel import Channel
+from linkgauge.machine.processes.channel import Channel
 from linkgauge.rooms.check import bounded
 
 

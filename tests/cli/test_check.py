@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_kit import called, with_processes
-from linkgauge.machine import process
+from linkgauge.machine.processes import process
 from linkgauge.rooms.check import bounded
 
 NODE = ("--machine", "dgx-h200-8")

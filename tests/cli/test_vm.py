@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from command_kit import called
-from linkgauge.machine.archive import pack
+from linkgauge.machine.captures.archive import pack
 from vm_kit import FULL, GIB, domain, guest_bus, host_bus, hostdev, root_port, tree
 
 CARDS = (("0000:17:00.0", 0), ("0000:ca:00.0", 1))

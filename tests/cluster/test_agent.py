@@ -13,7 +13,7 @@ from linkgauge.engine.ranks import member_loop as module
 from linkgauge.engine.ranks.commands import Pong, decode_reply
 from linkgauge.engine.ranks.member_links import Patience
 from linkgauge.engine.ranks.member_loop import ENDED, Agent
-from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode
+from linkgauge.machine.processes.channel import Broke, Channel, Done, Reason, Refused, encode
 from linkgauge.model.errors import (
     AllocationError,
     BackendError,

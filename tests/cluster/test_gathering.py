@@ -10,7 +10,7 @@ import pytest
 import linkgauge
 from command_kit import called
 from linkgauge.engine.ranks.commands import Card, EndRun, Ping, Pong, Told, decode_command
-from linkgauge.machine.channel import Channel, encode
+from linkgauge.machine.processes.channel import Channel, encode
 from ranks_kit import LONG
 
 TOKEN = "a-long-secret"

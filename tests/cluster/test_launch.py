@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.machine.launch import is_heard, launched
+from linkgauge.machine.processes.launch import is_heard, launched
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from linkgauge.engine.ranks.commands import PROTOCOL, Card, decode_command, decode_reply
-from linkgauge.machine.channel import encode
+from linkgauge.machine.processes.channel import encode
 
 
 class TestLaterProtocols:

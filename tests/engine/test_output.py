@@ -7,7 +7,7 @@ import pytest
 from command_kit import called, with_processes
 from engine.test_supervisor import settings
 from linkgauge.engine.workers.supervisor import Supervisor
-from linkgauge.machine import process
+from linkgauge.machine.processes import process
 
 CHATTY = """import atexit
 import os

@@ -14,7 +14,7 @@ from linkgauge.engine.workers import process
 from linkgauge.engine.workers.messages import Survey
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.engine.workers.supervisor import Supervisor
-from linkgauge.machine import process as started
+from linkgauge.machine.processes import process as started
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Settings, Surroundings
 

@@ -14,7 +14,7 @@ import pytest
 from engine.test_supervisor import alive, gone
 from linkgauge.engine.workers import profiled, supervisor
 from linkgauge.engine.workers.supervisor import Supervisor
-from linkgauge.machine import process
+from linkgauge.machine.processes import process
 from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfers

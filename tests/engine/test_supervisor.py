@@ -12,7 +12,7 @@ import pytest
 from linkgauge.backends.sim.description import load
 from linkgauge.engine.workers import supervisor
 from linkgauge.engine.workers.supervisor import Supervisor
-from linkgauge.machine import process
+from linkgauge.machine.processes import process
 from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfers

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.machine.archive import pack
-from linkgauge.machine.capture import capture, read_manifest
+from linkgauge.machine.captures.archive import pack
+from linkgauge.machine.captures.capture import capture, read_manifest
 from linkgauge.machine.host import read_host
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured, read_text
@@ -100,7 +100,7 @@ def test_names_become_pseudonyms_everywhere():
 
 def test_an_anonymised_capture_says_which_linkgauge_made_it(monkeypatch):
     commit = "5eed" * 10
-    monkeypatch.setattr("linkgauge.machine.capture.commit", lambda _: commit)
+    monkeypatch.setattr("linkgauge.machine.captures.capture.commit", lambda _: commit)
     assert read_manifest(anonymize(names_everywhere())).commit == commit
 
 

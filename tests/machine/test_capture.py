@@ -10,9 +10,9 @@ import zlib
 import pytest
 
 from command_kit import called
-from linkgauge.machine import archive
-from linkgauge.machine.archive import read_archive, tar_of, write_archive
-from linkgauge.machine.capture import capture, read_machine
+from linkgauge.machine.captures import archive
+from linkgauge.machine.captures.archive import read_archive, tar_of, write_archive
+from linkgauge.machine.captures.capture import capture, read_machine
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured, read_text
 from linkgauge.model.errors import InputError
@@ -45,7 +45,7 @@ def archived(path, *members, mode="w:gz"):
 HUNGRY = """
 import re, sys
 from pathlib import Path
-from linkgauge.machine.archive import read_archive
+from linkgauge.machine.captures.archive import read_archive
 from linkgauge.model.errors import InputError
 try:
     read_archive(Path(sys.argv[1]))

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkgauge.machine.archive import read_archive
+from linkgauge.machine.captures.archive import read_archive
 from linkgauge.machine.tree import Captured
 from machine_kit import DMI, HUGE, NODE, captured, host_of, subjects
 

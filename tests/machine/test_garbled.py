@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fuzz_kit import mutated
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import parse_description
-from linkgauge.machine.capture import capture, read_machine
+from linkgauge.machine.captures.capture import capture, read_machine
 from linkgauge.machine.tree import Captured
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.notation import decode_hook, encode_hook

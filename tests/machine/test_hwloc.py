@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hwloc_kit import of_text, of_xml
-from linkgauge.machine.archive import read_archive
+from linkgauge.machine.captures.archive import read_archive
 from linkgauge.machine.host import read_host
 from linkgauge.machine.read_inventory import read_inventory
 

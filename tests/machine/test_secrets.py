@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.machine.capture import capture
+from linkgauge.machine.captures.capture import capture
 from linkgauge.machine.tree import Captured
 from machine_kit import DMI, dimm, host_of, seen, table
 

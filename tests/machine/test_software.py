@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from linkgauge.machine.capture import capture, read_machine, read_manifest
+from linkgauge.machine.captures.capture import capture, read_machine, read_manifest
 from linkgauge.machine.tree import ROOT, Captured
 from machine_kit import seen, through_a_file
 

@@ -3,7 +3,7 @@
 import pytest
 
 import linkgauge
-from linkgauge.machine.capture import capture, read_manifest
+from linkgauge.machine.captures.capture import capture, read_manifest
 from machine_kit import captured, seen
 
 HASH = "0123456789abcdef0123456789abcdef01234567"

@@ -15,7 +15,7 @@ from linkgauge.model.settings import EngineSettings
 from linkgauge.registry import loaded, named
 
 if TYPE_CHECKING:
-    from linkgauge.machine.launch import Launch
+    from linkgauge.machine.processes.launch import Launch
     from linkgauge.model.settings import Settings
 
     from .protocol import Backend

@@ -97,7 +97,7 @@ def survey(backends: Sequence[str] = (), machine: str | None = None) -> Machine:
 
 def read(root: Root) -> Machine:
     """A captured machine."""
-    from linkgauge.machine.capture import read_machine
+    from linkgauge.machine.captures.capture import read_machine
 
     return read_machine(root)
 
@@ -105,7 +105,7 @@ def read(root: Root) -> Machine:
 def open_root(path: Path) -> Root:
     """A folder, or an archive held in memory: the machine in it, which may lie a folder or two
     deeper. Raises InputError for neither, and where no machine is there."""
-    from linkgauge.machine.archive import read_archive, top_of_machine
+    from linkgauge.machine.captures.archive import read_archive, top_of_machine
     from linkgauge.machine.tree import names_in
 
     if not path.is_dir():

@@ -12,7 +12,7 @@ from typing import get_type_hints
 import click
 
 from linkgauge.engine.interrupts import end_like_ctrl_c
-from linkgauge.machine.launch import is_heard
+from linkgauge.machine.processes.launch import is_heard
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import printable
 from linkgauge.registry import LEFT_OUT, named, our_rooms, rooms

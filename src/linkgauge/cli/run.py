@@ -91,7 +91,7 @@ def run(asked: RunOptions) -> int:
         linkgauge run all_reduce --for 8h --max-temperature 85
     """
     from linkgauge.engine.workers.process import WorkerProcess
-    from linkgauge.machine.launch import launched
+    from linkgauge.machine.processes.launch import launched
 
     # It loads while the rest of this process loads. Ranks have none.
     alone = asked.resume is None and launched().size == 1

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
+from functools import wraps
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NoReturn
 
 import msgspec
 
@@ -20,13 +17,14 @@ from linkgauge.engine.controller import Observer
 from linkgauge.engine.ranks.opening import opened as opened_session
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
-from linkgauge.machine.launch import launched
+from linkgauge.machine.processes.launch import launched
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Device, Machine
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Benchmark
-from linkgauge.model.units import parse_size
+
+from .tool_options import hinting
 
 
 class Where(msgspec.Struct, frozen=True):
@@ -41,10 +39,11 @@ class Where(msgspec.Struct, frozen=True):
 
 class Context(msgspec.Struct, frozen=True):
     """A machine opened for measuring, and the devices of its backend: none for backend `host`.
-    `fabric` is what rows of benchmarks are laid out over."""
+    `fabric` is what rows of benchmarks are laid out over; `tool` is the name of the tool."""
 
     session: Session
     fabric: DeviceSet
+    tool: str = ""
 
     @property
     def machine(self) -> Machine:
@@ -63,9 +62,39 @@ class Context(msgspec.Struct, frozen=True):
         return self.fabric.devices
 
 
+Tool = Callable[[Sequence[str], Where], int]
+"""Measures as these arguments ask, prints what the tool prints, and returns an exit code."""
+
+
+def helpful(text: str, hint: str = "") -> Callable[[Tool], Tool]:
+    """Makes a tool print this help for -h and --help, and the hint (by default the first line of
+    the help) below the error for rejected arguments."""
+
+    def decorated(tool: Tool) -> Tool:
+        @wraps(tool)
+        @hinting(hint or text.partition("\n")[0])
+        def run(arguments: Sequence[str], where: Where) -> int:
+            if not {"-h", "--help"} & set(arguments):
+                return tool(arguments, where)
+            print(text)
+            return 0
+
+        return run
+
+    return decorated
+
+
+def show(*parts: Iterable[str]) -> None:
+    """Prints lines, at once."""
+    for part in parts:
+        for line in part:
+            print(line)
+    sys.stdout.flush()
+
+
 @contextmanager
 def printing_once() -> Iterator[None]:
-    """Of the processes that mpirun started, the first alone prints."""
+    """Lets only the first of the processes that mpirun started print."""
     with ExitStack() as held:
         if launched().rank:
             nowhere = held.enter_context(Path(os.devnull).open("w"))
@@ -115,16 +144,7 @@ def opened(
         fabric = next(iter(request.over(session.machine)), alone)
         if fabric.reason is not None:
             raise InputError(fabric.reason)
-        yield Context(session, fabric)
-
-
-@contextmanager
-def opened_devices(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Context]:
-    """Like `opened`, for copies to and from devices. Raises InputError if there is none."""
-    with opened(where, settings, tells=tells) as context:
-        if not context.devices:
-            raise InputError(f"backend {context.backend} has no devices")
-        yield context
+        yield Context(session, fabric, where.name)
 
 
 def measure(
@@ -143,79 +163,3 @@ def measure(
     """
     plan = context.session.plan_of(benchmarks, sizes, first)
     return context.session.measure(plan, observer)
-
-
-def digits(written: str) -> int | None:
-    """The number of a text of decimal digits only; with more than 18 digits, one beyond any bound.
-    None for any other text."""
-    if not (written.isascii() and written.isdecimal()):
-        return None
-    return int(written.lstrip("0")[:19] or "0")
-
-
-def whole(written: str) -> int:
-    """A whole number, as C reads it. Raises ValueError."""
-    sign = -1 if written.startswith("-") else 1
-    number = digits(written.removeprefix("-" if sign < 0 else "+"))
-    if number is None:
-        raise ValueError(f"{written!r} is not a whole number")
-    return sign * number
-
-
-def decimal(written: str) -> float:
-    """A number, as C reads it. Raises ValueError."""
-    if "_" in written or not written.isascii():  # which only Python reads as a number
-        raise ValueError(f"{written!r} is not a number")
-    return float(written)
-
-
-class UsageError(InputError):
-    """Arguments that the tool rejects."""
-
-    exit_code = 1
-
-
-def size_of(option: str, written: str) -> int:
-    """Bytes, as linkgauge reads sizes. Raises UsageError."""
-    try:
-        return parse_size(written)
-    except InputError as error:
-        raise UsageError(f"{option}: {error}") from error
-
-
-@contextmanager
-def hinting(hint: str) -> Iterator[None]:
-    """Adds a hint to the error for rejected arguments."""
-    try:
-        yield
-    except UsageError as error:
-        raise UsageError(f"{error}\n{hint}") from error
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser that neither exits nor prints: errors become UsageError with argparse's
-    message, or the tool's own if a pattern in `words` matches it. It has no --help of its own, and
-    accepts no abbreviated names unless `allow_abbrev`."""
-
-    def __init__(self, words: Mapping[str, str] = MappingProxyType({}), **options: object) -> None:
-        given = {"add_help": False, "allow_abbrev": False} | options
-        super().__init__(**given)  # type: ignore[arg-type]  # argparse's own options
-        self._words = words
-
-    def error(self, message: str) -> NoReturn:
-        found = ((re.fullmatch(pattern, message), words) for pattern, words in self._words.items())
-        raise UsageError(next((match.expand(own) for match, own in found if match), message))
-
-
-class OnceAction(argparse.Action):
-    """An option that may be given once, and is absent until then: its default is suppressed."""
-
-    refusal = "option {given} is given more than once"
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, flag: str | None = None
-    ) -> None:
-        if hasattr(namespace, self.dest):
-            longest = max(self.option_strings, key=len)
-            raise UsageError(self.refusal.format(given=flag, longest=longest))
-        setattr(namespace, self.dest, values)

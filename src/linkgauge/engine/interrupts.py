@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from linkgauge.machine.child import ENDING
+from linkgauge.machine.processes.child import ENDING
 
 Handler = Callable[[int, FrameType | None], object]
 

@@ -20,7 +20,17 @@ from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, FabricLink, PciLink, Telemetry
 
 from .pci import gigatransfers, lanes, lineage
-from .tree import Root, hexadecimal, names_in, number, read_bytes, read_text, resolve
+from .tree import (
+    PCI,
+    Root,
+    hexadecimal,
+    names_in,
+    number,
+    read_bytes,
+    read_line,
+    read_text,
+    resolve,
+)
 
 # Links between AMD's GPUs (XGMI), and the width of their memories, as the compute driver's topology
 # lists them.
@@ -118,11 +128,12 @@ def _properties(root: Root, path: str) -> dict[str, int]:
 
 _HEADER = struct.Struct("<HBB")
 _V1_3 = struct.Struct("<4s 6H 3H H Q Q 7H 7H I H H H 2x 2I 4H Q 3H 2x Q")
-"""Of MI200 and of cards for desktops."""
+"""The table of MI200 and of cards for desktops."""
 _V1_4 = struct.Struct("<4s 3H H 2H 4H Q Q I I H H H H")
-"""Of MI300: up to the speed of its XGMI links. Later versions of the family move fields."""
+"""The table of MI300, up to the speed of its XGMI links. Later versions of the family move
+fields."""
 _UNKNOWN = 0xFFFF
-"""Of 16 bits: the device does not say."""
+"""The value of 16 bits that means: the device does not say."""
 _MHZ, _TENTH = 1e6, 0.1
 _THROTTLERS = {
     range(8): "power cap",
@@ -135,7 +146,7 @@ _THROTTLERS = {
 
 
 class Metrics(msgspec.Struct, frozen=True):
-    """In Hz, °C, W, GT/s and lanes; null where the table does not say."""
+    """The table's values in Hz, °C, W, GT/s and lanes; null where it does not say."""
 
     clock: float | None = None
     temperature: float | None = None
@@ -187,7 +198,6 @@ def _reasons(status: int) -> list[str]:
     return [word for bits, word in _THROTTLERS.items() if any(status >> bit & 1 for bit in bits)]
 
 
-DEVICES = "sys/bus/pci/devices"
 VENDOR = 0x1002
 _MILLI, _MICRO, _MEGA = 1e-3, 1e-6, 1e6
 _CURRENT = re.compile(r"\d+: *([0-9]{1,9}) *Mhz *\*", re.IGNORECASE)
@@ -212,7 +222,7 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
     errors = _UNCORRECTED.search(_text(root, address, "ras/umc_err_count") or "")
     return msgspec.structs.replace(
         known,
-        driver=_line(root, "sys/module/amdgpu/version") or known.driver,
+        driver=read_line(root, "sys/module/amdgpu/version") or known.driver,
         firmware=_text(root, address, "vbios_version"),
         board=_text(root, address, "product_number"),
         uuid=known.uuid or _text(root, address, "unique_id"),
@@ -235,7 +245,7 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
 
 def sense(root: Root, memory: str, address: str) -> Telemetry:
     """The current state of the GPU at this address. Never raises."""
-    table: Metrics = parse_metrics(read_bytes(root, f"{DEVICES}/{address}/gpu_metrics"))
+    table: Metrics = parse_metrics(read_bytes(root, f"{PCI}/{address}/gpu_metrics"))
     slot = _slot(root, address)
     speed, width = (_text(root, slot, f"current_link_{what}") or "" for what in ("speed", "width"))
     level = _LINK.search(_text(root, address, "pp_dpm_pcie") or "") or ("", "", "")
@@ -261,7 +271,7 @@ def _link(root: Root, address: str, now: Telemetry) -> PciLink:
 
 def _slot(root: Root, address: str) -> str:
     """The function whose link is the slot's: the topmost bridge of AMD's own above the GPU."""
-    line = lineage(address, resolve(root, f"{DEVICES}/{address}") or address)
+    line = lineage(address, resolve(root, f"{PCI}/{address}") or address)
     return [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
 
 
@@ -274,14 +284,14 @@ def _memory(root: Root, address: str, node: ComputeNode | None) -> tuple[float |
 
 
 def _highest(levels: str | None) -> float | None:
-    """Of `0: 132Mhz`, `1: 2100Mhz *`."""
+    """The highest clock of lines such as `0: 132Mhz` and `1: 2100Mhz *`, in Hz."""
     found = [float(one) for one in _LEVEL.findall(levels or "")]
     return max(found) * _MEGA if found else None
 
 
 def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None:
     """The first of these values of its hwmon that there is."""
-    folder = f"{DEVICES}/{address}/hwmon"
+    folder = f"{PCI}/{address}/hwmon"
     for monitor in sorted(names_in(root, folder)):
         for name in names:
             value = number(read_text(root, f"{folder}/{monitor}/{name}"))
@@ -313,9 +323,4 @@ def _missing(found: Accelerator) -> Iterator[Gap]:
 
 
 def _text(root: Root, address: str, name: str) -> str | None:
-    return _line(root, f"{DEVICES}/{address}/{name}")
-
-
-def _line(root: Root, path: str) -> str | None:
-    """The file without blanks at its ends; None if unreadable or empty."""
-    return (read_text(root, path) or "").strip() or None
+    return read_line(root, f"{PCI}/{address}/{name}")

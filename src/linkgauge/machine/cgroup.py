@@ -1,4 +1,4 @@
-"""What this process may use: its control groups, its allowed CPUs and nodes, its limits.
+"""The limits of this process: its control groups, its allowed CPUs and nodes, its memory.
 
 For a captured machine: those of the process that captured it, as far as its /proc/self is included.
 """

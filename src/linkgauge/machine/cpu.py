@@ -11,7 +11,7 @@ import msgspec
 
 from linkgauge.model.hardware.host_details import CpuCache
 
-from .tree import Root, names_in, number, parse_cpu_list, read_cpus, read_text
+from .tree import Root, names_in, number, numbered, parse_cpu_list, read_cpus, read_text
 
 CPUS = "sys/devices/system/cpu"
 
@@ -55,18 +55,15 @@ def online_cpus(root: Root) -> tuple[int, ...]:
     """Online CPUs; on old kernels, which show no list, those whose folder does not deny it."""
     listed = parse_cpu_list(read_text(root, f"{CPUS}/online") or "")
     return listed or tuple(
-        cpu for cpu in _folders(root) if read_text(root, f"{CPUS}/cpu{cpu}/online") != "0"
+        cpu
+        for cpu in numbered(root, CPUS, "cpu")
+        if read_text(root, f"{CPUS}/cpu{cpu}/online") != "0"
     )
 
 
 def shown_cpus(root: Root) -> tuple[int, ...]:
     """Online CPUs that have a folder in sysfs."""
-    return tuple(sorted(set(online_cpus(root)).intersection(_folders(root))))
-
-
-def _folders(root: Root) -> tuple[int, ...]:
-    folders = (re.fullmatch(r"cpu([0-9]{1,6})", name) for name in names_in(root, CPUS))
-    return tuple(sorted(int(match[1]) for match in folders if match))
+    return tuple(sorted(set(online_cpus(root)).intersection(numbered(root, CPUS, "cpu"))))
 
 
 def microcode(cpuinfo: str) -> str | None:
@@ -198,20 +195,6 @@ def _of_cpus(root: Root, cpus: Iterable[int], name: str) -> str | None:
     return ", ".join(sorted(text for text in found if text)) or None
 
 
-def cpu_time(root: Root) -> tuple[float | None, float | None]:
-    """Ticks of all CPUs since boot, and the share of them that a hypervisor gave to others.
-
-    From /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal (proc(5));
-    guests' time after them is already part of user's.
-    """
-    line = (read_text(root, "proc/stat") or "").partition("\n")[0].split()
-    ticks = [number(word) for word in line[1:9]]
-    counted = [tick for tick in ticks if tick is not None and tick >= 0]
-    if line[:1] != ["cpu"] or len(counted) < 8 or not sum(counted):
-        return None, None
-    return float(sum(counted)), counted[7] / sum(counted)
-
-
 _REVISION = (
     *("cpu family", "model", "stepping", "microcode"),  # x86
     *("CPU implementer", "CPU part", "CPU variant", "CPU revision"),  # Arm
@@ -220,7 +203,7 @@ _REVISION = (
 
 
 def revision(cpuinfo: str) -> str:
-    """What distinguishes one processor model from another: the model and microcode numbers of the
+    """The marks of a processor model: the model and microcode numbers of the
     first CPU in /proc/cpuinfo, as written there. Empty if it has none."""
     found = (re.search(rf"^{field}\s*:\s*(\S+)", cpuinfo, re.MULTILINE) for field in _REVISION)
     known = zip(_REVISION, found, strict=True)

@@ -11,11 +11,11 @@ from typing import NamedTuple
 from .tree import ROOT, Root, names_in, number, read_text
 
 _IDLE, _STEAL, _COLUMNS = (3, 4), 7, 8
-"""Of the line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal; guests' time,
-which follows, is part of the user's."""
+"""Columns of the line of all CPUs, which has user, nice, system, idle, iowait, irq, softirq and
+steal; guests' time, which follows, is part of the user's."""
 _OF_PROCESS = 1, 11, 12, 13, 14
-"""Of a process, the fields behind its name: its parent, its time as a user and in the kernel, and
-both of its children that have ended."""
+"""The fields behind a process's name that hold its parent, its time as a user and in the kernel,
+and both times of its children that have ended."""
 
 
 class CpuTime(NamedTuple):
@@ -36,17 +36,27 @@ class ProcessTime(NamedTuple):
     ended: float
 
 
+def _ticks(root: Root, line: str) -> list[int]:
+    """The columns of a line of /proc/stat; none if the kernel does not report them all."""
+    words = re.search(rf"(?m)^{line} +(.*)$", read_text(root, "proc/stat") or "")
+    ticks = _numbers(words[1].split()[:_COLUMNS]) if words else []
+    return ticks if len(ticks) == _COLUMNS and min(ticks) >= 0 else []
+
+
 def cpu_time(root: Root = ROOT) -> CpuTime | None:
     """None if the kernel does not report it."""
-    line = (read_text(root, "proc/stat") or "").partition("\n")[0].split()
-    if len(line) <= _COLUMNS or line[0] != "cpu":
+    ticks = _ticks(root, "cpu")
+    if not ticks:
         return None
-    ticks = _numbers(line[1 : _COLUMNS + 1])
-    if len(ticks) < _COLUMNS:
-        return None
-    stolen = ticks[_STEAL]
-    busy = sum(ticks) - stolen - sum(ticks[at] for at in _IDLE)
-    return CpuTime(busy / _tick(), stolen / _tick())
+    busy = sum(ticks) - sum(ticks[at] for at in (*_IDLE, _STEAL))
+    return CpuTime(busy / _tick(), ticks[_STEAL] / _tick())
+
+
+def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
+    """Ticks of all CPUs since the machine's start, and the share of them that a hypervisor gave to
+    others."""
+    ticks = _ticks(root, "cpu")
+    return (float(sum(ticks)), ticks[_STEAL] / sum(ticks)) if sum(ticks) else (None, None)
 
 
 def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
@@ -64,7 +74,7 @@ def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
 
 
 def _numbers(words: Iterable[str]) -> list[int]:
-    """Those of the words that are numbers."""
+    """The words that are numbers."""
     return [found for found in map(number, words) if found is not None]
 
 

@@ -1,4 +1,4 @@
-"""What the kernel runs under and what this process runs in: hypervisor, container, IOMMU."""
+"""The surroundings of the kernel and of this process: hypervisor, container, IOMMU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from .pci import groups_of_devices
-from .tree import Root, hexadecimal, names_in, read_text
+from .tree import PCI, Root, hexadecimal, names_in, read_text
 
 GROUPS = "sys/kernel/iommu_groups"
 NO_GROUPS = f"no /{GROUPS} (a kernel without IOMMU, a container, or not captured)"
@@ -149,7 +149,6 @@ def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
 _AMD, _NVIDIA = 0x1002, 0x10DE
 _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
 """PCI devices of MI350X and MI355X, and of virtual functions of both."""
-_DEVICES = "sys/bus/pci/devices"
 
 
 class EnvironmentNeed(msgspec.Struct, frozen=True):
@@ -226,7 +225,7 @@ def _applying(root: Root) -> Iterator[EnvironmentNeed]:
 
 def _present(root: Root) -> Iterator[tuple[int, int]]:
     """Vendor and device of each PCI function."""
-    for name in names_in(root, _DEVICES):
+    for name in names_in(root, PCI):
         if (found := _identity(root, name)) is not None:
             yield found
 
@@ -234,7 +233,6 @@ def _present(root: Root) -> Iterator[tuple[int, int]]:
 def _identity(root: Root, address: str) -> tuple[int, int] | None:
     """Vendor and device of the PCI function at this address; None if unreadable."""
     vendor, device = (
-        hexadecimal(read_text(root, f"{_DEVICES}/{address}/{what}"))
-        for what in ("vendor", "device")
+        hexadecimal(read_text(root, f"{PCI}/{address}/{what}")) for what in ("vendor", "device")
     )
     return None if vendor is None or device is None else (vendor, device)

@@ -50,14 +50,15 @@ def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
 
 
 def encodable(tree: object) -> object:
-    """What was read of YAML, of which every text can be written: its escapes can name half of a
-    character. Raises UnicodeEncodeError, a ValueError; RecursionError where it holds itself."""
+    """The tree that was read of YAML, if every text in it can be written: YAML's escapes can name
+    half of a character. Raises UnicodeEncodeError, a ValueError; RecursionError where it holds
+    itself."""
     msgspec.json.encode(tree)
     return tree
 
 
 def yaml_problem(error: Exception) -> str:
-    """What is wrong with YAML that was not read, in a few words."""
+    """Says in a few words why YAML was not read."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, UnicodeEncodeError):

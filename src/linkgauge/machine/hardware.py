@@ -42,7 +42,8 @@ def hardware_yaml(machine: Machine) -> str:
 
 
 def known_values(machine: Machine) -> dict[str, str | None]:
-    """What the machine reports, by the file's keys in order; null values are to be stated."""
+    """The values that the machine reports, by the file's keys in order; null ones are to be
+    stated."""
     host = machine.host
     return {
         "host": host.hostname or None,

@@ -18,10 +18,20 @@ import msgspec
 from linkgauge.model.hardware.inventory import Interface
 
 from .network import ADAPTERS
-from .tree import ROOT, Root, hexadecimal, link_name, names_in, number, read_text, resolve
+from .tree import (
+    ADDRESS,
+    INTERFACES,
+    PCI,
+    ROOT,
+    Root,
+    hexadecimal,
+    link_name,
+    names_in,
+    number,
+    read_text,
+    resolve,
+)
 
-INTERFACES = "sys/class/net"
-_FUNCTIONS = "sys/bus/pci/devices"
 _ADDRESSES_V6 = "proc/net/if_inet6"
 _UP = 1
 """Linux' IFF_UP: somebody has switched the interface on."""
@@ -67,7 +77,7 @@ def from_device(
 
 def _way(root: Root, address: str | None) -> list[str]:
     """The host bridge, the bridges below it, and the function itself."""
-    real = resolve(root, f"{_FUNCTIONS}/{address}") if address else None
+    real = resolve(root, f"{PCI}/{address}") if address else None
     return re.findall(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}|[0-9a-f]{4,8}:[^/]+", real or "")
 
 
@@ -136,7 +146,7 @@ def _node(root: Root, folder: str) -> int | None:
 def _pci(root: Root, folder: str) -> str | None:
     """The PCI function below which the interface is: itself, or what its device is a part of."""
     real = resolve(root, f"{folder}/device")
-    steps = re.findall(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]", real or "")
+    steps = re.findall(ADDRESS, real or "")
     return steps[-1] if steps else None
 
 

@@ -24,7 +24,7 @@ from linkgauge.model.kernel_log import Gravity, KernelLog, LogKind, LogLine
 # an interface: a line that no pattern knows is left out, and nothing is concluded from its absence.
 
 MOST_CHARACTERS = 1000
-"""Of a kept line; the kernel cuts its own off at about as many."""
+"""The most characters of a kept line; the kernel cuts its own off at about as many."""
 _BRIDGE = 0x06
 """The PCI base class of bridges, whose lines are recognized by their kind."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Adapter, PciFunction
 
-from .tree import ROOT, Root, link_name, listed, names_in, read_text, resolve
+from .tree import ADDRESS, ROOT, Root, link_name, listed, names_in, read_text, resolve
 
 ADAPTERS = "sys/class/infiniband"
 _INFINIBAND = {0x0207, 0x0C06}
@@ -92,5 +92,5 @@ def _address(root: Root, folder: str) -> str | None:
     """The PCI function of a class device: the target of its link `device`."""
     real = resolve(root, folder)
     target = link_name(root, f"{real}/device") if real else None
-    match = re.fullmatch(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]", target or "")
+    match = re.fullmatch(ADDRESS, target or "")
     return match[0] if match else None

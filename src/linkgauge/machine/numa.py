@@ -11,10 +11,12 @@ from .cpu import last_level_cache, one_a_core
 from .dimms import is_all_stacked
 from .tree import (
     NODES,
+    PCI,
     Root,
     least,
     names_in,
     number,
+    numbered,
     parse_meminfo,
     read_bytes,
     read_cpus,
@@ -82,8 +84,8 @@ def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
 
 
 def _kind_of_device(place: str) -> MemoryKind | None:
-    """Of the folder of a DAX device. Below a bus of NVDIMMs it is theirs; CXL has regions of its
-    own; a range that the firmware set aside (hmem) may be anything."""
+    """The kind of a DAX device, by its folder. Below a bus of NVDIMMs it is theirs; CXL has regions
+    of its own; a range that the firmware set aside (hmem) may be anything."""
     if "/ndbus" in place:
         return "NVM"
     return "CXL" if "/dax_region" in place else None
@@ -138,8 +140,7 @@ def host_nodes(root: Root) -> tuple[int, ...]:
 
 def node_numbers(root: Root) -> tuple[int, ...]:
     """All nodes, including those without memory; none if the kernel has no NUMA."""
-    numbers = (re.fullmatch(r"node([0-9]{1,6})", name) for name in names_in(root, NODES))
-    return tuple(sorted(int(match[1]) for match in numbers if match))
+    return numbered(root, NODES, "node")
 
 
 def _gpu_nodes(root: Root) -> set[int]:
@@ -189,4 +190,4 @@ def _read_node(
 
 def near_node(root: Root, address: str) -> int:
     """The node nearest to a PCI function; 0 if the platform does not say (-1, no file)."""
-    return max(0, number(read_text(root, f"sys/bus/pci/devices/{address}/numa_node")) or 0)
+    return max(0, number(read_text(root, f"{PCI}/{address}/numa_node")) or 0)

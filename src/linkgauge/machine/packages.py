@@ -20,7 +20,7 @@ class Manager(msgspec.Struct, frozen=True):
     driver: tuple[str, ...] = ()
 
     def commands(self, packages: Sequence[str]) -> tuple[str, ...]:
-        """What installs these packages."""
+        """The commands that install these packages."""
         if not packages:
             return ()
         named = " ".join(self.names.get(name, name) for name in packages)
@@ -44,8 +44,8 @@ _MANAGERS = {
 
 
 def package_manager(root: Root = ROOT) -> Manager | None:
-    """That of the distribution, or of one that it is derived from (os-release: ID, ID_LIKE); None
-    if neither is known."""
+    """The package manager of the distribution, or of one that it is derived from (os-release: ID,
+    ID_LIKE); None if neither is known."""
     release = read_text(root, "etc/os-release") or ""
     found = dict(re.findall(r'^(ID|ID_LIKE)="?([^"\n]*)"?$', release, re.MULTILINE))
     names = f"{found.get('ID', '')} {found.get('ID_LIKE', '')}".split()

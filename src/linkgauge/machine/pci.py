@@ -19,10 +19,20 @@ from linkgauge.model.hardware.pcie import SPEEDS, WIDTHS
 
 from .network import has_class, is_rdma
 from .pci_config import decode, read_names
-from .tree import Root, link_name, names_in, read_bytes, read_text, resolve
+from .tree import (
+    ADDRESS,
+    PCI,
+    Root,
+    hexadecimal,
+    link_name,
+    names_in,
+    read_bytes,
+    read_line,
+    read_text,
+    resolve,
+)
 
-DEVICES = "sys/bus/pci/devices"
-_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
+_ADDRESS = re.compile(ADDRESS)
 _HOST_BRIDGE = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _DISPLAY, _COPROCESSOR, _ACCELERATOR = 0x03, 0x0B, 0x12
 _VGA = 0x0300
@@ -34,7 +44,7 @@ _ASLEEP = ("D3hot", "D3cold")
 _SEVERITIES = ("correctable", "nonfatal", "fatal")
 
 NONE_LISTED = Gap(
-    f"/{DEVICES} lists none (no PCI bus, or a container that hides it: run on the host)",
+    f"/{PCI} lists none (no PCI bus, or a container that hides it: run on the host)",
     "PCI functions",
 )
 NOT_GROUPED = "the function is in no group: no IOMMU is in use, or none is visible"
@@ -67,7 +77,7 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
 
 
 def read_functions(root: Root) -> tuple[list[PciFunction], list[Gap]]:
-    """The same without names, whose database takes longer to read than everything else."""
+    """The functions without names, whose database takes longer to read than everything else."""
     seats, unread = _find(root)
     ordered = sorted(seats.items(), key=lambda item: _order(item[0]))
     return [_FunctionReader(root, address, seat).read() for address, seat in ordered], unread
@@ -77,11 +87,11 @@ def _find(root: Root) -> tuple[dict[str, _Location], list[Gap]]:
     """Accelerators and RDMA adapters with the bridges above them, and what could not be read."""
     seats: dict[str, _Location] = {}
     unread: list[Gap] = []
-    names = names_in(root, DEVICES)
+    names = names_in(root, PCI)
     if not names:
         unread.append(NONE_LISTED)
     for name in sorted(names):
-        folder = resolve(root, f"{DEVICES}/{name}")
+        folder = resolve(root, f"{PCI}/{name}")
         if not _ADDRESS.fullmatch(name):
             unread.append(Gap("not a PCI address", f"PCI function {name!r}"))
         elif folder is None:
@@ -95,15 +105,15 @@ def _find(root: Root) -> tuple[dict[str, _Location], list[Gap]]:
 
 
 def _class_code(root: Root, folder: str) -> int | None:
-    code = _number(6, (read_text(root, f"{folder}/class") or "").strip())
+    code = hexadecimal(read_line(root, f"{folder}/class"), 6)
     return decode(read_bytes(root, f"{folder}/config")).class_code if code is None else code
 
 
 def groups_of_devices(root: Root) -> set[str]:
     """The IOMMU groups of accelerators and of adapters with RDMA, by name."""
     found = set()
-    for name in names_in(root, DEVICES):
-        folder = resolve(root, f"{DEVICES}/{name}")
+    for name in names_in(root, PCI):
+        folder = resolve(root, f"{PCI}/{name}")
         code = _class_code(root, folder) if folder else None
         if folder and code is not None and _counts(root, folder, code):
             found.add(link_name(root, f"{folder}/iommu_group"))
@@ -116,7 +126,7 @@ def _counts(root: Root, folder: str, code: int) -> bool:
     shown = "infiniband" in names_in(root, folder)
     if shown or has_class(root):
         return shown
-    vendor = _number(4, (read_text(root, f"{folder}/vendor") or "").strip())
+    vendor = hexadecimal(read_line(root, f"{folder}/vendor"), 4)
     return is_rdma(code, vendor or decode(read_bytes(root, f"{folder}/config")).vendor)
 
 
@@ -161,21 +171,23 @@ class _FunctionReader:
         # A virtual function has the link and the packet sizes of its physical one.
         self._wire_folder = physical or seat.folder
         self._wire = decode(read_bytes(root, f"{physical}/config")) if physical else self._config
-        self._power = (read_text(root, f"{self._wire_folder}/power_state") or "").strip()
+        self._power = read_line(root, f"{self._wire_folder}/power_state")
         self._fields: dict[str, list[str]] = {}
 
     def read(self) -> PciFunction:
         config, wire, seat = self._config, self._wire, self._seat
-        vendor = self._attribute("vendor", partial(_number, 4), config.vendor)
-        code = self._attribute("class", partial(_number, 6), config.class_code, field="class_code")
+        vendor = self._attribute("vendor", partial(hexadecimal, digits=4), config.vendor)
+        code = self._attribute(
+            "class", partial(hexadecimal, digits=6), config.class_code, field="class_code"
+        )
         packets = partial(self._register, why=config.why)
         parent = self._register("parent", seat.parent, seat.why)
         return PciFunction(
             address=self._address,
             vendor=vendor,
-            device=self._attribute("device", partial(_number, 4), config.device),
+            device=self._attribute("device", partial(hexadecimal, digits=4), config.device),
             class_code=code,
-            revision=self._attribute("revision", partial(_number, 2), config.revision),
+            revision=self._attribute("revision", partial(hexadecimal, digits=2), config.revision),
             driver=link_name(self._root, f"{seat.folder}/driver"),
             numa_node=self._numa_node(),
             iommu_group=self._iommu_group(),
@@ -223,7 +235,7 @@ class _FunctionReader:
         return value
 
     def _link(self, register: PciLink) -> PciLink:
-        """Of one that sleeps, no more than it can do: its link rests."""
+        """The link. If the function sleeps, its link rests, so that only its limits are known."""
         link = self._as_read(register)
         if self._power not in _ASLEEP:
             return link
@@ -289,12 +301,6 @@ class _FunctionReader:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= 40 else f"{text[:40]}…")
-
-
-def _number(digits: int, text: str) -> int | None:
-    """A number of at most `digits` hexadecimal digits: 0x10de."""
-    match = re.fullmatch(rf"0x([0-9a-fA-F]{{1,{digits}}})", text)
-    return int(match[1], 16) if match else None
 
 
 def gigatransfers(text: str) -> float | None:

@@ -9,10 +9,10 @@ from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.notation import decode_hook, encode_hook
 
+from .captures.file_rules import command_line
 from .cgroup import allowed, memlock_limit, memory_limit
 from .cpu import (
     cache_levels,
-    cpu_time,
     cpu_vendor,
     frequency_driver,
     governor,
@@ -21,6 +21,7 @@ from .cpu import (
     shown_cpus,
     topology,
 )
+from .cpu_time import ticks_and_steal
 from .dimms import huge_pages, memory_rate, transparent_huge_pages
 from .environment import container, firmware, hypervisor, iommu
 from .host import read_host, unread
@@ -28,7 +29,6 @@ from .interfaces import read_interfaces
 from .network import adapters_by_class, has_class, read_adapters
 from .numa import distances, host_nodes, node_cpus, read_nodes
 from .pci import read_pci
-from .secrets import command_line
 from .tree import ROOT, Root, read_bytes, read_text
 
 # What the kernel reports about the host besides host.py: what affects and explains a measurement.
@@ -47,7 +47,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
     translation, why_no_iommu = iommu(root)
     limit, limit_is_known = memory_limit(root)
     locked, lock_is_known = memlock_limit(root)
-    ticks, steal = cpu_time(root)
+    ticks, steal = ticks_and_steal(root)
     rate, why_no_rate = memory_rate(root, sockets)
     details = HostDetails(
         cpu_vendor=cpu_vendor(cpuinfo),

@@ -1,4 +1,4 @@
-"""What drives the devices: versions of kernel modules and of vendors' libraries, what DKMS built,
+"""The software that drives the devices: kernel modules and vendors' libraries, what DKMS built,
 and which CPUs serve the devices' interrupts.
 
 Everything is read below a filesystem root, by names that are known beforehand wherever a folder may
@@ -13,14 +13,23 @@ from importlib.metadata import distributions
 
 import msgspec
 
-from .pci import DEVICES
-from .tree import ROOT, Root, hexadecimal, link_name, names_in, read_text, resolve
+from .tree import (
+    INTERFACES,
+    PCI,
+    ROOT,
+    Root,
+    hexadecimal,
+    link_name,
+    names_in,
+    read_line,
+    read_text,
+    resolve,
+)
 
 SOFTWARE = "linkgauge/software.json"
 """The file of a captured tree that holds the `Software`, for people and scripts."""
 MODULES = "sys/module"
 DKMS = "var/lib/dkms"
-INTERFACES = "sys/class/net"
 _NVIDIA = "proc/driver/nvidia/version"
 _TOOLKITS = ("usr/local/cuda", "opt/cuda")
 _ROCM = "opt/rocm/.info/version"
@@ -115,8 +124,7 @@ def interfaces(root: Root = ROOT) -> tuple[str, ...]:
 def _modules(root: Root) -> Iterator[tuple[str, Module]]:
     for name in sorted(names_in(root, MODULES)):
         version, source = (
-            (read_text(root, f"{MODULES}/{name}/{file}") or "").strip() or None
-            for file in ("version", "srcversion")
+            read_line(root, f"{MODULES}/{name}/{file}") for file in ("version", "srcversion")
         )
         if version or source:
             yield name, Module(version, source)
@@ -156,7 +164,7 @@ def _libraries(root: Root) -> Iterator[tuple[str, str]]:
         if version := _toolkit(root, place):
             yield "CUDA toolkit", version
             break
-    if version := (read_text(root, _ROCM) or "").strip():
+    if version := read_line(root, _ROCM):
         yield "ROCm", version
     for name, file in _LIBRARIES.items():
         # By its link alone: a folder that is looked into is kept with all of its names.
@@ -176,8 +184,8 @@ def _toolkit(root: Root, place: str) -> str | None:
 
 
 def _interrupts(root: Root) -> Iterator[tuple[str, tuple[Interrupt, ...]]]:
-    for address in sorted(names_in(root, DEVICES)):
-        folder = resolve(root, f"{DEVICES}/{address}")
+    for address in sorted(names_in(root, PCI)):
+        folder = resolve(root, f"{PCI}/{address}")
         code = hexadecimal(read_text(root, f"{folder}/class")) if folder else None
         if code is None or not (code >> 16 in _CLASSES or code >> 8 == _NVME):
             continue
@@ -195,7 +203,6 @@ def _interrupt(root: Root, name: str, kind: str) -> Interrupt | None:
     if not re.fullmatch(r"[0-9]{1,9}", name, re.ASCII):
         return None
     allowed, effective = (
-        (read_text(root, f"proc/irq/{name}/{file}_affinity_list") or "").strip() or None
-        for file in ("smp", "effective")
+        read_line(root, f"proc/irq/{name}/{file}_affinity_list") for file in ("smp", "effective")
     )
     return Interrupt(int(name), kind, allowed, effective)

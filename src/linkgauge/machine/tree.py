@@ -15,6 +15,10 @@ from pathlib import Path
 
 ROOT = Path("/")
 NODES = "sys/devices/system/node"
+PCI = "sys/bus/pci/devices"
+INTERFACES = "sys/class/net"
+ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+"""The address of a PCI function."""
 _MOST_LINKS = 40
 """Links followed on one path before they count as a loop, as in Linux."""
 _MOST_CPUS = 1 << 16
@@ -54,6 +58,11 @@ def read_text(root: Root, path: str) -> str | None:
     return None if content is None else content.decode(errors="replace").rstrip("\n\0")
 
 
+def read_line(root: Root, path: str) -> str | None:
+    """The file without blanks at its ends; None if it cannot be read or is empty."""
+    return (read_text(root, path) or "").strip() or None
+
+
 def read_bytes(root: Root, path: str) -> bytes | None:
     """The file's content; None if it cannot be read."""
     path = path.lstrip("/")
@@ -71,6 +80,12 @@ def read_bytes(root: Root, path: str) -> bytes | None:
 def names_in(root: Root, folder: str) -> list[str]:
     """Names of a folder's entries; empty if it cannot be read."""
     return listed(root, folder) or []
+
+
+def numbered(root: Root, folder: str, begin: str) -> tuple[int, ...]:
+    """The numbers behind `begin` in the names of a folder's entries, such as `cpu0`, ascending."""
+    found = (re.fullmatch(rf"{begin}([0-9]{{1,6}})", name) for name in names_in(root, folder))
+    return tuple(sorted(int(match[1]) for match in found if match))
 
 
 def listed(root: Root, folder: str) -> list[str] | None:
@@ -95,7 +110,7 @@ def resolve(root: Root, path: str) -> str | None:
 
 
 def _followed(root: Root, path: str) -> str | None:
-    """The same, whether it exists or not. None if its links loop."""
+    """The path as `resolve` has it, whether it exists or not. None if its links loop."""
     here: list[str] = []
     ahead = path.split("/")[::-1]
     links = 0

@@ -15,9 +15,11 @@ from linkgauge.model.hardware.virtual import BusFunction, RunningDomain, Virtual
 from .cpu import shown_cpus, threads_of
 from .dimms import pages_below
 from .numa import host_nodes
-from .pci import DEVICES, lineage
+from .pci import lineage
 from .tree import (
+    ADDRESS,
     NODES,
+    PCI,
     Root,
     hexadecimal,
     link_name,
@@ -37,7 +39,6 @@ _SLICES = (
 )
 """Where systemd, or libvirt without it, puts domains: control groups of version 2, then 1."""
 _SCOPE = re.compile(r"(?:machine-)?qemu-[0-9]+-(.*?)(?:\.scope|\.libvirt-qemu)?")
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _UUID = "sys/class/dmi/id/product_uuid"
 
 
@@ -57,7 +58,7 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """What an inventory alone says: of a machine that has no files."""
+    """The facts that an inventory alone has, for a machine that has no files."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
@@ -71,9 +72,10 @@ def virtual_of(inventory: Inventory) -> Virtual:
 
 
 def _functions(root: Root) -> tuple[BusFunction, ...] | None:
-    """Those that are listed; one whose files are missing (an older capture) only by its address."""
-    names = filter(_ADDRESS.fullmatch, names_in(root, DEVICES))
-    found = ((name, resolve(root, f"{DEVICES}/{name}")) for name in sorted(names))
+    """The functions that are listed. One whose files are missing (an older capture) has an address
+    only."""
+    names = (name for name in names_in(root, PCI) if re.fullmatch(ADDRESS, name))
+    found = ((name, resolve(root, f"{PCI}/{name}")) for name in sorted(names))
     return (
         tuple(
             _function(root, name, folder) if folder else BusFunction(address=name)
@@ -99,7 +101,7 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """What systemd-detect-virt looks at, as far as files have it."""
+    """The signs that systemd-detect-virt looks at, as far as files have them."""
     flags = re.search(r"^flags\s*:(.*)$", read_text(root, "proc/cpuinfo") or "", re.MULTILINE)
     if flags:
         has = "has" if "hypervisor" in flags[1].split() else "has no"
@@ -163,6 +165,7 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """What is in force in a control group; where it sets nothing, that is what is above it."""
+    """The set that is in force in a control group; one that sets nothing has that of the group
+    above."""
     texts = (read_text(root, f"{group}/cpuset.{what}{end}") for end in (".effective", ""))
     return next((found for text in texts if (found := parse_cpu_list(text or ""))), None)

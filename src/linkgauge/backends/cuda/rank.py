@@ -17,7 +17,7 @@ from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import IdlePart, OfProcess, OwnCopies, crosses, spanned
 from linkgauge.backends.rules import check_flags
 from linkgauge.machine.host import read_host
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory

@@ -19,7 +19,7 @@ from linkgauge.backends.host_rank import HostRank
 from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import RankBackend, held
 from linkgauge.backends.rules import check_alone, lacking
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import Memory

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.errors import BackendError, InputError, pip_install
 
 

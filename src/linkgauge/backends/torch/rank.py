@@ -24,7 +24,7 @@ from linkgauge.backends.torch import TorchBackend
 from linkgauge.backends.torch.collectives import TorchCollective, library_of
 from linkgauge.backends.torch.runtime import calling
 from linkgauge.machine.host import read_host
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_memory

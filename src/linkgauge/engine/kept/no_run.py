@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.machine.zstd import MAGIC
+from linkgauge.machine.captures.zstd import MAGIC
 from linkgauge.model.documents.result import SCHEMA
 from linkgauge.model.errors import InputError
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.machine.archive import read_files
+from linkgauge.machine.captures.archive import read_files
 from linkgauge.machine.given import read_given
 from linkgauge.machine.host import this_host
 from linkgauge.model.cell_id import cell_id

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from linkgauge.engine.workers.messages import Heartbeat, Measure
-from linkgauge.machine.channel import Answer, Reason, decoder
+from linkgauge.machine.processes.channel import Answer, Reason, decoder
 from linkgauge.model.hardware.inventory import Interface
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.ranks import Rank

@@ -22,9 +22,9 @@ import msgspec
 from linkgauge import __version__
 from linkgauge.backends.mpi.world import leave, mpi_errors, world
 from linkgauge.engine.workers.patience import Patience
-from linkgauge.machine.channel import Channel, encode
-from linkgauge.machine.launch import Launch, host_name, ranks_per_cpu
-from linkgauge.machine.wire import (
+from linkgauge.machine.processes.channel import Channel, encode
+from linkgauge.machine.processes.launch import Launch, host_name, ranks_per_cpu
+from linkgauge.machine.processes.wire import (
     NotReached,
     accepted,
     connect_at,

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from linkgauge.machine.channel import Done, Reason, Refused, encode, error_of, value_of
+from linkgauge.machine.processes.channel import Done, Reason, Refused, encode, error_of, value_of
 from linkgauge.model.errors import BackendError
 
 from .clocks import Clocks

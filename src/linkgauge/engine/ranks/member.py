@@ -13,9 +13,9 @@ from pathlib import Path
 
 from linkgauge.backends.mpi.world import leave
 from linkgauge.engine.request import RunRequest
-from linkgauge.machine.child import ENDING
-from linkgauge.machine.launch import Launch
-from linkgauge.machine.wire import is_first
+from linkgauge.machine.processes.child import ENDING
+from linkgauge.machine.processes.launch import Launch
+from linkgauge.machine.processes.wire import is_first
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import LostRank, RankLost
 

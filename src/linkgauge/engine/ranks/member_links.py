@@ -22,7 +22,15 @@ import msgspec
 
 from linkgauge.engine.workers.messages import DOING, Heartbeat
 from linkgauge.engine.workers.patience import Patience
-from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode, error_of
+from linkgauge.machine.processes.channel import (
+    Broke,
+    Channel,
+    Done,
+    Reason,
+    Refused,
+    encode,
+    error_of,
+)
 from linkgauge.model.errors import BackendError, LinkgaugeError, OutcomeKind, Phase
 from linkgauge.model.ranks import LostRank, Rank, RankLost
 

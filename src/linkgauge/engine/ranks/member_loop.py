@@ -21,9 +21,9 @@ from linkgauge.engine.measuring.pool import BufferPool
 from linkgauge.engine.workers.messages import Signs
 from linkgauge.engine.workers.patience import Patience
 from linkgauge.engine.workers.worker import POOL_SHARE, LocalWorker
-from linkgauge.machine.channel import Channel, Done, carry_out, encode
 from linkgauge.machine.host import read_host
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.channel import Channel, Done, carry_out, encode
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import BackendError, InputError, Phase, Unsupported
 

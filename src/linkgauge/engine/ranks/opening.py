@@ -13,7 +13,7 @@ from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import Session
 from linkgauge.engine.session import opened as opened_alone
 from linkgauge.engine.workers.process import WorkerProcess
-from linkgauge.machine.launch import launched
+from linkgauge.machine.processes.launch import launched
 from linkgauge.model.errors import InputError
 from linkgauge.model.settings import Settings
 

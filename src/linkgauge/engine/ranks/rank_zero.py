@@ -12,7 +12,7 @@ from linkgauge.engine.kept.resume import Opening
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import Session
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.documents.result import Run
 from linkgauge.model.ranks import RankLost
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from linkgauge.backends import SIMULATED
 from linkgauge.backends.protocol import Buffer, Copy, Pattern, SimulatedClock
 from linkgauge.backends.rank import RankBackend, SpannedBuffer, held
-from linkgauge.machine.channel import error_of, reason_of
+from linkgauge.machine.processes.channel import error_of, reason_of
 from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory

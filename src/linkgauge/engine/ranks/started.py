@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from linkgauge.engine.workers.patience import Patience
-from linkgauge.machine.launch import (
+from linkgauge.machine.processes.launch import (
     Launch,
     host_name,
     launched,

@@ -20,7 +20,7 @@ from linkgauge import __version__
 from linkgauge.backends import ACROSS_RANKS, GPUS, ON_REQUEST, SIMULATED
 from linkgauge.engine.workers.messages import FIRST, Measure, Visit, beside_unable, failed
 from linkgauge.engine.workers.worker import LocalWorker
-from linkgauge.machine.channel import Refused
+from linkgauge.machine.processes.channel import Refused
 from linkgauge.machine.source import commit
 from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Unsupported

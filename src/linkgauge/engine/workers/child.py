@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from linkgauge.engine.measuring.garbage import collect_seldom
-from linkgauge.machine.channel import Channel, carry_out, decoder, encode
+from linkgauge.machine.processes.channel import Channel, carry_out, decoder, encode
 
 from . import messages
 from .messages import Signs

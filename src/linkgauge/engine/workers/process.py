@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from linkgauge.machine.process import Process
+from linkgauge.machine.processes.process import Process
 from linkgauge.machine.tree import ROOT, Root, names_in, read_text
 from linkgauge.model.printable import printable
 from linkgauge.model.settings import Settings, Surroundings, Tried

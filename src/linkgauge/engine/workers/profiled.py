@@ -17,8 +17,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from linkgauge.machine.channel import Channel
-from linkgauge.machine.process import LOOK, PATIENCE, ProcessLost, environment_with, program
+from linkgauge.machine.processes.channel import Channel
+from linkgauge.machine.processes.process import (
+    LOOK,
+    PATIENCE,
+    ProcessLost,
+    environment_with,
+    program,
+)
 from linkgauge.model.errors import InputError
 from linkgauge.model.settings import Profiler, Surroundings
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from linkgauge.backends import SIMULATED
-from linkgauge.machine.process import ProcessLost
+from linkgauge.machine.processes.process import ProcessLost
 from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.hardware.gaps import Gap

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, tostring
 
 from defusedxml.ElementTree import fromstring
 
-from linkgauge.machine.process import Process, ProcessLost
+from linkgauge.machine.processes.process import Process, ProcessLost
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import all_printable, printable
 from linkgauge.report import charts

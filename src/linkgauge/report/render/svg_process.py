@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from linkgauge.machine.channel import Channel, carry_out, decoder
+from linkgauge.machine.processes.channel import Channel, carry_out, decoder
 from linkgauge.model.errors import LinkgaugeError
 
 _FIRST = {"mark": "point", "data": {"values": [{"a": 1}]}, "encoding": {}}

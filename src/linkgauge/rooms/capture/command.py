@@ -31,8 +31,8 @@ def capture(asked: CaptureOptions) -> int:
         linkgauge capture machine.tgz
         linkgauge capture machine.tgz --anonymize
     """
-    from linkgauge.machine.archive import STDOUT, check_new, write_archive
-    from linkgauge.machine.capture import capture as captured
+    from linkgauge.machine.captures.archive import STDOUT, check_new, write_archive
+    from linkgauge.machine.captures.capture import capture as captured
     from linkgauge.machine.tree import ROOT as HERE
     from linkgauge.report.sections.host import for_root
 

@@ -19,8 +19,8 @@ from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.rounds import draw
 from linkgauge.engine.session import Session, opened
-from linkgauge.machine.channel import Channel, carry_out, decoder, encode
-from linkgauge.machine.process import Process, ProcessLost
+from linkgauge.machine.processes.channel import Channel, carry_out, decoder, encode
+from linkgauge.machine.processes.process import Process, ProcessLost
 from linkgauge.model.cell_id import cell_id, spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.errors import DeviceBusy, LinkgaugeError

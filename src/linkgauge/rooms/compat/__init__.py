@@ -24,9 +24,9 @@ TOOLS = {
     ),
     "nccl_tests:run",
 )  # fmt: skip
-"""By the name of each tool, what parses its arguments, measures with `linkgauge.cli.tool`
-if they ask for it, prints what the tool prints and returns an exit code. It raises only
-LinkgaugeError or UsageError."""
+"""The function of each tool: it reads the arguments, measures with `linkgauge.cli.tool` if they
+ask for it, prints what the tool prints and returns an exit code. It raises only LinkgaugeError or
+UsageError."""
 ROOM = Room(
     "compat",
     commands={"as": f"{__name__}.command:as_tool"},

@@ -54,6 +54,7 @@ def as_tool(asked: AsOptions) -> int:
     from linkgauge.cli.simulation import simulation_of
     from linkgauge.cli.tool import Where
     from linkgauge.engine.request import choose_backends
+    from linkgauge.machine.processes.launch import launched
     from linkgauge.model.errors import InputError, LinkgaugeError
     from linkgauge.model.names import hint
 
@@ -68,7 +69,8 @@ def as_tool(asked: AsOptions) -> int:
         code: int = loaded(tools[tool])(asked.arguments, where)
     except LinkgaugeError as error:
         sys.stdout.flush()
-        print(f"{tool}: {error}", file=sys.stderr)
+        if not launched().rank:  # of the processes that mpirun started, the first says it
+            print(f"{tool}: {error}", file=sys.stderr)
         code = error.exit_code
     misplaced = [one for one in asked.arguments if one.partition("=")[0] in _OWN]
     if code and misplaced:

@@ -2,21 +2,70 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
-from linkgauge.cli.tool import Context, measure
+from linkgauge.cli.tool import Context, Where, measure, opened
 from linkgauge.engine.workers.messages import unmeasured
 from linkgauge.model.documents.result import CellResult, exit_code
+from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.operation import OperationName, named
+from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
 from linkgauge.report.words.sentences import sentence
+
+PARITY = EngineSettings(tuned=False, streams=1)
+"""One plain copy after another on one stream, as other tools do it."""
+NONE = "N/A"
+
+
+def shown(figure: float | None, form: str) -> str:
+    """A figure in this format, N/A if there is none."""
+    return NONE if figure is None else format(figure, form)
+
+
+class Repetitions(msgspec.Struct, frozen=True):
+    """Seconds of each repetition and the bytes of one; no `times` if nothing was measured."""
+
+    times: tuple[float, ...]
+    bytes: int
+
+    @classmethod
+    def of(cls, rates: Iterable[float], size: int) -> Repetitions:
+        """Repetitions of `size` bytes at these bytes/s."""
+        return cls(tuple(size / rate for rate in rates), size)
+
+    @classmethod
+    def together(cls, timings: Sequence[Repetitions]) -> Repetitions:
+        """One value for parts that run at the same time: each takes as long as the longest."""
+        times = tuple(map(max, zip(*(each.times for each in timings), strict=True)))
+        return cls(times, sum(each.bytes for each in timings))
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self.times) if self.times else None
+
+    @property
+    def rate(self) -> float | None:
+        """GB/s of the mean time."""
+        return None if self.mean is None else self.rate_of(self.mean)
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """GB/s of each repetition."""
+        return tuple(map(self.rate_of, self.times))
+
+    def rate_of(self, seconds: float) -> float:
+        """GB/s, if it takes so long."""
+        return self.bytes / seconds / 1e9
 
 
 class CopyPath(msgspec.Struct, frozen=True):
@@ -49,16 +98,16 @@ def chase(reader: Device, memory: Device) -> Transfer:
 
 
 INTERRUPTED = "interrupted"
-_WORST_FIRST = (130, 3, 1, 4, 0)
+WORST_FIRST = (130, 3, 1, 4, 0)
 """Exit codes by priority: the first that occurred is the result."""
 
 
 class Meter:
     """Measures cells, one benchmark after the other, and tracks how all of them ended."""
 
-    def __init__(self, context: Context, tool: str) -> None:
+    def __init__(self, context: Context) -> None:
         self.context = context
-        self._tool = tool
+        self._tool = context.tool
         self._codes: set[int] = set()
         self._reported: set[str] = set()
         self._count = 0
@@ -128,11 +177,21 @@ class Meter:
     @property
     def exit_code(self) -> int:
         """The worst of all that was measured: not 0 if nothing was."""
-        return next((code for code in _WORST_FIRST if code in self._codes), 4)
+        return next((code for code in WORST_FIRST if code in self._codes), 4)
+
+
+@contextmanager
+def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Meter]:
+    """A meter on a machine opened like `opened`, for copies to and from devices. Raises InputError
+    if there is none."""
+    with opened(where, settings, tells=tells) as context:
+        if not context.devices:
+            raise InputError(f"backend {context.backend} has no devices")
+        yield Meter(context)
 
 
 def _trouble(cell: CellResult) -> str:
-    """What happened to a cell; its reason may already name the transfer."""
+    """Says what happened to a cell; its reason may already name the transfer."""
     transfers, reason = str(cell), cell.reason or ""
     named = reason if reason.startswith(transfers) else f"{transfers}: {reason}"
     return f"{cell.status}: {named}"

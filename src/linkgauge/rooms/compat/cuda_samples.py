@@ -8,17 +8,19 @@ device's own clock if it has one, and `--noverify` skips the comparison of the b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from linkgauge.cli import tool as base
-from linkgauge.cli.tool import UsageError, Where, opened_devices
+from linkgauge.cli import tool_options as base
+from linkgauge.cli.tool import Where, show
+from linkgauge.cli.tool_options import UsageError
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.hardware.machine import Device
-from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.model.settings import Settings
 
-from .copy_cells import CopyPath, Meter
+from .copy_cells import PARITY, CopyPath, Meter, metered, shown
 
 TOOL = "bandwidthTest"
 _LOOPS = 100
@@ -30,20 +32,16 @@ _SHMOO = (
 )  # fmt: skip
 """Below each size, the step to the next."""
 
-PARITY = EngineSettings(tuned=False, streams=1)
-"""One plain copy after another on one stream, as the samples do it."""
 NOTE = (
     "\nNOTE: The CUDA Samples are not meant for performance measurements. "
     "Results may vary when GPU Boost is enabled."
 )
-_FLAGS = ("help", "csv", "htod", "dtoh", "dtod", "wc", "cputiming", "noverify")
-_VALUES = ("memory", "mode", "device", "start", "end", "increment")
 _KINDS = {
     "htod": ("Host to Device", "H2D"),
     "dtoh": ("Device to Host", "D2H"),
     "dtod": ("Device to Device", "D2D"),
 }
-"""In the order of measurement: their names in text and CSV."""
+"""The kinds of copies in the order of measurement, with their names in text and CSV."""
 HELP = """\
 Usage:  bandwidthTest [OPTION]...
 Measures the bandwidth of copies from host to device, device to host and within a device
@@ -93,7 +91,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and prints what the sample prints."""
     print("[CUDA Bandwidth Test] - Starting...")
     try:
-        given = sample_arguments(arguments, _FLAGS, _VALUES)
+        given = sample_arguments(arguments, HELP)
         if "help" in given:
             print(HELP)
             code = 0
@@ -110,22 +108,21 @@ def run(arguments: Sequence[str], where: Where) -> int:
     return code
 
 
-def sample_arguments(
-    arguments: Sequence[str], flags: Sequence[str], values: Sequence[str]
-) -> dict[str, str]:
+def sample_arguments(arguments: Sequence[str], text: str) -> dict[str, str]:
     """Options as the samples' own parser takes them, behind any number of dashes or none: `name`,
-    `-name`, `--NAME`, `--name=value`; -h is --help. Raises UsageError for one that is neither of
-    `flags` nor of `values`, and for a value that is missing or too much."""
-    known = {name.lower(): name for name in (*flags, *values)} | {"h": "help"}
+    `-name`, `--NAME`, `--name=value`; -h is --help. They are those of the help `text`, a line each.
+    Raises UsageError for another one, and for a value that is missing or too much."""
+    has_value = dict(re.findall(r"(?m)^--(\w+)(=?)", text))
+    known = {name.lower(): name for name in has_value} | {"h": "help"}
     given: dict[str, str] = {}
     for argument in arguments:
         written, equals, value = argument.lstrip("-").partition("=")
         name = known.get(written.lower())
         if name is None:
             raise UsageError(f"Unknown option {argument}")
-        if name in values and not value:
+        if has_value[name] and not value:
             raise UsageError(f"Missing value - write --{name}=VALUE")
-        if name in flags and equals:
+        if equals and not has_value[name]:
             raise UsageError(f"Illegal argument - --{name} takes no value")
         given[name] = value
     return given
@@ -197,13 +194,12 @@ def _measure(options: SampleOptions, where: Where) -> int:
         verify=options.verify,
         engines=PARITY,
     )
-    with opened_devices(where, settings) as context:
-        devices = _chosen(context.devices, options.device)
+    with metered(where, settings) as gauge:
+        devices = _chosen(gauge.context.devices, options.device)
         print("Running on...\n")
         for device in devices:
             print(f" Device {device.index}: {device.model}")
         print(f" {options.mode.capitalize()} Mode\n", flush=True)
-        gauge = Meter(context, TOOL)
         for kind in options.kinds:
             rates = []
             for size in options.sizes:
@@ -213,7 +209,7 @@ def _measure(options: SampleOptions, where: Where) -> int:
             if options.mode == "shmoo":
                 print()
             lines = _csv if options.csv else _readable
-            print("\n".join(lines(options, kind, len(devices), rates)), flush=True)
+            show(lines(options, kind, len(devices), rates))
         return gauge.exit_code
 
 
@@ -252,12 +248,8 @@ def _readable(
     yield f"{combined}   Transfer Size (Bytes)\tBandwidth(GB/s)"
     for size, rate in zip(options.sizes, rates, strict=True):
         tab = "\t" if size < 10_000 else ""
-        yield f"   {size}\t\t\t{tab}{_shown(rate)}"
+        yield f"   {size}\t\t\t{tab}{shown(rate, '.1f')}"
     yield ""
-
-
-def _shown(rate: float | None) -> str:
-    return "N/A" if rate is None else f"{rate:.1f}"
 
 
 def _csv(
@@ -267,8 +259,8 @@ def _csv(
     if kind != "dtod":
         name += {"pageable": "-Paged", "wc": "-Pinned-WriteCombined", "": "-Pinned"}[options.memory]
     for size, rate in zip(options.sizes, rates, strict=True):
-        seconds = "N/A" if rate is None else f"{size / rate / 1e9:.5f}"
+        seconds = shown(None if rate is None else size / rate / 1e9, ".5f")
         yield (
-            f"{TOOL}-{name}, Bandwidth = {_shown(rate)} GB/s, Time = {seconds} s, "
+            f"{TOOL}-{name}, Bandwidth = {shown(rate, '.1f')} GB/s, Time = {seconds} s, "
             f"Size = {size} bytes, NumDevsUsed = {devices}"
         )

@@ -18,17 +18,17 @@ from itertools import permutations
 
 import msgspec
 
-from linkgauge.cli.tool import Context, Where, hinting, opened_devices
+from linkgauge.cli.tool import Context, Where, show
+from linkgauge.cli.tool_options import hinting
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
-from .copy_cells import CopyPath, Meter
-from .cuda_samples import NOTE, PARITY, sample_arguments, whole
+from .copy_cells import PARITY, CopyPath, Meter, metered
+from .cuda_samples import NOTE, sample_arguments, whole
 
-TOOL = "p2pBandwidthLatencyTest"
 _ELEMENT = 4
 """Bytes of an int."""
 _ELEMENTS = 40_000_000
@@ -61,7 +61,7 @@ class PeerTestOptions(msgspec.Struct, frozen=True):
 @hinting("See --help for more information")
 def run(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and prints what the sample prints."""
-    given = sample_arguments(arguments, ("help", "p2p_read", "sm_copy"), ("numElems",))
+    given = sample_arguments(arguments, HELP)
     elements = whole("numElems", given.get("numElems", str(_ELEMENTS)))
     if "help" in given:
         print(HELP)
@@ -69,16 +69,14 @@ def run(arguments: Sequence[str], where: Where) -> int:
     engine: EngineKind = "sm" if "sm_copy" in given else "ce"
     options = PeerTestOptions("p2p_read" in given, engine, elements * _ELEMENT)
     settings = Settings(sizes=(options.size,), samples=1, loops=_LOOPS, engines=PARITY)
-    with opened_devices(where, settings) as context, _without_access(where, context) as apart:
-        gauge = Meter(context, TOOL)
+    with metered(where, settings) as gauge, _without_access(where, gauge.context) as apart:
         reached = _bandwidths(gauge, apart, options)
         codes = [gauge.exit_code, apart.code]
     fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
     with (
-        opened_devices(where, fewer, tells=False) as context,
-        _without_access(where, context) as apart,
+        metered(where, fewer, tells=False) as gauge,
+        _without_access(where, gauge.context) as apart,
     ):
-        gauge = Meter(context, TOOL)
         _latencies(gauge, apart, options, reached)
         codes += [gauge.exit_code, apart.code]
     print(NOTE)
@@ -112,8 +110,8 @@ def _without_access(where: Where, context: Context) -> Iterator[WithoutAccess]:
         return
     engines = msgspec.structs.replace(context.settings.engines, peer_access=False)
     settings = msgspec.structs.replace(context.settings, engines=engines)
-    with opened_devices(where, settings, tells=False) as closed:
-        yield WithoutAccess(Meter(closed, TOOL))
+    with metered(where, settings, tells=False) as closed:
+        yield WithoutAccess(closed)
 
 
 def _bandwidths(
@@ -128,7 +126,7 @@ def _bandwidths(
     writes = _rates(gauge, {pair: [_copy(*pair, engine)] for pair in apart}, optional=True)
     reached = frozenset(writes)
     among = [pair for pair in apart if pair in reached]
-    print("\n".join(_introduction(devices, reached)), flush=True)
+    show(_introduction(devices, reached))
     # Within a device every byte is read and written.
     local = _rates(gauge, {pair: [_copy(*pair)] for pair in own}, 2)
     staged = local | apart_from.rates(gauge, {pair: [pair] for pair in apart})

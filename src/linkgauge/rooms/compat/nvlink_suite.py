@@ -1,4 +1,4 @@
-"""What the tools of the NVLink and RISC-V test suite share: their options, and the table that they
+"""The tools of the NVLink and RISC-V test suite: they share options and the table that they
 write."""
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path as File
-from typing import TextIO
+from typing import Any, TextIO
 
 import msgspec
 
-from linkgauge.cli.tool import Parser, UsageError, Where, hinting, opened_devices, size_of, whole
+from linkgauge.cli.tool import Where, helpful, show
+from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, help_lines, size_of, whole
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.hardware.machine import Device
@@ -22,7 +23,7 @@ from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import format_size
 from linkgauge.report.files import SIMULATED
 
-from .copy_cells import CopyPath, Meter
+from .copy_cells import CopyPath, metered, shown
 
 MOST = 1_000_000
 """Iterations."""
@@ -36,51 +37,55 @@ class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
     out: str | None
 
 
-def parse(arguments: Sequence[str], *, size: str, iterations: int) -> NvlinkSuiteOptions:
+def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
+    """The options of a tool, with what its help says of the size and of the number of copies."""
+    return (
+        ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", str),
+        ToolOption("--iter COUNT", copies, whole, least=1, most=MOST),
+        ToolOption("--out FILE.csv", "Where the table goes; without it, or as -, to stdout", str),
+    )
+
+
+def parse(
+    arguments: Sequence[str], options: Sequence[ToolOption], *, size: str, iterations: int
+) -> NvlinkSuiteOptions:
     """Reads options; `size` and `iterations` are the defaults. Raises UsageError."""
-    parser = Parser()
-    parser.add_argument("--size", default=size)
-    parser.add_argument("--iter", default=iterations, type=whole)
-    parser.add_argument("--out", default="-")
-    given = parser.parse_args(list(arguments))
-    if not 1 <= given.iter <= MOST:
-        raise UsageError(f"--iter: give 1 to {MOST}")
-    if not given.out:
+    given: dict[str, Any] = {"size": size, "iter": iterations, "out": "-"}
+    given |= Parser(options, refusal="{flag}: give {bounds}").given(arguments)
+    if not given["out"]:
         raise UsageError("--out: give the name of a file")
-    out = None if given.out == "-" else given.out
-    return NvlinkSuiteOptions(size_of("--size", given.size), given.iter, out)
+    out = None if given["out"] == "-" else given["out"]
+    return NvlinkSuiteOptions(size_of("--size", given["size"]), given["iter"], out)
 
 
-class TableOutput:
-    """Where a table goes; to a `file` in place of what it held before."""
+def _help(tool: str, options: Sequence[ToolOption]) -> str:
+    written = " ".join(f"[{option.written}]" for option in options)
+    return f"Usage: {tool} {written}\n\n{help_lines(options, 16)}"
 
-    def __init__(self, stream: TextIO, file: File | None) -> None:
-        self._stream = stream
-        self._file = file
 
-    def write(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str | None:
-        """The name of the file that was written; a file is left as it is if there are no rows.
-        Raises ResultsError if it cannot be written."""
-        rows = list(rows)
-        if self._file is not None and not rows:
-            return None
-        with _writing():
-            if self._file is not None and self._file.is_file():
-                self._stream.truncate(0)
-            writer = csv.writer(self._stream, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(rows)
-            self._stream.flush()
-        return None if self._file is None else str(self._file)
+def write_table(stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bool:
+    """Writes a table in place of what the file held before, and says whether it did: without rows
+    the file stays as it is. Raises ResultsError if it cannot be written."""
+    rows = list(rows)
+    if stream is not sys.stdout and not rows:
+        return False
+    with _writing():
+        if stream is not sys.stdout and File(stream.name).is_file():
+            stream.truncate(0)
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+        stream.flush()
+    return True
 
 
 @contextmanager
-def opened_table(out: str | None) -> Iterator[TableOutput]:
-    """A table in the file `out`, else on stdout. Opened before measuring, since it may not be
+def opened_table(out: str | None) -> Iterator[TextIO]:
+    """The file `out`, else stdout. Opened before measuring, since it may not be
     writable: what the file holds stays until there is something to write, and a new one is removed
     if nothing is. Raises InputError."""
     if out is None:
-        yield TableOutput(sys.stdout, None)
+        yield sys.stdout
         return
     file = File(out)
     is_new = not file.exists()
@@ -89,7 +94,7 @@ def opened_table(out: str | None) -> Iterator[TableOutput]:
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror}") from error
     try:
-        yield TableOutput(stream, file)
+        yield stream
         with _writing():
             stream.close()
     finally:
@@ -110,42 +115,27 @@ def _writing() -> Iterator[None]:
 # bandwidth_test of the NVLink and RISC-V test suite: one-way copies between host and devices.
 
 
-BANDWIDTH_TEST = "bandwidth_test"
-BANDWIDTH_HELP = """\
-Usage: bandwidth_test [--size SIZE] [--iter COUNT] [--out FILE.csv]
-
-  --size SIZE     Bytes of a copy, such as 256M (the default)
-  --iter COUNT    Copies on each path (default: 10)
-  --out FILE.csv  Where the table goes; without it, or as -, to stdout"""
+BANDWIDTH_OPTIONS = options_of("256M (the default)", "Copies on each path (default: 10)")
 BANDWIDTH_COLUMNS = (
-    "direction",
-    "source",
-    "destination",
-    "bytes",
-    "iteration",
-    "seconds",
-    "gb_per_s",
-)
+    "direction", "source", "destination", "bytes", "iteration", "seconds", "gb_per_s",
+)  # fmt: skip
 
 
-@hinting(BANDWIDTH_HELP.splitlines()[0])
+@helpful(_help("bandwidth_test", BANDWIDTH_OPTIONS))
 def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and writes the table."""
-    if {"-h", "--help"} & set(arguments):
-        print(BANDWIDTH_HELP)
-        return 0
-    asked = parse(arguments, size="256M", iterations=10)
+    asked = parse(arguments, BANDWIDTH_OPTIONS, size="256M", iterations=10)
     settings = Settings(sizes=(asked.size,), samples=asked.iterations, loops=1)
     # The table first: it may not be writable.
-    with opened_table(asked.out) as table, opened_devices(where, settings) as context:
-        paths = tuple(_paths(context.devices))
-        gauge = Meter(context, BANDWIDTH_TEST)
+    with opened_table(asked.out) as table, metered(where, settings) as gauge:
+        paths = tuple(_paths(gauge.context.devices))
         cells = gauge.measure([[path.transfer()] for path in paths])
-        written = table.write(BANDWIDTH_COLUMNS, _bandwidth_rows(paths, cells, asked.size))
+        rows = _bandwidth_rows(paths, cells, asked.size)
+        written = write_table(table, BANDWIDTH_COLUMNS, rows)
         if asked.out is not None:
-            print("\n".join(_bandwidth_summary(cells, asked.size, asked.iterations)))
-        if written is not None:
-            print(f"wrote {written}", flush=True)
+            show(_bandwidth_summary(cells, asked.size, asked.iterations))
+            if written:
+                print(f"wrote {File(asked.out)}", flush=True)
     return gauge.exit_code
 
 
@@ -168,56 +158,43 @@ def _bandwidth_rows(
 def _bandwidth_summary(cells: Sequence[CellResult], size: int, iterations: int) -> Iterator[str]:
     yield f"{format_size(size)}, {iterations} iterations, median in GB/s"
     for cell in cells:
-        figure = "N/A" if cell.summary is None else f"{cell.summary.median / 1e9:.2f}"
-        yield f"{figure:>10}  {cell.transfers[0]}"
+        median = None if cell.summary is None else cell.summary.median / 1e9
+        yield f"{shown(median, '.2f'):>10}  {cell.transfers[0]}"
 
 
 # ping_pong of the NVLink and RISC-V test suite: how long single small copies take.
 
 
-PING_PONG = "ping_pong"
-LATENCY_HELP = """\
-Usage: ping_pong [--size SIZE] [--iter COUNT] [--out FILE.csv]
-
-  --size SIZE     Bytes of a copy, such as 8, 64 (the default) or 4K
-  --iter COUNT    Copies there and back (default: 10000)
-  --out FILE.csv  Where the table goes; without it, or as -, to stdout
-
-Between the first two devices, or the host and the only one."""
+LATENCY_OPTIONS = options_of("8, 64 (the default) or 4K", "Copies there and back (default: 10000)")
 LATENCY_COLUMNS = (
-    "source",
-    "destination",
-    "bytes",
-    "iteration",
-    "seconds",
-    "latency_us",
-    "simulated",
+    "source", "destination", "bytes", "iteration", "seconds", "latency_us", "simulated",
+)  # fmt: skip
+LATENCY_HELP = (
+    f"{_help('ping_pong', LATENCY_OPTIONS)}\n\n"
+    "Between the first two devices, or the host and the only one."
 )
 PERCENTILES = (0.50, 0.95, 0.99)
 
 
+@helpful(LATENCY_HELP)
 def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks, writes the table and prints percentiles."""
-    if {"-h", "--help"} & set(arguments):
-        print(LATENCY_HELP)
-        return 0
     try:
-        asked = parse(arguments, size="64", iterations=10_000)
+        asked = parse(arguments, LATENCY_OPTIONS, size="64", iterations=10_000)
     except UsageError as error:
         # The page shows no exit codes of the tool's own: they are linkgauge's.
         raise InputError(f"{error}\n{LATENCY_HELP.splitlines()[0]}") from error
     settings = Settings(sizes=(asked.size,), samples=asked.iterations)
     # The table first: it may not be writable.
-    with opened_table(asked.out) as table, opened_devices(where, settings) as context:
-        path = between(context.devices)
-        gauge = Meter(context, PING_PONG)
+    with opened_table(asked.out) as table, metered(where, settings) as gauge:
+        path = between(gauge.context.devices)
         (cell,) = gauge.measure([[path.transfer()]], "copy-ping-pong")
         mark = SIMULATED if where.simulation else ""
-        written = table.write(LATENCY_COLUMNS, _latency_rows(cell, asked.size, mark))
+        written = write_table(table, LATENCY_COLUMNS, _latency_rows(cell, asked.size, mark))
         said = sys.stderr if asked.out is None else sys.stdout
         print("\n".join(_latency_summary(path, cell, asked.size, mark)), file=said)
-        if written is not None:
-            print(f"wrote {written}", flush=True)
+        if written and asked.out is not None:
+            print(f"wrote {File(asked.out)}", flush=True)
     return gauge.exit_code
 
 
@@ -242,4 +219,4 @@ def _latency_summary(path: CopyPath, cell: CellResult, size: int, mark: str) -> 
     ordered = sorted(cell.samples)
     for fraction in PERCENTILES:
         found = known_percentile(ordered, fraction)
-        yield f"p{100 * fraction:g} {'N/A' if found is None else format(found * 1e6, '.3f')}"
+        yield f"p{100 * fraction:g} {shown(None if found is None else found * 1e6, '.3f')}"

@@ -18,7 +18,8 @@ from typing import Literal
 import msgspec
 
 from linkgauge.benchmarks.collectives import LEAST
-from linkgauge.cli.tool import Parser, UsageError, Where, hinting, size_of
+from linkgauge.cli.tool import Where, helpful, show
+from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, size_of
 from linkgauge.engine.kept.folder import checked_label
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
@@ -65,25 +66,22 @@ class NeededTool(msgspec.Struct, frozen=True):
     own: tuple[str, ...] = ()
 
 
-@hinting(SETUP_HELP.splitlines()[0])
+@helpful(SETUP_HELP)
 def run_setup(arguments: Sequence[str], where: Where) -> int:
     """Prints what is there and what is missing."""
-    if {"-h", "--help"} & set(arguments):
-        print(SETUP_HELP)
-        return 0
-    Parser().parse_args(list(arguments))
+    Parser().given(arguments)
     if where.simulation is not None:
         print(f"SIMULATED {where.simulation.machine}: nothing to install")
         return 0
     machine = survey(RunRequest(settings=Settings(sizes=())))
     manager = package_manager()
     needs = tuple(needs_of(machine, shutil.which, manager))
-    print("\n".join(lines(needs, manager)))
+    show(lines(needs, manager))
     return 1 if any(need.state == "missing" for need in needs) else 0
 
 
 def has_nccl() -> bool:
-    """Whether NCCL is there: of a Python package, or of the system."""
+    """Whether NCCL is installed, as a Python package or by the system."""
     with suppress(ImportError, ValueError):
         if find_spec("nvidia.nccl") is not None:
             return True
@@ -96,7 +94,7 @@ def needs_of(
     manager: Manager | None,
     nccl: Callable[[], bool] = has_nccl,
 ) -> Iterator[NeededTool]:
-    """What the benchmarks use, in their order."""
+    """Lists what the benchmarks use, in their order."""
     for name, package, file in (
         ("numactl", "numactl", "numa_topology.txt"),
         ("lscpu", "util-linux", "cpu_topology.txt"),
@@ -200,12 +198,9 @@ Then: linkgauge show results/<gpu>/ compares the configurations."""
 RESULTS = Path("results")
 
 
-@hinting(BENCHMARK_HELP.splitlines()[0])
+@helpful(BENCHMARK_HELP)
 def run_benchmark(arguments: Sequence[str], where: Where) -> int:
     """Measures, shows and keeps a run."""
-    if {"-h", "--help"} & set(arguments):
-        print(BENCHMARK_HELP)
-        return 0
     configuration, largest = parse_benchmark(arguments)
     settings = msgspec.structs.replace(PROFILES["vm"], simulation=where.simulation)
     request = RunRequest(
@@ -234,18 +229,16 @@ def run_benchmark(arguments: Sequence[str], where: Where) -> int:
 
 def parse_benchmark(arguments: Sequence[str]) -> tuple[str, int | None]:
     """The configuration's name, and the bytes of the largest message. Raises UsageError."""
-    parser = Parser()
+    parser = Parser((ToolOption("--nccl-max-msg SIZE", read=str),))
     parser.add_argument("config")
-    parser.add_argument("--nccl-max-msg", default=None)
-    given = parser.parse_args(list(arguments))
-    if not given.config.strip():
+    given = parser.given(arguments)
+    configuration, asked = given["config"], given.get("nccl_max_msg")
+    if not configuration.strip():
         raise UsageError("CONFIG: give the configuration a name")
-    if given.nccl_max_msg is None:
-        return given.config, None
-    largest = size_of("--nccl-max-msg", given.nccl_max_msg)
-    if largest < LEAST:
-        raise UsageError(f"--nccl-max-msg {given.nccl_max_msg}: give at least {LEAST}")
-    return given.config, largest
+    largest = None if asked is None else size_of("--nccl-max-msg", asked)
+    if largest is not None and largest < LEAST:
+        raise UsageError(f"--nccl-max-msg {asked}: give at least {LEAST}")
+    return configuration, largest
 
 
 # generate_report of the vCPU benchmark suite: a report of all configurations below a folder.
@@ -257,15 +250,11 @@ Usage: generate_report [results_dir] [-o output.html|.pdf]
 Writes a report of all configurations below results_dir (default: results), grouped by GPU.
 
   -o FILE  Write to this file (default: report.html in results_dir)."""
-REPORTED = Path("results")
 
 
-@hinting(REPORT_HELP.splitlines()[0])
+@helpful(REPORT_HELP)
 def run_report(arguments: Sequence[str], _where: Where) -> int:
     """Writes the report."""
-    if {"-h", "--help"} & set(arguments):
-        print(REPORT_HELP)
-        return 0
     folder, output = parse_report(arguments)
     with Drawer() as drawer:
         write_page(output, page_of([folder]), drawer)
@@ -275,13 +264,12 @@ def run_report(arguments: Sequence[str], _where: Where) -> int:
 
 def parse_report(arguments: Sequence[str]) -> tuple[Path, Path]:
     """The folder of results and the report's file. Raises UsageError."""
-    parser = Parser()
-    parser.add_argument("results_dir", nargs="?", default=str(REPORTED))
-    parser.add_argument("-o", "--output", default=None)
-    given = parser.parse_args(list(arguments))
-    folder = Path(given.results_dir)
+    parser = Parser((ToolOption("-o, --output FILE", read=str),))
+    parser.add_argument("results_dir", nargs="?", default=str(RESULTS))
+    given = parser.given(arguments)
+    folder = Path(given["results_dir"])
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder of results")
-    output = Path(given.output) if given.output else folder / REPORT_FILE
+    output = Path(given.get("output") or folder / REPORT_FILE)
     check_name(output)
     return folder, output

@@ -22,7 +22,7 @@ import msgspec
 
 from linkgauge.backends.protocol import Buffer, Copy
 from linkgauge.backends.rank import spanned
-from linkgauge.machine.wire import BACKLOG, TOKEN_BYTES
+from linkgauge.machine.processes.wire import BACKLOG, TOKEN_BYTES
 from linkgauge.model.errors import BackendError
 from linkgauge.model.hardware.inventory import Interface
 from linkgauge.model.ranks import nic_ends

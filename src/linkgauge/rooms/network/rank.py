@@ -23,7 +23,7 @@ from linkgauge.backends.rank import RankBackend, held
 from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.host import read_host
 from linkgauge.machine.interfaces import from_device, read_interfaces
-from linkgauge.machine.launch import Launch
+from linkgauge.machine.processes.launch import Launch
 from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.hardware.inventory import Interface, Inventory

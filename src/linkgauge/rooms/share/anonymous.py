@@ -1,5 +1,5 @@
 """Replaces in a run's files what identifies a machine or its owner, by the pseudonyms of
-machine.anonymize: one value has one pseudonym in all files.
+the one anonymiser: one value has one pseudonym in all files.
 
 What a run adds to a captured machine: its label, paths, names of users, and what was typed.
 """
@@ -21,8 +21,12 @@ from linkgauge.engine.kept.folder import label_name
 from linkgauge.engine.kept.journal import RUN_FILE
 from linkgauge.engine.kept.runs import run_of
 from linkgauge.engine.profiles import PROFILES
-from linkgauge.machine.anonymize import Anonymizer, is_distinctive
-from linkgauge.machine.secrets import REMOVED
+from linkgauge.machine.captures.anonymizer import (
+    REMOVED,
+    Anonymizer,
+    FieldRule,
+    is_distinctive,
+)
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import encode_hook, parse_transfers
@@ -37,7 +41,6 @@ _STRUCTURE = frozenset((
     "sha256",
 ))  # fmt: skip
 """Fields that hold words of linkgauge's own, notation, times and versions."""
-_TYPED = frozenset(("command", "options"))
 _NAMED = re.compile(r"serial|uuid|guid|asset|owner|contact|user|site|rack|tag|name", re.IGNORECASE)
 """Keys of what a person stated (hardware.yml) whose values are names."""
 _USUAL = ("default", "copy", "latency", "traffic", "vary", "scale", "as", "sim", "linkgauge", "run")
@@ -55,105 +58,108 @@ _SYSTEM = re.compile(r"/(?:proc|sys|dev|usr|etc|lib|lib64|bin|sbin|boot)(?:/|$)"
 _ENVIRONMENT = ("USER", "LOGNAME", "SUDO_USER")
 
 
-class RunAnonymizer:
+@cache
+def _public() -> frozenset[str]:
+    """Words of linkgauge's own."""
+    return frozenset({*_USUAL, *KNOWN, "host", *CATALOG, *shipped(), *PROFILES})
+
+
+def _learned(run: Run, texts: Iterable[str]) -> dict[str, list[str]]:
+    """The words that say who has the machine, by kind: what devices are called, the label, users,
+    and what was typed. A word belongs to the first kind that has it."""
+    inventories = filter(None, (run.machine.inventory, run.after))
+    ids = [device.uuid for device in run.machine.all_devices]
+    ids += [one.uuid for each in inventories for one in each.accelerators]
+    users = {user for text in texts for user in _USER.findall(text)}
+    users |= {os.environ.get(name, "") for name in _ENVIRONMENT}
+    typed = (_VALUE.sub("", word) for word in run.command[1:])
+    usual = {*_USUAL, "root"}
+
+    def new(words: Iterable[str]) -> Iterator[str]:
+        for word in words:
+            if is_distinctive(word) and word.lower() not in usual:
+                usual.add(word.lower())
+                yield word
+
+    return {
+        "id": [one for one in dict.fromkeys(ids) if one],
+        "label": list(new((run.label, label_name(run.label)))),
+        "user": list(new(sorted(users))),
+        "typed": list(new(word for word in typed if not _says_nothing(word))),
+    }
+
+
+class RunAnonymizer(Anonymizer):
     """Pseudonyms for a run and for `texts`, its files as they are: users are found in their
     paths."""
 
     def __init__(self, run: Run, texts: Iterable[str] = ()) -> None:
-        machine = run.machine
-        devices = (device.uuid for device in machine.all_devices)
-        inventories = filter(None, (machine.inventory, run.after))
-        cards = [one.uuid for each in inventories for one in each.accelerators]
-        others = [rank.host for rank in machine.ranks]
-        others += [run.lost.host] if run.lost is not None and run.lost.host else []
-        self._who = Anonymizer(
-            machine.host.hostname, filter(None, {*devices, *cards}), sorted(set(others))
-        )
-        self._public = {*_USUAL, *KNOWN, "host", *CATALOG, *shipped(), *PROFILES}
-        self._numbers: dict[str, dict[str, int]] = {}
-        self._known: dict[str, str] = {}
-        self._learn("label", (run.label, label_name(run.label)))
-        found = {user for text in texts for user in _USER.findall(text)}
-        self._learn("user", sorted(found | {os.environ.get(name, "") for name in _ENVIRONMENT}))
-        typed = (_VALUE.sub("", word) for word in run.command[1:])
-        self._learn("typed", (word for word in typed if not self._is_harmless(word)))
-        self._step = cache(self._string)
-        words = sorted(self._known, key=lambda word: (-len(word), word))
-        either = "|".join(map(re.escape, words)) or "(?!)"
-        self._words = re.compile(rf"(?<![a-z0-9])(?:{either})(?![a-z0-9])", re.IGNORECASE)
+        others = {rank.host for rank in run.machine.ranks}
+        others |= {run.lost.host} if run.lost is not None and run.lost.host else set()
+        super().__init__(run.machine.host.hostname, _learned(run, texts), sorted(others))
 
-    def document(self, content: bytes) -> bytes:
+    def json(self, content: bytes) -> bytes:
         """A file of JSON."""
-        value = self._value(msgspec.json.decode(content), "")
+        value = self.document(msgspec.json.decode(content), _FIELDS)
         return escaped(msgspec.json.format(msgspec.json.encode(value), indent=1)) + b"\n"
 
     def lines(self, content: bytes) -> bytes:
         """A file with a JSON value on each line; an unfinished last line is left out."""
         values = map(msgspec.json.decode, content[: content.rfind(b"\n") + 1].splitlines())
-        lines = (msgspec.json.encode(self._value(one, "")) for one in values)
+        lines = (msgspec.json.encode(self.document(one, _FIELDS)) for one in values)
         return b"".join(escaped(line) + b"\n" for line in lines)
 
-    def text(self, text: str) -> str:
-        """Text in which names, paths and identifiers are replaced."""
-        text = self._words.sub(lambda match: self._known[match[0].lower()], text)
-        return self._who.prose(_PATH.sub(self._path, text))
-
-    def _learn(self, kind: str, words: Iterable[str]) -> None:
-        for word in words:
-            if is_distinctive(word) and word.lower() not in (*_USUAL, "root", *self._known):
-                self._known[word.lower()] = self._name(kind, word)
-
-    def _name(self, kind: str, value: str) -> str:
-        numbers = self._numbers.setdefault(kind, {})
-        return f"{kind}-{numbers.setdefault(value.lower(), len(numbers) + 1)}"
-
-    def _value(self, value: object, key: str) -> object:
-        if isinstance(value, str):
-            return self._step(value, key)
-        if isinstance(value, list):
-            numbers = value and isinstance(value[0], float)  # samples, of which there are many
-            return value if numbers else [self._value(each, key) for each in value]
-        if isinstance(value, dict):
-            return dict(self._fields(value, key))
-        return value
-
-    def _fields(self, value: dict[str, object], key: str) -> Iterator[tuple[str, object]]:
-        for name, each in value.items():
-            if key == "environment" and isinstance(each, str):
-                yield name, REMOVED
-            elif key == "stated" and isinstance(each, str) and _NAMED.search(name):
-                yield name, self._name("stated", each)
-            else:
-                yield name, self._value(each, key if key in _TYPED else name)
-
-    def _string(self, text: str, key: str) -> str:
-        if key in _STRUCTURE or (key == "simulated" and text in self._public):
-            return text
-        if key in ("hostname", "host"):
-            return self._who.hostname(text) if key == "hostname" else self._who.prose(text)
-        if key == "label":
-            return self._name("label", text) if text.lower() not in _USUAL else text
-        if key in _TYPED and (option := _VALUE.match(text)):
-            return option[0] + self._string(text[option.end() :], key)
-        if key in _TYPED and not self._is_harmless(text):
-            return self._known.get(text.lower()) or self._name("typed", text)
-        return self.text(text)
-
-    def _is_harmless(self, text: str) -> bool:
-        """Whether an argument of the command line, or several, say nothing of anybody."""
-        words = text.split()
-        if all(word in self._public or _is_harmless(word) for word in words):
-            return True
-        try:
-            return bool(parse_transfers(text))
-        except InputError:
-            return False
+    def words(self, text: str) -> str:
+        """The words that are known, and paths."""
+        return _PATH.sub(self._path, super().words(text))
 
     def _path(self, match: re.Match[str]) -> str:
         path, quote = match["quoted"] or match["path"], match["quote"] or ""
         if _SYSTEM.match(path):
             return match[0]
-        return f"{quote}/{self._name('path', path)}{quote}"
+        return f"{quote}/{self.name('path', path)}{quote}"
+
+
+def _typed(who: RunAnonymizer, key: str, text: str) -> str:
+    """An argument of the command line, with its option before it or without."""
+    if option := _VALUE.match(text):
+        return option[0] + _typed(who, key, text[option.end() :])
+    if _says_nothing(text):
+        return who.prose(text)
+    return who.known.get(text.lower()) or who.name("typed", text)
+
+
+def _stated(who: RunAnonymizer, key: str, text: str) -> str:
+    """Replaces a value that a person stated of a machine, if its key is a name's."""
+    if _NAMED.search(key):
+        return who.name("stated", text)
+    return str(_FIELDS.get(key, _FIELDS[""]).change(who, key, text))
+
+
+_FIELDS = {
+    "": FieldRule(lambda who, _, text: who.prose(text)),
+    **dict.fromkeys(_STRUCTURE, FieldRule(lambda _, __, text: text)),
+    "simulated": FieldRule(lambda who, _, text: text if text in _public() else who.prose(text)),
+    "hostname": FieldRule(lambda who, _, text: who.hostname(text)),
+    "label": FieldRule(
+        lambda who, _, text: text if text.lower() in _USUAL else who.name("label", text)
+    ),
+    "environment": FieldRule(lambda _, __, ___: REMOVED, below=True),
+    "stated": FieldRule(_stated, below=True),
+    "command": FieldRule(_typed, below=True),
+    "options": FieldRule(_typed, below=True),
+}
+
+
+def _says_nothing(text: str) -> bool:
+    """Whether an argument of the command line, or several, say nothing of anybody."""
+    words = text.split()
+    if all(word in _public() or _is_harmless(word) for word in words):
+        return True
+    try:
+        return bool(parse_transfers(text))
+    except InputError:
+        return False
 
 
 def _is_harmless(word: str) -> bool:
@@ -170,8 +176,8 @@ def anonymised(run: Run) -> Run:
 
 Change = Callable[[RunAnonymizer, bytes], bytes]
 CHANGES: dict[str, Change] = {
-    ".json": RunAnonymizer.document,
+    ".json": RunAnonymizer.json,
     ".jsonl": RunAnonymizer.lines,
-    ".txt": lambda who, content: who.text(content.decode(errors="replace")).encode(),
+    ".txt": lambda who, content: who.prose(content.decode(errors="replace")).encode(),
 }
 """How files of these suffixes are anonymised; others cannot be."""

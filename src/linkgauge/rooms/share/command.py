@@ -35,7 +35,7 @@ def share(asked: ShareOptions) -> int:
     """
     from linkgauge.engine.kept.folder import label_name
     from linkgauge.engine.kept.runs import one_run, read_run
-    from linkgauge.machine.archive import STDOUT, check_new, write_new
+    from linkgauge.machine.captures.archive import STDOUT, check_new, write_new
 
     from .page import card, shared, small_page
 
@@ -79,7 +79,7 @@ def pack(asked: PackOptions) -> int:
         linkgauge pack --anonymize -o run.tar.zst
     """
     from linkgauge.engine.kept.runs import PACKED, one_run
-    from linkgauge.machine.archive import STDOUT, check_new, write_new
+    from linkgauge.machine.captures.archive import STDOUT, check_new, write_new
 
     from .packing import pack_run
 

@@ -11,8 +11,8 @@ from linkgauge.engine.kept.folder import label_name
 from linkgauge.engine.kept.journal import RUN_FILE
 from linkgauge.engine.kept.packed import SAMPLES_BIN
 from linkgauge.engine.kept.runs import is_run, read_run, run_of
-from linkgauge.machine import zstd
-from linkgauge.machine.archive import tar_of
+from linkgauge.machine.captures import zstd
+from linkgauge.machine.captures.archive import tar_of
 from linkgauge.machine.given import read_given
 from linkgauge.machine.tree import Captured
 from linkgauge.model.documents.result import Run
@@ -22,7 +22,7 @@ from linkgauge.report.files import SAMPLES_FILE, run_files, samples_csv
 from .anonymous import CHANGES, RunAnonymizer
 
 MOST_BYTES = 1 << 30
-"""Of all files of a run together."""
+"""The most bytes of all files of a run together."""
 
 
 class PackedRun(NamedTuple):

@@ -36,7 +36,7 @@ from linkgauge.report.words.remedies import Command, RemedyText
 from .anonymous import anonymised
 
 MOST_BYTES = 1_000_000
-"""Of the page: what tickets and mail take."""
+"""The most bytes of a page: tickets and mail take as many."""
 MOST_LETTERS = 100
 """Of a line of the card."""
 _ROOM = MOST_LETTERS - len("verdict: ")

@@ -8,24 +8,22 @@ there are no tiles to dump. `--use-secondary` is rejected.
 
 from __future__ import annotations
 
-from argparse import SUPPRESS
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from linkgauge import __version__
-from linkgauge.cli.tool import (
-    Context,
+from linkgauge.cli.tool import Context, Where, measure, opened
+from linkgauge.cli.tool_options import (
     OnceAction,
     Parser,
+    ToolOption,
     UsageError,
-    Where,
     decimal,
+    help_lines,
     hinting,
-    measure,
-    opened,
     whole,
 )
 from linkgauge.judge.limits import hold_run
@@ -52,17 +50,17 @@ class HostTrafficOptions(msgspec.Struct, frozen=True):
     """The checked command line. Bandwidths are in 10^9 bits a second."""
 
     device: int
-    tiles: int
-    blocks: int
-    iterations: int
-    duration: float
     tests: tuple[Combination, ...]
-    least_tile: float
-    least_host: float
-    repeat: int
     has_timeout: bool
-    as_json: bool
-    verbose: bool
+    tiles: int = MOST_TILES
+    blocks: int = 4
+    iterations: int = 100_000
+    duration: float = 5.0
+    least_tile: float = 0.0
+    least_host: float = 0.0
+    repeat: int = 1
+    json_output: bool = False
+    verbose: bool = False
 
     @property
     def uses_tiles(self) -> bool:
@@ -95,27 +93,27 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
         raise InputError("backend host has one device, 0")
     sides = traffic.sides_of(context.fabric, "sm", options.tiles)
     benchmarks = traffic.lay_out(options.tests, sides, context.backend)
-    if options.verbose and not options.as_json:
+    if options.verbose and not options.json_output:
         print(text.heading(next(iter(context.devices), None), options.tests, options.tiles))
     runs: list[Run] = []
     for number in range(options.repeat):
-        if not options.as_json:
+        if not options.json_output:
             print(f"Running test sequence {number + 1}/{options.repeat}", flush=True)
         progress = text.ProgressPrinter(
-            len(options.tests), judged, lines=not options.as_json, verbose=options.verbose
+            len(options.tests), judged, lines=not options.json_output, verbose=options.verbose
         )
         first = number * sum(len(benchmark.cells) for benchmark in benchmarks)
         taken = measure(context, benchmarks, first=first, observer=progress)
         runs.append(hold_run(taken, judged))
         if runs[-1].finished is None:
             break
-    if options.as_json:
+    if options.json_output:
         print(text.document(_configuration(options), options.tests, runs))
     return next(filter(None, map(exit_code, runs)), 0)
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """With tiles a fixed number of transfers, else a fixed duration."""
+    """How to measure: a fixed number of transfers with tiles, else a fixed duration."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)
@@ -178,24 +176,65 @@ _WORDS = {
     ),
 }
 """argparse's messages in the tool's words."""
-_FLAGS = (
-    ("-j", "--json-output"), ("-r", "--remote-buffers"),
-    ("--tile-read",), ("--tile-write",), ("--tile",),
-    ("--host-read",), ("--host-write",), ("--host",),
-    ("--no-timeout",), ("--suppress-failure-reset",), ("-v", "--verbose"),
-    ("--use-secondary",), ("--dump-tile-overview",), ("-h", "--help"), ("--version",),
+_REFUSAL = "the argument ('{value}') for option '{flag}' is invalid: give {least:g} to {most:g}"
+OPTIONS = (
+    ToolOption("-j [ --json-output ]", "Emit JSON output"),
+    ToolOption("-d [ --device-id ] arg", "Device id", whole, "device", 0, 4095),
+    ToolOption(
+        "-n [ --num-tiles ] arg", "Number of tiles: 1 to 32 (default: 32)", whole, "tiles",
+        1, MOST_TILES,
+    ),
+    ToolOption("-r [ --remote-buffers ]", "Use remote buffers (no effect: all are)"),
+    ToolOption(
+        "-p [ --payload-blocks ] arg",
+        "Number of 64 byte blocks per transfer: 2|4 (default: 4)", whole, "blocks", 2, 4,
+    ),
+    ToolOption(
+        "-i [ --iterations ] arg",
+        "Number of 4KB transfers per tile (affects test duration)\n(default: 100000)", whole,
+        "", 1, _MOST,
+    ),
+    ToolOption(
+        "--test-duration arg",
+        "Test duration in seconds for tests without IPU tile\naccess (default: 5)", decimal,
+        "duration", 1e-3, 1e6,
+    ),
+    ToolOption("--tile-read", "Measure IPU tile read performance"),
+    ToolOption("--tile-write", "Measure IPU tile write performance"),
+    ToolOption("--tile", "Alternative for --tile-read --tile-write"),
+    ToolOption("--host-read", "Measure host RDMA read performance"),
+    ToolOption("--host-write", "Measure host RDMA write performance"),
+    ToolOption("--host", "Alternative for --host-read --host-write"),
+    ToolOption(
+        "--min-tile-bandwidth arg",
+        "Minimum tile bandwidth (Gbps) expected - fails if not\nreached (default: 0)", decimal,
+        "least_tile", 0.0, 1e9,
+    ),
+    ToolOption(
+        "--min-host-bandwidth arg",
+        "Minimum bandwidth (Gbps) expected - fails if not reached\n(default: 0)", decimal,
+        "least_host", 0.0, 1e9,
+    ),
+    ToolOption("--no-timeout", "Suppress test timeout"),
+    ToolOption(
+        "--suppress-failure-reset", "Suppress safety reset on failure (no effect: there is none)"
+    ),
+    ToolOption("-v [ --verbose ]", "Verbose output"),
+    ToolOption("--use-secondary", "Use C600 secondary PCIe interface (refused)"),
+    ToolOption(
+        "--dump-tile-overview", "Dump tile overview upon failure (no effect: there is none)"
+    ),
+    ToolOption("-h [ --help ]", "Produce help message"),
+    ToolOption("--version", "Version number"),
+    ToolOption(
+        "-R [ --repeat ] arg", "Number of times to repeat test (default: 1)", whole, "", 1, _MOST
+    ),
 )  # fmt: skip
-_VALUES = (
-    ("device", "-d", "--device-id", whole, None, 0, 4095),
-    ("tiles", "-n", "--num-tiles", whole, MOST_TILES, 1, MOST_TILES),
-    ("blocks", "-p", "--payload-blocks", whole, 4, 2, 4),
-    ("iterations", "-i", "--iterations", whole, 100_000, 1, _MOST),
-    ("duration", "", "--test-duration", decimal, 5.0, 1e-3, 1e6),
-    ("least_tile", "", "--min-tile-bandwidth", decimal, 0.0, 0.0, 1e9),
-    ("least_host", "", "--min-host-bandwidth", decimal, 0.0, 0.0, 1e9),
-    ("repeat", "-R", "--repeat", whole, 1, 1, _MOST),
-)
-"""Field, short and long name, type, default, least and most."""
+HELP = f"""\
+Usage: gc-hosttraffictest -d {{device id}} [options]
+
+Allowed options:
+{help_lines(OPTIONS, 28)}"""
 
 
 def parse(arguments: Sequence[str]) -> HostTrafficOptions | str:
@@ -203,26 +242,17 @@ def parse(arguments: Sequence[str]) -> HostTrafficOptions | str:
     and for options that contradict each other."""
     # As in the tool, they work even if other arguments are wrong; abbreviations only if all are
     # right.
-    given = {} if {"-h", "--help", "--version"} & set(arguments) else _parsed(arguments)
-    if {"-h", "--help"} & set(arguments) or given.get("help"):
-        return text.HELP
-    if not given or given["version"]:
+    texts = {"-h", "--help", "--version"} & set(arguments)
+    # The page itself writes --device.
+    parser = Parser(OPTIONS, _WORDS, refusal=_REFUSAL, allow_abbrev=True, action=_Once)
+    given = {} if texts else parser.given(arguments)
+    if {"-h", "--help"} & texts or "help" in given:
+        return HELP
+    if texts or "version" in given:
         return f"{TOOL} of linkgauge {__version__}"
-    values: dict[str, Any] = {
-        field: _checked(given.get(field, default), name, *bounds)
-        for field, _, name, _, default, *bounds in _VALUES
-    }
-    if values["blocks"] == 3:
-        raise UsageError("the argument ('3') for option '--payload-blocks' is invalid: 2|4")
-    if given["use_secondary"]:
-        raise UsageError("option '--use-secondary': only a C600 has a secondary PCIe interface")
-    options = HostTrafficOptions(
-        tests=_tests(given),
-        has_timeout=not given["no_timeout"],
-        as_json=given["json_output"],
-        verbose=given["verbose"],
-        **values,
-    )
+    _check(given)
+    tests = {"tests": _tests(given), "has_timeout": "no_timeout" not in given}
+    options = msgspec.convert(given | tests, HostTrafficOptions)
     for side, least, used in (
         ("tile", options.least_tile, options.uses_tiles),
         ("host", options.least_host, options.uses_host),
@@ -232,24 +262,14 @@ def parse(arguments: Sequence[str]) -> HostTrafficOptions | str:
     return options
 
 
-def _parsed(arguments: Sequence[str]) -> dict[str, Any]:
-    parser = Parser(_WORDS, allow_abbrev=True)  # the page itself writes --device
-    for names in _FLAGS:
-        parser.add_argument(*names, action="store_true")
-    for field, short, name, kind, *_ in _VALUES:
-        given = filter(None, (short, name))
-        parser.add_argument(*given, dest=field, type=kind, action=_Once, default=SUPPRESS)
-    return vars(parser.parse_args(list(arguments)))
-
-
-def _checked(value: float | None, name: str, least: float, most: float) -> float:
-    if value is None:
-        raise UsageError(f"the option '{name}' is required but missing")
-    if not least <= value <= most:
-        raise UsageError(
-            f"the argument ('{value}') for option '{name}' is invalid: give {least:g} to {most:g}"
-        )
-    return value
+def _check(given: Mapping[str, Any]) -> None:
+    """Raises UsageError for what is missing or refused."""
+    if "device" not in given:
+        raise UsageError("the option '--device-id' is required but missing")
+    if given.get("blocks") == 3:
+        raise UsageError("the argument ('3') for option '--payload-blocks' is invalid: 2|4")
+    if "use_secondary" in given:
+        raise UsageError("option '--use-secondary': only a C600 has a secondary PCIe interface")
 
 
 def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
@@ -265,6 +285,6 @@ def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
 def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
     """{None} if the side takes no part."""
     asked: set[str | None] = {
-        access for access in ("read", "write") if given[side] or given[f"{side}_{access}"]
+        access for access in ("read", "write") if {side, f"{side}_{access}"} & given.keys()
     }
     return asked or {None}

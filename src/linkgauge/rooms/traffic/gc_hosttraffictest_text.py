@@ -15,38 +15,6 @@ from linkgauge.report.words.sentences import sentence
 
 from .benchmarks import Combination, Volume, gigabits, volume_of
 
-HELP = """\
-Usage: gc-hosttraffictest -d {device id} [options]
-
-Allowed options:
-  -j [ --json-output ]        Emit JSON output
-  -d [ --device-id ] arg      Device id
-  -n [ --num-tiles ] arg      Number of tiles: 1 to 32 (default: 32)
-  -r [ --remote-buffers ]     Use remote buffers (no effect: all are)
-  -p [ --payload-blocks ] arg Number of 64 byte blocks per transfer: 2|4 (default: 4)
-  -i [ --iterations ] arg     Number of 4KB transfers per tile (affects test duration)
-                              (default: 100000)
-  --test-duration arg         Test duration in seconds for tests without IPU tile
-                              access (default: 5)
-  --tile-read                 Measure IPU tile read performance
-  --tile-write                Measure IPU tile write performance
-  --tile                      Alternative for --tile-read --tile-write
-  --host-read                 Measure host RDMA read performance
-  --host-write                Measure host RDMA write performance
-  --host                      Alternative for --host-read --host-write
-  --min-tile-bandwidth arg    Minimum tile bandwidth (Gbps) expected - fails if not
-                              reached (default: 0)
-  --min-host-bandwidth arg    Minimum bandwidth (Gbps) expected - fails if not reached
-                              (default: 0)
-  --no-timeout                Suppress test timeout
-  --suppress-failure-reset    Suppress safety reset on failure (no effect: there is none)
-  -v [ --verbose ]            Verbose output
-  --use-secondary             Use C600 secondary PCIe interface (refused)
-  --dump-tile-overview        Dump tile overview upon failure (no effect: there is none)
-  -h [ --help ]               Produce help message
-  --version                   Version number
-  -R [ --repeat ] arg         Number of times to repeat test (default: 1)"""
-
 TILE = "tile"
 _BAR = 40
 
@@ -103,7 +71,7 @@ def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
 
 
 def details(cell: CellResult, volume: Volume) -> Iterator[str]:
-    """What `-v` adds: bytes, samples, and notes."""
+    """The lines that `-v` adds: bytes, samples, and notes."""
     for side, moved, _ in _sides(volume):
         yield f"  {side.title()} data transferred: {round(moved)} bytes"
     samples = count_of(len(cell.samples), "sample")

@@ -17,7 +17,7 @@ from linkgauge.engine.controller import Observer
 from linkgauge.engine.plan import NO_BACKEND, Plan
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
-from linkgauge.machine.process import environment_with
+from linkgauge.machine.processes.process import environment_with
 from linkgauge.model.documents.result import Run, worst
 from linkgauge.model.documents.variation import KeptRun, Setting
 from linkgauge.model.errors import InputError, LinkgaugeError

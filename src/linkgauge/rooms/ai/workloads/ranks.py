@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from linkgauge.machine.channel import Channel, carry_out, decoder
-from linkgauge.machine.process import Process
+from linkgauge.machine.processes.channel import Channel, carry_out, decoder
+from linkgauge.machine.processes.process import Process
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.workload import Workload

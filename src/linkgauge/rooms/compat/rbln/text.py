@@ -12,33 +12,9 @@ from linkgauge.model.hardware.inventory import Inventory, PciFunction, PciLink
 from linkgauge.model.hardware.machine import Device, Machine
 from linkgauge.model.hardware.pcie import PciTree, generation
 
-HELP = """\
-Usage: rblnBandwidthLatencyTest [options]
-       rblnBandwidthLatencyTest --tc <id> [options]
-
-Options:
-  -h, --help                 Show this help and exit
-  -t, --timeout <int>        Timeout of a test in seconds
-  -i, --iteration_cnt <int>  Number of iterations (default: 1)
-  --warmup                   Warm up before measuring (always done)
-  --test_size <str>          Data size, such as 4K, 128M, 1G (default: 512M)
-  --npu_id_list <list>       NPU ids with commas, such as 0,1,2
-  --only_d2d                 Only NPU to NPU
-  --test_list                List the test cases
-  --tc <int>                 Test case, an index (from 0) of --test_list
-  --test_env_info            Show the system and its devices
-  --skip_test_env_info       Do not show them before a test
-  -n, --device_name <int>    Source device
-  --get_perf <int>           Report performance (1: average, 2: per_inference)
-  --priority <int>           Context priority, 0-4 (no effect)
-  -r, --hdma_read <int>      HDMA direction (0: write, 1: read)
-  --numa_node <int>          NUMA node of host memory (default: -1)
-  --data_pattern <int>       Value that the data consists of
-  -f, --flags <int>          Context flags (no effect)
-  -g <int>                   Execution group (no effect)"""
+from ..copy_cells import NONE, shown
 
 LATENCY = "Device P2P sync latency (us)"
-NONE = "N/A"
 _CORNER = r"S \\ D"
 """The page has both backslashes."""
 _BAR = "=" * 78
@@ -88,11 +64,11 @@ def bandwidth_line(figure: PathFigure) -> str:
 
 def latency_line(figure: PathFigure) -> str:
     """rbln0 -> rbln1 2.07 (us)"""
-    return f"{figure.path} {NONE if figure.mean is None else f'{figure.mean * 1e6:.2f}'} (us)"
+    return f"{figure.path} {shown(None if figure.mean is None else figure.mean * 1e6, '.2f')} (us)"
 
 
 def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
-    """What --get_perf adds: with 1 the average time of an iteration, with 2 the time of each."""
+    """The lines of --get_perf: 1 adds the average time of an iteration, 2 the time of each."""
     for figure in figures if kind else ():
         times = [
             sample if figure.bytes is None else figure.bytes / sample for sample in figure.samples
@@ -109,8 +85,8 @@ def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iter
     """Bytes/s in GB/s, source by row, destination by column."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
-    shown = [[NONE if rate is None else f"{rate / 1e9:.2f}" for rate in row] for row in rows]
-    for head, row in zip((_CORNER, *names), (names, *shown), strict=True):
+    texts = [[shown(None if rate is None else rate / 1e9, ".2f") for rate in row] for row in rows]
+    for head, row in zip((_CORNER, *names), (names, *texts), strict=True):
         yield head.ljust(side) + "".join(map(str.rjust, row, widths))
 
 
@@ -179,7 +155,7 @@ def _device_line(device: Device, function: PciFunction | None) -> str:
 
 
 def _link(found: Inventory, device: Device, function: PciFunction | None) -> PciLink:
-    """As reported by the PCI function, else by the vendor's library."""
+    """The link that the PCI function reports, else the one that the vendor's library reports."""
     if function is not None and function.link.speed is not None:
         return function.link
     links = (one.link for one in found.accelerators if one.memory == device.memory)

@@ -5,53 +5,25 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import msgspec
-
 from linkgauge.cli.tool import Context
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_memory
 
+from ..copy_cells import NONE, Repetitions, shown
+
 VERSION = "2.6.0"
 SAMPLES = 5
 """The tool's four iterations and one, of which the mean leaves out the longest."""
-NONE = "N/A"
 _INDENT = " " * 10
 _HEADS = ("Data Size", "Avg Time(us)", "Avg BW(GB/s)", "Min Time(us)", "Peak BW(GB/s)")
 Path = tuple[int, int]
 """The numbers of source and destination."""
 
 
-class Record(msgspec.Struct, frozen=True):
-    """Seconds of each copy and the bytes that one counts; no `times` if nothing was measured."""
-
-    times: tuple[float, ...]
-    counted: int
-
-    @classmethod
-    def of(cls, cell: CellResult, path: Path, both: bool) -> Record:
-        """Of a path by itself; within a device every byte is read and written."""
-        moved = cell.bytes or 0
-        times = tuple(moved / rate for rate in cell.samples if cell.status == "pass")
-        return cls(times, moved * (2 if path[0] == path[1] and not both else 1))
-
-    @classmethod
-    def joint(cls, samples: Sequence[Sequence[float]], size: int) -> Record:
-        """Of copies of `size` bytes, given the rates of each: together they take the longest."""
-        times = tuple(max(size / rate for rate in rates) for rates in zip(*samples, strict=True))
-        return cls(times, size * len(samples))
-
-    @property
-    def mean(self) -> float:
-        return statistics.fmean(sorted(self.times)[: max(1, len(self.times) - 1)])
-
-    @property
-    def least(self) -> float:
-        return min(self.times)
-
-    def rate(self, seconds: float) -> float:
-        """GB/s."""
-        return self.counted / seconds / 1e9
+def mean(record: Repetitions) -> float:
+    """The mean time, without the longest."""
+    return statistics.fmean(sorted(record.times)[: max(1, len(record.times) - 1)])
 
 
 def version(command: str) -> Iterator[str]:
@@ -73,14 +45,14 @@ def banner(path: Path, kinds: Sequence[str], *, both: bool) -> Iterator[str]:
     yield ""
 
 
-def table(sizes: Sequence[int], records: Sequence[Record]) -> Iterator[str]:
+def table(sizes: Sequence[int], records: Sequence[Repetitions]) -> Iterator[str]:
     """A line a size; of one that was not measured, N/A."""
     yield "".join(f"{head:<15}" for head in _HEADS)
     for size, record in zip(sizes, records, strict=True):
         figures = [NONE] * 4
         if record.times:
-            seconds = (record.mean, record.least)
-            figures = [f for s in seconds for f in (f"{s * 1e6:.3f}", f"{record.rate(s):.3f}")]
+            seconds = (mean(record), min(record.times))
+            figures = [f for s in seconds for f in (f"{s * 1e6:.3f}", f"{record.rate_of(s):.3f}")]
         yield "".join(f"{text:<15}" for text in (_size(size), *figures))
 
 
@@ -101,47 +73,42 @@ def _uuid(device: Device) -> str:
 
 
 def _bdf(device: Device) -> str:
-    return "N/A" if device.pci is None else device.pci.partition(":")[2]
+    return NONE if device.pci is None else device.pci.partition(":")[2]
 
 
-def _grid(title: str, rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """A matrix over all devices, with an empty line after each row."""
+def _grid(title: str, count: int, text: Callable[[int, int], str], width: int) -> Iterator[str]:
+    """A matrix over so many devices, with an empty line after each row."""
     yield from (f"{_INDENT}{title}", "")
-    yield _INDENT + f"{'D/D':<10}" + "".join(f"{n:<{width}}" for n in range(len(rows)))
+    yield _INDENT + f"{'D/D':<10}" + "".join(f"{n:<{width}}" for n in range(count))
     yield ""
-    for number, row in enumerate(rows):
-        yield _INDENT + f"{number:<10}" + "".join(f"{text:<{width}}" for text in row)
+    for one in range(count):
+        texts = (text(one, other) for other in range(count))
+        yield _INDENT + f"{one:<10}" + "".join(f"{each:<{width}}" for each in texts)
         yield ""
 
 
-def matrix(count: int, records: Mapping[Path, Record], *, both: bool) -> Iterator[str]:
+def matrix(count: int, records: Mapping[Path, Repetitions], *, both: bool) -> Iterator[str]:
     """Peak rates; both ways at once, the matrix is symmetric."""
     known = {path: record for path, record in records.items() if record.times}
     if both:
         known |= {path[::-1]: record for path, record in known.items()}
-    rows = [
-        [
-            f"{known[one, other].rate(known[one, other].least):.3f}"
-            if (one, other) in known
-            else NONE
-            for other in range(count)
-        ]
-        for one in range(count)
-    ]
+
+    def peak(one: int, other: int) -> str:
+        record = known.get((one, other))
+        return shown(None if record is None else max(record.rates), ".3f")
+
     title = f"{'Bi' if both else 'Uni'}directional copy peak bandwidth GB/s"
-    yield from _grid(title, rows, 12)
+    yield from _grid(title, count, peak, 12)
 
 
 def validation(count: int, cells: Mapping[Path, CellResult]) -> Iterator[str]:
     words = {"pass": "PASS", "fail": "FAIL", "skip": NONE}
-    rows = [
-        [
-            words.get(cells[one, other].status, "FAIL") if (one, other) in cells else NONE
-            for other in range(count)
-        ]
-        for one in range(count)
-    ]
-    yield from _grid("Data Path Validation", rows, 12)
+
+    def word(one: int, other: int) -> str:
+        cell = cells.get((one, other))
+        return NONE if cell is None else words.get(cell.status, "FAIL")
+
+    yield from _grid("Data Path Validation", count, word, 12)
 
 
 def access(
@@ -160,9 +127,7 @@ def access(
             return "1"
         return "0" if cell.kind in ("peer", "unsupported") else NONE
 
-    numbers = range(count)
-    rows = [[reached(one, other) for other in numbers] for one in numbers]
-    yield from _grid("Inter-Device Access", rows, 10)
+    yield from _grid("Inter-Device Access", count, reached, 10)
 
 
 def distances(context: Context) -> Iterator[str]:
@@ -171,23 +136,13 @@ def distances(context: Context) -> Iterator[str]:
     known = {} if inventory.host is None else inventory.host.distances
     nodes = [node.index for node in context.machine.host.nodes]
     near = [*nodes, *(device.near for device in context.devices)]
-    rows = [
-        [
-            "0" if one == other else _distance(known, nodes, near[one], near[other])
-            for other in range(len(near))
-        ]
-        for one in range(len(near))
-    ]
-    yield from _grid("Inter-Device Numa Distance", rows, 10)
 
+    def distance(one: int, other: int) -> str:
+        row, column = known.get(near[one], ()), near[other]
+        at = nodes.index(column) if column in nodes else len(row)
+        return "0" if one == other else NONE if at >= len(row) else str(row[at])
 
-def _distance(
-    known: Mapping[int, Sequence[int]], nodes: Sequence[int], one: int, other: int
-) -> str:
-    if one not in known or other not in nodes:
-        return NONE
-    at = nodes.index(other)
-    return str(known[one][at]) if at < len(known[one]) else NONE
+    yield from _grid("Inter-Device Numa Distance", len(near), distance, 10)
 
 
 def topology(context: Context, *, links: bool) -> Iterator[str]:
@@ -228,7 +183,8 @@ def _link_kinds(context: Context) -> Iterator[str]:
     nodes = [f"host:{node.index}" for node in context.machine.host.nodes]
     memories = [*nodes, *(str(parse_memory(d.memory)) for d in context.devices)]
 
-    def kind(one: str, other: str) -> str:
+    def kind(row: int, column: int) -> str:
+        one, other = memories[row], memories[column]
         if one == other or (one in nodes and other in nodes):
             return NONE
         reached, back = ends.get(one, set()), ends.get(other, set())
@@ -237,4 +193,4 @@ def _link_kinds(context: Context) -> Iterator[str]:
         return "X" if joined or switches else "P"
 
     title = "Inter-Device Link Type: P = PCIe, X = xGMI, N/A = Not Applicable"
-    yield from _grid(title, [[kind(one, other) for other in memories] for one in memories], 10)
+    yield from _grid(title, len(memories), kind, 10)

@@ -7,20 +7,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from linkgauge.cli.tool import UsageError
+from linkgauge.cli.tool_options import UsageError
 
-from . import transferbench_text as text
-from .transferbench_cases import (
+from ..copy_cells import Repetitions, shown
+from . import text
+from .cases import (
     DEVICE_LETTERS,
     AskedTest,
     AskedTransfer,
     Bench,
-    IterationTimes,
+    MeasuredTest,
     TransferEnd,
-    TransfersOutcome,
 )
-from .transferbench_environment import TOOL, Common, Variables, index
-from .transferbench_text import CPU_TYPES, GPU_TYPES, Preset, blocks
+from .environment import TOOL, Common, Variables, index
+from .text import CPU_TYPES, GPU_TYPES, Preset, blocks
 
 
 class PeerToPeer(Preset):
@@ -30,12 +30,18 @@ class PeerToPeer(Preset):
 
     def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
         super().__init__(bench, common, variables, size)
-        self._cpus = variables.number("NUM_CPU_DEVICES", len(bench.nodes))
+        self._cpus = variables.number("NUM_CPU_DEVICES", len(bench.nodes), says="Using {} CPUs")
         if self._cpus > len(bench.nodes):
             raise UsageError(f"NUM_CPU_DEVICES={self._cpus}: there are {len(bench.nodes)} CPUs")
-        self._dma = variables.switch("USE_GPU_DMA")
-        self._mode = variables.number("P2P_MODE", 0, 0, 2)
-        self._threads = variables.number("NUM_CPU_SE", min(4, bench.threads), 1, 1 << 16)
+        self._reads = self.reading()
+        self._dma = variables.switch(
+            "USE_GPU_DMA", False, [f"Using GPU-{kind} as GPU executor" for kind in ("GFX", "DMA")]
+        )
+        modes = "Uni + Bi", "Unidirectional", "Bidirectional"
+        self._mode = variables.number("P2P_MODE", 0, 0, 2, modes)
+        self._threads = variables.number(
+            "NUM_CPU_SE", min(4, bench.threads), 1, 1 << 16, "Using {} CPU threads"
+        )
         cpu = self.letter("CPU_MEM_TYPE", CPU_TYPES)
         gpu = self.letter("GPU_MEM_TYPE", GPU_TYPES)
         self._ends = [TransferEnd(cpu, n) for n in range(self._cpus)]
@@ -47,22 +53,7 @@ class PeerToPeer(Preset):
         return self._both()
 
     def _both(self) -> Iterator[str]:
-        kind = "DMA" if self._dma else "GFX"
-        yield from text.listing(
-            self.common,
-            "P2P",
-            {
-                "NUM_CPU_DEVICES": (str(self._cpus), f"Using {self._cpus} CPUs"),
-                "NUM_CPU_SE": (str(self._threads), f"Using {self._threads} CPU threads"),
-                "NUM_GPU_DEVICES": (str(self.gpus), f"Using {self.gpus} GPUs"),
-                "P2P_MODE": (
-                    str(self._mode),
-                    ("Uni + Bi", "Unidirectional", "Bidirectional")[self._mode],
-                ),
-                "USE_GPU_DMA": (str(int(self._dma)), f"Using GPU-{kind} as GPU executor"),
-                "USE_REMOTE_READ": self.reading,
-            },
-        )
+        yield from text.listing(self.common, "P2P", self.variables.listed)
         yield f"Bytes Per Direction{self.separator}{self.size}"
         if self._cpus and self.gpus:
             why = "host threads do not reach GPU memory: N/A where a CPU would copy there"
@@ -72,7 +63,7 @@ class PeerToPeer(Preset):
                 yield from self._matrix(both)
 
     def _matrix(self, both: bool) -> Iterator[str]:
-        reads = ("Remote", "Local") if self.reads else ("Local", "Remote")
+        reads = ("Remote", "Local") if self._reads else ("Local", "Remote")
         title = f"{'Bi' if both else 'Uni'}directional copy peak bandwidth GB/s"
         kind = "DMA" if self._dma else "GFX"
         yield f"{title} [{reads[0]} read / {reads[1]} write] (GPU-Executor: {kind})"
@@ -93,7 +84,7 @@ class PeerToPeer(Preset):
             yield from _averages(sums, both)
 
     def _head(self, both: bool) -> str:
-        corner = "SRC\\EXE+DST" if self.reads else "SRC+EXE\\DST"
+        corner = "SRC\\EXE+DST" if self._reads else "SRC+EXE\\DST"
         comma = "," if self.common.csv else ""
         line = f"{'SRC' + chr(92) + 'DST' if both else corner:>12}{comma}"
         line += "".join(f"{'CPU':>7} {n:02d}{comma}" for n in range(self._cpus))
@@ -103,7 +94,7 @@ class PeerToPeer(Preset):
     def _is_gpu(self, end: TransferEnd) -> bool:
         return end.letter in DEVICE_LETTERS
 
-    def _row(self, source: TransferEnd, both: bool) -> list[tuple[IterationTimes, ...]]:
+    def _row(self, source: TransferEnd, both: bool) -> list[tuple[Repetitions, ...]]:
         """The timings of each direction from this source to all ends; without times where nothing
         can be measured."""
         tests = {
@@ -111,11 +102,9 @@ class PeerToPeer(Preset):
             for number, other in enumerate(self._ends)
             if (test := self._test(source, other, both))
         }
-        outcomes: tuple[TransfersOutcome, ...] = self.bench.measure(
-            tuple(tests.values()), self.size
-        )
+        outcomes: tuple[MeasuredTest, ...] = self.bench.measure(tuple(tests.values()), self.size)
         found = dict(zip(tests, (outcome.timings for outcome in outcomes), strict=True))
-        none = (IterationTimes((), self.size),) * (2 if both else 1)
+        none = (Repetitions((), self.size),) * (2 if both else 1)
         return [found.get(number, none) for number in range(len(self._ends))]
 
     def _test(self, source: TransferEnd, destination: TransferEnd, both: bool) -> AskedTest:
@@ -127,7 +116,7 @@ class PeerToPeer(Preset):
         return () if gpus and any(t.executor.letter == "C" for t in test) else test
 
     def _copy(self, source: TransferEnd, destination: TransferEnd) -> AskedTransfer:
-        owner = destination if self.reads else source
+        owner = destination if self._reads else source
         if self._is_gpu(owner):
             count = 1 if self._dma else blocks("p2p", self.variables) or 0
             executor = TransferEnd("D" if self._dma else "G", owner.index)
@@ -135,7 +124,7 @@ class PeerToPeer(Preset):
         return AskedTransfer(source, TransferEnd("C", owner.index), destination, self._threads)
 
     def _shown(
-        self, source: TransferEnd, found: Sequence[tuple[IterationTimes, ...]], both: bool
+        self, source: TransferEnd, found: Sequence[tuple[Repetitions, ...]], both: bool
     ) -> Iterator[str]:
         for way in range(2 if both else 1):
             own = [timings[way] for timings in found]
@@ -154,11 +143,11 @@ class PeerToPeer(Preset):
         line = f"{'GPU' if self._is_gpu(source) else 'CPU':>5} {source.index:02d} {arrow:>3}{comma}"
         for number, rate in enumerate(rates):
             gap = "   " if number == self._cpus and number else ""
-            line += f"{gap}{'N/A' if rate is None else f'{rate:.2f}':>10}{comma}"
+            line += f"{gap}{shown(rate, '.2f'):>10}{comma}"
         return line
 
 
-def _sum(timings: Sequence[IterationTimes]) -> float | None:
+def _sum(timings: Sequence[Repetitions]) -> float | None:
     rates = [timing.rate for timing in timings if timing.rate is not None]
     return sum(rates) if len(rates) == len(timings) else None
 
@@ -168,7 +157,7 @@ def _averages(sums: dict[tuple[bool, bool], list[float]], both: bool) -> Iterato
     names = (f"{'CG'[one]}PU->{'CG'[other]}PU" for one, other in kinds)
     yield " " * 25 + "".join(f"  {name}" for name in names)
     known = [sums.get(kind) for kind in kinds]
-    figures = (f"{statistics.fmean(each):.2f}" if each else "N/A" for each in known)
+    figures = (shown(statistics.fmean(each) if each else None, ".2f") for each in known)
     during = " BiDir" if both else "UniDir"
     yield f"Averages (During {during}):" + "".join(f"{figure:>10}" for figure in figures)
     yield ""
@@ -213,13 +202,18 @@ class AllToAll(Preset):
 
     def lines(self) -> Iterator[str]:
         variables, count = self.variables, self.gpus
-        mode = variables.number("A2A_MODE", 0, 0, 2)
-        dma = variables.switch("USE_DMA_EXEC")
+        mode = variables.number("A2A_MODE", 0, 0, 2, ("Copy", "Read-Only", "Write-Only"))
+        reads = self.reading()
+        dma = variables.switch(
+            "USE_DMA_EXEC", False, [f"Using {kind} executor" for kind in ("GFX", "DMA")]
+        )
         if dma and mode:
             raise UsageError("USE_DMA_EXEC=1 copies: not with A2A_MODE=1 or 2")
         if variables.number("NUM_QUEUE_PAIRS", 0):
             raise UsageError("NUM_QUEUE_PAIRS: NIC executors are not measured")
-        local = variables.switch("A2A_LOCAL")
+        local = variables.switch(
+            "A2A_LOCAL", False, [f"{verb} local transfers" for verb in ("Exclude", "Include")]
+        )
         letter = self.letter("MEM_TYPE", GPU_TYPES)
         executors = blocks("a2a", variables) or 1
         pairs = [(i, j) for i in range(count) for j in range(count) if local or i != j]
@@ -229,28 +223,19 @@ class AllToAll(Preset):
         def transfer(one: int, other: int) -> AskedTransfer:
             source = None if mode == 2 else TransferEnd(letter, one)
             destination = None if mode == 1 else TransferEnd(letter, other)
-            executor = TransferEnd("D" if dma else "G", other if self.reads else one)
+            executor = TransferEnd("D" if dma else "G", other if reads else one)
             return AskedTransfer(source, executor, destination, executors)
 
-        own = {
-            "A2A_LOCAL": (str(int(local)), f"{'Include' if local else 'Exclude'} local transfers"),
-            "A2A_MODE": (str(mode), ("Copy", "Read-Only", "Write-Only")[mode]),
+        variables.listed |= {
             "MEM_TYPE": (str(int(letter == "F")), f"Using {letter} memory"),
-            "NUM_GPU_DEVICES": (str(count), f"Using {count} GPUs"),
             "NUM_SUB_EXEC": (str(executors), f"Using {executors} subexecutors/CUs per Transfer"),
-            "USE_DMA_EXEC": (str(int(dma)), f"Using {'DMA' if dma else 'GFX'} executor"),
-            "USE_REMOTE_READ": self.reading,
         }
-        return self._all_pairs(pairs, tuple(transfer(*pair) for pair in pairs), own, dma)
+        return self._all_pairs(pairs, tuple(transfer(*pair) for pair in pairs), dma)
 
     def _all_pairs(
-        self,
-        pairs: Sequence[tuple[int, int]],
-        test: AskedTest,
-        own: dict[str, tuple[str, str]],
-        dma: bool,
+        self, pairs: Sequence[tuple[int, int]], test: AskedTest, dma: bool
     ) -> Iterator[str]:
-        yield from text.listing(self.common, "AllToAll", own)
+        yield from text.listing(self.common, "AllToAll", self.variables.listed)
         kind = "DMA" if dma else "GFX"
         yield from (f"GPU-{kind} All-To-All benchmark:", "=" * 30)
         ends = f"[{int(test[0].source is not None)} Read(s) "
@@ -304,22 +289,16 @@ class OneToAll(Preset):
         ]
         if not subsets:
             raise UsageError("no subset is that large: see SWEEP_MIN and SWEEP_MAX")
-        listed = {
+        variables.listed |= {
             "EXE_INDEX": (str(own), f"Executing on GPU {own}"),
-            "NUM_GPU_DEVICES": (str(count), f"Using {count} GPUs"),
             "NUM_GPU_SE": (str(executors), f"Using {executors} subExecutors/CUs per Transfer"),
         }
-        test = tuple(transfer(other) for other in others)
-        return self._subsets(others, subsets, test, listed)
+        return self._subsets(others, subsets, tuple(transfer(other) for other in others))
 
     def _subsets(
-        self,
-        others: Sequence[int],
-        subsets: Sequence[tuple[int, ...]],
-        test: AskedTest,
-        listed: dict[str, tuple[str, str]],
+        self, others: Sequence[int], subsets: Sequence[tuple[int, ...]], test: AskedTest
     ) -> Iterator[str]:
-        yield from text.listing(self.common, "One-To-All", listed)
+        yield from text.listing(self.common, "One-To-All", self.variables.listed)
         separator = self.separator
         yield f"Executing ({test[0].source or 'N'} -> {test[0].executor} -> *)"
         yield "".join(f"   GPU {other:<3}  {separator}" for other in others)
@@ -331,7 +310,7 @@ class OneToAll(Preset):
             (outcome,) = self.bench.measure((chosen,), self.size)
             rates = dict(zip(subset, (t.rate for t in outcome.timings), strict=True))
             cells = (
-                f"  {'N/A' if rates[n] is None else f'{rates[n]:.3f}':>8}  {separator}"
+                f"  {shown(rates[n], '.3f'):>8}  {separator}"
                 if n in rates
                 else f"            {separator}"
                 for n in others
@@ -345,7 +324,7 @@ class OneToAll(Preset):
 def lines(
     name: str, bench: Bench, common: Common, variables: Variables, size: int
 ) -> Iterator[str]:
-    """What the preset prints, while it measures. Raises UsageError for variables that do not fit,
+    """The preset's lines, while it measures. Raises UsageError for variables that do not fit,
     before anything is measured."""
     given = bench, common, variables, size
     if name == "p2p":

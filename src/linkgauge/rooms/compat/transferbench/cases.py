@@ -15,20 +15,20 @@ from __future__ import annotations
 
 import math
 import re
-import statistics
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import msgspec
 
-from linkgauge.cli.tool import Context, UsageError, digits
+from linkgauge.cli.tool import Context
+from linkgauge.cli.tool_options import UsageError, digits
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
-from .copy_cells import Meter
-from .transferbench_environment import TOOL
+from ..copy_cells import Meter, Repetitions
 
 HOST_LETTERS = {"C": "", "B": "", "D": "", "H": "pageable"}
 """Host memory by NUMA node, with linkgauge's kind: default, coherent, non-coherent, unpinned."""
@@ -81,7 +81,7 @@ class AskedTransfer(msgspec.Struct, frozen=True):
         return tuple(end for end in (self.source, self.destination) if end is not None)
 
     def __str__(self) -> str:
-        """As results show it."""
+        """The transfer as results show it."""
         source, destination = self.source or NULL_LETTER, self.destination or NULL_LETTER
         return f"{source} -> {self.executor}:{self.count} -> {destination}"
 
@@ -210,43 +210,20 @@ def _executor(word: str) -> TransferEnd:
 _KINDS: dict[str, EngineKind] = {"C": "cpu", "G": "sm", "D": "ce"}
 
 
-class IterationTimes(msgspec.Struct, frozen=True):
-    """Seconds of each iteration and the bytes of one; no `times` if nothing was measured."""
-
-    times: tuple[float, ...]
-    bytes: int
-
-    @property
-    def mean(self) -> float | None:
-        return statistics.fmean(self.times) if self.times else None
-
-    @property
-    def rate(self) -> float | None:
-        """GB/s of the mean time."""
-        return None if self.mean is None else self.bytes / self.mean / 1e9
-
-    @property
-    def rates(self) -> tuple[float, ...]:
-        """GB/s of each iteration."""
-        return tuple(self.bytes / time / 1e9 for time in self.times)
-
-
-class TransfersOutcome(msgspec.Struct, frozen=True):
+class MeasuredTest(msgspec.Struct, frozen=True):
     """A test's transfers with their own times, and the whole of them, first start to last end."""
 
     test: AskedTest
-    timings: tuple[IterationTimes, ...]
-    whole: IterationTimes
+    timings: tuple[Repetitions, ...]
+    whole: Repetitions
 
-    def executors(self) -> Iterator[tuple[TransferEnd, tuple[int, ...], IterationTimes]]:
+    def executors(self) -> Iterator[tuple[TransferEnd, tuple[int, ...], Repetitions]]:
         """Each executor with the numbers of its transfers, which take as long as the longest."""
         order = list(EXECUTORS)
         every = {transfer.executor for transfer in self.test}
         for executor in sorted(every, key=lambda end: (order.index(end.letter), end.index)):
             own = tuple(n for n, transfer in enumerate(self.test) if transfer.executor == executor)
-            timings = [self.timings[number] for number in own]
-            times = tuple(map(max, zip(*(timing.times for timing in timings), strict=True)))
-            yield executor, own, IterationTimes(times, sum(timing.bytes for timing in timings))
+            yield executor, own, Repetitions.together([self.timings[number] for number in own])
 
 
 class Bench:
@@ -256,15 +233,18 @@ class Bench:
         self.nodes = tuple(node.index for node in context.machine.host.nodes)
         cpus = (len(node.cpus) for node in context.machine.host.nodes if node.cpus)
         self.threads = min(cpus, default=1)
-        """As many as each node with CPUs has."""
+        """The number of threads that each node with CPUs has."""
         self.devices: tuple[Device, ...] = context.devices
-        self.gauge = Meter(context, TOOL)
+        self.gauge = Meter(context)
 
-    def measure(self, tests: Sequence[AskedTest], size: int) -> tuple[TransfersOutcome, ...]:
+    def measure(self, tests: Sequence[AskedTest], size: int) -> tuple[MeasuredTest, ...]:
         """The tests one after the other; transfers without a size of their own are of `size`
         bytes. All the transfers of one call have the same common divisor of their sizes."""
-        found: list[TransfersOutcome] = []
-        for unit, group in _by_unit(tests, size):
+        found: list[MeasuredTest] = []
+        for unit, together in groupby(
+            tests, lambda test: math.gcd(*(t.size or size for t in test))
+        ):
+            group = tuple(together)
             cells = [[self._transfer(t, (t.size or size) // unit) for t in test] for test in group]
             results = self.gauge.measure(cells, size=unit)
             found += [_outcome(*pair, size) for pair in zip(group, results, strict=True)]
@@ -311,33 +291,17 @@ class Bench:
         return self.devices[end.index]
 
 
-def _by_unit(tests: Sequence[AskedTest], size: int) -> Iterator[tuple[int, list[AskedTest]]]:
-    """Consecutive tests whose sizes have the same greatest common divisor."""
-    group: list[AskedTest] = []
-    last = 0
-    for test in tests:
-        unit = math.gcd(*(transfer.size or size for transfer in test))
-        if group and unit != last:
-            yield last, group
-            group = []
-        group.append(test)
-        last = unit
-    if group:
-        yield last, group
-
-
-def _outcome(test: AskedTest, cell: CellResult, size: int) -> TransfersOutcome:
+def _outcome(test: AskedTest, cell: CellResult, size: int) -> MeasuredTest:
     sizes = [transfer.size or size for transfer in test]
     whole = sum(sizes)
     if cell.status != "pass":
-        return TransfersOutcome(
-            test, tuple(IterationTimes((), own) for own in sizes), IterationTimes((), whole)
+        return MeasuredTest(
+            test, tuple(Repetitions((), own) for own in sizes), Repetitions((), whole)
         )
-    total = IterationTimes(tuple(whole / rate for rate in cell.samples), whole)
+    total = Repetitions.of(cell.samples, whole)
     if len(test) == 1:
-        return TransfersOutcome(test, (total,), total)
+        return MeasuredTest(test, (total,), total)
     timings = tuple(
-        IterationTimes(tuple(own / rate for rate in part.samples), own)
-        for own, part in zip(sizes, cell.parts, strict=True)
+        Repetitions.of(part.samples, own) for own, part in zip(sizes, cell.parts, strict=True)
     )
-    return TransfersOutcome(test, timings, total)
+    return MeasuredTest(test, timings, total)

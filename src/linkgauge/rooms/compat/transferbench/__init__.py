@@ -9,20 +9,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 from linkgauge.backends import SHAPED
-from linkgauge.cli.tool import UsageError, Where, opened
+from linkgauge.cli.tool import Where, opened, show
+from linkgauge.cli.tool_options import UsageError
 
-from . import transferbench_presets as presets
-from . import transferbench_text as text
-from .transferbench_cases import AskedTest, Bench, NotMeasured, parse_size, parse_test
-from .transferbench_environment import TOOL, Common, Variables
-from .transferbench_text import blocks
+from ..copy_cells import WORST_FIRST
+from . import presets, text
+from .cases import AskedTest, Bench, NotMeasured, parse_size, parse_test
+from .environment import TOOL, Common, Variables
+from .text import blocks
 
 DEFAULT_SIZE = 1 << 28
 _SMALLEST, _LARGEST = 1 << 10, 1 << 29
-_WORST_FIRST = (130, 3, 1, 4)
 Line = tuple[str, AskedTest]
 """A line of a file; the test of a comment is empty, and that of a line that is left out."""
 
@@ -31,10 +32,10 @@ def run(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and prints what the tool prints."""
     variables = Variables(os.environ)
     if not arguments or {"-h", "--help"} & {arguments[0]}:
-        print("\n".join(text.usage(DEFAULT_SIZE, presets.NAMES)))
+        show(text.usage(DEFAULT_SIZE, presets.NAMES))
         if not arguments:
             with opened(where, Common.read(variables).settings(None, DEFAULT_SIZE)) as context:
-                print("\n".join(text.detected(Bench(context))))
+                show(text.detected(Bench(context)))
         return 0
     what, *more = arguments
     size = parse_size(more[0]) if more else DEFAULT_SIZE
@@ -54,20 +55,20 @@ def run(arguments: Sequence[str], where: Where) -> int:
     if not any(tests_of for _, tests_of in tests):
         raise UsageError("no test: write one, such as: 1 4 (G0->G0->G1)")
     variables.tell_ignored()
-    print("\n".join((*text.banner(), *text.listing(common, ""))), flush=True)
-    return _Runner(common, where).all(tests, size)
+    show(text.banner(), text.listing(common))
+    return _measure(common, where, tests, size)
 
 
 def _preset(name: str, size: int, common: Common, variables: Variables, where: Where) -> int:
     if not size:
         raise UsageError(f"preset {name}: give a size")
     variables.tell_ignored()
-    shape = blocks(name, variables)
+    shape = blocks(name, Variables(os.environ))
     with opened(where, common.settings(shape, size)) as context:
         bench = Bench(context)
-        lines = presets.lines(name, bench, common, variables, size)
+        lines = presets.lines(name, bench, common, Variables(os.environ), size)
         _tell_shape(context.backend, shape)
-        print("\n".join(text.banner()))
+        show(text.banner())
         for line in lines:
             print(line, flush=True)
         return bench.gauge.exit_code
@@ -131,52 +132,47 @@ def _tell_shape(backend: str, shape: int | None) -> None:
         print(f"{TOOL}: {why}", file=sys.stderr)
 
 
-class _Runner:
+def _measure(common: Common, where: Where, lines: Sequence[Line], size: int) -> int:
     """Tests of a file: opens the machine once for each shape of kernels in turn."""
+    codes, numbers = [], count(1)
+    for at, (shape, group) in enumerate(_groups(lines)):
+        settings = common.settings(shape, size or _SMALLEST)
+        with opened(where, settings, tells=not at) as context:
+            bench = Bench(context)
+            if not at:
+                _check(bench, lines)
+                every = (shape_of(test) for _, test in lines)
+                _tell_shape(context.backend, next(filter(None, every), None))
+            for line, test in group:
+                _measure_line(bench, common, line, test, size, numbers)
+            codes.append(bench.gauge.exit_code)
+        if codes[-1] == 130:
+            break
+    return next((code for code in WORST_FIRST if code in codes), 0)
 
-    def __init__(self, common: Common, where: Where) -> None:
-        self._common = common
-        self._where = where
-        self._number = 0
 
-    def all(self, lines: Sequence[Line], size: int) -> int:
-        codes = []
-        for at, (shape, group) in enumerate(_groups(lines)):
-            settings = self._common.settings(shape, size or _SMALLEST)
-            with opened(self._where, settings, tells=not at) as context:
-                bench = Bench(context)
-                if not at:
-                    self._check(bench, lines)
-                    every = (shape_of(test) for _, test in lines)
-                    _tell_shape(context.backend, next(filter(None, every), None))
-                codes.append(self._group(bench, group, size))
-            if codes[-1] == 130:
-                break
-        return next((code for code in _WORST_FIRST if code in codes), 0)
+def _check(bench: Bench, lines: Sequence[Line]) -> None:
+    """Before anything is measured."""
+    for line, test in lines:
+        try:
+            bench.check(test)
+        except UsageError as error:
+            raise UsageError(f"{line}: {error}") from error
+        if len({t.count for t in test if t.executor.letter == "G"}) > 1:
+            why = "kernels with several numbers of SubExecutors take the backend's own shape"
+            print(f"{TOOL}: {line}: {why}", file=sys.stderr)
 
-    def _check(self, bench: Bench, lines: Sequence[Line]) -> None:
-        """Before anything is measured."""
-        for line, test in lines:
-            try:
-                bench.check(test)
-            except UsageError as error:
-                raise UsageError(f"{line}: {error}") from error
-            if len({t.count for t in test if t.executor.letter == "G"}) > 1:
-                why = "kernels with several numbers of SubExecutors take the backend's own shape"
-                print(f"{TOOL}: {line}: {why}", file=sys.stderr)
 
-    def _group(self, bench: Bench, lines: Sequence[Line], size: int) -> int:
-        for line, test in lines:
-            if line.startswith("##"):
-                print(end="" if self._common.csv else f"{line}\n")
-            elif not test:
-                self._number += 1  # as if it had been measured
-            for one in _sizes(size, self._common.factor) if test else ():
-                self._number += 1
-                (outcome,) = bench.measure((test,), one)
-                found = text.results(self._common, self._number, outcome)
-                print("\n".join(found), flush=True)
-        return bench.gauge.exit_code
+def _measure_line(
+    bench: Bench, common: Common, line: str, test: AskedTest, size: int, numbers: Iterator[int]
+) -> None:
+    if line.startswith("##"):
+        print(end="" if common.csv else f"{line}\n")
+    elif not test:
+        next(numbers)  # as if it had been measured
+    for one in _sizes(size, common.factor) if test else ():
+        (outcome,) = bench.measure((test,), one)
+        show(text.results(common, next(numbers), outcome))
 
 
 def _sizes(size: int, factor: int) -> Iterator[int]:

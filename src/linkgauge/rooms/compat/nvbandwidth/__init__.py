@@ -7,33 +7,30 @@ follow a switch (scripts write `-s true`).
 from __future__ import annotations
 
 import sys
-from argparse import SUPPRESS, ArgumentTypeError
+from argparse import ArgumentTypeError
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge import __version__
 from linkgauge.benchmarks.table import DeviceSet, Row
-from linkgauge.cli.tool import (
-    Context,
+from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_once
+from linkgauge.cli.tool_options import (
     OnceAction,
     Parser,
-    Quiet,
+    ToolOption,
     UsageError,
-    Where,
     digits,
-    measure,
-    opened,
-    printing_once,
+    help_lines,
 )
 from linkgauge.judge.expected.expect import Expectations
 from linkgauge.judge.verdict import judge_result
-from linkgauge.machine.launch import launched
+from linkgauge.machine.processes.launch import launched
 from linkgauge.model.documents.result import Result, exit_code
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.settings import EngineSettings, Settings
@@ -42,80 +39,24 @@ from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import styled
 from linkgauge.report.words.run_notes import note_lines
 
-from .nvbandwidth_cases import (
+from .cases import (
     BY_NAME,
     Misprint,
     Testcase,
     TestMatrix,
     TestOutcome,
-    axes,
     cases_of,
     find,
+    frame,
     hint,
     outcome,
     utilisation,
     with_prefixes,
 )
-from .nvbandwidth_text import JsonPrinter, TextPrinter, system_of
+from .text import JsonPrinter, TextPrinter, system_of
 
-HELP = """\
-  -h [ --help ]                  Produce help message
-  -b [ --bufferSize ] arg (=512) Memcpy buffer size in MiB
-  -l [ --list ]                  List available testcases
-  -t [ --testcase ] arg          Testcase(s) to run (by name or index)
-  -p [ --testcasePrefixes ] arg  Testcase(s) to run (by prefix))
-  -v [ --verbose ]               Verbose output
-  -s [ --skipVerification ]      Skips data verification after copy
-  -d [ --disableAffinity ]       Disable automatic CPU affinity control
-  -i [ --testSamples ] arg (=3)  Iterations of the benchmark
-  -m [ --useMean ]               Use mean instead of median for results
-  -j [ --json ]                  Print output in json format instead of plain 
-                                 text.
-"""  # noqa: W291  # as Boost breaks the line
 DEFAULT_SIZE = 512
 """MiB."""
-
-
-class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """The options under the tool's own names; sizes in MiB. `perf_formatter` and `loop_count` are
-    not in its help; the fields after them are sailbandwidth's."""
-
-    help: bool
-    list: bool
-    verbose: bool
-    skip_verification: bool
-    disable_affinity: bool
-    use_mean: bool
-    json: bool
-    testcase: tuple[str, ...] = ()
-    testcase_prefixes: tuple[str, ...] = ()
-    buffer_size: int = DEFAULT_SIZE
-    test_samples: int = 3
-    perf_formatter: bool = False
-    loop_count: int = 16
-    test_local_copy: bool = False
-    display_ur: bool = msgspec.field(default=False, name="displayUR")
-    kernel: Literal["plain", "bulk"] | None = None
-    blocks: int | None = None
-    threads: int | None = None
-
-    @property
-    def settings(self) -> Settings:
-        """How to measure: one stream, and never tuned settings."""
-        return Settings(
-            sizes=(self.buffer_size << 20,),
-            samples=self.test_samples,
-            loops=self.loop_count,
-            verify=not self.skip_verification,
-            engines=EngineSettings(
-                kernel=self.kernel,
-                blocks=self.blocks,
-                threads=self.threads,
-                streams=1,
-                tuned=False,
-                affinity=not self.disable_affinity,
-            ),
-        )
 
 
 def number(text: str, allowed: range, what: str) -> int:
@@ -126,33 +67,61 @@ def number(text: str, allowed: range, what: str) -> int:
     return found
 
 
-def make_parser() -> Parser:
-    """Options that are not given are absent from the namespace."""
-    parser = Parser(allow_abbrev=True, argument_default=SUPPRESS)
-    for name in ("help", "list", "verbose", "skipVerification", "disableAffinity", "json"):
-        parser.add_argument(f"-{name[0]}", f"--{name}", action="store_true", default=False)
-    parser.add_argument("-m", "--useMean", action="store_true", default=False)
-    parser.add_argument("--perfFormatter", action="store_true", default=False)
-    count = partial(number, allowed=range(1, 10**9 + 1), what="a number from 1 to 1000000000")
-    for names in (("-b", "--bufferSize"), ("-i", "--testSamples"), ("--loopCount",)):
-        parser.add_argument(*names, type=count, action=OnceAction)
-    for names in (("-t", "--testcase"), ("-p", "--testcasePrefixes")):
-        parser.add_argument(*names, nargs="+", action="extend")
-    return parser
+_count = partial(number, allowed=range(1, 10**9 + 1), what="a number from 1 to 1000000000")
+OPTIONS = (
+    ToolOption("-h [ --help ]", "Produce help message"),
+    ToolOption("-b [ --bufferSize ] arg (=512)", "Memcpy buffer size in MiB", _count),
+    ToolOption("-l [ --list ]", "List available testcases"),
+    ToolOption("-t [ --testcase ] arg", "Testcase(s) to run (by name or index)", str, several=True),
+    ToolOption(
+        "-p [ --testcasePrefixes ] arg", "Testcase(s) to run (by prefix))", str, several=True
+    ),
+    ToolOption("-v [ --verbose ]", "Verbose output"),
+    ToolOption("-s [ --skipVerification ]", "Skips data verification after copy"),
+    ToolOption("-d [ --disableAffinity ]", "Disable automatic CPU affinity control"),
+    ToolOption("-i [ --testSamples ] arg (=3)", "Iterations of the benchmark", _count),
+    ToolOption("-m [ --useMean ]", "Use mean instead of median for results"),
+    ToolOption("-j [ --json ]", "Print output in json format instead of plain \ntext."),
+)
+_UNLISTED = (ToolOption("--perfFormatter"), ToolOption("--loopCount arg", read=_count))
+"""Options that are not in its help."""
 
 
-def parse(parser: Parser, arguments: Sequence[str]) -> dict[str, Any]:
-    """The given options, by name. Raises UsageError."""
+class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
+    """The options under the tool's own names; sizes in MiB. `perf_formatter` and `loop_count` are
+    not in its help; the fields after them are sailbandwidth's."""
+
+    help: bool = False
+    list: bool = False
+    verbose: bool = False
+    skip_verification: bool = False
+    disable_affinity: bool = False
+    use_mean: bool = False
+    json: bool = False
+    testcase: tuple[str, ...] = ()
+    testcase_prefixes: tuple[str, ...] = ()
+    buffer_size: int = DEFAULT_SIZE
+    test_samples: int = 3
+    perf_formatter: bool = False
+    loop_count: int = 16
+    test_local_copy: bool = False
+    display_ur: bool = msgspec.field(default=False, name="displayUR")
+    is_single_die: bool = False
+    disable_vm: bool = False
+    use_normal_copy: bool = False
+    blocks: int | None = None
+    threads: int | None = None
+
+
+def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
+    """Raises UsageError."""
+    parser = Parser((*options, *_UNLISTED), allow_abbrev=True, action=OnceAction)
     given, rest = parser.parse_known_args(arguments)
     for word in rest:
         if word != "true":
             what = "unrecognised option" if word.startswith("-") else "no option takes the word"
             raise UsageError(f"{what} '{word}'")
-    return vars(given)
-
-
-def nvbandwidth_options(arguments: Sequence[str]) -> NvbandwidthOptions:
-    return msgspec.convert(parse(make_parser(), arguments), NvbandwidthOptions)
+    return msgspec.convert(vars(given), NvbandwidthOptions)
 
 
 # `linkgauge as nvbandwidth`: NVIDIA's nvbandwidth 0.8, with its multinode tests where mpirun
@@ -166,14 +135,37 @@ Printer = TextPrinter | JsonPrinter
 
 class Dialect(msgspec.Struct, frozen=True):
     """The differences between nvbandwidth and the tools derived from it: `header` is printed first,
-    `options` reads the arguments, `misprints` are those of tests by name."""
+    `options` are those of its help, `misprints` those of tests by name. With `has_bulk`, kernels
+    copy by the bulk copy unit unless the normal copy is asked for."""
 
     name: str
     version: str
     header: tuple[str, ...]
-    help: str
-    options: Callable[[Sequence[str]], NvbandwidthOptions]
+    options: tuple[ToolOption, ...]
     misprints: Mapping[str, tuple[Misprint, ...]]
+    has_bulk: bool = False
+
+    @property
+    def help(self) -> str:
+        return f"{self.name} CLI:\n{help_lines(self.options, 31)}\n"
+
+    def settings(self, asked: NvbandwidthOptions) -> Settings:
+        """How to measure: one stream, and never tuned settings."""
+        bulk: Literal["plain", "bulk"] = "plain" if asked.use_normal_copy else "bulk"
+        return Settings(
+            sizes=(asked.buffer_size << 20,),
+            samples=asked.test_samples,
+            loops=asked.loop_count,
+            verify=not asked.skip_verification,
+            engines=EngineSettings(
+                kernel=bulk if self.has_bulk else None,
+                blocks=asked.blocks,
+                threads=asked.threads,
+                streams=1,
+                tuned=False,
+                affinity=not asked.disable_affinity,
+            ),
+        )
 
 
 _BETWEEN = "multinode_device_to_device_"
@@ -183,8 +175,7 @@ NVBANDWIDTH = Dialect(
     "nvbandwidth",
     "v0.8",
     ("nvbandwidth Version: v0.8", f"Built from Git version: {GIT_VERSION}", ""),
-    f"nvbandwidth CLI:\n{HELP}",
-    nvbandwidth_options,
+    OPTIONS,
     {
         f"{_BETWEEN}memcpy_read_sm": (Misprint("memcpy CE", "memcpy SM"),),
         f"{_BETWEEN}bidirectional_memcpy_read_ce": (_ROWS,),
@@ -204,13 +195,16 @@ def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
 
 def _speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
     try:
-        options = dialect.options(arguments)
+        options = parse(arguments, dialect.options)
     except UsageError as error:
         print(*dialect.header, "ERROR: Invalid Arguments ", sep="\n")
         print(*(dialect.name, *arguments), ":\n")
         print(dialect.help)
         print(f"{dialect.name}: {error}", file=sys.stderr)
         return error.exit_code
+    for name, given in (("isSingleDie", options.is_single_die), ("disableVm", options.disable_vm)):
+        if given:
+            print(f"{dialect.name}: --{name} has no meaning here: ignored", file=sys.stderr)
     printer: Printer = TextPrinter(verbose=options.verbose, perf=options.perf_formatter)
     if options.json:
         printer = JsonPrinter(dialect.name, dialect.version, GIT_VERSION, verbose=options.verbose)
@@ -239,7 +233,7 @@ def _list(cases: Sequence[Testcase]) -> None:
 
 
 @contextmanager
-def _opened(tool: str, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
+def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
     """The machine, which has devices. Raises InputError if there is none, with what to do if a test
     between processes is asked for first: those can do without."""
     advice = ""
@@ -247,10 +241,10 @@ def _opened(tool: str, options: NvbandwidthOptions, where: Where) -> Iterator[Co
     if not several:
         option = "-p" if options.testcase_prefixes else "-t"
         for asked in (options.testcase_prefixes or options.testcase)[:1]:
-            advice = hint(f"{tool} {option}", asked)
+            advice = hint(f"{dialect.name} {option}", asked)
     with ExitStack() as held:
         try:
-            context = held.enter_context(opened(where, options.settings, several=several))
+            context = held.enter_context(opened(where, dialect.settings(options), several=several))
         except InputError as error:
             raise InputError(f"{error}{advice}") from error
         if not context.devices:
@@ -300,7 +294,7 @@ def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: P
             f"is suggested to use the default buffer size ({DEFAULT_SIZE}MB) to achieve maximal "
             "peak bandwidth."
         )
-    with _opened(dialect.name, options, where) as context:
+    with _opened(dialect, options, where) as context:
         found = _asked(dialect.name, options, several=context.fabric.across_ranks)
         printer.system(system_of(context))
         reporting = _Reporting(dialect, found, options, context, printer)
@@ -352,7 +346,8 @@ class _Reporting(Quiet):
         self._show(replace(shown, shares=self._shares(result, case)))
 
     def _show(self, shown: TestOutcome) -> None:
-        """In the tool's own words, wrong ones too: parsers know them."""
+        """Shows an outcome in the tool's own words, also where they are wrong: parsers know
+        them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
             shown = misprint.in_headings(shown)
             self.say(
@@ -388,5 +383,5 @@ class _Reporting(Quiet):
             return None
         heading = case.heading.replace("bandwidth (GB/s)", "utilization ratio (%)")
         percent = {at: 100 * share for at, share in shares.items()}
-        over = axes(result, case, self._devices)
-        return over.grid(f"{case.name}_utilization", heading, percent)
+        over = frame(result, case, self._devices)
+        return replace(over, name=f"{case.name}_utilization", heading=heading, figures=percent)

@@ -124,7 +124,7 @@ def connect_there(host: str, port: int, seconds: float) -> socket.socket:
 
 
 def accepted(listening: socket.socket) -> socket.socket:
-    """Who has connected."""
+    """Waits for a connection, and returns it."""
     return _prompt(listening.accept()[0])
 
 

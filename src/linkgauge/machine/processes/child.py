@@ -16,7 +16,7 @@ from importlib import import_module
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run."""
 GRACE_SECONDS = 10.0
-"""What a process under a profiler has to end by itself."""
+"""The time that a process under a profiler has to end by itself."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -56,7 +56,7 @@ def _die_with(parent: int) -> None:
 
 
 def _die_soon_after(descriptor: int) -> None:
-    """The same of a worker that a profiler started, whose own end would be too soon: it ends some
+    """Ends a worker that a profiler started, whose own end would be too soon: it ends some
     seconds after the controller has left the socket, if it has not by itself, so that the profiler
     has all that it saw."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import IO, Any
 
-from .extras import needed
+from ..extras import needed
 
 MAGIC = b"\x28\xb5\x2f\xfd"
 EXTRA = "pack"

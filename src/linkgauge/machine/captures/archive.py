@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from linkgauge.machine import zstd
+from linkgauge.machine.captures import zstd
 from linkgauge.model.errors import InputError, unwritable
 
-from .tree import Captured
+from ..tree import Captured
 
 # Files and folders that only their owner may read, whatever the umask is: serial numbers and names
 # are in what is known of a machine.

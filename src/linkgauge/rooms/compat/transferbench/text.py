@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
-from linkgauge.cli.tool import UsageError
+from linkgauge.cli.tool_options import UsageError
 
-from .transferbench_cases import DEVICE_LETTERS, EXECUTORS, Bench, IterationTimes, TransfersOutcome
-from .transferbench_environment import VARIABLES, Common, Variables
+from ..copy_cells import NONE, Repetitions, shown
+from .cases import DEVICE_LETTERS, EXECUTORS, Bench, MeasuredTest
+from .environment import VARIABLES, Common, Variables
 
 _JOINTS = " \u2502\u2502\u2502-\u2518\u2510\u2524-\u2514\u250c\u251c-\u2534\u252c\u253c"
-"""By which of the four sides have a border: above 1, below 2, left 4, right 8."""
+"""The joint, by the sum of the sides that have a border: above 1, below 2, left 4, right 8."""
 
 
 class Grid:
@@ -87,7 +89,6 @@ class Grid:
 
 
 VERSION = "1.66.00"
-NONE = "N/A"
 _USAGE = """\
 Usage: TransferBench config <N>
   config: Either:
@@ -123,7 +124,7 @@ def detected(bench: Bench) -> Iterator[str]:
 
 
 def listing(
-    common: Common, heading: str, own: Mapping[str, tuple[str, str]] | None = None
+    common: Common, heading: str = "", own: Mapping[str, tuple[str, str]] = MappingProxyType({})
 ) -> Iterator[str]:
     """Variables with their values, those of a preset under its heading; none if they are hidden."""
     if common.hide:
@@ -132,12 +133,12 @@ def listing(
         yield f"EnvVar,Value,Description,(TransferBench v{VERSION})"
     else:
         yield "[Common]                              (Suppress by setting HIDE_ENV=1)"
-    yield from (_variable(common, *line) for line in common.listed().items())
+    yield from (_variable(common, *line) for line in sorted(common.listed.items()))
     yield ""
     if own:
         if not common.csv:
             yield f"[{heading} Related]"
-        yield from (_variable(common, *line) for line in own.items())
+        yield from (_variable(common, *line) for line in sorted(own.items()))
         yield ""
 
 
@@ -147,7 +148,7 @@ def _variable(common: Common, name: str, known: tuple[str, str]) -> str:
     return f"{name:<20}{equals}{value:>12}{colon}{what}"
 
 
-def results(common: Common, number: int, outcome: TransfersOutcome) -> Iterator[str]:
+def results(common: Common, number: int, outcome: MeasuredTest) -> Iterator[str]:
     """A test's table: each executor, its transfers, and all of them by the host's clock."""
     if not common.csv:
         yield f"Test {number}:"
@@ -175,13 +176,13 @@ def results(common: Common, number: int, outcome: TransfersOutcome) -> Iterator[
     yield from grid.lines(csv=common.csv, borders=common.borders)
 
 
-def _row(name: str, timing: IterationTimes, last: str) -> tuple[str, ...]:
+def _row(name: str, timing: Repetitions, last: str) -> tuple[str, ...]:
     milliseconds = None if timing.mean is None else timing.mean * 1e3
     rate = f"{_figure(timing.rate, 8)} GB/s "
     return name, rate, f"{_figure(milliseconds, 8)} ms ", f"{timing.bytes:>12} bytes ", last
 
 
-def _iterations(timing: IterationTimes) -> Iterator[tuple[str, ...]]:
+def _iterations(timing: Repetitions) -> Iterator[tuple[str, ...]]:
     """The iterations, fastest first, and their standard deviations."""
     for time, number in sorted((time, number) for number, time in enumerate(timing.times, 1)):
         rate = timing.bytes / time / 1e9
@@ -191,22 +192,22 @@ def _iterations(timing: IterationTimes) -> Iterator[tuple[str, ...]]:
         yield "StandardDev ", f"{rate:8.3f} GB/s ", f"{time * 1e3:8.3f} ms ", "", ""
 
 
-def _overhead(outcome: TransfersOutcome) -> str:
-    """What the whole took beyond the slowest executor."""
+def _overhead(outcome: MeasuredTest) -> str:
+    """The time that the whole took beyond the slowest executor, in ms."""
     slowest = max((t.mean or 0.0 for _, _, t in outcome.executors()), default=0.0)
     whole = outcome.whole.mean
-    return NONE if whole is None else f"{round((whole - slowest) * 1e3, 3) + 0.0:.3f}"
+    return shown(None if whole is None else round((whole - slowest) * 1e3, 3) + 0.0, ".3f")
 
 
 def _figure(value: float | None, width: int) -> str:
-    return f"{NONE:>{width}}" if value is None else f"{value:{width}.3f}"
+    return f"{shown(value, '.3f'):>{width}}"
 
 
 def all_to_all(
     common: Common,
     names: Sequence[str],
     rates: Mapping[tuple[int, int], float | None],
-    whole: IterationTimes,
+    whole: Repetitions,
 ) -> Iterator[str]:
     """The matrix of all pairs, in GB/s: with what each source and each destination has in all, and
     what a source reaches if all of its copies are as slow as its slowest."""
@@ -235,7 +236,7 @@ def all_to_all(
 
 
 def _cell(rate: float | None) -> str:
-    return f" {NONE} " if rate is None else f" {rate:.2f} "
+    return f" {shown(rate, '.2f')} "
 
 
 def _bordered(rows: Sequence[Sequence[str]], count: int) -> Grid:
@@ -272,28 +273,27 @@ def blocks(name: str, variables: Variables) -> int | None:
 
 
 class Preset:
-    """What presets share: a machine, and the variables that all of them have."""
+    """A preset: it has a machine, and the variables that all presets have."""
 
     def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
         self.bench = bench
         self.common = common
         self.variables = variables
         self.size = size
-        self.gpus = variables.number("NUM_GPU_DEVICES", len(bench.devices))
+        self.gpus = variables.number("NUM_GPU_DEVICES", len(bench.devices), says="Using {} GPUs")
         if self.gpus > len(bench.devices):
             known = len(bench.devices)
             raise UsageError(f"NUM_GPU_DEVICES={self.gpus}: there are {known} GPUs")
-        self.reads = variables.switch("USE_REMOTE_READ")
         self.separator = "," if common.csv else " "
 
+    def reading(self) -> bool:
+        """Whether destinations execute."""
+        says = "Using SRC as executor", "Using DST as executor"
+        return self.variables.switch("USE_REMOTE_READ", says=says)
+
     def letter(self, name: str, known: dict[int, str], default: int = 0) -> str:
-        """Of the memory that a variable names by its number. Raises UsageError."""
+        """The letter of the memory that a variable names by its number. Raises UsageError."""
         number = self.variables.number(name, default)
         if number not in known:
             raise UsageError(f"{name}={number}: give one of {', '.join(map(str, known))}")
         return known[number]
-
-    @property
-    def reading(self) -> tuple[str, str]:
-        """The value of USE_REMOTE_READ, and what it does."""
-        return str(int(self.reads)), f"Using {'DST' if self.reads else 'SRC'} as executor"

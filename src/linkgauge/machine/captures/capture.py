@@ -17,15 +17,14 @@ from linkgauge import __version__
 from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Device, Machine
 
-from .anonymize import anonymize
-from .host import read_host
-from .read_inventory import ACCELERATORS, accelerators_file, read_inventory
-from .secrets import without_secrets
-from .software import SOFTWARE, Software, installed_packages, interfaces, read_software
-from .source import commit
-from .tools import FOLDER, ToolOutput, ask, commands_for
-from .tree import ROOT, Captured, Root, link_target, listed, names_in, read_bytes
-from .virtual import read_virtual
+from ..host import read_host
+from ..read_inventory import ACCELERATORS, accelerators_file, read_inventory
+from ..software import SOFTWARE, Software, installed_packages, interfaces, read_software
+from ..source import commit
+from ..tools import FOLDER, ToolOutput, ask, commands_for
+from ..tree import ROOT, Captured, Root, link_target, listed, names_in, read_bytes
+from ..virtual import read_virtual
+from .file_rules import anonymize, without_secrets
 
 # Records what the readers of a machine read, so that it can be read again elsewhere.
 
@@ -105,8 +104,8 @@ SCHEMA = "linkgauge.capture/1"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tree does not have as files of the machine: its devices as backends describe them,
-    the Python packages that measure them, and which tools were run."""
+    """The facts that a tree does not have as files of the machine: its devices as backends describe
+    them, the Python packages that measure them, and which tools were run."""
 
     schema: str = SCHEMA
     linkgauge: str = __version__

@@ -1,4 +1,4 @@
-"""What every process that works for another says and is told: messages over a socket.
+"""Messages over a socket, between a process and another that works for it.
 
 A command is answered once, after any number of words about what goes on meanwhile; errors go over
 as what they are.
@@ -41,7 +41,7 @@ _hook = decode_hook()
 
 
 def decoder(kind: Any) -> Callable[[bytes], Any]:
-    """What decodes messages of this type."""
+    """The decoder of messages of this type."""
     return msgspec.msgpack.Decoder(kind, dec_hook=_hook).decode
 
 
@@ -93,7 +93,7 @@ _ERRORS: Mapping[OutcomeKind, type[LinkgaugeError]] = {
 
 
 def reason_of(error: LinkgaugeError) -> Reason:
-    """What tells the other end which error to raise."""
+    """The message that tells the other end which error to raise."""
     if isinstance(error, DeviceBusy):
         return Reason("set-aside", str(error))
     return Reason("interrupted" if isinstance(error, InputError) else error.kind, str(error))

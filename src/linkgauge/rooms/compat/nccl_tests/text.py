@@ -1,10 +1,11 @@
-"""What nccl-tests measures, in its order: of each type, reduction and root all sizes, each out of
-place and in place."""
+"""The lines that nccl-tests measures and prints: all sizes of each type, reduction and root, each
+out of place and in place."""
 
 from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count, islice, product
@@ -29,13 +30,13 @@ from linkgauge.model.operations.collective import (
 from linkgauge.model.transfer import Benchmark, Cell
 from linkgauge.model.units import COLLECTIVE, format_size
 
-from .nccl_tests_options import NcclOptions, Unable
+from .options import NcclOptions, Unable
 
 NO_ROOT = -1
 _AT_ONCE = 64
 """Sizes that are planned at once: there may be any number of them."""
 _LABELLED: tuple[CollectiveName, ...] = ("sendrecv",)
-"""Those that have a reduction in their lines, and take one, although they reduce nothing."""
+"""Collectives whose lines have a reduction, and which take one, although they reduce nothing."""
 _REGISTERED: tuple[Registration | None, ...] = (None, "local", "symmetric")
 
 
@@ -167,7 +168,7 @@ def split_of(environment: Mapping[str, str]) -> str | None:
 
 
 def _number(written: str) -> int:
-    """As strtoul reads it with base 0, and binary numbers."""
+    """The number that strtoul reads with base 0, or a binary one."""
     if written[:2].lower() == "0b":
         return int(written[2:34], 2)
     octal = written.startswith("0") and written.isdecimal()
@@ -195,25 +196,26 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class RankLine(msgspec.Struct, frozen=True):
-    """A rank as the header shows it. `address` is the device's on the PCI bus, or the memory."""
+    """A rank as the header shows it, by the names of its JSON: `device_hex` is the device's address
+    on the PCI bus, or the memory, and `device_info` its model."""
 
     rank: int
     group: int
-    process: int
-    host: str
+    pid: int
+    hostname: str
     device: int
-    address: str
-    name: str
+    device_hex: str
+    device_info: str
 
     def __str__(self) -> str:
         return (
-            f"#  Rank {self.rank:2d} Group {self.group:2d} Pid {self.process:6d} on "
-            f"{self.host:>10} device {self.device:2d} [{self.address}] {self.name}"
+            f"#  Rank {self.rank:2d} Group {self.group:2d} Pid {self.pid:6d} on "
+            f"{self.hostname:>10} device {self.device:2d} [{self.device_hex}] {self.device_info}"
         )
 
 
 class Each(msgspec.Struct, frozen=True):
-    """What single iterations took, in seconds: of each the longest of all ranks. The figures leave
+    """The seconds that single iterations took, each the longest of all ranks. The figures leave
     out the first `skipped`."""
 
     seconds: tuple[float, ...]
@@ -225,12 +227,11 @@ class Each(msgspec.Struct, frozen=True):
 
     @property
     def mean(self) -> float:
-        return sum(self.counted) / len(self.counted)
+        return statistics.fmean(self.counted)
 
     @property
     def deviation(self) -> float:
-        mean, counted = self.mean, self.counted
-        return math.sqrt(sum((one - mean) ** 2 for one in counted) / len(counted))
+        return statistics.pstdev(self.counted)
 
     @property
     def variation(self) -> float:
@@ -238,7 +239,7 @@ class Each(msgspec.Struct, frozen=True):
         return 100 * self.deviation / self.mean if self.mean > 0 else 0.0
 
     def percentile(self, percent: int) -> float:
-        """By nearest rank."""
+        """The percentile by nearest rank."""
         counted = self.counted
         return counted[min(len(counted) - 1, -(-len(counted) * percent // 100) - 1)]
 
@@ -358,5 +359,5 @@ def footer(program: str, wrong: int, mean: float, least: float | None) -> Iterat
 
 
 def _shortest(value: float) -> str:
-    """As C's %g; what comes of 0/0 is negative on the CPUs that nccl-tests runs on."""
+    """Formats like C's %g. The result of 0/0 is negative on the CPUs that nccl-tests runs on."""
     return "-nan" if math.isnan(value) else f"{value:g}"

@@ -16,12 +16,13 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.collectives import COLLECTIVES
-from linkgauge.cli.tool import Context, Quiet, UsageError, Where, measure, opened, printing_once
+from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_once, show
+from linkgauge.cli.tool_options import UsageError
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
-from linkgauge.machine.launch import launched
+from linkgauge.machine.processes.launch import launched
 from linkgauge.model.documents.result import CellResult, Run, exit_code
-from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.operations.collective import COLLECTIVE_NAMES, colors_of, groups_of
@@ -31,9 +32,9 @@ from linkgauge.report.render.terminal import print_blocks, styled
 from linkgauge.report.sections.verdict import alarm
 from linkgauge.report.words.run_notes import note_lines
 
-from .nccl_tests_json import JsonCopy, created, is_json
-from .nccl_tests_options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
-from .nccl_tests_text import (
+from .json_copy import JsonCopy, created, is_json
+from .options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
+from .text import (
     Body,
     Each,
     Line,
@@ -70,10 +71,6 @@ def run(arguments: Sequence[str], where: Where) -> int:
         except UsageError as error:
             _complain(str(error))
             return error.exit_code
-        except LinkgaugeError as error:
-            sys.stdout.flush()
-            _complain(f"{program}: {error}")
-            return error.exit_code
 
 
 def library_version(context: Context) -> int | None:
@@ -90,7 +87,7 @@ def library_version(context: Context) -> int | None:
 
 
 def _complain(line: str) -> None:
-    """Of the processes that mpirun started, the first does."""
+    """Prints a line on stderr; of the processes that mpirun started, only the first prints it."""
     if not launched().rank:
         print(line, file=sys.stderr, flush=True)
 
@@ -123,37 +120,33 @@ class _Test:
         library = library_version(context)
         with ExitStack() as held:
             copy = self._copy(library)
-            if copy is not None:
-                held.callback(copy.close)
-            _print(header(self._program, self._options, library))
+            held.callback(copy.close)
+            show(header(self._program, self._options, library))
             context, problem = _with_devices(context, self._options)
             if problem is None:
                 return self._show(context, copy)
-            if copy is not None:
-                copy.error(problem)
+            copy.error(problem)
         _complain(problem)
         return NOT_IMPLEMENTED
 
-    def _show(self, context: Context, copy: JsonCopy | None) -> int:
+    def _show(self, context: Context, copy: JsonCopy) -> int:
         ranks = tuple(_ranks(context, self._split))
-        _print(map(str, ranks))
-        if copy is not None:
-            copy.configuration(self._options, ranks)
+        show(map(str, ranks))
+        copy.configuration(self._options, ranks)
         self._limit(context.devices)
-        _print(columns(self._options))
+        show(columns(self._options))
         table = _PrintedTable(self._program, self._options, context, copy)
         self._measure_parts(context, table)
         return self._conclude(table, copy)
 
-    def _copy(self, library: int | None) -> JsonCopy | None:
-        asked = self._options.output
-        if asked is None or launched().rank:
-            return None
-        if not is_json(asked):
-            _complain(f"{self._program}: -J {asked}: the file name must end in .json")
-            return None
-        file = created(asked, print)
-        return None if file is None else JsonCopy(file, (self._program, *self._arguments), library)
+    def _copy(self, library: int | None) -> JsonCopy:
+        asked, file = self._options.output, None
+        if asked is not None and not launched().rank:
+            if is_json(asked):
+                file = created(asked, print)
+            else:
+                _complain(f"{self._program}: -J {asked}: the file name must end in .json")
+        return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
         """Makes the largest size one that fits, as nccl-tests counts it: with a third buffer for
@@ -164,7 +157,7 @@ class _Test:
         if 0 < most < self._options.most:
             least = min(self._options.least, most)
             self._options = replace(self._options, least=least, most=most)
-            _print(["#", f"# Reducing maxBytes to {most} due to memory limitation"])
+            show(["#", f"# Reducing maxBytes to {most} due to memory limitation"])
 
     def _measure_parts(self, context: Context, table: _PrintedTable) -> None:
         ranks = len(groups_of(self._split, len(context.devices))[0])
@@ -179,12 +172,11 @@ class _Test:
             if table.end(measured):
                 return
 
-    def _conclude(self, table: _PrintedTable, copy: JsonCopy | None) -> int:
+    def _conclude(self, table: _PrintedTable, copy: JsonCopy) -> int:
         least = _least_bandwidth()
         if table.is_complete:
-            _print(footer(self._program, table.wrong, table.mean, least))
-            if copy is not None:
-                copy.footer(table.wrong, table.mean, least)
+            show(footer(self._program, table.wrong, table.mean, least))
+            copy.footer(table.wrong, table.mean, least)
             _raise_alarm(table.run)
         too_low = least is not None and table.mean < least * 0.9
         return 1 if table.code in (0, 1) and (table.wrong or too_low) else table.code
@@ -244,7 +236,7 @@ def _ranks(context: Context, split: str | None) -> Iterator[RankLine]:
 
 
 def _address(device: Device) -> tuple[str, str]:
-    """What stands in the brackets, and the name behind it."""
+    """The text in the brackets, and the name behind it."""
     if device.pci is not None:
         return device.pci.partition(".")[0], device.model
     place = parse_memory(device.memory)
@@ -261,17 +253,12 @@ def _least_bandwidth() -> float | None:
     return None if value == -1 else value
 
 
-def _print(lines: Iterator[str] | Sequence[str]) -> None:
-    for line in lines:
-        print(line, flush=True)
-
-
 class _PrintedTable(Quiet):
     """Prints a line as soon as both of its sides are measured. One that lacks a figure is not
     printed: why stands on stderr."""
 
     def __init__(
-        self, program: str, options: NcclOptions, context: Context, copy: JsonCopy | None
+        self, program: str, options: NcclOptions, context: Context, copy: JsonCopy
     ) -> None:
         self._program = program
         self._options = options
@@ -294,7 +281,7 @@ class _PrintedTable(Quiet):
 
     @property
     def code(self) -> int:
-        """Of all that was measured; 4 of nothing."""
+        """The exit code of all that was measured; 4 if nothing was."""
         run = self.run
         return 4 if run is None else exit_code(run)
 
@@ -340,8 +327,7 @@ class _PrintedTable(Quiet):
         if not cell.samples or not cell.wrong:
             self.is_complete = False
             self.reasons.append(reason)
-            if self._copy is not None:
-                self._copy.error(reason)
+            self._copy.error(reason)
         if not known:
             _complain(f"{self._program}: {reason}")
 
@@ -375,5 +361,4 @@ class _PrintedTable(Quiet):
         self.wrong += sum(bool(body.wrong) for body in bodies)
         now = datetime.now().astimezone() if self._options.timestamps else None
         print(row(line, bodies, now), flush=True)
-        if self._copy is not None:
-            self._copy.line(line, bodies, self._options.iterations)
+        self._copy.line(line, bodies, self._options.iterations)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from linkgauge.cli.tool import UsageError, digits, whole
+from linkgauge.cli.tool_options import UsageError, digits, whole
 from linkgauge.model.settings import EngineSettings, Settings
 
 TOOL = "TransferBench"
@@ -23,7 +23,7 @@ VARIABLES = {
     "SHOW_BORDERS": "Draw the borders of tables",
     "SHOW_ITERATIONS": "Show each iteration",
 }
-"""Those that have a meaning for each test."""
+"""The variables that have a meaning for each test."""
 _WITHOUT_MEANING = (
     "ALWAYS_VALIDATE", "BLOCK_BYTES", "BYTE_OFFSET", "CU_MASK", "FILL_COMPRESS", "GFX_BLOCK_ORDER",
     "GFX_KERNEL", "GFX_SE_TYPE", "GFX_SINGLE_TEAM", "GFX_TEMPORAL", "GFX_UNROLL", "GFX_WAVE_ORDER",
@@ -38,29 +38,45 @@ _WORD = 8
 
 
 class Variables:
-    """Those of an environment, read as the tool reads them; a preset's own included."""
+    """The variables of an environment, read as the tool reads them; those of presets included.
+    `listed` has the variables that the tool lists, with their value and what it does."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
+        self.listed: dict[str, tuple[str, str]] = {}
 
-    def number(self, name: str, default: int, least: int | None = 0, most: int = 1 << 31) -> int:
-        """With K, M or G times a power of 1024. Raises UsageError for what is no number, and for
-        one out of bounds."""
+    def number(
+        self,
+        name: str,
+        default: int,
+        least: int | None = 0,
+        most: int = 1 << 31,
+        says: str | Sequence[str] = "",
+    ) -> int:
+        """Reads a number; K, M or G behind it is a power of 1024. The variable is listed with what
+        it `says`, a text for each value, or one for all. Raises UsageError for what is no number,
+        and for one out of bounds."""
         written = self._environment.get(name, "")
-        if not written:
-            return default
         power = _UNITS.get(written[-1:].upper(), 0)
         try:
-            value = whole(written[:-1] if power else written) << power
+            value = whole(written[:-1] if power else written) << power if written else default
         except ValueError:
             raise UsageError(f"{name}={written}: give a number") from None
-        if (least is not None and value < least) or value > most:
+        if written and ((least is not None and value < least) or value > most):
             bounds = f"{least} to {most}" if most < 1 << 31 else f"{least} or more"
             raise UsageError(f"{name}={written}: give {bounds}")
+        self._list(name, value, says)
         return value
 
-    def switch(self, name: str, default: bool = False) -> bool:
-        return bool(self.number(name, int(default), None))
+    def switch(self, name: str, default: bool = False, says: str | Sequence[str] = "") -> bool:
+        value = int(bool(self.number(name, int(default), None)))
+        self._list(name, value, says)
+        return bool(value)
+
+    def _list(self, name: str, value: int, says: str | Sequence[str]) -> None:
+        if says:
+            text = says if isinstance(says, str) else says[value]
+            self.listed[name] = str(value), text.format(value)
 
     def text(self, name: str, default: str) -> str:
         return self._environment.get(name) or default
@@ -73,7 +89,7 @@ class Variables:
 
 
 class Common(msgspec.Struct, frozen=True):
-    """What holds for each test: `iterations`, if negative, are seconds; `pattern` is the 64-bit
+    """The variables of all tests: `iterations`, if negative, are seconds; `pattern` is the 64-bit
     word that sources hold, null if none is given; `threads` are of a kernel's block."""
 
     iterations: int
@@ -85,6 +101,7 @@ class Common(msgspec.Struct, frozen=True):
     factor: int
     borders: bool
     each: bool
+    listed: Mapping[str, tuple[str, str]]
 
     @classmethod
     def read(cls, variables: Variables) -> Common:
@@ -92,19 +109,29 @@ class Common(msgspec.Struct, frozen=True):
         iterations = variables.number("NUM_ITERATIONS", 10, -86_400, 1_000_000)
         if not iterations:
             raise UsageError("NUM_ITERATIONS=0 would run without end: give a number")
-        threads = variables.number("GFX_BLOCK_SIZE", 256, 64, 1024)
+        threads = variables.number("GFX_BLOCK_SIZE", 256, 64, 1024, "Threadblock size of {}")
         if threads % 64:
             raise UsageError(f"GFX_BLOCK_SIZE={threads}: give a multiple of 64")
+        loops = variables.number("NUM_SUBITERATIONS", 1, 1, 1_000_000, "Running {} subiterations")
+        pattern = _pattern(variables.text("FILL_PATTERN", ""))
+        own = "every 8-byte word differs" if pattern is None else f"{pattern:#018x}"
+        timed = f"{abs(iterations)} {'timed iteration(s)' if iterations > 0 else 's'}"
+        variables.listed |= {
+            "ALWAYS_VALIDATE": ("0", "Validating after all iterations"),
+            "FILL_PATTERN": (str(int(pattern is not None)), own),
+            "NUM_ITERATIONS": (str(iterations), f"Running {timed} per Test"),
+        }
         return cls(
             iterations,
-            variables.number("NUM_SUBITERATIONS", 1, 1, 1_000_000),
-            _pattern(variables.text("FILL_PATTERN", "")),
+            loops,
+            pattern,
             threads,
             variables.switch("HIDE_ENV"),
             variables.switch("OUTPUT_TO_CSV"),
             variables.number("SAMPLING_FACTOR", 1, 1, 1 << 10),
-            variables.switch("SHOW_BORDERS", True),
-            variables.switch("SHOW_ITERATIONS"),
+            variables.switch("SHOW_BORDERS", True, "Borders of tables"),
+            variables.switch("SHOW_ITERATIONS", False, "Per-iteration timing"),
+            variables.listed,
         )
 
     def settings(self, blocks: int | None, size: int) -> Settings:
@@ -125,20 +152,6 @@ class Common(msgspec.Struct, frozen=True):
                 tuned=blocks is None,
             ),
         )
-
-    def listed(self) -> dict[str, tuple[str, str]]:
-        """The variables that the tool lists: their value, and what it does."""
-        timed = f"{abs(self.iterations)} {'timed iteration(s)' if self.iterations > 0 else 's'}"
-        own = "every 8-byte word differs" if self.pattern is None else f"{self.pattern:#018x}"
-        return {
-            "ALWAYS_VALIDATE": ("0", "Validating after all iterations"),
-            "FILL_PATTERN": (str(int(self.pattern is not None)), own),
-            "GFX_BLOCK_SIZE": (str(self.threads), f"Threadblock size of {self.threads}"),
-            "NUM_ITERATIONS": (str(self.iterations), f"Running {timed} per Test"),
-            "NUM_SUBITERATIONS": (str(self.loops), f"Running {self.loops} subiterations"),
-            "SHOW_BORDERS": (str(int(self.borders)), "Borders of tables"),
-            "SHOW_ITERATIONS": (str(int(self.each)), "Per-iteration timing"),
-        }
 
 
 def _pattern(written: str) -> int | None:

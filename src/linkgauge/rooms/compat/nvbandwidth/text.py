@@ -12,7 +12,8 @@ import msgspec
 from linkgauge.cli.tool import Context
 from linkgauge.model.notation import parse_memory
 
-from .nvbandwidth_cases import TestMatrix, TestOutcome
+from ..copy_cells import shown
+from .cases import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
@@ -136,9 +137,7 @@ def _listed(device: Located) -> str:
 
 def _rows(matrix: TestMatrix) -> list[Value]:
     """Figures as C++ streams write them: six significant digits."""
-    return [
-        ["N/A" if figure is None else f"{figure:g}" for figure in row] for row in matrix.figures
-    ]
+    return [[shown(figure, "g") for figure in row] for row in matrix.ordered]
 
 
 def styled(value: Value, indent: str = "") -> str:
@@ -251,11 +250,10 @@ def _processes(system: System) -> Iterator[str]:
 
 def _lines(matrix: TestMatrix) -> list[str]:
     """The columns' indices, then a line per row."""
-    label = max(2, *map(len, matrix.rows))
+    label = max(2, *map(len, matrix.labels))
     lines = [" " * label + "".join(f"{column:>10}" for column in matrix.columns)]
-    for name, row in zip(matrix.rows, matrix.figures, strict=True):
-        figures = ("N/A" if figure is None else f"{figure:.2f}" for figure in row)
-        lines.append(f"{name:>{label}}" + "".join(f"{figure:>10}" for figure in figures))
+    for name, row in zip(matrix.labels, matrix.ordered, strict=True):
+        lines.append(f"{name:>{label}}" + "".join(f"{shown(one, '.2f'):>10}" for one in row))
     return lines
 
 

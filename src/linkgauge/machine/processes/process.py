@@ -31,7 +31,7 @@ module, address, parent, cpus, *path = sys.argv[1:]
 if cpus:
     os.sched_setaffinity(0, map(int, cpus.split(",")))
 sys.path[:] = path
-from linkgauge.machine.child import main
+from linkgauge.machine.processes.child import main
 main(module, address, int(parent))
 """
 _A = TypeVar("_A")

@@ -3,45 +3,58 @@
 from __future__ import annotations
 
 import struct
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.cli.tool import Context, UsageError, Where, decimal, digits, hinting, opened_devices
+from linkgauge.cli.tool import Where, show
+from linkgauge.cli.tool_options import (
+    ToolOption,
+    UsageError,
+    decimal,
+    digits,
+    getopt_long,
+    hinting,
+)
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Transfer
 
-from . import rocm_bandwidth_test_text as text
-from .copy_cells import Meter
-from .getopt import WRONG, getopt_long
-from .rocm_bandwidth_test_text import Path, Record
+from ..copy_cells import PARITY, Meter, Repetitions, metered
+from . import text
+from .text import Path
 
-TOOL = "rocm-bandwidth-test"
-HELP = """\
+OPTIONS = (
+    ToolOption("-h", "Show this help"),
+    ToolOption("-q", "Show the version", field="version"),
+    ToolOption("-v", "Compare the copied bytes (PASS, FAIL) and show no rates"),
+    ToolOption("-l", "Small copies, from 1 byte to 512 KB (with -s and -d)"),
+    ToolOption("-c", "Accepted, without effect"),
+    ToolOption("-e", "List the devices", field="devices"),
+    ToolOption("-i", "Fill the source with this number", str),
+    ToolOption("-t", "Show the devices and how they are connected", field="topology"),
+    ToolOption("-m", "Sizes in megabytes, such as 1,16,256", str),
+    ToolOption(
+        "-b", "Devices that copy both ways at once, each pair by itself", str, "pairs both ways"
+    ),
+    ToolOption("-s", "Devices to copy from, one way", str),
+    ToolOption("-d", "Devices to copy to, one way", str),
+    ToolOption("-a", "One way between all devices", field="one way"),
+    ToolOption("-A", "Both ways at once between all devices", field="bidirectional"),
+    ToolOption("-k", "Pairs of devices that copy at the same time, one way", str, "together"),
+    ToolOption(
+        "-K", "Pairs of devices that copy at the same time, both ways", str, "together both ways"
+    ),
+)
+"""An option with a field asks for what the field names; two of them exclude each other."""
+_LINES = "\n".join(f"\t {option.written}    {option.about}" for option in OPTIONS)
+HELP = f"""\
 
 Supported arguments:
 
-\t -h    Show this help
-\t -q    Show the version
-\t -v    Compare the copied bytes (PASS, FAIL) and show no rates
-\t -l    Small copies, from 1 byte to 512 KB (with -s and -d)
-\t -c    Accepted, without effect
-\t -e    List the devices
-\t -i    Fill the source with this number
-\t -t    Show the devices and how they are connected
-\t -m    Sizes in megabytes, such as 1,16,256
-\t -b    Devices that copy both ways at once, each pair by itself
-\t -s    Devices to copy from, one way
-\t -d    Devices to copy to, one way
-\t -a    One way between all devices
-\t -A    Both ways at once between all devices
-\t -k    Pairs of devices that copy at the same time, one way
-\t -K    Pairs of devices that copy at the same time, both ways
+{_LINES}
 
 \t Without any: -a, then -A. Not together:
 \t\t -a with -l, -m
@@ -50,34 +63,11 @@ Supported arguments:
 \t\t -k, -K with -c, -i, -l, -m, -v
 \t\t -s and -d with two of -l, -m, -v
 """
-What = Literal[
-    "default",
-    "version",
-    "devices",
-    "topology",
-    "one way",
-    "bidirectional",
-    "pairs",
-    "pairs both ways",
-    "together",
-    "together both ways",
-]
-_WHOLE: tuple[What, ...] = ("default", "one way", "bidirectional")
-_PRIMARY: dict[str, What] = {
-    "q": "version",
-    "e": "devices",
-    "t": "topology",
-    "a": "one way",
-    "A": "bidirectional",
-    "b": "pairs both ways",
-    "k": "together",
-    "K": "together both ways",
-}
+_PRIMARY = {option.written[1]: option.field for option in OPTIONS if option.field}
+_WHOLE = ("default", "one way", "bidirectional")
 _REFUSED = {"a": "lm", "A": "clmv", "b": "clv", "k": "cilmv", "K": "cilmv"}
 """The secondary options that each primary one refuses."""
 _LISTS = "sdbkKm"
-_LETTERS = "hqteclvaAbisdmkK"
-_FLAGS = "hqteclvaA"
 _KB, _MB = 1 << 10, 1 << 20
 SIZES = tuple(_KB << power for power in range(20))
 LATENCY_SIZES = tuple(1 << power for power in range(20))
@@ -89,7 +79,7 @@ class RocmOptions(msgspec.Struct, frozen=True):
     """The checked command line. Sizes are bytes; devices are their numbers; `together` are pairs,
     flat; `pattern` is the 64-bit word of the number that sources hold, null if none is given."""
 
-    what: What
+    what: str
     sizes: tuple[int, ...] = (ONE_SIZE,)
     sources: tuple[int, ...] = ()
     destinations: tuple[int, ...] = ()
@@ -117,12 +107,10 @@ class RocmOptions(msgspec.Struct, frozen=True):
 def parse(arguments: Sequence[str]) -> RocmOptions:
     """Raises UsageError for what the tool refuses, too."""
     given: dict[str, str] = {}
-    for letter, value in getopt_long(arguments, dict.fromkeys(_LETTERS, ""), _FLAGS):
-        if letter == WRONG:
-            raise UsageError(str(value))
-        if letter is None:
-            raise UsageError(f"no option takes '{value}'")
-        given[letter] = value or ""
+    for option, value, problem in getopt_long(arguments, OPTIONS):
+        if option is None:
+            raise UsageError(problem or f"no option takes '{value}'")
+        given[option.written[1]] = value
     if "h" in given:
         return RocmOptions("default", help=True)
     what = _what(given)
@@ -142,8 +130,8 @@ def parse(arguments: Sequence[str]) -> RocmOptions:
     )
 
 
-def _what(given: dict[str, str]) -> What:
-    """What is asked for. Raises UsageError for options that exclude each other."""
+def _what(given: dict[str, str]) -> str:
+    """Finds what is asked for. Raises UsageError for options that exclude each other."""
     primary = [letter for letter in given if letter in _PRIMARY]
     pair = {"s", "d"} & given.keys()
     if len(pair) == 1:
@@ -164,7 +152,7 @@ def _what(given: dict[str, str]) -> What:
     return _PRIMARY[primary[0]]
 
 
-def _sizes(what: What, given: dict[str, str], asked: tuple[int, ...] | None) -> tuple[int, ...]:
+def _sizes(what: str, given: dict[str, str], asked: tuple[int, ...] | None) -> tuple[int, ...]:
     if asked is not None:
         if not all(1 <= size <= _MOST_MB for size in asked):
             raise UsageError(f"-m: give 1 to {_MOST_MB} megabytes")
@@ -195,49 +183,45 @@ def _pattern(written: str) -> int:
 # rocm-bandwidth-test 2.6.0: copies between all devices, the host's NUMA nodes among them.
 
 
-_PARITY = EngineSettings(tuned=False, streams=1)
-"""One plain copy after another on one stream, as the tool does it."""
-
-
-@hinting(f"'{TOOL} -h' prints its options")
+@hinting("'rocm-bandwidth-test -h' prints its options")
 def run(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and prints what the tool prints."""
     options = parse(arguments)
-    command = " ".join((TOOL, *arguments))
+    command = " ".join((where.name, *arguments))
     if options.help:
         print(HELP)
         return 0
     if options.what == "version":
-        print("\n".join(text.version(command)))
+        show(text.version(command))
         return 0
     settings = Settings(
         sizes=options.sizes[:1],
         samples=1 if options.validate else text.SAMPLES,
         loops=1,
         pattern=options.pattern,
-        engines=_PARITY,
+        engines=PARITY,
     )
-    with opened_devices(where, settings) as context:
-        tested = _Tested(context, options)
+    with metered(where, settings) as gauge:
+        tested = _Tested(gauge, options)
         if options.what in ("devices", "topology"):
-            print("\n".join(text.version(command)))
-            print("\n".join(text.topology(context, links=options.what == "topology")))
+            links = options.what == "topology"
+            show(text.version(command), text.topology(gauge.context, links=links))
             return 0
         if options.cpu_time:
-            print(f"{TOOL}: -c has no effect here: copies are timed as ever", file=sys.stderr)
+            gauge.report("-c has no effect here: copies are timed as ever")
         if options.whole or options.validate:
-            shown = command if arguments else f"{TOOL} (rocm_bandwidth -a + rocm_bandwidth -A)"
-            return tested.matrices(shown)
+            whole = f"{where.name} (rocm_bandwidth -a + rocm_bandwidth -A)"
+            return tested.matrices(command if arguments else whole)
         return tested.tables(command)
 
 
 class _Tested:
     """The devices of the machine by their numbers, and what is measured between them."""
 
-    def __init__(self, context: Context, options: RocmOptions) -> None:
-        self._context = context
+    def __init__(self, gauge: Meter, options: RocmOptions) -> None:
+        self._context = context = gauge.context
         self._options = options
-        self._gauge = Meter(context, TOOL)
+        self._gauge = gauge
         self._memories = (
             *(host(node.index) for node in context.machine.host.nodes),
             *(parse_memory(device.memory) for device in context.devices),
@@ -258,18 +242,18 @@ class _Tested:
             for both in ways.get(self._options.what, (False,))
         ]
         cells = {path: cell for _, measured in reversed(found) for path, cell in measured}
-        self._print(
+        show(
             text.version(command),
             text.devices(self._context),
             text.access(count, cells, self._is_device),
         )
         if self._options.validate:
-            self._print(text.validation(count, cells))
+            show(text.validation(count, cells))
             return self._gauge.exit_code
-        self._print(text.distances(self._context))
+        show(text.distances(self._context))
         for both, measured in found:
-            records = {path: Record.of(cell, path, both) for path, cell in measured}
-            self._print(text.matrix(count, records, both=both))
+            records = {path: _timing(cell, path, both) for path, cell in measured}
+            show(text.matrix(count, records, both=both))
         return self._gauge.exit_code
 
     def tables(self, command: str) -> int:
@@ -282,18 +266,15 @@ class _Tested:
             paths = self._pairs(options.sources, options.destinations, both)
         if not paths:
             raise UsageError("there is no copy between two nodes, or both ways within a device")
-        self._print(text.version(command))
+        show(text.version(command))
         measure = self._at_once if options.together else self._each
         by_size = [measure(paths, size, both) for size in options.sizes]
         for number, path in enumerate(paths):
             kinds = tuple("Gpu" if self._is_device(end) else "Cpu" for end in path)
             records = [records[number] for records in by_size]
-            self._print(text.banner(path, kinds, both=both), text.table(options.sizes, records))
+            show(text.banner(path, kinds, both=both), text.table(options.sizes, records))
         print(flush=True)
         return self._gauge.exit_code
-
-    def _print(self, *parts: Iterable[str]) -> None:
-        print("\n".join(line for part in parts for line in part), flush=True)
 
     def _is_device(self, number: int) -> bool:
         return self._memories[number].is_device
@@ -303,7 +284,7 @@ class _Tested:
         return any(map(self._is_device, path)) and not (both and path[0] == path[1])
 
     def _pairs(self, sources: Sequence[int], ends: Sequence[int], both: bool) -> list[Path]:
-        """Of both ways at once, a pair counts once."""
+        """The paths between these devices; if both ways are copied at once, a pair counts once."""
         paths = [(one, other) for one in sources for other in ends]
         kept: dict[Path, None] = {}
         for path in paths:
@@ -323,24 +304,31 @@ class _Tested:
         cells = [tuple(self._transfers(path, both)) for path in paths]
         return list(zip(paths, self._gauge.measure(cells, size=size), strict=True))
 
-    def _each(self, paths: Sequence[Path], size: int, both: bool) -> list[Record]:
+    def _each(self, paths: Sequence[Path], size: int, both: bool) -> list[Repetitions]:
         measured = self._measured(paths, both, size)
-        return [Record.of(cell, path, both) for path, cell in measured]
+        return [_timing(cell, path, both) for path, cell in measured]
 
-    def _at_once(self, paths: Sequence[Path], size: int, both: bool) -> list[Record]:
-        """All paths at the same time: each one's own figure."""
+    def _at_once(self, paths: Sequence[Path], size: int, both: bool) -> list[Repetitions]:
+        """Measures all paths at the same time, and returns the figure of each."""
         width = 2 if both else 1
         transfers = [t for path in paths for t in self._transfers(path, both)]
         (cell,) = self._gauge.measure([transfers], size=size)
         if cell.status != "pass":
-            return [Record((), 0)] * len(paths)
-        parts = [part.samples for part in cell.parts] or [cell.samples]
-        return [
-            Record.joint(parts[at : at + width], size) for at in range(0, len(transfers), width)
-        ]
+            return [Repetitions((), 0)] * len(paths)
+        parts = [Repetitions.of(part.samples, size) for part in cell.parts]
+        parts = parts or [Repetitions.of(cell.samples, size)]
+        return [Repetitions.together(parts[at : at + width]) for at in range(0, len(parts), width)]
 
 
 def _copy(source: Memory, destination: Memory) -> Transfer:
-    """By the copy engine of the source, else of the destination."""
+    """A copy by the copy engine of the source, else of the destination."""
     owner = source if source.is_device else destination
     return Transfer(source, destination, Engine(owner, "ce"))
+
+
+def _timing(cell: CellResult, path: Path, both: bool) -> Repetitions:
+    """What a path took by itself. Within a device every byte counts twice: it is read and
+    written."""
+    found = Repetitions.of(cell.samples if cell.status == "pass" else (), cell.bytes or 0)
+    doubled = path[0] == path[1] and not both
+    return Repetitions(found.times, found.bytes * 2) if doubled else found

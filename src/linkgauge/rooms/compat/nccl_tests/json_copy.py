@@ -14,8 +14,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from .nccl_tests_options import NcclOptions
-from .nccl_tests_text import TIME_FORMAT, Body, Each, Line, RankLine
+import msgspec
+
+from .options import NcclOptions
+from .text import TIME_FORMAT, Body, Each, Line, RankLine
 
 _FORMAT = 3
 _SUFFIX = ".json"
@@ -46,9 +48,9 @@ def is_json(name: str) -> bool:
 
 
 class JsonCopy:
-    """Collects what is printed, and writes it to a file at the end."""
+    """Collects what is printed, and writes it to a file at the end, if there is one."""
 
-    def __init__(self, file: IO[str], arguments: Sequence[str], library: int | None) -> None:
+    def __init__(self, file: IO[str] | None, arguments: Sequence[str], library: int | None) -> None:
         self._file = file
         self._document: Document = {
             "version": _FORMAT,
@@ -79,7 +81,7 @@ class JsonCopy:
             "per_iter_timing": _truth(options.each_iteration),
             "per_iter_skip": options.skipped,
             "parallel_init": _truth(options.parallel_init),
-            "devices": [_rank(rank) for rank in ranks],
+            "devices": msgspec.to_builtins(ranks),
         }
         self._document["results"] = self._lines
 
@@ -103,26 +105,15 @@ class JsonCopy:
         self._document["average_bus_bandwidth"] = {"bandwidth": _figure(mean), "okay": okay}
 
     def error(self, problem: str) -> None:
-        """What went wrong."""
+        """Keeps what went wrong."""
         self._errors.append(problem)
 
     def close(self) -> None:
         """Writes all of it."""
         self._document |= {"errors": self._errors, "end_time": _now()}
-        with self._file:
-            json.dump(self._document, self._file, separators=(",", ":"))
-
-
-def _rank(rank: RankLine) -> Document:
-    return {
-        "rank": rank.rank,
-        "group": rank.group,
-        "pid": rank.process,
-        "hostname": rank.host,
-        "device": rank.device,
-        "device_hex": rank.address,
-        "device_info": rank.name,
-    }
+        if self._file is not None:
+            with self._file:
+                json.dump(self._document, self._file, separators=(",", ":"))
 
 
 def _body(body: Body) -> Document:

@@ -1,4 +1,4 @@
-"""What the launcher (mpiexec, mpirun, srun) says of this process, read from its environment."""
+"""Reads from this process's environment what its launcher (mpiexec, mpirun, srun) says of it."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def starter(root: Root, process: int) -> int | None:
 
 
 def status_of(root: Root, process: int) -> dict[str, str]:
-    """What the kernel says of a process, by name; empty if there is none."""
+    """The kernel's facts about a process, by name; empty if there is no such process."""
     status = read_text(root, f"proc/{process}/status") or ""
     pairs = (line.split(":", 1) for line in status.splitlines() if ":" in line)
     return {name: value.strip() for name, value in pairs}
@@ -155,7 +155,7 @@ def host_name(environment: Mapping[str, str] = os.environ) -> str:
 
 
 _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")
-"""What stands in the arguments of commands that several processes execute together."""
+"""Words in the arguments of commands that several processes execute together."""
 
 
 def is_heard(arguments: Sequence[str]) -> bool:

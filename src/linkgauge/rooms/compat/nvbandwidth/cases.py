@@ -6,7 +6,7 @@ Names, order and headings are the interface of nvbandwidth 0.8.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.multinode import MULTINODE
 from linkgauge.benchmarks.table import HOST_ROW, Layout, Row
-from linkgauge.cli.tool import digits
-from linkgauge.model.documents.result import CellResult, Result, TransferFigure
+from linkgauge.cli.tool_options import digits
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.transfer import Report, Transfer
+from linkgauge.model.transfer import Place, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, unit_of
+from linkgauge.report.matrix import Matrix
 
 _READ = "Read: the device of the row pulls from the device of the column."
 _WRITE = "Write: the device of the row pushes to the device of the column."
@@ -157,20 +158,20 @@ def _case(row: Row) -> Testcase:
 
 
 CASES = tuple(map(_case, NVBANDWIDTH))
-"""In the order of their indices."""
+"""The tests of one process, in the order of their indices."""
 _OF_SEVERAL = tuple(map(_case, MULTINODE))
 BY_NAME = {case.name: case for case in (*CASES, *_OF_SEVERAL)}
 
 
 def cases_of(*, several: bool) -> tuple[Testcase, ...]:
-    """Those of one process or of several, in the order of their indices: nvbandwidth has the tests
+    """The tests of one process or of several, by index: nvbandwidth has the tests
     between processes only where it is built for several, after all others."""
     return (*CASES, *_OF_SEVERAL) if several else CASES
 
 
 def hint(command: str, asked: str) -> str:
-    """What to do about a name or prefix that only tests of several processes have; `command` is
-    the tool with the option before it."""
+    """Says how to run a test whose name or prefix only tests of several processes have; `command`
+    is the tool with the option before it."""
     if not any(case.name.startswith(asked) for case in _OF_SEVERAL):
         return ""
     return (
@@ -199,18 +200,23 @@ NAMED = 3
 """Maximum number of reasons reported for a failed test."""
 
 
-class TestMatrix(msgspec.Struct, frozen=True):
-    """Rows by columns of figures in GB/s or ns, null if there is none."""
+class TestMatrix(Matrix, frozen=True):
+    """A matrix in GB/s or ns below its heading, with what is shown in place of its rows' names."""
 
-    name: str
-    heading: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    figures: tuple[tuple[float | None, ...], ...]
+    heading: str = ""
+    labels: tuple[str, ...] = ()
 
     @property
-    def known(self) -> tuple[float, ...]:
-        return tuple(figure for row in self.figures for figure in row if figure is not None)
+    def ordered(self) -> list[list[float | None]]:
+        """The figures by row and column, null if there is none."""
+        return [
+            [self.figures.get(Place(row, column)) for column in self.columns] for row in self.rows
+        ]
+
+    @property
+    def known(self) -> list[float]:
+        """The figures that there are, in this order."""
+        return [figure for row in self.ordered for figure in row if figure is not None]
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
@@ -227,7 +233,7 @@ class TestOutcome(msgspec.Struct, frozen=True):
 
 
 class Misprint(msgspec.Struct, frozen=True):
-    """What a tool writes in the headings of a test where it means something else."""
+    """A word that a tool writes in the headings of a test, and the word that it means."""
 
     written: str
     meant: str
@@ -268,37 +274,21 @@ def _reasons(result: Result) -> Iterator[str]:
             yield f"({cell.row}, {cell.column}): {cell.reason}"
 
 
-class Axes(msgspec.Struct, frozen=True):
-    """The rows and columns of a test's matrices, and what is shown in place of the rows."""
-
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    labels: tuple[str, ...]
-
-    def grid(
-        self, name: str, heading: str, figures: Mapping[tuple[str, str], float | None]
-    ) -> TestMatrix:
-        """The matrix of these figures, by row and column."""
-        ordered = tuple(
-            tuple(figures.get((row, column)) for column in self.columns) for row in self.rows
-        )
-        return TestMatrix(name, heading, self.labels, self.columns, ordered)
-
-
-def axes(result: Result, case: Testcase, devices: Sequence[Device]) -> Axes:
-    """Those of a test over these devices; the host is one row."""
+def frame(result: Result, case: Testcase, devices: Sequence[Device]) -> TestMatrix:
+    """The rows and columns of a test's matrices over these devices; the host is one row."""
     each = tuple(parse_memory(device.memory).label for device in devices)
+    host: tuple[str, ...] = (HOST_ROW,)
+    rows, columns, labels = host, each, host
     match case.row.layout:
         case Layout.PAIRS:
-            return Axes(each, each, each)
+            rows = labels = each
         case Layout.TOGETHER:
-            return Axes((HOST_ROW,), (HOST_ROW,), (HOST_ROW,))
+            columns = host
         case Layout.HALVES:
             width = len(str(len(devices) - 1))
+            rows, columns = tuple(cell.row for cell in result.cells), host
             labels = tuple(_ends(cell.transfers[0], width) for cell in result.cells)
-            return Axes(tuple(cell.row for cell in result.cells), (HOST_ROW,), labels)
-        case _:
-            return Axes((HOST_ROW,), each, (HOST_ROW,))
+    return TestMatrix(case.name, rows, columns, {}, heading=case.heading, labels=labels)
 
 
 def _ends(transfer: Transfer, width: int) -> str:
@@ -311,26 +301,28 @@ def _matrices(
 ) -> Iterator[TestMatrix]:
     """The matrices of the parts, then the headline's: with parts, that is their sum."""
     scale = unit_of(result.unit).scale
-    over = axes(result, case, devices)
-    passed: dict[tuple[str, str], CellResult] = {
-        cell.place: cell for cell in result.cells if cell.status == "pass"
-    }
+    over = frame(result, case, devices)
+    passed = [cell for cell in result.cells if cell.status == "pass"]
 
-    def value(measured: CellResult | TransferFigure) -> float | None:
-        if (summary := measured.summary) is None:
-            return None
-        return (summary.mean if use_mean else summary.median) / scale
+    def figures(*parts: int) -> dict[Place, float]:
+        """The sum of these parts of each cell; of none of them, its headline."""
+        summaries = (
+            (cell.place, [cell.parts[part].summary for part in parts] or [cell.summary])
+            for cell in passed
+        )
+        known = {place: [one for one in each if one is not None] for place, each in summaries}
+        return {
+            place: sum((one.mean if use_mean else one.median) / scale for one in each)
+            for place, each in known.items()
+            if each
+        }
 
-    figures = {at: value(cell) for at, cell in passed.items()}
-    if result.parts:
-        figures = dict.fromkeys(passed, 0.0)
-    for number, name in enumerate(result.parts):
-        own = {at: value(cell.parts[number]) for at, cell in passed.items()}
-        heading = case.heading.replace(" Total ", f" {name.capitalize()} ")
-        yield over.grid(f"{case.name}_{name}", heading, own)
-        figures = {at: (total or 0.0) + (own[at] or 0.0) for at, total in figures.items()}
-    suffix = "_total" if result.parts else ""
-    yield over.grid(case.name + suffix, case.heading, figures)
+    for number, part in enumerate(result.parts):
+        heading = case.heading.replace(" Total ", f" {part.capitalize()} ")
+        name = f"{case.name}_{part}"
+        yield replace(over, name=name, heading=heading, figures=figures(number))
+    name = case.name + ("_total" if result.parts else "")
+    yield replace(over, name=name, figures=figures(*range(len(result.parts))))
 
 
 def _samples(result: Result) -> Iterator[str]:

@@ -9,19 +9,19 @@ through it.
 from __future__ import annotations
 
 import re
-from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
+from typing import Any
 
 import msgspec
 
-from linkgauge.cli.tool import (
-    Context,
+from linkgauge.cli.tool import Where, helpful, show
+from linkgauge.cli.tool_options import (
     Parser,
+    ToolOption,
     UsageError,
-    Where,
-    hinting,
-    opened_devices,
+    help_lines,
     size_of,
     whole,
 )
@@ -29,9 +29,9 @@ from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings, Settings
 
-from . import rbln_text as text
-from .copy_cells import CopyPath, Meter, chase
-from .rbln_text import PathFigure
+from ..copy_cells import CopyPath, Meter, chase, metered
+from . import text
+from .text import PathFigure
 
 CHASE_SIZE = 2 << 20
 """Bytes through which pointers are chased, as in linkgauge's own latency benchmarks."""
@@ -191,46 +191,92 @@ CASES = (
     TestCase("RBLN_PERF_BIDIR_BANDWIDTH_TEST", (_both_ways,)),
     TestCase("RBLN_PERF_PARALLEL_BANDWIDTH_TEST", (_parallel,)),
 )
-"""By their ids."""
+"""The cases in the order of their ids."""
 
 
 # rblnBandwidthLatencyTest: Rebellions' test of the paths between a host and its NPUs.
 
 
-TOOL = "rblnBandwidthLatencyTest"
-_DEFAULT_SIZE = "512M"
 _MOST_ITERATIONS = 1_000_000
+DEFAULT_SIZE = "512M"
+
+
+def _whole(written: str) -> int:
+    """A whole number, also hexadecimal (0xa5)."""
+    try:
+        return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
+    except ValueError:
+        raise ArgumentTypeError(f"{written!r} is not a whole number") from None
+
+
+OPTIONS = (
+    ToolOption("-h, --help", "Show this help and exit"),
+    ToolOption("-t, --timeout <int>", "Timeout of a test in seconds", _whole, least=1),
+    ToolOption(
+        "-i, --iteration_cnt <int>", "Number of iterations (default: 1)", _whole, "iterations",
+        1, _MOST_ITERATIONS,
+    ),
+    ToolOption("--warmup", "Warm up before measuring (always done)"),
+    ToolOption(
+        "--test_size <str>", f"Data size, such as 4K, 128M, 1G (default: {DEFAULT_SIZE})", str
+    ),
+    ToolOption("--npu_id_list <list>", "NPU ids with commas, such as 0,1,2", str),
+    ToolOption("--only_d2d", "Only NPU to NPU"),
+    ToolOption("--test_list", "List the test cases"),
+    ToolOption("--tc <int>", "Test case, an index (from 0) of --test_list", _whole, "case"),
+    ToolOption("--test_env_info", "Show the system and its devices"),
+    ToolOption("--skip_test_env_info", "Do not show them before a test"),
+    ToolOption("-n, --device_name <int>", "Source device", _whole, "source"),
+    ToolOption(
+        "--get_perf <int>", "Report performance (1: average, 2: per_inference)", _whole,
+        "performance", 0, 2,
+    ),
+    ToolOption("--priority <int>", "Context priority, 0-4 (no effect)", _whole, "", 0, 4),
+    ToolOption(
+        "-r, --hdma_read <int>", "HDMA direction (0: write, 1: read)", _whole, "reads", 0, 1
+    ),
+    ToolOption("--numa_node <int>", "NUMA node of host memory (default: -1)", _whole, least=-1),
+    ToolOption(
+        "--data_pattern <int>", "Value that the data consists of", _whole, "pattern",
+        0, (1 << 64) - 1,
+    ),
+    ToolOption("-f, --flags <int>", "Context flags (no effect)", _whole),
+    ToolOption("-g <int>", "Execution group (no effect)", _whole),
+)  # fmt: skip
+HELP = f"""\
+Usage: rblnBandwidthLatencyTest [options]
+       rblnBandwidthLatencyTest --tc <id> [options]
+
+Options:
+{help_lines(OPTIONS, 27)}"""
 
 
 class RblnOptions(msgspec.Struct, frozen=True):
     """The checked command line."""
 
-    case: int
     sizes: tuple[int, ...]
     size_is_given: bool
-    npus: tuple[int, ...]
-    source: int | None
-    iterations: int
-    timeout: float | None
-    reads: bool
-    numa_node: int | None
-    pattern: int | None
-    only_d2d: bool
-    performance: int
-    test_list: bool
-    skip_test_env_info: bool
-    test_env_info: bool
+    case: int = 0
+    npus: tuple[int, ...] = ()
+    source: int | None = None
+    iterations: int = 1
+    timeout: float | None = None
+    reads: bool = False
+    numa_node: int | None = None
+    pattern: int | None = None
+    only_d2d: bool = False
+    performance: int = 0
+    test_list: bool = False
+    skip_test_env_info: bool = False
+    test_env_info: bool = False
 
 
-@hinting(f"Try '{TOOL} --help' for more information.")
+@helpful(HELP, "Try 'rblnBandwidthLatencyTest --help' for more information.")
 def run(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and prints what the tool prints."""
-    if {"-h", "--help"} & set(arguments):
-        print(text.HELP)
-        return 0
     options = parse(arguments)
     if options.test_list:
-        print("\n".join(("List of tests:", *(case.name for case in CASES))))
+        show(("List of tests:", *(case.name for case in CASES)))
         return 0
     settings = Settings(
         sizes=options.sizes,
@@ -240,29 +286,29 @@ def run(arguments: Sequence[str], where: Where) -> int:
         pattern=options.pattern,
         engines=EngineSettings(numa_node=options.numa_node),
     )
-    with opened_devices(where, settings) as context:
-        return _run_in(context, options)
+    with metered(where, settings) as gauge:
+        return _run_in(gauge, options)
 
 
-def _run_in(context: Context, options: RblnOptions) -> int:
+def _run_in(gauge: Meter, options: RblnOptions) -> int:
+    context = gauge.context
     if options.test_env_info:
-        print("\n".join(text.environment(context.machine, context.devices, links=True)))
+        show(text.environment(context.machine, context.devices, links=True))
         return 0
     asked = _asked(context.devices, options)
     case = CASES[options.case]
     if not options.skip_test_env_info:
-        print("\n".join(text.environment(context.machine, context.devices, links=False)))
+        show(text.environment(context.machine, context.devices, links=False))
     if options.size_is_given:
         print(f"This test will run with size ({options.sizes[0]:#x})")
     print(text.banner("Run", case.name))
     print(f"\n[Measure Iteration cnt : {options.iterations}]")
     print(f"[Measure Buffer Size : {options.sizes[0]:#x}]\n")
-    print("\n".join(text.distances(context.machine, context.devices)), flush=True)
-    gauge = Meter(context, TOOL)
+    show(text.distances(context.machine, context.devices))
     for measure in case.parts:
         lines, figures = measure(gauge, asked)
         performance = text.performance(figures, options.performance)
-        print("\n" + "\n".join((*lines, *performance)), flush=True)
+        show([""], lines, performance)
     print("\n" + text.banner("FAIL" if gauge.exit_code else "PASS", case.name))
     return gauge.exit_code
 
@@ -283,72 +329,33 @@ def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
     return CaseRequest(npus, options.reads, not options.only_d2d)
 
 
-_NUMBERS: tuple[tuple[str, tuple[str, ...], int | None, int | None, int | None], ...] = (
-    ("timeout", ("-t", "--timeout"), None, 1, None),
-    ("iterations", ("-i", "--iteration_cnt"), 1, 1, _MOST_ITERATIONS),
-    ("case", ("--tc",), None, None, None),
-    ("source", ("-n", "--device_name"), None, None, None),
-    ("performance", ("--get_perf",), 0, 0, 2),
-    ("priority", ("--priority",), 0, 0, 4),
-    ("reads", ("-r", "--hdma_read"), 0, 0, 1),
-    ("numa_node", ("--numa_node",), -1, -1, None),
-    ("pattern", ("--data_pattern",), None, 0, (1 << 64) - 1),
-    ("flags", ("-f", "--flags"), 0, None, None),
-    ("group", ("-g",), 0, None, None),
-)
-"""Options with a whole number: field, names, default, least (null: any number) and most."""
-_FLAGS = ("warmup", "only_d2d", "test_list", "test_env_info", "skip_test_env_info")
-
-
 def parse(arguments: Sequence[str]) -> RblnOptions:
     """Raises UsageError for unknown options, and for options that contradict each other."""
-    parser = Parser()
-    for field, names, default, *_ in _NUMBERS:
-        parser.add_argument(*names, dest=field, type=_whole, default=default)
-    for flag in _FLAGS:
-        parser.add_argument(f"--{flag}", action="store_true")
-    parser.add_argument("--test_size")
-    parser.add_argument("--npu_id_list")
-    given = parser.parse_args(list(arguments))
+    given = Parser(OPTIONS).given(arguments)
     _check(given)
-    read = {
-        "case": given.case or 0,
-        "sizes": (size_of("--test_size", given.test_size or _DEFAULT_SIZE),),
-        "size_is_given": given.test_size is not None,
-        "npus": () if given.npu_id_list is None else _npus(given.npu_id_list),
-        "reads": given.reads == 1,
-        "numa_node": None if given.numa_node < 0 else given.numa_node,
-        "pattern": None if given.pattern is None else _repeated(given.pattern),
+    given |= {
+        "sizes": (size_of("--test_size", given.get("test_size") or DEFAULT_SIZE),),
+        "size_is_given": "test_size" in given,
+        "reads": given.get("reads") == 1,
     }
-    return msgspec.convert(vars(given) | read, RblnOptions)
+    if "npu_id_list" in given:
+        given["npus"] = _npus(given["npu_id_list"])
+    if given.get("numa_node") == -1:
+        given["numa_node"] = None
+    if "pattern" in given:
+        given["pattern"] = _repeated(given["pattern"])
+    return msgspec.convert(given, RblnOptions)
 
 
-def _check(given: Namespace) -> None:
-    """Raises UsageError for a number out of its range, and for options that contradict each
-    other."""
-    for field, names, _, low, high in _NUMBERS:
-        name = names[-1].lstrip("-")
-        value = getattr(given, field)
-        if low is None or value is None:
-            continue
-        if value < low or (high is not None and value > high):
-            raise UsageError(
-                f"--{name} {value}: give {low} {'or more' if high is None else f'to {high}'}"
-            )
-    if given.case is not None and not 0 <= given.case < len(CASES):
-        raise UsageError(f"unknown test case {given.case}: --test_list shows 0 to {len(CASES) - 1}")
-    if given.test_env_info and given.skip_test_env_info:
+def _check(given: Mapping[str, Any]) -> None:
+    """Raises UsageError for an unknown case, and for options that contradict each other."""
+    case = given.get("case", 0)
+    if not 0 <= case < len(CASES):
+        raise UsageError(f"unknown test case {case}: --test_list shows 0 to {len(CASES) - 1}")
+    if "test_env_info" in given and "skip_test_env_info" in given:
         raise UsageError("--test_env_info and --skip_test_env_info contradict each other")
-    if given.test_env_info and given.case is not None:
+    if "test_env_info" in given and "case" in given:
         raise UsageError("--test_env_info measures nothing: leave out --tc")
-
-
-def _whole(written: str) -> int:
-    """A whole number, also hexadecimal (0xa5)."""
-    try:
-        return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
-    except ValueError:
-        raise ArgumentTypeError(f"{written!r} is not a whole number") from None
 
 
 def _npus(written: str) -> tuple[int, ...]:

@@ -1,0 +1,237 @@
+"""Other tools' options: a table for each tool, and two ways to read a command line by it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.units import parse_size
+
+_NAME = re.compile(r"(?<![^\s,\[])--?([A-Za-z][\w-]*)")
+
+
+class UsageError(InputError):
+    """Arguments that the tool rejects."""
+
+    exit_code = 1
+
+
+class ToolOption(NamedTuple):
+    """An option: how the tool's help writes it (`-t, --timeout <int>`), and what it says of it.
+    `read` makes the value of the text, and raises ValueError or UsageError; without it the option
+    is a switch. `field` holds the value: by default the longest name. The value is at least `least`
+    and at most `most`. With `several`, it takes one word or more each time."""
+
+    written: str
+    about: str = ""
+    read: Callable[[str], object] | None = None
+    field: str = ""
+    least: float | None = None
+    most: float | None = None
+    several: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Without dashes, the short one first."""
+        return tuple(_NAME.findall(self.written))
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return tuple(match[0] for match in _NAME.finditer(self.written))
+
+    @property
+    def dest(self) -> str:
+        return self.field or max(self.names, key=len).replace("-", "_")
+
+    def value_of(self, written: str) -> object:
+        """Raises ValueError or UsageError."""
+        return written if self.read is None else self.read(written)
+
+    def allows(self, value: float) -> bool:
+        """Whether the value is within the bounds."""
+        return (self.least is None or value >= self.least) and (
+            self.most is None or value <= self.most
+        )
+
+    @property
+    def bounds(self) -> str:
+        """`1 to 4` or `1 or more`."""
+        return f"{self.least} or more" if self.most is None else f"{self.least} to {self.most}"
+
+
+def help_lines(options: Iterable[ToolOption], width: int) -> str:
+    """A line for each option, its name in so many columns; further lines stand below the text."""
+    indent = "\n" + " " * (width + 2)
+    return "\n".join(
+        f"  {option.written:<{width}}{option.about}".replace("\n", indent) for option in options
+    )
+
+
+def digits(written: str) -> int | None:
+    """The number of a text of decimal digits only; with more than 18 digits, one beyond any bound.
+    None for any other text."""
+    if not (written.isascii() and written.isdecimal()):
+        return None
+    return int(written.lstrip("0")[:19] or "0")
+
+
+def whole(written: str) -> int:
+    """A whole number, as C reads it. Raises ValueError."""
+    sign = -1 if written.startswith("-") else 1
+    number = digits(written.removeprefix("-" if sign < 0 else "+"))
+    if number is None:
+        raise ValueError(f"{written!r} is not a whole number")
+    return sign * number
+
+
+def decimal(written: str) -> float:
+    """A number, as C reads it. Raises ValueError."""
+    if "_" in written or not written.isascii():  # which only Python reads as a number
+        raise ValueError(f"{written!r} is not a number")
+    return float(written)
+
+
+def size_of(option: str, written: str) -> int:
+    """Bytes, as linkgauge reads sizes. Raises UsageError."""
+    try:
+        return parse_size(written)
+    except InputError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+@contextmanager
+def hinting(hint: str) -> Iterator[None]:
+    """Adds a hint to the error for rejected arguments."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{error}\n{hint}") from error
+
+
+class Parser(argparse.ArgumentParser):
+    """Reads long options as argparse does, and those that are not given are absent. It neither
+    exits nor prints: errors become UsageError with argparse's message, or the tool's own if a
+    pattern in `words` matches it; `refusal` is what it says of a value out of bounds. It accepts no
+    abbreviated names unless `allow_abbrev`. `action` is what argparse does with an option that has
+    one value."""
+
+    def __init__(
+        self,
+        options: Iterable[ToolOption] = (),
+        words: Mapping[str, str] = MappingProxyType({}),
+        *,
+        refusal: str = "{flag} {value}: give {bounds}",
+        allow_abbrev: bool = False,
+        action: type[argparse.Action] | str = "store",
+    ) -> None:
+        super().__init__(
+            add_help=False, allow_abbrev=allow_abbrev, argument_default=argparse.SUPPRESS
+        )
+        self._words = words
+        self._refusal = refusal
+        self._options = tuple(options)
+        for one in self._options:
+            if one.read is None:
+                self.add_argument(*one.flags, dest=one.dest, action="store_true")
+            elif one.several:
+                self.add_argument(*one.flags, dest=one.dest, nargs="+", action="extend")
+            else:
+                self.add_argument(*one.flags, dest=one.dest, type=one.read, action=action)
+
+    def given(self, arguments: Sequence[str]) -> dict[str, Any]:
+        """The values by field. Raises UsageError."""
+        given = vars(self.parse_args(list(arguments)))
+        for one in self._options:
+            if one.dest in given and not one.allows(value := given[one.dest]):
+                what = {"flag": one.flags[-1], "value": value, "bounds": one.bounds}
+                raise UsageError(self._refusal.format(**what, least=one.least, most=one.most))
+        return given
+
+    def error(self, message: str) -> NoReturn:
+        found = ((re.fullmatch(pattern, message), words) for pattern, words in self._words.items())
+        raise UsageError(next((match.expand(own) for match, own in found if match), message))
+
+
+class OnceAction(argparse.Action):
+    """An option that may be given once, and is absent until then: its default is suppressed."""
+
+    refusal = "option {given} is given more than once"
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, flag: str | None = None
+    ) -> None:
+        if hasattr(namespace, self.dest):
+            longest = max(self.option_strings, key=len)
+            raise UsageError(self.refusal.format(given=flag, longest=longest))
+        setattr(namespace, self.dest, values)
+
+
+class FoundOption(NamedTuple):
+    """An option with its value, which is empty if it takes none; an operand has no option. Of an
+    argument that is not understood, `problem` is what the C library says about it."""
+
+    option: ToolOption | None
+    value: str = ""
+    problem: str = ""
+
+
+def getopt_long(arguments: Sequence[str], options: Sequence[ToolOption]) -> Iterator[FoundOption]:
+    """Yields the options and operands in their order, as C's `getopt_long` reads them: short and
+    long names, attached values, short forms of long names."""
+    by_name = {name: option for option in options for name in option.names}
+    left = list(arguments)
+    while left:
+        argument = left.pop(0)
+        if argument == "--":
+            yield from (FoundOption(None, operand) for operand in left)
+            return
+        if argument.startswith("--"):
+            yield _long(argument, left, by_name)
+        elif argument.startswith("-") and len(argument) > 1:
+            yield from _short(argument[1:], left, by_name)
+        else:
+            yield FoundOption(None, argument)
+
+
+def _short(
+    letters: str, left: list[str], by_name: Mapping[str, ToolOption]
+) -> Iterator[FoundOption]:
+    while letters:
+        letter, letters = letters[0], letters[1:]
+        option = by_name.get(letter)
+        if option is None:
+            yield FoundOption(None, problem=f"invalid option -- '{letter}'")
+        elif option.read is None:
+            yield FoundOption(option)
+        elif letters or left:
+            yield FoundOption(option, letters or left.pop(0))
+            return
+        else:
+            yield FoundOption(None, problem=f"option requires an argument -- '{letter}'")
+
+
+def _long(argument: str, left: list[str], by_name: Mapping[str, ToolOption]) -> FoundOption:
+    name, equals, value = argument[2:].partition("=")
+    known = [own for own in by_name if len(own) > 1 and own.startswith(name)]
+    alike = [name] if name in known else known
+    if not alike:
+        return FoundOption(None, problem=f"unrecognized option '--{name}'")
+    if len(alike) > 1:
+        named = " ".join(f"'--{own}'" for own in alike)
+        return FoundOption(
+            None, problem=f"option '{argument}' is ambiguous; possibilities: {named}"
+        )
+    option = by_name[alike[0]]
+    if option.read is None:
+        unwanted = f"option '--{alike[0]}' doesn't allow an argument"
+        return FoundOption(None, problem=unwanted) if equals else FoundOption(option)
+    if equals:
+        return FoundOption(option, value)
+    if left:
+        return FoundOption(option, left.pop(0))
+    return FoundOption(None, problem=f"option '--{alike[0]}' requires an argument")

@@ -1,0 +1,1 @@
+"""A machine as files: captured, kept in archives, read back and anonymised."""

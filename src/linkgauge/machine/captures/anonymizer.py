@@ -1,0 +1,258 @@
+"""The one anonymiser: what identifies a machine or its owner is always replaced by the same
+pseudonym, in a captured machine as in a run.
+
+Host names, UUIDs, GUIDs, MAC and IP addresses, ids of containers, serial numbers of devices, boards
+and DIMMs. `RULES` is what it finds by its form; names it has to know. Text that readers look for
+stays, so that the rest reads the same.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+REMOVED = "(removed)"
+_UNITS = "service|scope|slice|socket|mount|swap|metal"
+"""What follows a dot without being a domain: systemd's units, clouds' bare-metal machines."""
+_COMMON = re.compile(
+    rf"""{_UNITS}
+    # Options of the kernel, and what readers look for in files.
+    |root|console|quiet|splash|debug|iommu|passthrough|pt|off|on|ro|rw|linux|localhost|tcp|o2ib
+    |proc|sys|dev|fs|cgroup2?|cpuset|memory|systemd
+    |docker|kubepods|libpod|podman|crio|containerd|lxc|machine
+    |vmware|virtualbox|innotek|parallels|hyperv|microsoft|corporation|virtual|nutanix|xen
+    |amazon|ec2|google|compute|engine|alibaba|cloud|openstack|bochs|qemu|kvm
+    |dummy|virt|dummy-virt|riscv|virtio|riscv-virtio
+    # What tools speak of, and pseudonyms.
+    |cpu|gpu|pci|node|device|driver|version|cuda|hip|nvidia|amd|intel|host|id|sn
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Common words: a host with such a name is replaced only where nothing but a name can be."""
+_HEX = "[0-9a-fA-F]"
+_ID = re.compile(
+    rf"{_HEX}{{8}}(?:[-_]{_HEX}{{4}}){{3}}[-_]{_HEX}{{12}}"
+    rf"|(?:(?<=pod)|(?<!po)(?<!{_HEX})){_HEX}{{32,}}"
+)
+"""UUIDs and longer ids of containers, also a pod's in the name of its group."""
+_V4 = r"(?<![\w.])(?<![a-z]-)[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.?\w)"
+_DOTTED = re.compile(
+    rf"(?P<v4>{_V4})|(?<![\w.])(?P<mac>{_HEX}{{4}}(?:\.{_HEX}{{4}}){{2}})(?!\.?\w)"
+)
+_SERIAL = rf"{_HEX}{{2}}(?:-{_HEX}{{2}}){{7}}"
+_PLAIN = re.compile(
+    rf"(?<![\w.])(?:(?<=Serial Number )(?P<serial>{_SERIAL})"
+    rf"|(?P<long>{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{7}}(?:(?::{_HEX}{{2}}){{12}})?)"
+    rf"|(?P<mac>{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5}})"
+    rf"|(?<!:)(?:(?P<guid>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})"
+    rf"|(?P<v6>(?:{_HEX}{{0,4}}:){{2,7}}{_HEX}{{0,4}})))(?![\w:-])"
+)
+_BY_ADDRESS = re.compile(
+    r"(?<![a-zA-Z0-9])(?P<kind>(?:en|ib|iw|opa|roce|usnic|wl|ww)x)(?P<digits>[0-9a-f]{10,16})"
+    r"(?![a-zA-Z0-9])"
+)
+"""Adapters that udev named after their MAC address or GUID."""
+_NAMED = re.compile(
+    r"(?i)(?P<name>(?:(?<![a-z])serial(?:[ _-]?(?:number|num|no\.?))?|(?<![a-z0-9])s/?n|[gu]uid"
+    r"|\bpdi|(?:chassis|host|machine|unique)[ _-]?id|asset[ _-]?tag|(?:vendor|system) specific"
+    r"|\[(?:sn|v[0-9a-z]|y[0-9a-z])\][^:\n]{0,40})"
+    # `Serial: x`, `"sn": "x"`, `Serial # : x`, `| Serial | x1 |`; after a bare space a long value.
+    r"""["']?[ \t]*\#?[ \t]*(?:[:=][ \t]*["']?|\|[ \t]*(?=[^\s|]*[0-9])"""
+    r"|(?<=[ \t])(?=[\w-]*[0-9])(?=[\w-]{7}))"
+    r"|\biqn\.[0-9]{4}-[0-9]{2}\.)"
+    r"""(?P<value>[^\s,;|"']+(?: [^\s,;|"']+)*)"""
+)
+_NEVER = "(?!)"
+"""A pattern that no text matches."""
+_VERSION = re.compile(r"version|vbios|firmware|driver", re.IGNORECASE)
+_DOCUMENTED = {4: ipaddress.IPv4Address("198.18.0.0"), 6: ipaddress.IPv6Address("2001:db8::")}
+"""Addresses that are reserved for tests or documentation (RFC 2544, RFC 3849)."""
+_NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be filled by o.e.m.",
+            "[n/a]", REMOVED}  # fmt: skip
+
+
+class Anonymizer:
+    """Pseudonyms of one machine, numbered in order of appearance. `known` are words to replace
+    wherever they stand, by the kind of their pseudonyms: names of devices by their vendors, users.
+    `others` are names of other hosts."""
+
+    def __init__(
+        self, hostname: str, known: Mapping[str, Iterable[str]], others: Iterable[str] = ()
+    ) -> None:
+        self._numbers: dict[str, dict[str, int]] = {}
+        self._once = cache(lambda change, *text: change(self, *text))
+        self.known = {
+            word.lower(): self.name(kind, word)
+            for kind, words in known.items()
+            for word in words
+            if not _ID.search(word)
+        }
+        words = sorted(self.known, key=lambda word: (-len(word), word))
+        either = "|".join(map(re.escape, words)) or _NEVER
+        self._known = re.compile(rf"(?<![a-z0-9])(?:{either})(?![a-z0-9])", re.IGNORECASE)
+        short = hostname.partition(".")[0]
+        # A name that is a common word is recognized with its domain.
+        name = short if is_distinctive(short) else hostname
+        self._host = "" if short in ("", "localhost") else self.name("host", name)
+        rest = {other for other in others if other.partition(".")[0].lower() != name.lower()}
+        names = {*rest, name} if self._host else rest
+        self._names = sorted(filter(is_distinctive, names), key=lambda name: (-len(name), name))
+        self.hosts = _hosts(self._names)
+
+    def identifiers(self, text: str) -> str:
+        """A text in which everything that looks like a unique identifier is replaced."""
+        for pattern, change, but in RULES:
+            replaced = partial(pattern.sub, partial(change, self))
+            text = "\n".join(
+                line if but is not None and but.search(line) else replaced(line)
+                for line in (text.split("\n") if but is not None else (text,))
+            )
+        return text
+
+    def ids(self, text: str) -> str:
+        """A text in which only UUIDs and longer ids are replaced."""
+        return _ID.sub(partial(_id, self), text)
+
+    def prose(self, text: str) -> str:
+        """A text in which names are replaced, too; not for sysfs: a host may be called node0."""
+        return self.named(self.identifiers(self.words(text)))
+
+    def named(self, text: str) -> str:
+        """A text in which hosts are replaced."""
+        return self.hosts.sub(
+            lambda found: self.name("host", self._names[(found.lastindex or 1) - 1]), text
+        )
+
+    def words(self, text: str) -> str:
+        """A text in which the words that are known are replaced."""
+        return self._known.sub(lambda found: self.known[found[0].lower()], text)
+
+    def hostname(self, text: str) -> str:
+        """A text that holds only the host's name."""
+        return text.replace(text.strip("\0\n"), self._host) if self._host else text
+
+    def steps(self, path: str, *, named: bool = True) -> str:
+        """A path in which each step is replaced as it would be alone; `named` says whether people
+        chose the names."""
+        change = Anonymizer.prose if named else Anonymizer.identifiers
+        return "/".join(self._once(change, step) for step in path.split("/"))
+
+    def number(self, kind: str, value: str) -> int:
+        """The number of this value, from 1."""
+        numbers = self._numbers.setdefault(kind, {})
+        return numbers.setdefault(value.lower(), len(numbers) + 1)
+
+    def name(self, kind: str, value: str) -> str:
+        """`host-1`."""
+        return f"{kind}-{self.number(kind, value)}"
+
+    def alike(self, kind: str, value: str, begin: str = "") -> str:
+        """A number in the form of the value: kernels and vendors use different separators."""
+        digits = re.sub("[^0-9a-fA-F]", "", value)
+        if not digits.strip("0"):
+            return value  # as in registers that hold no number
+        number = self.number(kind, digits)
+        new = iter(f"{begin}{number:0{len(digits) - len(begin)}x}")
+        return re.sub(_HEX, lambda _: next(new), value)
+
+    def document(
+        self, value: object, rules: Mapping[str, FieldRule], key: str = "", below: str = ""
+    ) -> object:
+        """A JSON value in which each text is replaced by the rule of its field, else by that of the
+        empty name. `below` is the field around it, if that field's rule holds for all in it."""
+        rule = rules.get(below or key) or rules[""]
+        if isinstance(value, str):
+            return self._once(rule.change, key, value)
+        if isinstance(value, list) and not (value and isinstance(value[0], float)):  # samples
+            return [self.document(each, rules, key, below) for each in value]
+        if isinstance(value, dict):
+            below = below or (key if rule.below else "")
+            return {name: self.document(each, rules, name, below) for name, each in value.items()}
+        return value
+
+
+class FieldRule(NamedTuple):
+    """A rule for the text of a field: `change` gets the field's name and the text. With `below`, it
+    holds for all that the field contains."""
+
+    change: Callable[[Any, str, str], str]
+    below: bool = False
+
+
+class TextRule(NamedTuple):
+    """A rule for what identifies something by its form: the pattern that finds it, and what
+    replaces it. Lines in which `but` is found stay as they are."""
+
+    pattern: re.Pattern[str]
+    change: Callable[[Anonymizer, re.Match[str]], str]
+    but: re.Pattern[str] | None = None
+
+
+def _value(who: Anonymizer, match: re.Match[str]) -> str:
+    """Replaces the value after a name such as `Serial Number:`, except UUIDs and serial numbers
+    in the form of registers, which other patterns recognize."""
+    value = match["value"]
+    if (
+        value.lower() in _NOTHING
+        or not re.search(r"\w", value)
+        or _ID.search(value)
+        or re.fullmatch(_SERIAL, value)
+    ):
+        return match[0]
+    return match["name"] + who.name("sn", value)
+
+
+def _id(who: Anonymizer, match: re.Match[str]) -> str:
+    digits = re.sub("[-_]", "", match[0])
+    if len(digits) > 32:
+        return who.alike("hex", match[0])
+    return who.alike("uuid", match[0], "00000000000040008000")
+
+
+def _adapter(who: Anonymizer, match: re.Match[str]) -> str:
+    digits = match["digits"]
+    if len(digits) == 12:
+        return match["kind"] + who.alike("mac", digits, "02")
+    return match["kind"] + who.alike("guid", digits.zfill(16))
+
+
+def _address(who: Anonymizer, match: re.Match[str]) -> str:
+    kind = str(match.lastgroup)
+    if kind not in ("v4", "v6"):
+        return who.alike(kind, match[0], "02" if kind in ("mac", "long") else "")
+    try:
+        address = ipaddress.ip_address(match[0])
+    except ValueError:
+        return match[0]
+    if address.is_unspecified or address.is_loopback:
+        return match[0]
+    number = who.number(f"v{address.version}", address.exploded)
+    return str(_DOCUMENTED[address.version] + number)
+
+
+RULES = (
+    TextRule(_NAMED, _value),
+    TextRule(_BY_ADDRESS, _adapter),
+    TextRule(_PLAIN, _address),
+    TextRule(_DOTTED, _address, but=_VERSION),
+    TextRule(_ID, _id),
+)
+
+
+def is_distinctive(name: str) -> bool:
+    """Whether a host's name can be distinguished from words and numbers."""
+    return len(name) > 1 and not _COMMON.fullmatch(name) and bool(re.search("[a-zA-Z]", name))
+
+
+def _hosts(names: list[str]) -> re.Pattern[str]:
+    """Matches the names in either case, each as a group, with the domain after it. LVM doubles a
+    dash, systemd writes it as \\x2d."""
+    dash = r"(?:--?|_|\\x2d)"
+    either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names) or _NEVER
+    domain = rf"(?:\.(?!(?:{_UNITS})(?![a-z0-9]))[a-z][a-z0-9-]*)*"
+    return re.compile(
+        rf"(?:(?<![a-z0-9])|(?<=\\x2d))(?:{either}){domain}(?![a-z0-9])", re.IGNORECASE
+    )

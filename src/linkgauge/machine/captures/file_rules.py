@@ -1,0 +1,265 @@
+"""The rules for files of a captured machine. `RULES` says by a file's path what every capture
+removes of it, since readers do not need it and others should not have it, and what an anonymised
+capture replaces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from ..dimms import ENTRIES, TABLE, split_table
+from ..pci_config import PLACES, serial_number
+from ..tree import Captured, read_text
+from .anonymizer import REMOVED, Anonymizer, FieldRule
+
+_REMOVED = REMOVED.encode()
+_HOSTNAME = "proc/sys/kernel/hostname"
+_DKMS = re.compile(r"/?(?:var/lib/dkms|usr/src)(?:/|$)")
+"""Modules, their versions and kernels, as names of folders."""
+_FIXED = re.compile(r"/?(?:etc|linkgauge|opt|proc|run|usr|var|sys(?!/fs/cgroup))(?:/|$)")
+"""Folders without names chosen by people; control groups are elsewhere."""
+
+_OPTION = re.compile(r'(?:"[^"]*"|\S)+')
+"""An option of the kernel's command line; it may contain spaces in quotes."""
+_SECRET = re.compile(
+    r"(?<!by)pass(?!through)|secret|token|key|cred|psk|pwd|pw(?![a-z])|(?<![a-z])auth(?![a-z_])",
+    re.IGNORECASE,
+)
+# A password may hold @, and in an iSCSI target (`iscsi:user:password@host`) slashes, too.
+_LOGIN = re.compile(r"(?<=://)[^\s/]+@|(?<=\biscsi:)\S+@")
+_DIMM, _END = 17, 127
+
+
+def command_line(content: bytes) -> bytes:
+    """Removes values of options whose name suggests a secret, and users from addresses. An option
+    may contain another one (`systemd.setenv=API_TOKEN=x`, `systemd.set_credential=a:x`)."""
+    text = content.decode(errors="surrogateescape")
+    text = _OPTION.sub(lambda match: _option(match[0]), _LOGIN.sub(f"{REMOVED}@", text))
+    return text.encode(errors="surrogateescape")
+
+
+def _option(text: str) -> str:
+    name, equals, _ = text.partition("=")
+    if equals and _SECRET.search(text.rpartition("=")[0]):
+        return f"{name}={REMOVED}"
+    return text
+
+
+def _only(pattern: bytes) -> Callable[[bytes], bytes]:
+    """Keeps the lines whose beginning matches."""
+    lines = re.compile(rb"^(?:" + pattern + rb").*\n?", re.MULTILINE)
+    return lambda content: b"".join(lines.findall(content))
+
+
+def _mounts(content: bytes) -> bytes:
+    """Keeps the root and control groups, without logins of file servers."""
+    kept = _only(rb"\S+ (?:/ |\S+ (?:cgroup2?|cpuset) )")(content)
+    return re.sub(rb"(?<=[ ,])(user(?:name)?|pass(?:word)?)=[^,\s]*", rb"\1=" + _REMOVED, kept)
+
+
+def _environment(content: bytes) -> bytes:
+    """Keeps, of the first process, only what a container runtime states about itself."""
+    return b"".join(
+        b"%s\0" % variable
+        for variable in content.split(b"\0")
+        if variable.startswith(b"container=")
+    )
+
+
+def _dimms(table: bytes) -> bytes:
+    """Keeps SMBIOS's memory devices: OEM strings may hold credentials, others serial numbers."""
+    return b"".join(one for one in split_table(table) if one[0] in (_DIMM, _END))
+
+
+def _tool(content: bytes) -> bytes:
+    """Removes the command lines of processes that nvidia-smi lists, and the password that wakes an
+    Ethernet adapter, which ethtool shows to root."""
+    hidden = rb"(?m)^(\s*(?:Name\s*|SecureOn password): ).*$"
+    return re.sub(hidden, rb"\1" + _REMOVED, content)
+
+
+# What replaces names: of a text, each a function of the anonymiser.
+
+
+def _uname(who: Anonymizer, text: str) -> str:
+    """The output of `uname -a`, whose second word is the host's name, whatever it is."""
+    return who.prose(re.sub(r"(?<=^Linux )\S+", lambda name: who.hostname(name[0]), text))
+
+
+def _options(who: Anonymizer, text: str) -> str:
+    """The kernel's command line, whose options have names of their own."""
+
+    def option(match: re.Match[str]) -> str:
+        text = who.identifiers(match[0])
+        name, equals, value = text.partition("=")
+        if not equals or who.hosts.fullmatch(name):
+            return who.named(text)
+        return f"{name}={who.named(value)}"
+
+    return _OPTION.sub(option, text)
+
+
+def _groups(who: Anonymizer, text: str) -> str:
+    """Control groups: the paths at the ends of lines."""
+    return re.sub(r"/.*", lambda match: who.steps(match[0]), text)
+
+
+def _mounted(who: Anonymizer, text: str) -> str:
+    """The sources and places of mounts; readers look for the kind and the options after them."""
+    return re.sub(
+        r"(?m)^(\S+) (\S+)(.*)$",
+        lambda line: (
+            f"{who.steps(line[1])} {_path(who, line[2], line[2])}{who.identifiers(line[3])}"
+        ),
+        text,
+    )
+
+
+def _version(who: Anonymizer, text: str) -> str:
+    """The kernel's version, without who built it and where."""
+    return who.identifiers(re.sub(r"\(\S+@\S+\)", REMOVED, text))
+
+
+_PROSE = FieldRule(lambda who, _, text: who.prose(text), below=True)
+_STEPS = FieldRule(lambda who, _, text: who.steps(text, named=False))
+_FIELDS = {
+    "": FieldRule(lambda who, _, text: who.ids(who.words(text))),
+    "commit": FieldRule(lambda _, __, text: text),  # of the program, not of the machine
+    **dict.fromkeys(("unknown", "notes", "problem", "unavailable"), _PROSE),
+    **dict.fromkeys(("command", "file", "errors"), _STEPS),
+}
+"""linkgauge's own JSON: names of fields stay, and so do words outside sentences and paths."""
+
+
+def _own(who: Anonymizer, text: str) -> str:
+    try:
+        value = who.document(msgspec.json.decode(text), _FIELDS)
+        return msgspec.json.format(msgspec.json.encode(value)).decode()
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return who.prose(text)  # readers cannot parse it either
+
+
+def _text(change: Callable[[Anonymizer, str], str]) -> Callable[[Anonymizer, bytes], bytes]:
+    """Replaces in the text of a file, whatever its encoding."""
+    return lambda who, content: change(who, content.decode(errors="surrogateescape")).encode(
+        errors="surrogateescape"
+    )
+
+
+def _config_space(who: Anonymizer, content: bytes) -> bytes:
+    """A PCI function's registers with its serial number replaced."""
+    place = serial_number(content)
+    if place is None or not any(content[place]):
+        return content
+    serial = content[place][::-1].hex()
+    number = who.number("serial", serial).to_bytes(8, "little")
+    return content[: place.start] + number[: len(content[place])] + content[place.stop :]
+
+
+def _serials(who: Anonymizer, table: bytes) -> bytes:
+    """An SMBIOS table with serial numbers and asset tags of its DIMMs replaced (7.18)."""
+    return b"".join(_serial(who, structure) for structure in split_table(table))
+
+
+def _serial(who: Anonymizer, structure: bytes) -> bytes:
+    length = structure[1]
+    if structure[0] != _DIMM or min(length, len(structure)) < 0x1A:
+        return structure
+    strings = structure[length:].split(b"\0")
+    for index in {structure[0x18], structure[0x19]} - {0}:
+        if index <= len(strings):
+            strings[index - 1] = who.name("sn", strings[index - 1].hex()).encode()
+    return structure[:length] + b"\0".join(strings)
+
+
+class FileRule(NamedTuple):
+    """A rule for files whose whole path matches: what every capture removes, and what an anonymised
+    one replaces. Null leaves the file as it is."""
+
+    path: str
+    removed: Callable[[bytes], bytes] | None
+    replaced: Callable[[Anonymizer, bytes], bytes] | None
+
+
+_ANY, _SENTENCES = _text(Anonymizer.identifiers), _text(Anonymizer.prose)
+RULES = (
+    # Versions, which look like addresses, and text that is the same everywhere.
+    FileRule(
+        r"(?:etc|usr/lib)/os-release|proc/sys/kernel/osrelease|sys/module/[^/]+/(?:src)?version"
+        r"|usr/local/cuda[^/]*/version\.json|opt/.*/(?:\.info/version|version\.json)"
+        rf"|linkgauge/software\.json|{'|'.join(map(re.escape, PLACES))}",
+        None, None,
+    ),
+    FileRule(r"linkgauge/tools/dkms_status.*", _tool, None),
+    FileRule(r".*/config", None, _config_space),
+    FileRule(re.escape(TABLE), _dimms, _serials),
+    FileRule(
+        re.escape(ENTRIES) + r"/.*", lambda entry: entry if entry[:1] == b"\x11" else b"", _serials
+    ),
+    FileRule(_HOSTNAME, None, _text(Anonymizer.hostname)),
+    FileRule(r"proc/cmdline", command_line, _text(_options)),
+    FileRule(r"proc/[0-9]+/environ", _environment, _ANY),
+    FileRule(r"proc/(?:self|[0-9]+)/status", _only(rb"(?:Cpus|Mems)_allowed"), _ANY),
+    FileRule(r"proc/(?:self|[0-9]+)/(?:cgroup|cpuset)", None, _text(_groups)),
+    FileRule(r"proc/(?:self/|[0-9]+/)?mounts", _mounts, _text(_mounted)),
+    FileRule(r"proc/version|proc/driver/nvidia/version", None, _text(_version)),
+    FileRule(r"linkgauge/[^/]*\.json", None, _text(_own)),
+    FileRule(r"linkgauge/tools/uname.*", _tool, _text(_uname)),
+    FileRule(r"linkgauge/tools/.*", _tool, _SENTENCES),
+    FileRule(r"linkgauge/.*|sys/(?:class|devices/virtual)/dmi/.*", None, _SENTENCES),
+    FileRule(r"(?s:.*)", None, _ANY),
+)  # fmt: skip
+"""The first whose path matches holds."""
+
+
+def _rule(path: str) -> FileRule:
+    return next(rule for rule in RULES if re.fullmatch(rule.path, path))
+
+
+def without_secrets(path: str, content: bytes) -> bytes:
+    """The content of a file without secrets."""
+    removed = _rule(path).removed
+    return content if removed is None else removed(content)
+
+
+def _servers(tree: Captured) -> Iterator[str]:
+    """Hosts that appear in mounts and on the kernel's command line, as in `nfs7:/srv`,
+    `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
+    for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
+        text = read_text(tree, path) or ""
+        yield from re.findall(r"(?m)(?:^|:)//(?:[^\s/@]*@)?([\w.-]+)", text)
+        for sources in re.findall(r"(?m)^([^\s/=]+):/", text):
+            yield from re.findall(r"[a-zA-Z][\w.-]+", sources)
+
+
+def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
+    """The tree with pseudonyms in files, links and paths. `known`: see Anonymizer."""
+    who = Anonymizer(read_text(tree, _HOSTNAME) or "", {"id": known}, _servers(tree))
+    # Paths come first, sorted, so that numbered pseudonyms keep their order.
+    paths = {
+        path: _path(who, path, path, is_file=path in tree.files)
+        for path in sorted({*tree.files, *tree.links, *tree.folders})
+    }
+    rules = {path: _rule(path).replaced for path in sorted(tree.files)}
+    files = ((path, tree.files[path], replaced) for path, replaced in rules.items())
+    return Captured(
+        {paths[path]: replaced(who, old) if replaced else old for path, old, replaced in files},
+        {paths[path]: _path(who, path, to) for path, to in sorted(tree.links.items())},
+        [paths[path] for path in sorted(tree.folders) if path],
+    )
+
+
+def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
+    """A path, each step replaced as it would be alone: the place of a file or a folder, or what the
+    link at this place leads to. The kernel names all files, also those of a control group that
+    somebody named."""
+    if _DKMS.match(place):
+        return path
+    if is_file:
+        folder, slash, name = path.rpartition("/")
+        return f"{_path(who, folder, folder)}{slash}{who.steps(name, named=False)}"
+    return who.steps(path, named=not _FIXED.match(place))

@@ -1,0 +1,1 @@
+"""Processes that work for this one, or beside it: started, talked to and ended."""
