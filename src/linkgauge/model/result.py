@@ -25,6 +25,7 @@ from .settings import Settings
 from .soak import Soak
 from .stats.modes import Mode
 from .stats.summary import Summary
+from .tool_run import ToolRun
 from .transfer import Cell, Report
 from .units import Better
 from .workload import WorkDone
@@ -334,10 +335,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     resumed: When it was resumed (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
     machine: The machine that was measured.
-    after: What could be read of the machine at its end; null if it did not get there, or of earlier
-        versions.
-    kernel_log: What the kernel logged meanwhile; null where nobody follows the log: of a simulated
-        machine, and in files of earlier versions.
+    after: What could be read of the machine at its end; null if it did not get there.
+    kernel_log: What the kernel logged meanwhile; null where nobody follows the log.
     settings: How it was measured.
     results: What was measured.
     lines: Hockney's lines of what was measured at several sizes.
@@ -346,6 +345,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     soak: How it went over a time, if it repeated its benchmarks for that: its cells have the
         samples of some of their visits; else null.
     earlier: What earlier runs of the machine tell of it; left out where there are none.
+    tool: The other program that measured it; left out where linkgauge did.
     """
 
     schema: Literal["linkgauge.run/2"] = SCHEMA
@@ -366,6 +366,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     lost: LostRank | None = None
     soak: Soak | None = None
     earlier: Earlier | msgspec.UnsetType = msgspec.UNSET
+    tool: ToolRun | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def is_profiled(self) -> bool:

@@ -1,0 +1,203 @@
+"""A run of what logs tell: their figures as cells of benchmarks over the machine that was described,
+to be judged and shown like any other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+
+from msgspec.structs import replace
+
+import linkgauge
+from linkgauge.backends.sim.backend import simulate
+from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.benchmarks.collectives import cell_of, row_of
+from linkgauge.benchmarks.table import DeviceSet, Row
+from linkgauge.model.grouped import grouped
+from linkgauge.model.host_details import HostDetails
+from linkgauge.model.inventory import Accelerator, PciFunction
+from linkgauge.model.machine import Device, Machine
+from linkgauge.model.notes import STAGED
+from linkgauge.model.result import CellResult, Part, Result, Run, worst
+from linkgauge.model.settings import EngineSettings, Settings, Simulation
+from linkgauge.model.stats.summary import summarize
+from linkgauge.model.tool_run import ToolRun
+from linkgauge.model.transfer import Cell
+from linkgauge.model.units import COLLECTIVE, Unit, format_size
+
+from .descriptions import Described
+from .told import Told
+
+
+def machine_of(described: Described, backend: str) -> Machine:
+    """The described machine, with what texts and products tell of it: what a simulation makes up
+    besides is left out. Its accelerators are named as `backend` names them."""
+    made = simulate(Simulation(described.name, described.text), EngineSettings())
+    host, seen, told = made.host(), made.look(), described.facts
+    nodes = tuple(
+        replace(
+            node,
+            memory_total=told.nodes[node.index].memory if node.index in told.nodes else None,
+            memory_available=None,
+            last_level_cache=None,
+            cores=(),
+            kind=None,
+        )
+        for node in host.nodes
+    )
+    bare = replace(
+        host, hostname=told.hostname or "", system="", kernel="", cpu_model=told.cpu_model,
+        architecture=told.architecture or "", nodes=nodes, memory_total=None,
+        memory_available=None, transparent_huge_pages=None, last_level_cache=None,
+    )  # fmt: skip
+    details = HostDetails(
+        distances=seen.host.distances if told.distances else {},
+        node_cpus=seen.host.node_cpus if told.nodes else {},
+        hypervisor=told.hypervisor,
+        sockets=told.sockets,
+    )
+    inventory = replace(
+        seen,
+        host=details,
+        pci=tuple(map(_bare_function, seen.pci)),
+        accelerators=tuple(_bare_accelerator(one, backend) for one in seen.accelerators),
+        unknown=(),
+    )
+    devices = tuple(
+        replace(one, memory=_named(one.memory, backend), driver="", uuid=None)
+        for one in made.devices()
+    )
+    return Machine(
+        bare, {backend: devices}, linkgauge=linkgauge.__version__, inventory=inventory
+    )
+
+
+def _named(place: str, backend: str) -> str:
+    """A simulated accelerator's name, as of this backend; others as they are."""
+    return re.sub(r"^sim:", f"{backend}:", place)
+
+
+def _bare_function(one: PciFunction) -> PciFunction:
+    return replace(
+        one, max_payload=None, max_read_request=None, errors=None, iommu_group=None, unknown=()
+    )
+
+
+def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
+    links = (
+        replace(link, errors=None, remote=link.remote and _named(link.remote, backend))
+        for link in one.links
+    )
+    return replace(
+        one, memory=_named(one.memory, backend), library=None, driver=None, utilization=None,
+        temperature=None, uuid=None, pcie_replays=None, links=tuple(links), unknown=(),
+    )  # fmt: skip
+
+
+def run_of(
+    told: Iterable[Told], machine: Machine, backend: str, tool: ToolRun, command: Sequence[str]
+) -> Run:
+    """The run that these figures make."""
+    moment = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    by_benchmark = grouped((_key(one), one) for one in told)
+    results = tuple(
+        result
+        for some in by_benchmark.values()
+        if (result := _result(some, machine.devices[backend], machine, backend)) is not None
+    )
+    sizes = tuple(dict.fromkeys(result.size for result in results)) or (1,)
+    return Run(
+        id=moment, label="default", command=tuple(command), started=moment, finished=moment,
+        machine=machine, settings=Settings(sizes=sizes), results=results, tool=tool,
+    )  # fmt: skip
+
+
+def _key(one: Told) -> tuple[str, int | None]:
+    return one.benchmark, None if one.work is not None else one.size
+
+
+def _result(
+    told: Sequence[Told], devices: Sequence[Device], machine: Machine, backend: str
+) -> Result | None:
+    """None if the machine has not the devices that the figures are of."""
+    first = told[0]
+    if first.work is not None:
+        return _collective(told, devices, backend)
+    row = first.of or CATALOG.get(first.benchmark)
+    if not isinstance(row, Row):
+        return None
+    wanted = {int(one.column) for one in told} | (
+        {int(one.row) for one in told} if row.between_devices else set()
+    )
+    some = tuple(one for one in devices if one.index in wanted)
+    if row.on_host:
+        some = ()
+    laid_out = row.lay_out(DeviceSet(backend, machine.host.nodes, some))
+    figures = grouped(((one.row, one.column), one) for one in told)
+    cells = tuple(
+        _cell(cell, figures[cell.place], first.size or 1, row.unit)
+        for cell in laid_out.cells
+        if cell.place in figures
+    )
+    if not cells:
+        return None
+    has_parts = all(cell.parts for cell in cells)
+    return Result(
+        benchmark=row.name, title=row.title, backend=laid_out.backend, size=first.size or 1,
+        unit=row.unit.symbol, better=row.unit.better, parts=row.parts if has_parts else (),
+        status=worst(cell.status for cell in cells), cells=cells,
+    )  # fmt: skip
+
+
+def _cell(cell: Cell, told: Sequence[Told], size: int, unit: Unit) -> CellResult:
+    """Of several figures of one cell, each is a sample."""
+    samples = tuple(one.figure for one in told if one.part is None)
+    counted = cell.counted(size)
+    parts = tuple(_parts(told, counted, unit))
+    if not samples:
+        samples = tuple(map(sum, zip(*(part.samples for part in parts), strict=False)))
+    known = {name: getattr(cell, name) for name in Cell.__struct_fields__}
+    staged = any(one.staged for one in told)
+    return CellResult(
+        **known,
+        status="pass" if samples else "error",
+        bytes=cell.bytes_reported(size) if not cell.report.is_latency else size,
+        samples=samples,
+        summary=summarize(samples, unit.better),
+        parts=parts,
+        definition="span" if cell.report.is_total else None,
+        notes=(STAGED,) if staged else (),
+        kind=None if samples else "no-result",
+    )
+
+
+def _parts(told: Sequence[Told], counted: Sequence[int], unit: Unit) -> Iterator[Part]:
+    by_part = grouped((one.part, one.figure) for one in told if one.part is not None)
+    for number in sorted(by_part, key=lambda part: part or 0):
+        samples = tuple(by_part[number])
+        if number is not None and number < len(counted):
+            yield Part(number, counted[number], samples, summarize(samples, unit.better))
+
+
+def _collective(told: Sequence[Told], devices: Sequence[Device], backend: str) -> Result | None:
+    cells = []
+    by_call = grouped(((one.work, one.size, one.ranks), one.figure) for one in told)
+    for (work, size, ranks), seconds in by_call.items():
+        if work is None or size is None or not 0 < ranks <= len(devices):
+            continue
+        cell = cell_of(work, devices[:ranks], size, row_of(work), format_size(size))
+        known = {name: getattr(cell, name) for name in Cell.__struct_fields__}
+        cells.append(
+            CellResult(
+                **known, status="pass", bytes=size, samples=tuple(seconds),
+                summary=summarize(seconds, COLLECTIVE.better),
+            )  # fmt: skip
+        )
+    if not cells:
+        return None
+    row = CATALOG[told[0].benchmark]
+    return Result(
+        benchmark=row.name, title=row.title, backend=backend, size=1, unit=COLLECTIVE.symbol,
+        better=COLLECTIVE.better, status="pass", cells=tuple(cells),
+    )  # fmt: skip
