@@ -1,11 +1,12 @@
-"""A run of what logs tell: their figures as cells of benchmarks over the machine that was described,
-to be judged and shown like any other."""
+"""A run of what logs tell: their figures as cells of benchmarks over the machine that was
+described, to be judged and shown like any other."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
@@ -14,11 +15,13 @@ from linkgauge.backends.sim.backend import simulate
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.collectives import cell_of, row_of
 from linkgauge.benchmarks.table import DeviceSet, Row
+from linkgauge.model.busbw import average_bus
 from linkgauge.model.grouped import grouped
 from linkgauge.model.host_details import HostDetails
-from linkgauge.model.inventory import Accelerator, PciFunction
+from linkgauge.model.inventory import Accelerator, PciFunction, is_accelerator
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.notes import STAGED
+from linkgauge.model.ranks import Rank
 from linkgauge.model.result import CellResult, Part, Result, Run, worst
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.stats.summary import summarize
@@ -27,7 +30,7 @@ from linkgauge.model.transfer import Cell
 from linkgauge.model.units import COLLECTIVE, Unit, format_size
 
 from .descriptions import Described
-from .told import Told
+from .told import Facts, Told
 
 
 def machine_of(described: Described, backend: str) -> Machine:
@@ -57,10 +60,11 @@ def machine_of(described: Described, backend: str) -> Machine:
         hypervisor=told.hypervisor,
         sockets=told.sockets,
     )
+    functions = _told_functions(seen.pci, told)
     inventory = replace(
         seen,
         host=details,
-        pci=tuple(map(_bare_function, seen.pci)),
+        pci=functions,
         accelerators=tuple(_bare_accelerator(one, backend) for one in seen.accelerators),
         unknown=(),
     )
@@ -68,8 +72,26 @@ def machine_of(described: Described, backend: str) -> Machine:
         replace(one, memory=_named(one.memory, backend), driver="", uuid=None)
         for one in made.devices()
     )
-    return Machine(
-        bare, {backend: devices}, linkgauge=linkgauge.__version__, inventory=inventory
+    return Machine(bare, {backend: devices}, linkgauge=linkgauge.__version__, inventory=inventory)
+
+
+def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> Machine:
+    """The accelerators of several hosts, each like this machine, as ranks of one run; what joins
+    the hosts is not known. Ranks are numbered host by host."""
+    own = machine.devices[backend][: max(ranks // len(hosts), 1)]
+    numbered = [(host, device) for host in hosts for device in own][:ranks]
+    devices = tuple(
+        replace(device, memory=f"{device.memory}@{number}")
+        for number, (_, device) in enumerate(numbered)
+    )
+    return replace(
+        machine,
+        devices={backend: devices},
+        inventory=None,
+        ranks=tuple(
+            Rank(number, host, 0, device.memory, device.model)
+            for number, ((host, _), device) in enumerate(zip(numbered, devices, strict=True))
+        ),
     )
 
 
@@ -78,10 +100,31 @@ def _named(place: str, backend: str) -> str:
     return re.sub(r"^sim:", f"{backend}:", place)
 
 
-def _bare_function(one: PciFunction) -> PciFunction:
-    return replace(
-        one, max_payload=None, max_read_request=None, errors=None, iommu_group=None, unknown=()
-    )
+_PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
+
+
+def _told_functions(found: Sequence[PciFunction], told: Facts) -> tuple[PciFunction, ...]:
+    """The functions of the accelerators and the bridges above them, with what texts tell of them:
+    a bridge whose address none tells has a name that shows that."""
+    known = {gpu.pci for gpu in told.gpus.values()}
+    counts = Counter[str]()
+    names: dict[str | None, str] = {}
+    for one in found:
+        if one.address in known or is_accelerator(one):
+            continue
+        kind = {"root port": "root port", "upstream port": "PCIe switch"}.get(
+            one.port or "", "port"
+        )
+        names[one.address] = f"{kind} {counts[kind]}"
+        counts[kind] += 1
+    return tuple(
+        replace(
+            one, address=names.get(one.address, one.address),
+            parent=names.get(one.parent, one.parent), max_payload=None, max_read_request=None,
+            errors=None, iommu_group=None, unknown=(),
+        )
+        for one in found
+    )  # fmt: skip
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
@@ -99,7 +142,7 @@ def run_of(
     told: Iterable[Told], machine: Machine, backend: str, tool: ToolRun, command: Sequence[str]
 ) -> Run:
     """The run that these figures make."""
-    moment = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     by_benchmark = grouped((_key(one), one) for one in told)
     results = tuple(
         result
@@ -168,7 +211,7 @@ def _cell(cell: Cell, told: Sequence[Told], size: int, unit: Unit) -> CellResult
         parts=parts,
         definition="span" if cell.report.is_total else None,
         notes=(STAGED,) if staged else (),
-        kind=None if samples else "no-result",
+        kind=None if samples else "call",
     )
 
 
@@ -190,14 +233,18 @@ def _collective(told: Sequence[Told], devices: Sequence[Device], backend: str) -
         known = {name: getattr(cell, name) for name in Cell.__struct_fields__}
         cells.append(
             CellResult(
-                **known, status="pass", bytes=size, samples=tuple(seconds),
+                **known,
+                status="pass",
+                bytes=size,
+                samples=tuple(seconds),
                 summary=summarize(seconds, COLLECTIVE.better),
-            )  # fmt: skip
+            )
         )
     if not cells:
         return None
     row = CATALOG[told[0].benchmark]
     return Result(
         benchmark=row.name, title=row.title, backend=backend, size=1, unit=COLLECTIVE.symbol,
-        better=COLLECTIVE.better, status="pass", cells=tuple(cells),
+        better=COLLECTIVE.better, sweep=True, status="pass", cells=tuple(cells),
+        average=average_bus(cells),
     )  # fmt: skip

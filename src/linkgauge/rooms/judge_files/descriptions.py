@@ -1,5 +1,5 @@
-"""The description of a machine, made of what texts tell of it; products fill in what they do not, and
-what is assumed so is said."""
+"""The description of a machine, made of what texts tell of it; products fill in what they do not,
+and what is assumed so is said."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ import yaml
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 
+from .grouping import nodes_by
 from .readers import ReadText, read_text
-from .told import Bridge, Clash, Facts, ToldGpu, ToldNode, merged
+from .told import Bridge, Clash, Facts, Told, ToldGpu, ToldNode, merged
 
 MOST_BYTES = 64 << 20
 """No log is larger: what is may be cut."""
+ON_SHEET = " (data sheet)"
+"""What ends an assumption that a product's data sheet makes."""
 _GIB = 1 << 30
 _SWITCHED = ("PIX", "PXB")
 """What `nvidia-smi topo -m` calls pairs below one PCIe switch."""
@@ -75,7 +78,9 @@ class Described(NamedTuple):
 
 # What `--machine` says.
 
-_COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?((?:NVIDIA |AMD |Instinct |Tesla )*\S.{0,60}?)\s*")
+_COUNTED = re.compile(
+    r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?((?:NVIDIA |AMD |Instinct |Tesla )*\S.{0,60}?)\s*"
+)
 
 
 def given(text: str) -> tuple[str, str] | None:
@@ -132,9 +137,9 @@ def read_file(path: Path) -> ReadText:
 # The description.
 
 
-def describe(name: str, found: Sequence[Facts]) -> Described:
-    """The machine that these facts are of. Raises InputError if they tell of no accelerator whose
-    product is known."""
+def describe(name: str, found: Sequence[Facts], told: Sequence[Told] = ()) -> Described:
+    """The machine that these facts are of. Raises InputError for more accelerators than one machine
+    has. Which of them lie together is seen by the figures `told`, where no text says it."""
     facts, clashes = merged(found)
     indices = sorted({*facts.gpus, *(index for pair in facts.joins for index in pair)})
     if len(indices) > 256:
@@ -143,6 +148,21 @@ def describe(name: str, found: Sequence[Facts]) -> Described:
     usual = next((gpu.model for gpu in gpus if gpu.model), None)
     gpus = [msgspec.structs.replace(gpu, model=gpu.model or usual) for gpu in gpus]
     assumed = list[str]()
+    if not facts.joins and all(gpu.node is None for gpu in gpus):
+        nodes = nodes_by(told, indices)
+        gpus = [
+            msgspec.structs.replace(gpu, node=nodes.get(i))
+            for i, gpu in zip(indices, gpus, strict=True)
+        ]
+        if nodes:
+            groups = [
+                [i for i in indices if nodes[i] == node] for node in sorted({*nodes.values()})
+            ]
+            shown = " and ".join(", ".join(map(str, group)) for group in groups)
+            assumed.append(
+                f"accelerators {shown} lie at different nodes, as the figures between them show "
+                "(nvidia-smi topo -m would tell)"
+            )
     made = _Maker(facts, indices, gpus, assumed)
     text = yaml.safe_dump(made.description(), sort_keys=False, allow_unicode=True)
     kinds = tuple(product_of(gpu.model) for gpu in gpus)
@@ -226,7 +246,7 @@ class _Maker:
 
     def _assume(self, product: Product, what: str) -> None:
         name = next((gpu.model for gpu in self._gpus if product_of(gpu.model) is product), "")
-        self._assumed.append(f"{name}: {what} (data sheet)")
+        self._assumed.append(f"{name}: {what}{ON_SHEET}")
 
     def _kind(self, name: str, **about: Any) -> str:
         """The name of a kind of link like this: one that is there, or a new one."""
@@ -308,12 +328,18 @@ class _Maker:
             )
             product = product_of(first.model)
             kind = self._pcie(min(group), first, product)
-            self._links.append({"kind": kind, "each": f"plx{number}", "to": f"host:{first.node or 0}"})
+            self._links.append(
+                {"kind": kind, "each": f"plx{number}", "to": f"host:{first.node or 0}"}
+            )
 
     # Links between accelerators.
 
     def _among(self) -> None:
-        told = {pair: how for pair, how in self._joins.items() if _NVLINK.fullmatch(how) or how == "XGMI"}
+        told = {
+            pair: how
+            for pair, how in self._joins.items()
+            if _NVLINK.fullmatch(how) or how == "XGMI"
+        }
         if not self._joins:
             told = dict(self._usual())
         if not told:

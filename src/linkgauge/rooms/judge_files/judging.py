@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.engine.folder import accelerator_of, create_run_folder
-from linkgauge.report.files import write_run
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
 from linkgauge.model.tool_run import ToolRun
+from linkgauge.report.files import write_run
 
-from .assemble import machine_of, run_of
+from .assemble import across, machine_of, run_of
 from .descriptions import (
     FORMS,
     MOST_BYTES,
@@ -27,7 +27,7 @@ from .descriptions import (
     split_product,
 )
 from .readers import ReadText, read_text
-from .told import Facts, Log, merged
+from .told import Facts, Log, Told, merged
 
 _STDIN = "-"
 
@@ -47,16 +47,20 @@ def _from_stdin() -> ReadText:
 
 
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
-    """The run that texts tell of. Raises InputError where they have no figure, or tell of no machine
-    that they could be judged by."""
+    """The run that texts tell of. Raises InputError where they have no figure, or tell of no
+    machine that they could be judged by."""
     logs = [log for text in texts for log in text.logs]
     told = [figure for log in logs for figure in log.figures]
     if not told:
         raise _nothing(texts)
-    described = _described(texts, machine)
+    described = _described(texts, told, machine)
     backend = "opencl" if any(one and one.amd for one in described.products) else "cuda"
     about = _about(texts, logs, described)
-    run = run_of(told, machine_of(described, backend), backend, about, sys.argv)
+    known = machine_of(described, backend)
+    ranks = max(one.ranks for one in told)
+    if len(about.hosts) > 1 and ranks > len(known.all_devices):
+        known = across(known, backend, about.hosts, ranks)
+    run = run_of(told, known, backend, about, sys.argv)
     judged = sum(len(cell.samples) for result in run.results for cell in result.cells)
     if not judged:
         devices = len(run.machine.all_devices)
@@ -73,25 +77,32 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
     if failed is not None:
         return InputError(f"{names}: no figure, because the tool failed: {failed}")
     if any(text.facts and text.understood for text in texts):
-        return InputError(f"{names} tell of a machine, but have no tool's figures: give its output, too")
-    return InputError(f"{names}: no output of a tool that is known (linkgauge judge --help lists them)")
+        return InputError(
+            f"{names} tell of a machine, but have no tool's figures: give its output, too"
+        )
+    return InputError(
+        f"{names}: no output of a tool that is known (linkgauge judge --help lists them)"
+    )
 
 
-def _described(texts: Sequence[ReadText], machine: str | None) -> Described:
+def _described(texts: Sequence[ReadText], told: Sequence[Told], machine: str | None) -> Described:
     """The machine: as it was given, and as the texts tell where that leaves it open."""
     facts = [one for text in texts for one in text.facts]
     name = next((text.name for text in texts if any(f.joins for f in text.facts)), texts[0].name)
     if machine is not None:
         if (counted := split_product(machine)) is not None:
-            return describe(machine, [of_product(*counted), *facts])
+            return describe(machine, [of_product(*counted), *facts], told)
         own, text = load(machine)
         parse_description(text)
         known, clashes = merged(facts)
         return Described(own, text, (), clashes, known)
-    found = describe(name, facts)
-    if not any(product_of(gpu.model) for gpu in found.facts.gpus.values()) and not found.facts.joins:
+    found = describe(name, facts, told)
+    if (
+        not any(product_of(gpu.model) for gpu in found.facts.gpus.values())
+        and not found.facts.joins
+    ):
         raise InputError(
-            "no text tells which accelerators these are: give --machine \"8 x H100 SXM\", or a text "
+            'no text tells which accelerators these are: give --machine "8 x H100 SXM", or a text '
             f"that does ({FORMS})"
         )
     return found

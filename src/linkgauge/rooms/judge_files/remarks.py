@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from linkgauge.model.collective import Collective
 from linkgauge.model.result import CellResult, Run
 from linkgauge.model.tool_run import ToolRun
-from linkgauge.model.units import count_of, format_size
+from linkgauge.model.units import format_size
 
 _RISES = 1.04
 """A curve that gains so much with its last doubling has not reached its end."""
@@ -21,30 +21,12 @@ def remarks(run: Run, tool: ToolRun) -> list[str]:
     return [said for each in _ALL for said in each(run, tool)]
 
 
-def _forbidden(run: Run, tool: ToolRun) -> Iterator[str]:
-    """NCCL_P2P_LEVEL=LOC and NCCL_P2P_DISABLE=1 (NCCL's user guide, environment variables)."""
+def _by_host(run: Run, tool: ToolRun) -> Iterator[str]:
     is_linked = any(one.links for one in run.machine.known.accelerators)
-    for name, bad in (("NCCL_P2P_LEVEL", ("LOC", "0")), ("NCCL_P2P_DISABLE", ("1",))):
-        value = tool.settings.get(name)
-        if value in bad:
-            links = " over their own links" if is_linked else ""
-            yield (
-                f"{name} is {value}: GPUs may not copy to each other{links}, and everything goes "
-                f"over the host's memory. Unset {name} (unset {name}) and measure again."
-            )
     if "SHM" in tool.ways and is_linked and not any("P2P" in name for name in tool.settings):
         yield (
             "NCCL says that it goes via SHM, the host's memory, although the GPUs have links of "
             "their own: nvidia-smi topo -p2p r shows whether they reach each other."
-        )
-
-
-def _redirected(run: Run, tool: ToolRun) -> Iterator[str]:
-    ports = [one.address for one in run.machine.known.pci if one.acs]
-    if ports:
-        yield (
-            f"{count_of(len(ports), 'PCIe port')} redirects what GPUs send each other to the host "
-            "bridge (ACS): copies between GPUs below one switch cross its uplink twice."
         )
 
 
@@ -74,8 +56,8 @@ def _rising(run: Run, tool: ToolRun) -> Iterator[str]:
         doublings = max(size / before, 1.0001)
         if size < _ENOUGH or most / less > _RISES ** min(doublings / 2, 4):
             yield (
-                f"{result.benchmark} still rises at {format_size(size)}, its largest size: it shows "
-                "its best only at larger sizes (-e 8G)."
+                f"{result.benchmark} still rises at {format_size(size)}, its largest size: it "
+                "shows its best only at larger sizes (-e 8G)."
             )
 
 
@@ -117,33 +99,21 @@ def result_is(run: Run, name: str) -> bool:
 def _counted(run: Run, tool: ToolRun) -> Iterator[str]:
     if result_is(run, "device_local_copy"):
         yield (
-            "device_local_copy is counted once: a copy within a GPU reads and writes, so its memory "
-            "moves twice as many bytes."
+            "device_local_copy is counted once: a copy within a GPU reads and writes, so its "
+            "memory moves twice as many bytes."
         )
 
 
-def _both_ways(run: Run, tool: ToolRun) -> Iterator[str]:
-    """One way is far below what it is alone while the other one is not: a property of the host's
-    PCIe on some machines (nvbandwidth issues 11, 53 and 67)."""
-    alone = _medians(run, "host_to_device_memcpy_ce")
-    beside = _medians(run, "host_to_device_bidirectional_memcpy_ce")
-    slowed = [place for place in beside if place in alone and beside[place] < 0.7 * alone[place]]
-    if slowed:
-        state = "is on at all of them already" if tool.relaxed else "is what to check first"
-        yield (
-            "Copies to the device are slow only while both directions run: the links are sound one "
-            f"way, so it is how the host's PCIe serves both ways at once. Relaxed ordering {state}."
-        )
-
-
-def _medians(run: Run, name: str) -> dict[str, float]:
-    return {
-        cell.column: cell.headline
+def _relaxed(run: Run, tool: ToolRun) -> Iterator[str]:
+    """What lspci says of relaxed ordering, where both directions at once are slow."""
+    slow = any(
+        cell.verdict == "low" and "bidirectional" in result.benchmark
         for result in run.results
-        if result.benchmark == name
         for cell in result.cells
-        if cell.headline
-    }
+    )
+    if slow and tool.relaxed is not None:
+        state = "on" if tool.relaxed else "off, which slows both directions at once"
+        yield f"lspci shows relaxed ordering (RlxdOrd) at the accelerators: it is {state}."
 
 
 def _network(run: Run, tool: ToolRun) -> Iterator[str]:
@@ -162,5 +132,5 @@ def _cells(run: Run) -> Iterator[CellResult]:
 
 Remark = Callable[[Run, ToolRun], Iterator[str]]
 _ALL: tuple[Remark, ...] = (
-    _forbidden, _redirected, _no_peers, _both_ways, _network, _rising, _in_switches, _counted,
+    _by_host, _no_peers, _relaxed, _network, _rising, _in_switches, _counted,
 )  # fmt: skip

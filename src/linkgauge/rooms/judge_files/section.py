@@ -1,16 +1,19 @@
-"""What a report says of a run that another tool measured: how its output was read, what was assumed,
-and what explains its figures."""
+"""What a report says of a run that another tool measured: how its output was read, what was
+assumed, and what explains its figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from linkgauge.model.grouped import grouped
+from linkgauge.model.result import Run
 from linkgauge.model.tool_run import ToolRun
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import Block, Line, Prose, line, plain
 from linkgauge.report.rows import OneRun
 from linkgauge.report.sections import Section
 
+from .descriptions import ON_SHEET
 from .remarks import remarks
 
 _FEW = 4
@@ -24,7 +27,7 @@ def blocks(one: OneRun) -> Iterable[Block]:
     said = [plain(text) for text in remarks(one.run, tool)]
     if said:
         yield Prose([*said, ()])
-    yield Prose([*_read(tool), *_unsure(tool)])
+    yield Prose([*_read(tool), *_unsure(tool), *_expected(one.run)])
 
 
 def _read(tool: ToolRun) -> Iterator[Line]:
@@ -45,10 +48,28 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
         yield line(f"The texts contradict one another: {one}. The first one counts.")
     for one in tool.failed[:_FEW]:
         yield line(f"{tool.name} reports a failure: {one}")
-    for one in tool.assumed[: 2 * _FEW]:
-        yield plain(f"Assumed: {one}", "dim")
-    if len(tool.assumed) > 2 * _FEW:
-        yield plain(f"and {len(tool.assumed) - 2 * _FEW} more assumptions", "dim")
+    by_sheet = grouped(map(_on_sheet, tool.assumed))
+    for product, some in by_sheet.items():
+        of = f" of {product}, by its data sheet" if product else ""
+        yield plain(f"Assumed{of}: {'; '.join(some)}.", "dim")
+
+
+def _expected(run: Run) -> Iterator[Line]:
+    """What figures should be, and why: the largest of each benchmark."""
+    reasons = grouped(
+        (cell.expected.because, result.benchmark)
+        for result in run.results
+        for cell in result.cells[-1:]
+        if cell.expected is not None and cell.expected.because
+    )
+    for because, names in [*reasons.items()][:_FEW]:
+        yield plain(f"{' and '.join(dict.fromkeys(names))}: {because}", "dim")
+
+
+def _on_sheet(assumed: str) -> tuple[str, str]:
+    """The product and what is assumed of it, where that comes of its data sheet."""
+    product, _, what = assumed.removesuffix(ON_SHEET).partition(": ")
+    return (product, what) if assumed.endswith(ON_SHEET) else ("", assumed)
 
 
 SECTION = Section("tool", "The tool that measured it", 15, of_run=blocks, on_screen=True)

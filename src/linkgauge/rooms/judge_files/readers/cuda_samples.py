@@ -1,6 +1,6 @@
 """Reads CUDA's samples bandwidthTest and p2pBandwidthLatencyTest.
 
-Copies within a device count what is read and what is written: half of that is what a copy moves here.
+Copies within a device count what is read and what is written: half of that is what a copy moves.
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ _DEVICE = re.compile(
 )
 _ACCESS = re.compile(r"\s*Device=(\d{1,3}) (CAN|CANNOT) Access Peer Device=(\d{1,3})")
 _TITLE = re.compile(
-    r"\s*(Unidirectional|Bidirectional) P2P=(Enabled|Disabled) Bandwidth (?:\(P2P (Writes|Reads)\) )?Matrix"
+    r"\s*(Unidirectional|Bidirectional) P2P=(Enabled|Disabled) Bandwidth"
+    r" (?:\(P2P (Writes|Reads)\) )?Matrix"
 )
 _OTHER = re.compile(
-    r"\s*(?:P2P Connectivity Matrix|P2P=(?:Enabled|Disabled) Latency .*Matrix|\*\*\*NOTE|So you can see lesser"
+    r"\s*(?:P2P Connectivity Matrix|P2P=(?:Enabled|Disabled) Latency .*Matrix|\*\*\*NOTE"
+    r"|So you can see lesser"
     r"|NOTE: The CUDA Samples|\[P2P \(Peer)"
 )
 
@@ -105,9 +107,7 @@ def _peers(
         yield _told(row, down, across, figure, _PEER_SIZE, staged)
 
 
-def _told(
-    row: Row, down: int, across: int, figure: float, size: int, staged: bool = False
-) -> Told:
+def _told(row: Row, down: int, across: int, figure: float, size: int, staged: bool = False) -> Told:
     return Told(row.name, str(down), str(across), figure * _GB, size, staged=staged, of=row)
 
 
@@ -128,11 +128,15 @@ _WAYS = {
     "D2H": "device_to_host_memcpy_ce",
     "D2D": "device_local_copy",
 }
-_SAID = re.compile(r"\s*(?:\[CUDA Bandwidth Test\]|Running on|.{0,12}Mode$|Transfer Size|Result =|NOTE: The CUDA)")
+_SAID = re.compile(
+    r"\s*(?:\[CUDA Bandwidth Test\]|Running on|.{0,12}Mode$|Transfer Size|Result =|NOTE: The CUDA)"
+)
 
 
 def _read_bandwidth(lines: Sequence[str]) -> Found | None:
-    if not any("CUDA Bandwidth Test" in line or _WAY.match(line) or _CSV.search(line) for line in lines):
+    if not any(
+        "CUDA Bandwidth Test" in line or _WAY.match(line) or _CSV.search(line) for line in lines
+    ):
         return None
     gpus, used, figures = dict[int, ToldGpu](), set[int](), list[Told]()
     way, pinned, unit = "", True, _GB

@@ -1,16 +1,26 @@
 """Reads nccl-tests and rccl-tests: the list of ranks, the table of sizes, and what NCCL_DEBUG adds.
 
-A row of the table is size, count, type, then the reduction and the root where that program or version has
-them, then time, algbw, busbw and errors, out of place and in place.
+A row of the table is size, count, type, then the reduction and the root where that program or
+version has them, then time, algbw, busbw and errors, out of place and in place.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, REDUCTIONS, Collective, has_root, reduces
+from linkgauge.model.collective import (
+    COLLECTIVE_NAMES,
+    NUMBERS,
+    REDUCTIONS,
+    Collective,
+    CollectiveName,
+    NumberName,
+    Reduction,
+    has_root,
+    reduces,
+)
 
 from ..lines import number_of
 from ..told import Facts, Found, Log, Told, ToldGpu
@@ -22,7 +32,9 @@ _RANK = re.compile(
 _HEAD = re.compile(r"#\s+size\s+count\s+type\b(.*)")
 _NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
 _VERSION = re.compile(r"# (n|r)ccl-tests version (\S{1,40})|(?:NCCL|RCCL) version ?:? ?(\S{1,40})")
-_DEBUG = re.compile(r"\S+:\d+:\d+ (?:\[\d+\] )?(?:NCCL (?:INFO|WARN|TRACE|ABORT)|\S+\.cc:\d+ NCCL WARN)")
+_DEBUG = re.compile(
+    r"\S+:\d+:\d+ (?:\[\d+\] )?(?:NCCL (?:INFO|WARN|TRACE|ABORT)|\S+\.cc:\d+ NCCL WARN)"
+)
 _SET = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{2,40}) set (?:by environment )?to (\S{1,80})")
 _VIA = re.compile(r"via (SHM|P2P|NET)/")
 _WRONG = re.compile(r"#\s+Out of bounds values\s*:\s*(\d+)\s*(\w*)")
@@ -33,8 +45,8 @@ _KNOWN = re.compile(
 
 class _Line(NamedTuple):
     size: int
-    type: str
-    reduction: str | None
+    type: NumberName
+    reduction: Reduction | None
     root: int | None
     seconds: tuple[float | None, float | None]
     wrong: bool
@@ -67,7 +79,7 @@ def _version(line: str) -> str | None:
     return (match[2] or f"library {match[3]}") if match else None
 
 
-def _facts(lines: Sequence[str], ranks: Iterator[re.Match[str]], debug: Sequence[int]) -> Facts:
+def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence[int]) -> Facts:
     """The GPUs of the first host, and what NCCL says of its settings."""
     gpus, first = dict[int, ToldGpu](), None
     for match in ranks:
@@ -76,10 +88,10 @@ def _facts(lines: Sequence[str], ranks: Iterator[re.Match[str]], debug: Sequence
             gpus.setdefault(int(match[2]), ToldGpu(match[4].strip(), _address(match[3])))
     settings, ways = dict[str, str](), set[str]()
     for number in debug:
-        if match := _SET.search(lines[number]):
-            settings[match[1]] = match[2].rstrip(".")
-        if match := _VIA.search(lines[number]):
-            ways.add(match[1])
+        if said := _SET.search(lines[number]):
+            settings[said[1]] = said[2].rstrip(".")
+        if via := _VIA.search(lines[number]):
+            ways.add(via[1])
     for line in lines:  # also those of the command line: NCCL_P2P_LEVEL=SYS ./all_reduce_perf
         if "_perf" in line and "=" in line:
             settings |= dict(re.findall(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{2,40})=([\w.:,]{1,80})", line))
@@ -117,33 +129,36 @@ def _ranks_before(ranks: Sequence[int], head: int, earlier: int) -> int:
     return own or len(ranks)
 
 
-def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[_Line]) -> str:
+def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[_Line]) -> CollectiveName:
     """The program that printed the table: the last that is named above, else the first below; by
     the table alone, what it can be."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
-            return match[1]
+            return next(name for name in COLLECTIVE_NAMES if name == match[1])
     if any(row.reduction for row in rows):
         return "all_reduce" if all(row.root in (None, -1) for row in rows) else "reduce"
     return "broadcast" if any(row.root not in (None, -1) for row in rows) else "all_gather"
 
 
-_TYPES = {"int8": "int8", "uint8": "uint8", "fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
+_TYPES = {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
 
 
 def _row(line: str, head: str) -> _Line | None:
     words = line.split()
     if len(words) < 7 or not words[0].isdecimal() or not words[1].isdecimal():
         return None
-    kind = _TYPES.get(words[2], words[2])
-    if kind not in NUMBERS or len(words[0]) > 16:
+    kind = next((one for one in NUMBERS if one == _TYPES.get(words[2], words[2])), None)
+    if kind is None or len(words[0]) > 16:
         return None
     rest = words[3:]
-    reduction = rest.pop(0) if rest and "redop" in head else None
+    operation = rest.pop(0) if rest and "redop" in head else None
+    reduction = next((one for one in REDUCTIONS if one == operation), None)
     root = rest.pop(0) if rest and "root" in head else None
     sides = [rest[at : at + 4] for at in (0, 4) if len(rest) >= at + 3]
     seconds = [_seconds(side) for side in sides]
-    wrong = any(len(side) > 3 and (number_of(side[3]) or 0) >= 1 for side in sides if "#wrong" in head)
+    wrong = any(
+        len(side) > 3 and (number_of(side[3]) or 0) >= 1 for side in sides if "#wrong" in head
+    )
     number = int(root) if root and root.lstrip("-").isdecimal() and len(root) < 6 else None
     if not any(seconds):
         return None
@@ -158,8 +173,8 @@ def _seconds(side: Sequence[str]) -> float | None:
     return figures[0] / 1e6
 
 
-def _told(name: str, row: _Line, ranks: int) -> Iterator[Told]:
-    reduction = row.reduction if reduces(name) and row.reduction in REDUCTIONS else None
+def _told(name: CollectiveName, row: _Line, ranks: int) -> Iterator[Told]:
+    reduction = row.reduction if reduces(name) else None
     root = (row.root if row.root is not None and row.root >= 0 else 0) if has_root(name) else None
     for in_place, seconds in zip((False, True), row.seconds, strict=True):
         if seconds and row.size:

@@ -1,7 +1,7 @@
-"""Reads the text and the JSON of nvbandwidth 0.2 to 0.10, and of sailbandwidth, which is made of it.
+"""Reads the text and the JSON of nvbandwidth 0.2 to 0.10, and of sailbandwidth, made of it.
 
-A test is `Running NAME.`, a heading, a line of column numbers, rows, and `SUM NAME VALUE`; a paste may
-lack the first or the last. The size of buffers is not printed: 512 MiB, the tool's own, is assumed.
+A test is `Running NAME.`, a heading, a line of column numbers, rows, and `SUM NAME VALUE`; a paste
+may lack the first or the last. The size of buffers is not printed: 512 MiB, its own, is assumed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _HEADING = re.compile(r"(?:memcpy|latency|multicast|bandwidth|BW).{0,80}\((?:GB/
 _DEVICE = re.compile(r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(\d{1,4}): (.{1,120})")
 _ADDRESS = re.compile(r"\(([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\)")
 _KNOWN = re.compile(
-    r"\s*(?:Built from Git version|CUDA (?:Runtime|Driver) Version|Driver Version|NOTE: The reported"
-    r"|Performance can vary|NOTE: This tool reports|Additional system-specific|Sample \d+:|[\w.-]+$)"
+    r"\s*(?:Built from Git version|CUDA (?:Runtime|Driver) Version|Driver Version"
+    r"|NOTE: The reported|Performance can vary|NOTE: This tool reports|Additional system-specific"
+    r"|Sample \d+:|[\w.-]+$)"
 )
 _LOCAL = {
     "device_local_copy_sm": "d -> d by d.sm",
@@ -39,7 +40,9 @@ _LOCAL = {
     "device_local_copy_tma": "d -> d by d.sm",
 }
 _ROWS = {row.name: row for row in NVBANDWIDTH} | {
-    name: Row(name, f"{name.rpartition('_')[2].upper()} within device(column)", Layout.EACH_DEVICE, cell)
+    name: Row(
+        name, f"{name.rpartition('_')[2].upper()} within device(column)", Layout.EACH_DEVICE, cell
+    )
     for name, cell in _LOCAL.items()
 }
 
@@ -85,6 +88,7 @@ def _read_text(lines: Sequence[str]) -> Found | None:
 def _tests(lines: Sequence[str]) -> tuple[list[Told], set[int], list[str]]:
     figures, used, failed = list[Told](), set[int](), list[str]()
     name, waiting = "", list[tuple[str, Grid]]()
+    grid: Grid | None
     number = 0
     while number < len(lines):
         line = lines[number]
@@ -198,7 +202,9 @@ def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
         if index.isdecimal() and len(index) < 5:
             gpus[int(index)] = gpu_of(name)
     version = body.get("version")
-    log = Log(tool, tuple(figures), version if isinstance(version, str) else None, failed=tuple(failed))
+    log = Log(
+        tool, tuple(figures), version if isinstance(version, str) else None, failed=tuple(failed)
+    )
     return Found((log,), Facts(gpus=gpus), used)
 
 

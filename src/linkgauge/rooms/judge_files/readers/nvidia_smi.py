@@ -13,11 +13,15 @@ from ..told import Facts, Found, ToldGpu, ToldNode
 
 _JOIN = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|PSB")
 _GPU = re.compile(r"GPU(\d{1,3})")
-_LEGEND = re.compile(r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#)\s+= |NIC Legend:|NIC\d+: \S+$)")
+_LEGEND = re.compile(
+    r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#)\s+= |NIC Legend:|NIC\d+: \S+$)"
+)
 _LISTED = re.compile(r"\s*GPU (\d{1,3}): (.{1,100}?)(?: \(UUID: .{1,60}\))?$")
 _LINK = re.compile(r"\s*Link (\d{1,2}): (?:([0-9.]{1,10}) GB/s|(<inactive>|inactive))")
 _BUS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")
-_SCREEN = re.compile(r"\|\s+(\d{1,3})\s+(\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f:.]{12,18})\s")
+_SCREEN = re.compile(
+    r"\|\s+(\d{1,3})\s+(\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f:.]{12,18})\s"
+)
 _GENERATIONS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
 
 
@@ -61,10 +65,14 @@ def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found:
         elif words and words[0].startswith("GPU") and words[0] not in ("GPU", "GPUs"):
             break
     adapters = sum(1 for name in names if not _GPU.fullmatch(name))
-    return Found(facts=Facts(gpus=gpus, joins=joins, nodes=nodes, adapters=adapters), lines=frozenset(used))
+    return Found(
+        facts=Facts(gpus=gpus, joins=joins, nodes=nodes, adapters=adapters), lines=frozenset(used)
+    )
 
 
-def _joins(own: int, names: Sequence[str], row: Sequence[str]) -> Iterator[tuple[tuple[int, int], str]]:
+def _joins(
+    own: int, names: Sequence[str], row: Sequence[str]
+) -> Iterator[tuple[tuple[int, int], str]]:
     for name, how in zip(names, row, strict=False):
         if (match := _GPU.fullmatch(name)) is not None and int(match[1]) > own:
             yield (own, int(match[1])), {"SOC": "SYS"}.get(how, how)
