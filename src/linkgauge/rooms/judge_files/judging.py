@@ -22,10 +22,9 @@ from .descriptions import (
     Described,
     describe,
     of_product,
-    product_of,
     read_file,
-    split_product,
 )
+from .products import product_of, split_product
 from .readers import ReadText, read_text
 from .told import Facts, Log, Told, merged
 
@@ -76,6 +75,9 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
     failed = next((one for text in texts for log in text.logs for one in log.failed), None)
     if failed is not None:
         return InputError(f"{names}: no figure, because the tool failed: {failed}")
+    if any(text.logs for text in texts):
+        tools = ", ".join(dict.fromkeys(log.tool for text in texts for log in text.logs))
+        return InputError(f"{names}: {tools} shows no figure there that is judged here")
     if any(text.facts and text.understood for text in texts):
         return InputError(
             f"{names} tell of a machine, but have no tool's figures: give its output, too"

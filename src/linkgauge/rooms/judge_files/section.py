@@ -13,7 +13,7 @@ from linkgauge.report.blocks import Block, Line, Prose, line, plain
 from linkgauge.report.rows import OneRun
 from linkgauge.report.sections import Section
 
-from .descriptions import ON_SHEET
+from .layout import ON_SHEET
 from .remarks import remarks
 
 _FEW = 4
