@@ -215,6 +215,11 @@ def _cell(cell: Cell, told: Sequence[Told], size: int, unit: Unit) -> CellResult
     )
 
 
+def figures_in(cell: CellResult) -> int:
+    """How many printed figures it holds."""
+    return len(cell.samples) + sum(len(part.samples) for part in cell.parts)
+
+
 def _parts(told: Sequence[Told], counted: Sequence[int], unit: Unit) -> Iterator[Part]:
     by_part = grouped((one.part, one.figure) for one in told if one.part is not None)
     for number in sorted(by_part, key=lambda part: part or 0):

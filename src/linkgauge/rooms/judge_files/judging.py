@@ -15,7 +15,7 @@ from linkgauge.model.result import Run
 from linkgauge.model.tool_run import ToolRun
 from linkgauge.report.files import write_run
 
-from .assemble import across, machine_of, run_of
+from .assemble import across, figures_in, machine_of, run_of
 from .descriptions import (
     FORMS,
     MOST_BYTES,
@@ -60,7 +60,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     if len(about.hosts) > 1 and ranks > len(known.all_devices):
         known = across(known, backend, about.hosts, ranks)
     run = run_of(told, known, backend, about, sys.argv)
-    judged = sum(len(cell.samples) for result in run.results for cell in result.cells)
+    judged = sum(figures_in(cell) for result in run.results for cell in result.cells)
     if not judged:
         devices = len(run.machine.all_devices)
         raise InputError(

@@ -1,5 +1,6 @@
 """Reads AMD's rocm-bandwidth-test: matrices over CPUs and GPUs, which it numbers together, the CPUs
-first. What it calls bidirectional is the rate of both ways together.
+first. What it calls bidirectional is the rate of both ways together; within a device it counts
+what is read and what is written.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _between(down: int, across: int, figure: float, both: bool) -> Iterator[Told
     if down == across:
         row = _ROWS["device_local_copy"]
         if not both:
-            yield Told(row.name, "0", str(across), figure * 1e9, SIZE, of=row)
+            yield Told(row.name, "0", str(across), figure / 2 * 1e9, SIZE, of=row)
         return
     way = "bidirectional_memcpy_write_ce" if both else "memcpy_write_ce"
     row = _ROWS[f"device_to_device_{way}"]
