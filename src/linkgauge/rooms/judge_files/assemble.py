@@ -20,6 +20,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.host_details import HostDetails
 from linkgauge.model.inventory import Accelerator, PciFunction, is_accelerator
 from linkgauge.model.machine import Device, Machine
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import STAGED
 from linkgauge.model.ranks import Rank
 from linkgauge.model.result import CellResult, Part, Result, Run, worst
@@ -27,10 +28,10 @@ from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.tool_run import ToolRun
 from linkgauge.model.transfer import Cell
-from linkgauge.model.units import COLLECTIVE, Unit, format_size
+from linkgauge.model.units import COLLECTIVE, Unit, format_size, unit_of
 
 from .descriptions import Described
-from .told import Facts, Told
+from .told import Facts, HostFigure, Told
 
 
 def machine_of(described: Described, backend: str) -> Machine:
@@ -147,7 +148,7 @@ def run_of(
     results = tuple(
         result
         for some in by_benchmark.values()
-        if (result := _result(some, machine.devices[backend], machine, backend)) is not None
+        if (result := _result(some, machine.devices.get(backend, ()), machine, backend)) is not None
     )
     sizes = tuple(dict.fromkeys(result.size for result in results)) or (1,)
     return Run(
@@ -167,6 +168,8 @@ def _result(
     first = told[0]
     if first.work is not None:
         return _collective(told, devices, backend)
+    if first.host is not None:
+        return _of_host(told, first.host)
     row = first.of or CATALOG.get(first.benchmark)
     if not isinstance(row, Row):
         return None
@@ -190,6 +193,23 @@ def _result(
         benchmark=row.name, title=row.title, backend=laid_out.backend, size=first.size or 1,
         unit=row.unit.symbol, better=row.unit.better, parts=row.parts if has_parts else (),
         status=worst(cell.status for cell in cells), cells=cells,
+    )  # fmt: skip
+
+
+def _of_host(told: Sequence[Told], first: HostFigure) -> Result:
+    """Figures of a host or a network, under the benchmark's name or that of the tool's test."""
+    by_place = grouped(((one.row, one.column), one) for one in told)
+    unit, cells = unit_of(first.unit), list[CellResult]()
+    for (row, column), some in by_place.items():
+        what = some[0].host or first
+        transfers = parse_transfers(what.work)
+        cell = Cell(row, column, transfers, what.report, operation=what.operation)
+        cells.append(_cell(cell, some, told[0].size or 1, unit))
+    known = CATALOG.get(told[0].benchmark)
+    return Result(
+        benchmark=told[0].benchmark, title=known.title if known else told[0].benchmark,
+        backend="host", size=told[0].size or 1, unit=unit.symbol, better=unit.better,
+        sweep=True, status="pass", cells=tuple(cells),
     )  # fmt: skip
 
 

@@ -100,7 +100,8 @@ def _described(texts: Sequence[ReadText], told: Sequence[Told], machine: str | N
         return Described(own, text, (), clashes, known)
     found = describe(name, facts, told)
     if (
-        not any(product_of(gpu.model) for gpu in found.facts.gpus.values())
+        any(one.host is None for one in told)
+        and not any(product_of(gpu.model) for gpu in found.facts.gpus.values())
         and not found.facts.joins
     ):
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
@@ -27,6 +28,7 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peers: str = "all"
     reach: tuple[float, float] = (1.0, 1.0)
     amd: bool = False
+    ids: Mapping[str, str] = {}
 
 
 @cache
@@ -39,9 +41,15 @@ def product_of(model: str | None) -> Product | None:
     """The product that a name is of."""
     name = re.sub(r"[-_]", " ", model or "")
     for one in products():
-        if re.search(rf"\b(?:{one.name})", model or "") or re.search(rf"\b(?:{one.name})", name):
+        if re.search(rf"\b(?:{one.name})(?![0-9])", model or "") or re.search(rf"\b(?:{one.name})(?![0-9])", name):
             return one
     return None
+
+
+def model_of(device: str) -> str | None:
+    """The name of the accelerator that has this number as a PCI device, in hexadecimal."""
+    names = (one.ids.get(device.lower().removeprefix("0x")) for one in products())
+    return next(filter(None, names), None)
 
 
 def split_product(text: str) -> tuple[str, int] | None:

@@ -11,6 +11,9 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.table import Row
 from linkgauge.model.collective import Collective
+from linkgauge.model.operation import OperationName
+from linkgauge.model.transfer import Report
+from linkgauge.model.units import BANDWIDTH
 
 MIB = 1 << 20
 
@@ -87,6 +90,16 @@ class Facts(msgspec.Struct, frozen=True):
     ways: frozenset[str] = frozenset()
 
 
+class HostFigure(NamedTuple):
+    """What a figure of a host's memory, CPUs or network is of: transfers in the notation, the
+    unit's symbol, what is reported and what is done."""
+
+    work: str
+    unit: str = BANDWIDTH.symbol
+    report: Report = Report.FIRST
+    operation: OperationName = "copy"
+
+
 class Told(NamedTuple):
     """A figure that a tool printed.
 
@@ -97,6 +110,7 @@ class Told(NamedTuple):
     work: The collective that it is of, if it is of one, over so many `ranks`.
     part: Which of several concurrent transfers it is of; null: of all that are reported.
     staged: Whether the driver copies over the host's memory.
+    host: What it is of, where no row of a table says it.
     """
 
     benchmark: str
@@ -109,6 +123,7 @@ class Told(NamedTuple):
     part: int | None = None
     staged: bool = False
     of: Row | None = None
+    host: HostFigure | None = None
 
 
 class Log(msgspec.Struct, frozen=True):

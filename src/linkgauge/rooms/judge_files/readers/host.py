@@ -14,7 +14,8 @@ _NODE = re.compile(r"NUMA node(\d{1,3}) CPU\(s\)")
 _NUMACTL = re.compile(r"node (\d{1,3}) (cpus|size|free):\s*(.*)")
 _DISTANCE = re.compile(r"\s*(\d{1,3}):((?:\s+\d{1,3})+)\s*$")
 _LSCPU_MORE = re.compile(
-    r"(?:CPU|Core|Vendor|Byte|On-line|Address|Stepping|Frequency|BogoMIPS|Flags|Virtualization|L[1-4]"
+    r"(?:CPU|Core|Vendor|Byte|On-line|Address|Stepping|Frequency|BogoMIPS|Flags|Virtualization"
+    r"|L[1-4]"
     r"|Vulnerability|Caches|NUMA:|BIOS|Hypervisor|Thread|Socket|Model|Architecture|NUMA|  +[A-Z])"
 )
 

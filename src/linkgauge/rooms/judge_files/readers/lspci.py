@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..products import model_of
 from ..told import Bridge, Facts, Found, ToldGpu
 
 _HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (.{3,60}?): (.{1,200})")
@@ -92,8 +93,9 @@ def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
     speed, width = speeds.get("LnkSta", (None, None))
     most, widest = speeds.get("LnkCap", (None, None))
     node, model = _NODE.search(one.body), _MODEL.search(one.name)
+    number = re.search(r"Device ([0-9a-f]{4})\b", one.name)
     return ToldGpu(
-        model=model[1] if model else None,
+        model=model[1] if model else model_of(number[1]) if number else None,
         pci=one.address,
         node=int(node[1]) if node else None,
         speed=speed,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from xml.etree.ElementTree import Element
 
+from ..products import model_of
 from ..told import Bridge, Facts, Found, ToldGpu, ToldNode
 from ..xml_text import xml_in
 
@@ -56,16 +57,15 @@ class _Graph:
 
     def _add(self, pci: Element, node: int | None, above: tuple[str, ...]) -> None:
         address = (pci.get("busid") or "").lower()
-        speed, width = _link(pci)
         for gpu in pci.findall("gpu"):
             index = gpu.get("dev", "")
             if index.isdecimal() and len(index) < 4:
-                self._gpus[int(index)] = _gpu(gpu, address, node, speed, width, above)
+                self._gpus[int(index)] = _gpu(gpu, pci, node, above)
                 self._links[int(index)] = [_target(link) for link in gpu.findall("nvlink")]
                 self._links[int(index)] += [_target(link) for link in gpu.findall("xgmi")]
         inner = pci.findall("pci")
         if inner:
-            self._bridges[address] = Bridge(speed, width, is_switch=True)
+            self._bridges[address] = Bridge(*_link(pci), is_switch=True)
         if len(above) < _DEEPEST:
             for one in inner:
                 self._add(one, node, (address, *above))
@@ -93,16 +93,14 @@ class _Graph:
         return "NODE" if a.node == b.node else "SYS"
 
 
-def _gpu(
-    gpu: Element, address: str, node: int | None, speed: float | None, width: int | None,
-    above: tuple[str, ...],
-) -> ToldGpu:  # fmt: skip
-    links = gpu.findall("nvlink")
-    rate = _LINK_RATE.get(gpu.get("sm", ""))
+def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -> ToldGpu:
+    address, (speed, width) = (pci.get("busid") or "").lower(), _link(pci)
+    rate = _LINK_RATE.get(gpu.get("sm", "")) if gpu.findall("nvlink") else None
     return ToldGpu(
+        model=model_of(pci.get("device") or ""),
         pci=address if _ADDRESS.fullmatch(address) else None,
         node=node, max_speed=speed, width=width, above=above,
-        link_rate=rate * 1e9 if rate and links else None,
+        link_rate=rate * 1e9 if rate else None,
     )  # fmt: skip
 
 
