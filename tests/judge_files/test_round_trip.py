@@ -85,7 +85,9 @@ NOISE = (
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.sampled_from(PREFIXES), st.booleans(), st.sampled_from(("\n", "\r\n")), st.lists(
     st.sampled_from(NOISE), max_size=3))  # fmt: skip
 def test_what_stands_around_changes_nothing(printed, prefix, coloured, end, noise):

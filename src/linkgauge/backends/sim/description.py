@@ -312,6 +312,11 @@ def parse_description(text: str) -> Description:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise InputError(f"not YAML: {where}{yaml_problem(error)}") from error
+    return description_of(tree)
+
+
+def description_of(tree: object) -> Description:
+    """The description in what was read of YAML, or made. Raises InputError likewise."""
     if not isinstance(tree, dict):
         raise InputError("a machine description is a mapping with the fields host, devices, …")
     try:

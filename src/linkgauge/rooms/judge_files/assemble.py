@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 import linkgauge
-from linkgauge.backends.sim.backend import simulate
+from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.collectives import cell_of, row_of
 from linkgauge.benchmarks.table import DeviceSet, Row
@@ -24,7 +24,7 @@ from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import STAGED
 from linkgauge.model.ranks import Rank
 from linkgauge.model.result import CellResult, Part, Result, Run, worst
-from linkgauge.model.settings import EngineSettings, Settings, Simulation
+from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.tool_run import ToolRun
 from linkgauge.model.transfer import Cell
@@ -37,7 +37,7 @@ from .told import Facts, HostFigure, Told
 def machine_of(described: Described, backend: str) -> Machine:
     """The described machine, with what texts and products tell of it: what a simulation makes up
     besides is left out. Its accelerators are named as `backend` names them."""
-    made = simulate(Simulation(described.name, described.text), EngineSettings())
+    made = SimBackend(described.description)
     host, seen, told = made.host(), made.look(), described.facts
     nodes = tuple(
         replace(

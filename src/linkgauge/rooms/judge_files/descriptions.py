@@ -3,18 +3,19 @@ and what is assumed so is said."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 
+from linkgauge.backends.sim.description import Description, description_of
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 
 from .grouping import nodes_by
-from .layout import Layout
+from .layout import MachineLayout
 from .products import Product, product_of, split_product
 from .readers import ReadText, read_text
 from .told import Clash, Facts, Told, ToldGpu, merged
@@ -24,15 +25,21 @@ MOST_BYTES = 64 << 20
 
 
 class Described(NamedTuple):
-    """A machine as texts and products describe it: its YAML, what was assumed, and what texts
-    contradict each other about; `facts` are all that was told."""
+    """A machine as texts and products describe it: what was assumed, and what texts contradict
+    each other about; `facts` are all that was told."""
 
     name: str
-    text: str
+    description: Description
     assumed: tuple[str, ...]
     clashes: tuple[Clash, ...]
     facts: Facts
     products: tuple[Product | None, ...] = ()
+    tree: Mapping[str, Any] = {}
+
+    @property
+    def text(self) -> str:
+        """The description as YAML."""
+        return yaml.safe_dump(self.tree, sort_keys=False, allow_unicode=True)
 
 
 # What `--machine` says.
@@ -109,7 +116,8 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[Told] = ()) -> De
                 f"accelerators {shown} lie at different nodes, as the figures between them show "
                 "(nvidia-smi topo -m would tell)"
             )
-    made = Layout(facts, indices, gpus, told, assumed)
-    text = yaml.safe_dump(made.description(), sort_keys=False, allow_unicode=True)
+    made = MachineLayout(facts, indices, gpus, told, assumed)
+    tree = made.description()
     kinds = tuple(product_of(gpu.model) for gpu in gpus)
-    return Described(name, text, tuple(assumed), clashes, facts, kinds)
+    known = tuple(assumed), clashes, facts, kinds
+    return Described(name, description_of(tree), *known, tree)

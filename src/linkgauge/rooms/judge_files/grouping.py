@@ -20,7 +20,7 @@ def nodes_by(told: Sequence[Told], indices: Sequence[int]) -> Mapping[int, int]:
             for one in told
             if one.benchmark == name and one.part is None and one.row != one.column
         }
-        if {a for pair in pairs for a in pair} == {*indices}:
+        if pairs and {a for pair in pairs for a in pair} == {*indices}:
             return _groups(pairs, indices)
     return {}
 

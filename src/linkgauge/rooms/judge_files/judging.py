@@ -95,9 +95,8 @@ def _described(texts: Sequence[ReadText], told: Sequence[Told], machine: str | N
         if (counted := split_product(machine)) is not None:
             return describe(machine, [of_product(*counted), *facts], told)
         own, text = load(machine)
-        parse_description(text)
         known, clashes = merged(facts)
-        return Described(own, text, (), clashes, known)
+        return Described(own, parse_description(text), (), clashes, known)
     found = describe(name, facts, told)
     if (
         any(one.host is None for one in told)

@@ -23,7 +23,7 @@ _OVER = 1.03
 """A figure above this share of what a link carries at a speed refutes the speed."""
 
 
-class Layout:
+class MachineLayout:
     def __init__(
         self,
         facts: Facts,

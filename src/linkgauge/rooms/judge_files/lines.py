@@ -37,8 +37,8 @@ def cleaned(text: str) -> Labelled:
 
 
 def _bare(line: str) -> str:
-    while found := _SURE.match(line):
-        line = line[found.end() :]
+    while found := _SURE.match(line.lstrip()):
+        line = line.lstrip()[found.end() :]
     return line.rstrip()
 
 
@@ -88,7 +88,7 @@ class Grid(NamedTuple):
     lines: frozenset[int]
 
 
-_CORNERS = ("D\\D", "D/D", "GPU", "CPU")
+_CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node)(?=\s|$)")
 _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 
@@ -123,9 +123,7 @@ def grid_at(lines: Sequence[str], start: int) -> Grid | None:
 
 
 def _columns(line: str) -> list[int] | None:
-    words = line.split()
-    if words and words[0] in _CORNERS:
-        words = words[1:]
+    words = _CORNER.sub("", line, count=1).split()
     if not words or not all(word.isdecimal() and len(word) < 5 for word in words):
         return None
     return [int(word) for word in words]

@@ -41,7 +41,9 @@ def product_of(model: str | None) -> Product | None:
     """The product that a name is of."""
     name = re.sub(r"[-_]", " ", model or "")
     for one in products():
-        if re.search(rf"\b(?:{one.name})(?![0-9])", model or "") or re.search(rf"\b(?:{one.name})(?![0-9])", name):
+        if re.search(rf"\b(?:{one.name})(?![0-9])", model or "") or re.search(
+            rf"\b(?:{one.name})(?![0-9])", name
+        ):
             return one
     return None
 

@@ -19,11 +19,13 @@ SIZE = 128 * MIB
 _VERSION = re.compile(r"\s*RocmBandwidthTest Version: (\S{1,40})")
 _DEVICE = re.compile(
     r"\s*Device: (\d{1,3}),\s+([^,]{1,100}?)"
-    r"(?:,\s+(?:\S{4,60},\s+)?([0-9a-f]{1,4}(?::[0-9a-f]{1,2})?[:.][0-9a-f]{1,2}(?:\.[0-9a-f])?))?\s*$"
+    r"(?:,\s+(?:\S{4,60},\s+)?"
+    r"([0-9a-f]{1,4}(?::[0-9a-f]{1,2})?[:.][0-9a-f]{1,2}(?:\.[0-9a-f])?))?\s*$"
 )
-_TITLE = re.compile(r"\s*(Unidirectional|Bidirectional) copy peak bandwidth GB/s\s*$")
+_TITLE = re.compile(r"\s*(Unidirectional|Bi?directional) copy peak bandwidth GB/s\s*$")
 _OTHER = re.compile(
-    r"\s*(?:Inter-Device (?:Access|Numa Distance)|Launch Command|\.{4,}|Data (?:path|verification))"
+    r"\s*(?:(?:Inter-)?Device (?:Access|Numa Distance)|Launch Command|\.{4,}"
+    r"|Data (?:path|verification))"
 )
 _ROWS = {row.name: row for row in NVBANDWIDTH}
 _BOTH = Row(
@@ -54,7 +56,7 @@ def read(lines: Sequence[str]) -> Found | None:
         grid = grid_at(lines, number + 1)
         if grid is not None:
             used |= grid.lines
-            figures += _figures(grid, place, title[1] == "Bidirectional")
+            figures += _figures(grid, place, title[1].startswith("B"))
     version = next((m[1] for line in lines if (m := _VERSION.match(line))), None)
     cpu = next((name for index, name in names.items() if index not in gpus), None)
     known = {place[index]: gpu for index, gpu in gpus.items()}
