@@ -28,6 +28,7 @@ def test_read(reading):
     read = read_text(reading["file"], (LOGS / reading["file"]).read_text())
     (log,) = read.logs
     assert (log.tool, len(log.figures)) == (reading["tool"], reading["count"])
+    assert {one.ranks for one in log.figures} <= {0, reading.get("ranks", 0)}
     if "version" in reading:
         assert log.version == reading["version"]
     found = dict(_named(one, reading.get("ranks", 0)) for one in log.figures if one.part is None)

@@ -113,9 +113,7 @@ def _told_functions(found: Sequence[PciFunction], told: Facts) -> tuple[PciFunct
     for one in found:
         if one.address in known or is_accelerator(one):
             continue
-        kind = {"root port": "root port", "upstream port": "PCIe switch"}.get(
-            one.port or "", "port"
-        )
+        kind = _PORTS.get(one.port or "", "port")
         names[one.address] = f"{kind} {counts[kind]}"
         counts[kind] += 1
     return tuple(
@@ -252,9 +250,10 @@ def _collective(told: Sequence[Told], devices: Sequence[Device], backend: str) -
     cells = []
     by_call = grouped(((one.work, one.size, one.ranks), one.figure) for one in told)
     for (work, size, ranks), seconds in by_call.items():
-        if work is None or size is None or not 0 < ranks <= len(devices):
+        own = ranks or len(devices)
+        if work is None or size is None or not 0 < own <= len(devices):
             continue
-        cell = cell_of(work, devices[:ranks], size, row_of(work), format_size(size))
+        cell = cell_of(work, devices[:own], size, row_of(work), format_size(size))
         known = {name: getattr(cell, name) for name in Cell.__struct_fields__}
         cells.append(
             CellResult(

@@ -29,6 +29,7 @@ from .readers import ReadText, read_text
 from .told import Facts, Log, Told, merged
 
 _STDIN = "-"
+_MOST_HOSTS = 64
 
 
 def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
@@ -56,8 +57,13 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     backend = "opencl" if any(one and one.amd for one in described.products) else "cuda"
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
-    ranks = max(one.ranks for one in told)
-    if len(about.hosts) > 1 and ranks > len(known.all_devices):
+    ranks, own = max(one.ranks for one in told), len(known.all_devices)
+    if len(about.hosts) < 2 and own < ranks <= _MOST_HOSTS * own and not ranks % own:
+        about = _like_hosts(about, ranks // own, own)
+    if any(one.work is not None and not one.ranks for one in told):
+        said = "all accelerators took part (the text lists no ranks)"
+        about = replace(about, assumed=(*about.assumed, said))
+    if len(about.hosts) > 1 and ranks > own:
         known = across(known, backend, about.hosts, ranks)
     run = run_of(told, known, backend, about, sys.argv)
     judged = sum(figures_in(cell) for result in run.results for cell in result.cells)
@@ -68,6 +74,13 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
             "--machine names another"
         )
     return replace(run, label=label, tool=replace(about, judged=judged))
+
+
+def _like_hosts(about: ToolRun, hosts: int, own: int) -> ToolRun:
+    """The same of as many hosts as the ranks need, of which the texts tell nothing."""
+    names = tuple(f"host{number}" for number in range(hosts))
+    said = f"the ranks are those of {hosts} hosts with {own} accelerators each, all alike"
+    return replace(about, hosts=names, assumed=(*about.assumed, said))
 
 
 def _nothing(texts: Sequence[ReadText]) -> InputError:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..products import model_of
+from ..products import model_of, product_of
 from ..told import Bridge, Facts, Found, ToldGpu
 
 _HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (.{3,60}?): (.{1,200})")
@@ -23,7 +23,7 @@ _MAKERS = re.compile(
 _HOST_DISPLAY = re.compile(
     r"ASPEED|Matrox|Cirrus|QXL|Virtio|VMware|Hyper-V|Integrated|UHD Graphics"
 )
-_MODEL = re.compile(r"\[([^\]]{2,80})\](?!.*\[[^\]]*[A-Za-z]{3})")
+_MODEL = re.compile(r"\[(?!AMD\]|AMD/ATI\])([^\]]{2,80})\](?!.*\[[^\]]*[A-Za-z]{3})")
 _LINK = re.compile(r"(LnkCap|LnkSta):.*?Speed ([0-9.]{1,4})GT/s.{0,20}?, Width x(\d{1,2})")
 _NODE = re.compile(r"NUMA node: (\d{1,3})")
 _ACS = re.compile(r"ACSCtl:.*?ReqRedir([+-]).*?CmpltRedir([+-])")
@@ -92,10 +92,9 @@ def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
     speeds = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(one.body)}
     speed, width = speeds.get("LnkSta", (None, None))
     most, widest = speeds.get("LnkCap", (None, None))
-    node, model = _NODE.search(one.body), _MODEL.search(one.name)
-    number = re.search(r"Device ([0-9a-f]{4})\b", one.name)
+    node, number = _NODE.search(one.body), re.search(r"Device ([0-9a-f]{4})\b", one.name)
     return ToldGpu(
-        model=model[1] if model else model_of(number[1]) if number else None,
+        model=_model(one.name) or (model_of(number[1]) if number else None),
         pci=one.address,
         node=int(node[1]) if node else None,
         speed=speed,
@@ -104,6 +103,11 @@ def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
         max_width=widest,
         above=above,
     )
+
+
+def _model(name: str) -> str | None:
+    match = _MODEL.search(name)
+    return match[1] if match is not None else None
 
 
 def _above(one: _Function, bridges: Mapping[str, _Function]) -> Iterator[str]:
@@ -158,8 +162,7 @@ def _tree(lines: Sequence[str]) -> Found | None:
         if last and _is_gpu_name(text):
             above = tuple(address for _, address, _ in reversed(stack))
             is_switch |= set(above[:-1])
-            model = _MODEL.search(text)
-            gpus[last] = ToldGpu(model=model[1] if model else None, pci=last, above=above)
+            gpus[last] = ToldGpu(model=_model(text), pci=last, above=above)
     known = {index: gpus[address] for index, address in enumerate(sorted(gpus))}
     bridges = {address: Bridge(is_switch=True) for address in is_switch}
     return Found(facts=Facts(gpus=known, bridges=bridges), lines=frozenset(used))
@@ -172,6 +175,6 @@ def piece_end(line: str) -> int:
 
 def _is_gpu_name(text: str) -> bool:
     is_other = re.search(r"Audio|USB|UCSI|NVSwitch|Bridge|Switch", text)
-    return bool(
-        _MAKERS.search(text) and _MODEL.search(text) and not is_other and "Device" not in text[:7]
-    )
+    model = _model(text)
+    is_maker = re.search(r"NVIDIA|AMD/ATI", text) or (_MAKERS.search(text) and product_of(model))
+    return bool(model and is_maker and not is_other and "Device" not in text[:7])

@@ -18,6 +18,7 @@ from linkgauge.model.collective import (
     CollectiveName,
     NumberName,
     Reduction,
+    bus_factor,
     has_root,
     reduces,
 )
@@ -50,6 +51,7 @@ class _Line(NamedTuple):
     root: int | None
     seconds: tuple[float | None, float | None]
     wrong: bool
+    speeds: tuple[float, float]
 
 
 def read(lines: Sequence[str]) -> Found | None:
@@ -115,6 +117,7 @@ def _tables(
         rows = [(n, row) for n in range(head, end) if (row := _row(lines[n], lines[head]))]
         name = _name(lines, head, heads[place - 1] if place else 0, [row for _, row in rows])
         count = _ranks_before(ranks, head, heads[place - 1] if place else -1)
+        count = count or _ranks_by_speeds(name, [row.speeds for _, row in rows])
         for number, row in rows:
             used.add(number)
             figures += _told(name, row, count)
@@ -127,6 +130,16 @@ def _ranks_before(ranks: Sequence[int], head: int, earlier: int) -> int:
     """How many ranks are listed for the table: since the one before it, or for all."""
     own = sum(1 for number in ranks if earlier < number < head)
     return own or len(ranks)
+
+
+def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:
+    """How many ranks took part, by the factor from algbw to busbw; 0 where it does not tell."""
+    algorithm, bus = max(speeds, default=(0.0, 0.0))
+    for ranks in range(2, 129) if bus and bus_factor(name, 2) != bus_factor(name, 3) else ():
+        if abs(algorithm * bus_factor(name, ranks) - bus) <= 0.011:
+            is_sure = algorithm * (bus_factor(name, ranks + 1) - bus_factor(name, ranks)) > 0.022
+            return ranks if is_sure else 0
+    return 0
 
 
 def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[_Line]) -> CollectiveName:
@@ -163,7 +176,8 @@ def _row(line: str, head: str) -> _Line | None:
     if not any(seconds):
         return None
     both = (seconds[0], seconds[1] if len(seconds) > 1 else None)
-    return _Line(int(words[0]), kind, reduction, number, both, wrong)
+    speeds = number_of(rest[1]) or 0.0, number_of(rest[2]) or 0.0
+    return _Line(int(words[0]), kind, reduction, number, both, wrong, speeds)
 
 
 def _seconds(side: Sequence[str]) -> float | None:
