@@ -15,23 +15,23 @@ from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.collectives import cell_of, row_of
 from linkgauge.benchmarks.table import DeviceSet, Row
-from linkgauge.model.busbw import average_bus
+from linkgauge.model.documents.result import CellResult, Result, Run, TransferFigure, worst
+from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
-from linkgauge.model.host_details import HostDetails
-from linkgauge.model.inventory import Accelerator, PciFunction, is_accelerator
-from linkgauge.model.machine import Device, Machine
+from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.inventory import Accelerator, PciFunction, is_accelerator
+from linkgauge.model.hardware.machine import Device, Machine
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import STAGED
+from linkgauge.model.operations.busbw import average_bus
 from linkgauge.model.ranks import Rank
-from linkgauge.model.result import CellResult, Part, Result, Run, worst
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
-from linkgauge.model.tool_run import ToolRun
 from linkgauge.model.transfer import Cell
 from linkgauge.model.units import COLLECTIVE, Unit, format_size, unit_of
 
 from .descriptions import Described
-from .told import Facts, HostFigure, Told
+from .told import Facts, HostFigure, ToldFigure
 
 
 def machine_of(described: Described, backend: str) -> Machine:
@@ -138,7 +138,11 @@ def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
 
 
 def run_of(
-    told: Iterable[Told], machine: Machine, backend: str, tool: ToolRun, command: Sequence[str]
+    told: Iterable[ToldFigure],
+    machine: Machine,
+    backend: str,
+    tool: ToolRun,
+    command: Sequence[str],
 ) -> Run:
     """The run that these figures make."""
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -155,12 +159,12 @@ def run_of(
     )  # fmt: skip
 
 
-def _key(one: Told) -> tuple[str, int | None]:
+def _key(one: ToldFigure) -> tuple[str, int | None]:
     return one.benchmark, None if one.work is not None else one.size
 
 
 def _result(
-    told: Sequence[Told], devices: Sequence[Device], machine: Machine, backend: str
+    told: Sequence[ToldFigure], devices: Sequence[Device], machine: Machine, backend: str
 ) -> Result | None:
     """None if the machine has not the devices that the figures are of."""
     first = told[0]
@@ -194,7 +198,7 @@ def _result(
     )  # fmt: skip
 
 
-def _of_host(told: Sequence[Told], first: HostFigure) -> Result:
+def _of_host(told: Sequence[ToldFigure], first: HostFigure) -> Result:
     """Figures of a host or a network, under the benchmark's name or that of the tool's test."""
     by_place = grouped(((one.row, one.column), one) for one in told)
     unit, cells = unit_of(first.unit), list[CellResult]()
@@ -211,7 +215,7 @@ def _of_host(told: Sequence[Told], first: HostFigure) -> Result:
     )  # fmt: skip
 
 
-def _cell(cell: Cell, told: Sequence[Told], size: int, unit: Unit) -> CellResult:
+def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> CellResult:
     """Of several figures of one cell, each is a sample."""
     samples = tuple(one.figure for one in told if one.part is None)
     counted = cell.counted(size)
@@ -238,15 +242,19 @@ def figures_in(cell: CellResult) -> int:
     return len(cell.samples) + sum(len(part.samples) for part in cell.parts)
 
 
-def _parts(told: Sequence[Told], counted: Sequence[int], unit: Unit) -> Iterator[Part]:
+def _parts(
+    told: Sequence[ToldFigure], counted: Sequence[int], unit: Unit
+) -> Iterator[TransferFigure]:
     by_part = grouped((one.part, one.figure) for one in told if one.part is not None)
     for number in sorted(by_part, key=lambda part: part or 0):
         samples = tuple(by_part[number])
         if number is not None and number < len(counted):
-            yield Part(number, counted[number], samples, summarize(samples, unit.better))
+            yield TransferFigure(number, counted[number], samples, summarize(samples, unit.better))
 
 
-def _collective(told: Sequence[Told], devices: Sequence[Device], backend: str) -> Result | None:
+def _collective(
+    told: Sequence[ToldFigure], devices: Sequence[Device], backend: str
+) -> Result | None:
     cells = []
     by_call = grouped(((one.work, one.size, one.ranks), one.figure) for one in told)
     for (work, size, ranks), seconds in by_call.items():

@@ -18,7 +18,7 @@ from .grouping import nodes_by
 from .layout import MachineLayout
 from .products import Product, product_of, split_product
 from .readers import ReadText, read_text
-from .told import Clash, Facts, Told, ToldGpu, merged
+from .told import Clash, Facts, ToldFigure, ToldGpu, merged
 
 MOST_BYTES = 64 << 20
 """No log is larger: what is may be cut."""
@@ -90,7 +90,7 @@ def read_file(path: Path) -> ReadText:
 # The description.
 
 
-def describe(name: str, found: Sequence[Facts], told: Sequence[Told] = ()) -> Described:
+def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ()) -> Described:
     """The machine that these facts are of. Raises InputError for more accelerators than one machine
     has. Which of them lie together is seen by the figures `told`, where no text says it."""
     facts, clashes = merged(found)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from .told import Told
+from .told import ToldFigure
 
 _APART = 0.95
 """Pairs at different nodes reach less than this share of what pairs at one node do."""
 
 
-def nodes_by(told: Sequence[Told], indices: Sequence[int]) -> Mapping[int, int]:
+def nodes_by(told: Sequence[ToldFigure], indices: Sequence[int]) -> Mapping[int, int]:
     """The node of each accelerator, where the pairs of the first benchmark of pairs fall into fast
     ones, which form two groups alike or more, and slow ones between these groups; else none."""
     for name in dict.fromkeys(one.benchmark for one in told if "device_to_device" in one.benchmark):

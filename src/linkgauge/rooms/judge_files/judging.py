@@ -9,10 +9,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import load, parse_description
-from linkgauge.engine.folder import accelerator_of, create_run_folder
+from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
+from linkgauge.model.documents.result import Run
+from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Run
-from linkgauge.model.tool_run import ToolRun
 from linkgauge.report.files import write_run
 
 from .assemble import across, figures_in, machine_of, run_of
@@ -26,7 +26,7 @@ from .descriptions import (
 )
 from .products import product_of, split_product
 from .readers import ReadText, read_text
-from .told import Facts, Log, Told, merged
+from .told import Facts, Log, ToldFigure, merged
 
 _STDIN = "-"
 _MOST_HOSTS = 64
@@ -100,7 +100,9 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
     )
 
 
-def _described(texts: Sequence[ReadText], told: Sequence[Told], machine: str | None) -> Described:
+def _described(
+    texts: Sequence[ReadText], told: Sequence[ToldFigure], machine: str | None
+) -> Described:
     """The machine: as it was given, and as the texts tell where that leaves it open."""
     facts = [one for text in texts for one in text.facts]
     name = next((text.name for text in texts if any(f.joins for f in text.facts)), texts[0].name)

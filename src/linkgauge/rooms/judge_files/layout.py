@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from linkgauge.model.pcie import link_rate
+from linkgauge.model.hardware.pcie import link_rate
 
 from .products import Product, product_of
-from .told import Bridge, Facts, Told, ToldGpu, ToldNode
+from .told import Bridge, Facts, ToldFigure, ToldGpu, ToldNode
 
 ON_SHEET = " (data sheet)"
 """What ends an assumption that a product's data sheet makes."""
@@ -29,7 +29,7 @@ class MachineLayout:
         facts: Facts,
         indices: Sequence[int],
         gpus: Sequence[ToldGpu],
-        told: Sequence[Told],
+        told: Sequence[ToldFigure],
         assumed: list[str],
     ) -> None:
         self._told = told

@@ -80,7 +80,7 @@ def number_of(word: str) -> float | None:
     return float(word) if _NUMBER.fullmatch(word) else None
 
 
-class Grid(NamedTuple):
+class PrintedGrid(NamedTuple):
     """A matrix as printed: its figures (None: N/A) by the numbers of row and column, and the lines
     that it takes."""
 
@@ -92,7 +92,7 @@ _CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node)(?=\s|$)")
 _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 
-def grid_at(lines: Sequence[str], start: int) -> Grid | None:
+def grid_at(lines: Sequence[str], start: int) -> PrintedGrid | None:
     """The matrix whose line of column numbers is the first one from `start` on that is not empty.
     Lines may be wrapped, and empty ones may stand between them."""
     at = start
@@ -119,7 +119,7 @@ def grid_at(lines: Sequence[str], start: int) -> Grid | None:
         elif words:
             break
         used |= {number} if words else set()
-    return Grid(figures, frozenset(used)) if figures else None
+    return PrintedGrid(figures, frozenset(used)) if figures else None
 
 
 def _columns(line: str) -> list[int] | None:

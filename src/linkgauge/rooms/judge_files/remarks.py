@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from linkgauge.model.collective import Collective
-from linkgauge.model.result import CellResult, Run
-from linkgauge.model.tool_run import ToolRun
+from linkgauge.model.documents.result import CellResult, Run
+from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import format_size
 
 _RISES = 1.04

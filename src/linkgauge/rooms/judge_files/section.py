@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from linkgauge.model.documents.result import Run
+from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
-from linkgauge.model.result import Run
-from linkgauge.model.tool_run import ToolRun
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import Block, Line, Prose, line, plain
 from linkgauge.report.rows import OneRun

@@ -10,8 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.table import Row
-from linkgauge.model.collective import Collective
-from linkgauge.model.operation import OperationName
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
 
@@ -100,7 +100,7 @@ class HostFigure(NamedTuple):
     operation: OperationName = "copy"
 
 
-class Told(NamedTuple):
+class ToldFigure(NamedTuple):
     """A figure that a tool printed.
 
     benchmark: Its benchmark's name here, or the `row` of a table that says what it is.
@@ -131,7 +131,7 @@ class Log(msgspec.Struct, frozen=True):
     says what it reports to have failed."""
 
     tool: str
-    figures: tuple[Told, ...]
+    figures: tuple[ToldFigure, ...]
     version: str | None = None
     hosts: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()

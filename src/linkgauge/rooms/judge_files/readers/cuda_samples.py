@@ -12,8 +12,8 @@ from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
-from ..lines import Grid, grid_at, number_of
-from ..told import Facts, Found, Log, Told, ToldGpu
+from ..lines import PrintedGrid, grid_at, number_of
+from ..told import Facts, Found, Log, ToldFigure, ToldGpu
 
 _GB = 1e9
 _ROWS = {row.name: row for row in NVBANDWIDTH}
@@ -72,7 +72,7 @@ def _read_peers(lines: Sequence[str]) -> Found | None:
     if not titles and not gpus:
         return None
     by_kernel = any("--sm_copy" in line for line in lines)
-    figures = list[Told]()
+    figures = list[ToldFigure]()
     for number, match in titles.items():
         grid = grid_at(lines, number + 1)
         if grid is not None:
@@ -83,8 +83,8 @@ def _read_peers(lines: Sequence[str]) -> Found | None:
 
 
 def _peers(
-    title: re.Match[str], grid: Grid, refused: set[tuple[int, int]], kind: str
-) -> Iterator[Told]:
+    title: re.Match[str], grid: PrintedGrid, refused: set[tuple[int, int]], kind: str
+) -> Iterator[ToldFigure]:
     """Pairs that do not reach each other are copied over the host's memory in either case."""
     both, enabled = title[1] == "Bidirectional", title[2] == "Enabled"
     reads = title[3] == "Reads"
@@ -107,8 +107,10 @@ def _peers(
         yield _told(row, down, across, figure, _PEER_SIZE, staged)
 
 
-def _told(row: Row, down: int, across: int, figure: float, size: int, staged: bool = False) -> Told:
-    return Told(row.name, str(down), str(across), figure * _GB, size, staged=staged, of=row)
+def _told(
+    row: Row, down: int, across: int, figure: float, size: int, staged: bool = False
+) -> ToldFigure:
+    return ToldFigure(row.name, str(down), str(across), figure * _GB, size, staged=staged, of=row)
 
 
 # bandwidthTest.
@@ -138,7 +140,7 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
         "CUDA Bandwidth Test" in line or _WAY.match(line) or _CSV.search(line) for line in lines
     ):
         return None
-    gpus, used, figures = dict[int, ToldGpu](), set[int](), list[Told]()
+    gpus, used, figures = dict[int, ToldGpu](), set[int](), list[ToldFigure]()
     way, pinned, unit = "", True, _GB
     for number, line in enumerate(lines):
         used.add(number)
@@ -161,10 +163,12 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
     return Found((log,), Facts(gpus=gpus), frozenset(used))
 
 
-def _bandwidth(way: str, pinned: bool, figure: str, size: str, scale: float) -> Iterator[Told]:
+def _bandwidth(
+    way: str, pinned: bool, figure: str, size: str, scale: float
+) -> Iterator[ToldFigure]:
     """Copies from and to memory that is not pinned say nothing of a link, and are left out."""
     if not way or not (pinned or way == "device_local_copy") or len(size) > 13:
         return
     local = way == "device_local_copy"
     rate = float(figure) * scale / (2 if local else 1)
-    yield Told(way, "0", "0", rate, int(size), of=_ROWS[way])
+    yield ToldFigure(way, "0", "0", rate, int(size), of=_ROWS[way])

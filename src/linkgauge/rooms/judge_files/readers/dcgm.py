@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from linkgauge.benchmarks.copies import NVBANDWIDTH
 
 from ..products import model_of
-from ..told import MIB, Facts, Found, Log, Told, ToldGpu
+from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu
 
 _RATE = re.compile(
     r"GPU (\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:(?:\s|\\t){0,8}([0-9.]{1,9}) GB/s"
@@ -23,13 +23,13 @@ _ROWS = {row.name: row for row in NVBANDWIDTH}
 def read(lines: Sequence[str]) -> Found | None:
     if not any(_SAID.search(line) for line in lines):
         return None
-    figures, used = list[Told](), set[int]()
+    figures, used = list[ToldFigure](), set[int]()
     for number, line in enumerate(lines):
         for match in _RATE.finditer(line):
             row = _ROWS[_WAYS[match[2]]]
             rate = float(match[3]) if match[3].count(".") < 2 else 0.0
             if rate:
-                figures.append(Told(row.name, "0", match[1], rate * 1e9, 512 * MIB, of=row))
+                figures.append(ToldFigure(row.name, "0", match[1], rate * 1e9, 512 * MIB, of=row))
                 used.add(number)
     gpus = _devices(lines)
     if not figures and not gpus:

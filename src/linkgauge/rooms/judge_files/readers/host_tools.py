@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.operation import ArrayOperation
+from linkgauge.model.operations.operation import ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
 from ..lines import grid_at
-from ..told import Found, HostFigure, Log, Told
+from ..told import Found, HostFigure, Log, ToldFigure
 
 _STREAM = re.compile(
     r"\s*(Copy|Scale|Add|Triad):\s+([0-9.]{3,14})\s+[0-9.]{3,12}\s+[0-9.]{3,12}\s+[0-9.]{3,12}"
@@ -51,7 +51,7 @@ def _stream(lines: Sequence[str]) -> Found | None:
     elements = next((int(m[1]) for line in lines if (m := _SIZE.match(line))), 10_000_000)
     each = next((int(m[1]) for line in lines if (m := _ELEMENT.match(line))), 8)
     figures = [
-        Told(
+        ToldFigure(
             f"memory_stream_{match[1].lower()}", "all", "all", float(match[2]) * 1e6,
             max(elements * each, 1),
             host=HostFigure("host:0 -> host:0 by cpu", STREAM.symbol, operation=_KINDS[match[1]]),
@@ -66,7 +66,7 @@ def _mlc(lines: Sequence[str]) -> Found | None:
     version = next((match[1] for line in lines if (match := _MLC.search(line))), None)
     if version is None:
         return None
-    figures, used = list[Told](), set[int]()
+    figures, used = list[ToldFigure](), set[int]()
     for number, line in enumerate(lines):
         if _MLC.search(line) or re.match(
             r"\s*(?:Using|Command line|Measuring|Numa node|Inject|Delay|Bandwidths|Peak|=+)", line
@@ -85,24 +85,28 @@ def _mlc(lines: Sequence[str]) -> Found | None:
             if match[1] == "ALL Reads":
                 cell = HostFigure("host:0 -> null by cpu")
                 figures.append(
-                    Told("memory_reads", "all", "all", float(match[2]) * 1e6, 1 << 30, host=cell)
+                    ToldFigure(
+                        "memory_reads", "all", "all", float(match[2]) * 1e6, 1 << 30, host=cell
+                    )
                 )
     return Found((Log("Intel MLC", tuple(figures), version),), lines=frozenset(used))
 
 
-def _of_nodes(figures: object, is_latency: bool) -> Iterator[Told]:
+def _of_nodes(figures: object, is_latency: bool) -> Iterator[ToldFigure]:
     for (cpus, memory), figure in figures:  # type: ignore[attr-defined]
         if figure is None or cpus > 63 or memory > 63:
             continue
         work = f"host:{memory} -> null by host:{cpus}.cpu"
         if is_latency:
             cell = HostFigure(f"{work}*1", LATENCY.symbol, Report.LATENCY, "chase")
-            yield Told(
+            yield ToldFigure(
                 "memory_latency_nodes", str(cpus), str(memory), figure * 1e-9, 1 << 28, host=cell
             )
         else:
             name = "host_to_host_memcpy_read_cpu"
-            yield Told(name, str(cpus), str(memory), figure * 1e6, 1 << 30, host=HostFigure(work))
+            yield ToldFigure(
+                name, str(cpus), str(memory), figure * 1e6, 1 << 30, host=HostFigure(work)
+            )
 
 
 def _sysbench(lines: Sequence[str]) -> Found | None:
@@ -115,7 +119,7 @@ def _sysbench(lines: Sequence[str]) -> Found | None:
     name = "cpu_primes_single" if threads == 1 else "cpu_primes_all"
     work = f"host:0 -> host:0 by cpu*{max(threads, 1)}"
     figures = [
-        Told(name, "all", str(threads), float(match[1]), 1,
+        ToldFigure(name, "all", str(threads), float(match[1]), 1,
              host=HostFigure(work, RATE.symbol, operation="primes"))
         for match in rates.values()
     ]  # fmt: skip

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from linkgauge.model.collective import (
+from linkgauge.model.operations.collective import (
     COLLECTIVE_NAMES,
     NUMBERS,
     REDUCTIONS,
@@ -24,7 +24,7 @@ from linkgauge.model.collective import (
 )
 
 from ..lines import number_of
-from ..told import Facts, Found, Log, Told, ToldGpu
+from ..told import Facts, Found, Log, ToldFigure, ToldGpu
 
 _RANK = re.compile(
     r"#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
@@ -110,8 +110,8 @@ def _address(text: str) -> str | None:
 
 def _tables(
     lines: Sequence[str], heads: Sequence[int], ranks: Sequence[int]
-) -> tuple[list[Told], list[str], set[int]]:
-    figures, failed, used = list[Told](), list[str](), set[int]()
+) -> tuple[list[ToldFigure], list[str], set[int]]:
+    figures, failed, used = list[ToldFigure](), list[str](), set[int]()
     for place, head in enumerate(heads):
         end = heads[place + 1] if place + 1 < len(heads) else len(lines)
         rows = [(n, row) for n in range(head, end) if (row := _row(lines[n], lines[head]))]
@@ -187,11 +187,11 @@ def _seconds(side: Sequence[str]) -> float | None:
     return figures[0] / 1e6
 
 
-def _told(name: CollectiveName, row: _Line, ranks: int) -> Iterator[Told]:
+def _told(name: CollectiveName, row: _Line, ranks: int) -> Iterator[ToldFigure]:
     reduction = row.reduction if reduces(name) else None
     root = (row.root if row.root is not None and row.root >= 0 else 0) if has_root(name) else None
     for in_place, seconds in zip((False, True), row.seconds, strict=True):
         if seconds and row.size:
             work = Collective(name, row.type, reduction, root, in_place)
             if work.is_checked:
-                yield Told(name, "", "", seconds, row.size, work, ranks)
+                yield ToldFigure(name, "", "", seconds, row.size, work, ranks)

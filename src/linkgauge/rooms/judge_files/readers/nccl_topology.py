@@ -32,13 +32,13 @@ def read(lines: Sequence[str]) -> Found | None:
     if found is None or found[0].get("version") is None:
         return None
     root, used = found
-    graph = _Graph()
+    graph = _XmlGraph()
     for cpu in root.iter("cpu"):
         graph.add_cpu(cpu)
     return Found(facts=graph.facts(), lines=used)
 
 
-class _Graph:
+class _XmlGraph:
     def __init__(self) -> None:
         self._gpus: dict[int, ToldGpu] = {}
         self._links: dict[int, list[tuple[str, int]]] = {}

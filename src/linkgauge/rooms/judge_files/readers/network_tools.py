@@ -11,7 +11,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
 from ..lines import number_of
-from ..told import Found, HostFigure, Log, Told
+from ..told import Found, HostFigure, Log, ToldFigure
 from .nvbandwidth import documents
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
@@ -44,14 +44,14 @@ def read(lines: Sequence[str]) -> Found | None:
     return Found(logs, lines=frozenset().union(*(part.lines for part in found)))
 
 
-def _rate(name: str, column: str, rate: float, size: int, engine: str) -> Told:
+def _rate(name: str, column: str, rate: float, size: int, engine: str) -> ToldFigure:
     cell = HostFigure(_BETWEEN.format(engine), BANDWIDTH.symbol)
-    return Told(name, "0", column, rate, max(size, 1), host=cell)
+    return ToldFigure(name, "0", column, rate, max(size, 1), host=cell)
 
 
-def _time(name: str, column: str, seconds: float, size: int, engine: str) -> Told:
+def _time(name: str, column: str, seconds: float, size: int, engine: str) -> ToldFigure:
     cell = HostFigure(_BETWEEN.format(engine), LATENCY.symbol, Report.LATENCY)
-    return Told(name, "0", column, seconds, max(size, 1), host=cell)
+    return ToldFigure(name, "0", column, seconds, max(size, 1), host=cell)
 
 
 def _names(test: str) -> str:
@@ -60,7 +60,7 @@ def _names(test: str) -> str:
 
 
 def _perftest(lines: Sequence[str]) -> Found | None:
-    figures, used, name, head, unit = list[Told](), set[int](), "rdma_write", "", 1.0
+    figures, used, name, head, unit = list[ToldFigure](), set[int](), "rdma_write", "", 1.0
     for number, line in enumerate(lines):
         words = line.split()
         if match := _TEST.match(line):
@@ -80,7 +80,7 @@ def _perftest(lines: Sequence[str]) -> Found | None:
     return Found((Log("perftest", tuple(figures)),), lines=frozenset(used))
 
 
-def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> Iterator[Told]:
+def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> Iterator[ToldFigure]:
     size = int(row[0])
     if size <= 0 or size > 1 << 40:
         return
@@ -94,7 +94,7 @@ def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> It
 
 
 def _perftest_json(lines: Sequence[str]) -> Found | None:
-    figures, used = list[Told](), set[int]()
+    figures, used = list[ToldFigure](), set[int]()
     for document, taken in documents(lines, "test_info"):
         about, results = document.get("test_info"), document.get("results")
         if not isinstance(about, Mapping) or not isinstance(results, Mapping):
@@ -117,7 +117,7 @@ def _float(value: Any) -> float | None:
 
 
 def _iperf3(lines: Sequence[str]) -> Found | None:
-    figures, used, version = list[Told](), set[int](), None
+    figures, used, version = list[ToldFigure](), set[int](), None
     for document, taken in documents(lines, "start"):
         end, start = document.get("end"), document.get("start")
         if not isinstance(end, Mapping) or not isinstance(start, Mapping):
@@ -136,7 +136,7 @@ def _iperf3(lines: Sequence[str]) -> Found | None:
 
 
 def _osu(lines: Sequence[str]) -> Found | None:
-    figures, used, kind, version = list[Told](), set[int](), "", None
+    figures, used, kind, version = list[ToldFigure](), set[int](), "", None
     for number, line in enumerate(lines):
         words = line.split()
         if match := _OSU.match(line):

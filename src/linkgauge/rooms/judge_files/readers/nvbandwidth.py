@@ -16,8 +16,8 @@ from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 
-from ..lines import Grid, grid_at, number_of
-from ..told import MIB, Facts, Found, Log, Told, ToldGpu
+from ..lines import PrintedGrid, grid_at, number_of
+from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu
 
 SIZE = 512 * MIB
 _VERSION = re.compile(r"\s*(nvbandwidth|sailbandwidth) Version: (\S{1,40})")
@@ -85,10 +85,10 @@ def _read_text(lines: Sequence[str]) -> Found | None:
     return Found((log,), Facts(gpus=gpus), frozenset(known | used))
 
 
-def _tests(lines: Sequence[str]) -> tuple[list[Told], set[int], list[str]]:
-    figures, used, failed = list[Told](), set[int](), list[str]()
-    name, waiting = "", list[tuple[str, Grid]]()
-    grid: Grid | None
+def _tests(lines: Sequence[str]) -> tuple[list[ToldFigure], set[int], list[str]]:
+    figures, used, failed = list[ToldFigure](), set[int](), list[str]()
+    name, waiting = "", list[tuple[str, PrintedGrid]]()
+    grid: PrintedGrid | None
     number = 0
     while number < len(lines):
         line = lines[number]
@@ -122,14 +122,14 @@ def _base(key: str) -> str:
     return _PART.sub("", key)
 
 
-def _figures(name: str, heading: str, grid: Grid) -> Iterator[Told]:
+def _figures(name: str, heading: str, grid: PrintedGrid) -> Iterator[ToldFigure]:
     part = re.search(r"\b(?:Read|Write)([12])\b", heading)
     yield from told(name, grid.figures, int(part[1]) - 1 if part else None)
 
 
 def told(
     name: str, figures: Mapping[tuple[int, int], float | None], part: int | None = None
-) -> Iterator[Told]:
+) -> Iterator[ToldFigure]:
     """The figures of a test's matrix: of one that is not known here, none."""
     row = row_of(name)
     if row is None:
@@ -139,7 +139,7 @@ def told(
     for (down, across), figure in figures.items():
         if figure is not None:
             place = "0" if row.layout is not Layout.PAIRS else str(down), str(across)
-            yield Told(name, *place, figure * scale, size, part=part, of=row)
+            yield ToldFigure(name, *place, figure * scale, size, part=part, of=row)
 
 
 def gpu_of(text: str) -> ToldGpu:
@@ -187,7 +187,7 @@ def _read_json(lines: Sequence[str]) -> Found | None:
 
 
 def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
-    figures, failed = list[Told](), list[str]()
+    figures, failed = list[ToldFigure](), list[str]()
     tests = body.get("testcases")
     for test in tests if isinstance(tests, list) else ():
         if not isinstance(test, dict) or not isinstance(name := test.get("name"), str):
@@ -208,7 +208,7 @@ def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
     return Found((log,), Facts(gpus=gpus), used)
 
 
-def _of_test(name: str, matrix: object) -> Iterator[Told]:
+def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
     """Of a test that reports parts, the matrices of both and of the total stand one below the
     other."""
     rows = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []

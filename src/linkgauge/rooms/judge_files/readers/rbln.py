@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from linkgauge.benchmarks.copies import NVBANDWIDTH
 
 from ..lines import number_of
-from ..told import MIB, Bridge, Facts, Found, Log, Told, ToldGpu
+from ..told import MIB, Bridge, Facts, Found, Log, ToldFigure, ToldGpu
 
 _DEVICE = re.compile(
     r"\s*([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) NODE \d+, rbln(\d{1,3}), "
@@ -29,7 +29,7 @@ def read(lines: Sequence[str]) -> Found | None:
     if not any("rbln" in line or "RBLN_PERF" in line for line in lines):
         return None
     gpus, bridges, used = _devices(lines)
-    figures, title, columns = list[Told](), "", list[int | None]()
+    figures, title, columns = list[ToldFigure](), "", list[int | None]()
     sizes = (int(match[1], 16) for line in lines if (match := _SIZE.match(line)))
     size = next(filter(None, sizes), 512 * MIB)
     for number, line in enumerate(lines):
@@ -72,7 +72,7 @@ def _index(word: str) -> int | None:
 
 def _row(
     row: int | None, columns: Sequence[int | None], words: Sequence[str], reads: bool, size: int
-) -> Iterator[Told]:
+) -> Iterator[ToldFigure]:
     for column, word in zip(columns, words, strict=False):
         rate = number_of(word)
         if not rate or row == column:
@@ -85,4 +85,4 @@ def _row(
             name, down, across = "device_to_device_memcpy_read_ce", column, row
         else:
             name, down, across = "device_to_device_memcpy_write_ce", row, column
-        yield Told(name, str(down), str(across), rate * 1e9, size, of=_ROWS[name])
+        yield ToldFigure(name, str(down), str(across), rate * 1e9, size, of=_ROWS[name])

@@ -12,8 +12,8 @@ from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
-from ..lines import Grid, grid_at
-from ..told import MIB, Facts, Found, Log, Told, ToldGpu
+from ..lines import PrintedGrid, grid_at
+from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu
 
 SIZE = 128 * MIB
 _VERSION = re.compile(r"\s*RocmBandwidthTest Version: (\S{1,40})")
@@ -51,7 +51,7 @@ def read(lines: Sequence[str]) -> Found | None:
             grid = grid_at(lines, number + 1)
             used |= {number} | (grid.lines if grid is not None else set())
     place = {index: at for at, index in enumerate(sorted(gpus))}
-    figures = list[Told]()
+    figures = list[ToldFigure]()
     for number, title in titles.items():
         grid = grid_at(lines, number + 1)
         if grid is not None:
@@ -73,7 +73,7 @@ def _address(text: str) -> str:
     )
 
 
-def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[Told]:
+def _figures(grid: PrintedGrid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
     """Those with memory of the first CPU: which one is near a GPU, the matrix does not say."""
     hosts = sorted({a for a, _ in grid.figures} - place.keys())
     best = dict[tuple[str, int], float]()
@@ -91,15 +91,15 @@ def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[Told]
     for (name, index), figure in best.items():
         row = _BOTH if both else _ROWS[name]
         if not both or name.startswith("host"):
-            yield Told(row.name, "0", str(index), figure * 1e9, SIZE, of=row)
+            yield ToldFigure(row.name, "0", str(index), figure * 1e9, SIZE, of=row)
 
 
-def _between(down: int, across: int, figure: float, both: bool) -> Iterator[Told]:
+def _between(down: int, across: int, figure: float, both: bool) -> Iterator[ToldFigure]:
     if down == across:
         row = _ROWS["device_local_copy"]
         if not both:
-            yield Told(row.name, "0", str(across), figure / 2 * 1e9, SIZE, of=row)
+            yield ToldFigure(row.name, "0", str(across), figure / 2 * 1e9, SIZE, of=row)
         return
     way = "bidirectional_memcpy_write_ce" if both else "memcpy_write_ce"
     row = _ROWS[f"device_to_device_{way}"]
-    yield Told(row.name, str(down), str(across), figure * 1e9, SIZE, of=row)
+    yield ToldFigure(row.name, str(down), str(across), figure * 1e9, SIZE, of=row)

@@ -11,7 +11,7 @@ from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
 from ..lines import number_of, words_of
-from ..told import MIB, Facts, Found, Log, Told
+from ..told import MIB, Facts, Found, Log, ToldFigure
 
 _VERSION = re.compile(r"\s*TransferBench v(\S{1,20})")
 _TITLE = re.compile(
@@ -44,7 +44,7 @@ _BOTH = {
 def read(lines: Sequence[str]) -> Found | None:
     if not any(_VERSION.match(line) or _TITLE.match(line) or _ALL.match(line) for line in lines):
         return None
-    figures, used, size = list[Told](), set[int](), 256 * MIB
+    figures, used, size = list[ToldFigure](), set[int](), 256 * MIB
     for number, line in enumerate(lines):
         if match := _SIZE.search(line):
             size = int(match[1] or match[2])
@@ -67,9 +67,9 @@ def read(lines: Sequence[str]) -> Found | None:
 
 def _matrix(
     lines: Sequence[str], start: int, kind: str, size: int, both: bool
-) -> tuple[list[Told], set[int]]:
+) -> tuple[list[ToldFigure], set[int]]:
     """Rows are `GPU 00 -> …`, and both ways also `<-` and `<->`, of which the last is the total."""
-    figures, used, names = list[Told](), set[int](), list[str]()
+    figures, used, names = list[ToldFigure](), set[int](), list[str]()
     for number in range(start, min(start + 400, len(lines))):
         line = lines[number]
         if "\\DST" in line:
@@ -86,7 +86,7 @@ def _matrix(
 
 def _of_row(
     row: str, names: Sequence[str], rates: Sequence[float | None], kind: str, size: int, both: bool
-) -> Iterator[Told]:
+) -> Iterator[ToldFigure]:
     for column, rate in zip(names, rates, strict=False):
         kinds, down, across = row[0] + column[0], int(row[4:]), int(column[4:])
         if rate is None or kinds == "CC" or (kinds != "GG" and (both or kinds == "CG")):
@@ -103,8 +103,8 @@ def _of_row(
             yield _told(_ROWS[f"device_to_device_memcpy_write_{kind}"], down, across, rate, size)
 
 
-def _told(row: Row, down: int, across: int, rate: float, size: int) -> Told:
-    return Told(row.name, str(down), str(across), rate * 1e9, size, of=row)
+def _told(row: Row, down: int, across: int, rate: float, size: int) -> ToldFigure:
+    return ToldFigure(row.name, str(down), str(across), rate * 1e9, size, of=row)
 
 
 def _grid_lines(lines: Sequence[str], start: int) -> set[int]:
@@ -121,7 +121,7 @@ def _grid_lines(lines: Sequence[str], start: int) -> set[int]:
     return used
 
 
-def _single(match: re.Match[str]) -> Iterator[Told]:
+def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
     """A transfer of a test: from one memory by an executor to another."""
     rate, size = float(match[1]), int(match[2])
     source, executor, destination = match[3] + match[4], match[5] + match[6], match[7] + match[8]
