@@ -165,8 +165,8 @@ def test_kept_run_is_used_as_any_other(tmp_path):
     assert kept.returncode in (0, 1), kept.stderr
     (run,) = tmp_path.rglob("run.json")
     for command in (
-        ["show", run], ["report", run, "-o", tmp_path / "report.html"],
-        ["compare", run, run], ["gate", "--baseline", run, "--current", run], ["history", "import", tmp_path], ["history"],
+        ["show", run], ["report", run, "-o", tmp_path / "report.html"], ["compare", run, run],
+        ["gate", "--baseline", run, "--current", run], ["history", "import", tmp_path], ["history"],
     ):  # fmt: skip
         used = called(*command, LINKGAUGE_HISTORY=tmp_path / "runs.db")
         assert (used.returncode in (0, 1, 3, 4), used.stderr) == (True, ""), command

@@ -16,6 +16,7 @@ from linkgauge.model.errors import InputError
 
 from .grouping import nodes_by
 from .layout import MachineLayout
+from .lines import and_all
 from .products import Product, product_of, split_product
 from .readers import ReadText, read_text
 from .told import Clash, Facts, ToldFigure, ToldGpu, merged
@@ -56,7 +57,7 @@ def given(text: str) -> tuple[str, str] | None:
         if not any(one.gpus or one.joins for one in facts):
             if len(paths) == 1:
                 return None
-            names = " and ".join(path.name for path in paths)
+            names = and_all(path.name for path in paths)
             raise InputError(f"--machine: {names} tell of no accelerator: {FORMS}")
         found = describe(paths[0].stem, facts)
         return found.name, found.text

@@ -24,6 +24,7 @@ from .descriptions import (
     of_product,
     read_file,
 )
+from .lines import and_all
 from .products import product_of, split_product
 from .readers import ReadText, read_text
 from .told import Facts, Log, ToldFigure, merged
@@ -84,7 +85,7 @@ def _like_hosts(about: ToolRun, hosts: int, own: int) -> ToolRun:
 
 
 def _nothing(texts: Sequence[ReadText]) -> InputError:
-    names = " and ".join(text.name for text in texts)
+    names = and_all(text.name for text in texts)
     failed = next((one for text in texts for log in text.logs for one in log.failed), None)
     if failed is not None:
         return InputError(f"{names}: no figure, because the tool failed: {failed}")
@@ -138,7 +139,7 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         understood=sum(text.understood for text in texts),
         missed=missed[:120],
         figures=sum(len(log.figures) for log in logs),
-        machine=" and ".join(dict.fromkeys([described.name, *telling])),
+        machine=and_all([described.name, *telling]),
         assumed=tuple(dict.fromkeys(described.assumed)),
         clashes=tuple(map(str, described.clashes)),
         settings=dict(known.settings),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -70,6 +70,12 @@ def words_of(line: str) -> list[str]:
 def blocks_of(lines: Sequence[str]) -> list[list[str]]:
     """The lines between empty ones."""
     return [list(some) for filled, some in groupby(lines, bool) if filled]
+
+
+def and_all(names: Iterable[str]) -> str:
+    """`one, two and three`."""
+    *most, last = dict.fromkeys(names)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][+-]?\d{1,2})?")

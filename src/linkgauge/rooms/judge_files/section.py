@@ -14,6 +14,7 @@ from linkgauge.report.rows import OneRun
 from linkgauge.report.sections import Section
 
 from .layout import ON_SHEET
+from .lines import and_all
 from .remarks import remarks
 
 _FEW = 4
@@ -33,7 +34,7 @@ def blocks(one: OneRun) -> Iterable[Block]:
 def _read(tool: ToolRun) -> Iterator[Line]:
     version = f" {tool.version}" if tool.version else ""
     figures = count_of(tool.figures, "figure")
-    yield line(f"Read of {' and '.join(tool.files)}: {figures} of {tool.name}{version}.")
+    yield line(f"Read of {and_all(tool.files)}: {figures} of {tool.name}{version}.")
     left = tool.lines - tool.understood
     if left:
         example = f", the first: {tool.missed}" if tool.missed else ""
@@ -63,7 +64,7 @@ def _expected(run: Run) -> Iterator[Line]:
         if cell.expected is not None and cell.expected.because
     )
     for because, names in [*reasons.items()][:_FEW]:
-        yield plain(f"{' and '.join(dict.fromkeys(names))}: {because}", "dim")
+        yield plain(f"{and_all(names)}: {because}", "dim")
 
 
 def _on_sheet(assumed: str) -> tuple[str, str]:
