@@ -19,7 +19,9 @@ GROUP = "linkgauge.rooms"
 LEFT_OUT: list[str] = []
 """A line for each room of another package that could not be loaded."""
 
-Named = Literal["commands", "benchmarks", "backends", "ranks", "operations", "tools", "kept"]
+Named = Literal[
+    "commands", "benchmarks", "backends", "ranks", "operations", "tools", "kept", "machines"
+]
 Listed = Literal["checks", "sections", "formats"]
 
 
@@ -40,6 +42,8 @@ class Room(NamedTuple):
     tools: By name, the function that acts as another tool, from its arguments and where it
         measures (`linkgauge.cli.tool`) to an exit code.
     kept: By the name of a file that is kept besides runs, the `Document` that it holds.
+    machines: By what they are made of, functions that make the description of a simulated machine
+        of what `--machine` says, as a name and its YAML; None of what they do not know.
     """
 
     name: str
@@ -53,6 +57,7 @@ class Room(NamedTuple):
     formats: tuple[str, ...] = ()
     tools: Mapping[str, str] = {}
     kept: Mapping[str, str] = {}
+    machines: Mapping[str, str] = {}
 
 
 def loaded(place: str) -> Any:

@@ -10,6 +10,7 @@ import msgspec
 
 from linkgauge.judge.expected.readings import run_of
 from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.earlier import Earlier
 from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
@@ -58,14 +59,15 @@ class Finding(msgspec.Struct, frozen=True):
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
     """What checks judge by: the machine before a run, its inventory after the run, the results,
-    what the kernel logged meanwhile, and what earlier runs tell of the cells; without a run, the
-    machine alone."""
+    what the kernel logged meanwhile, what earlier runs tell of the cells, and which other tool
+    measured; without a run, the machine alone."""
 
     machine: Machine
     after: Inventory | None = None
     results: tuple[Result, ...] = ()
     log: KernelLog | None = None
     earlier: Earlier | None = None
+    tool: ToolRun | None = None
 
     def cells(self) -> Iterator[CellResult]:
         for result in self.results:
@@ -86,4 +88,5 @@ def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
 
 def evidence_of(run: Run) -> Evidence:
     run = run_of(run)
-    return Evidence(run.machine, run.after, run.results, run.kernel_log, run.earlier or None)
+    known = run.machine, run.after, run.results, run.kernel_log
+    return Evidence(*known, run.earlier or None, run.tool or None)

@@ -186,16 +186,18 @@ class LiveReport(Observer):
             self.say(f"no report: {error}")
 
 
-def show_kept(run: Run, path: Path, display: Display) -> int:
-    """Shows a run kept in a file, judged anew. Returns the exit code. Raises InputError for a limit
-    that fits nothing."""
+def show_kept(run: Run, path: Path | None, display: Display) -> int:
+    """Shows a run kept in a file (or nowhere), judged anew. Returns the exit code. Raises
+    InputError for a limit that fits nothing."""
     refuse_unmatched(run.results, run.machine, display.limits)
     run = display.judged(run)
     outcome = outcome_of(run, verdict=display.verdict)
     if display.format.is_document:
         display.format.write(RUN, run)
         return outcome.code
-    print_blocks(make_console(), (*run_blocks(run, outcome, display, path.parent), kept_line(path)))
+    kept = path.parent if path is not None else None
+    blocks = [*run_blocks(run, outcome, display, kept), *([kept_line(path)] if path else [])]
+    print_blocks(make_console(), blocks)
     return outcome.code
 
 

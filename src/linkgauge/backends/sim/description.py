@@ -45,6 +45,7 @@ from linkgauge.model.hardware.map import Routing
 from linkgauge.model.names import hint
 from linkgauge.model.operations.exchanges import Algorithm
 from linkgauge.model.units import parse_size
+from linkgauge.registry import loaded, named
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
 SwitchType = Literal["pcie", "root", "fabric", "network"]
@@ -311,6 +312,11 @@ def parse_description(text: str) -> Description:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise InputError(f"not YAML: {where}{yaml_problem(error)}") from error
+    return description_of(tree)
+
+
+def description_of(tree: object) -> Description:
+    """The description in what was read of YAML, or made. Raises InputError likewise."""
     if not isinstance(tree, dict):
         raise InputError("a machine description is a mapping with the fields host, devices, …")
     try:
@@ -355,14 +361,19 @@ def shipped() -> tuple[str, ...]:
 
 
 def load(name: str) -> tuple[str, str]:
-    """The name and the YAML of a shipped machine, or of a file (`*.yml`, or any path).
+    """The name and the YAML of a shipped machine, of a file (`*.yml`, or any path), or of what a
+    room makes a description of.
 
-    Raises InputError if neither exists or the file cannot be read.
+    Raises InputError if there is none, or the file cannot be read.
     """
     if name in shipped():
         text = (resources.files(__package__) / "machines" / f"{name}.yml").read_text("utf-8")
         return name, text
     path = Path(name)
+    made = (loaded(place)(name) for place in named("machines").values())
+    if path.suffix not in (".yml", ".yaml") and (found := next(filter(None, made), None)):
+        described: tuple[str, str] = found
+        return described
     if path.suffix not in (".yml", ".yaml") and path.name == name:
         otherwise = f": there are {', '.join(shipped())}, or a .yml"
         raise InputError(f"unknown machine {name!r}{hint(name, shipped(), otherwise)}")

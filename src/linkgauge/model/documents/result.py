@@ -29,6 +29,7 @@ from linkgauge.model.transfer import Cell, Report
 from linkgauge.model.units import Better
 
 from .soak import Soak
+from .tool_run import ToolRun
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise"]
@@ -335,18 +336,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     resumed: When it was resumed (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
     machine: The machine that was measured.
-    after: What could be read of the machine at its end; null if it did not get there, or of earlier
-        versions.
-    kernel_log: What the kernel logged meanwhile; null where nobody follows the log: of a simulated
-        machine, and in files of earlier versions.
+    after: What could be read of the machine at its end; null if it did not get there.
+    kernel_log: What the kernel logged meanwhile; null where nobody follows the log.
     settings: How it was measured.
     results: What was measured.
     lines: Hockney's lines of what was measured at several sizes.
     profiler_files: Names of what a profiler left in the run's folder.
     lost: The rank whose loss ended it; null of every other run.
-    soak: How it went over a time, if it repeated its benchmarks for that: its cells have the
-        samples of some of their visits; else null.
+    soak: How it went over a time, if it repeated its benchmarks for that, else null; its cells
+        have the samples of some of their visits.
     earlier: What earlier runs of the machine tell of it; left out where there are none.
+    tool: The other program that measured it; left out where linkgauge did.
     """
 
     schema: Literal["linkgauge.run/2"] = SCHEMA
@@ -367,6 +367,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     lost: LostRank | None = None
     soak: Soak | None = None
     earlier: Earlier | msgspec.UnsetType = msgspec.UNSET
+    tool: ToolRun | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def is_profiled(self) -> bool:
@@ -394,7 +395,6 @@ def exit_code(run: Run) -> int:
     statuses = {cell.status for result in run.results for cell in result.cells}
     if run.lost is not None or statuses & {"error", "timeout"}:
         return 3
-    too_hot = run.soak is not None and run.soak.stopped == "temperature"
-    if "fail" in statuses or too_hot:
+    if "fail" in statuses or (run.soak is not None and run.soak.stopped == "temperature"):
         return 1
     return 0 if "pass" in statuses else 4

@@ -1,0 +1,282 @@
+"""A run of what logs tell: their figures as cells of benchmarks over the machine that was
+described, to be judged and shown like any other."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+import linkgauge
+from linkgauge.backends.sim.backend import SimBackend
+from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.benchmarks.collectives import cell_of, row_of
+from linkgauge.benchmarks.table import DeviceSet, Row
+from linkgauge.model.documents.result import CellResult, Result, Run, TransferFigure, worst
+from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.inventory import Accelerator, PciFunction, is_accelerator
+from linkgauge.model.hardware.machine import Device, Machine
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.notes import STAGED
+from linkgauge.model.operations.busbw import average_bus
+from linkgauge.model.ranks import Rank
+from linkgauge.model.settings import Settings
+from linkgauge.model.stats.summary import summarize
+from linkgauge.model.transfer import Cell
+from linkgauge.model.units import COLLECTIVE, Unit, format_size, unit_of
+
+from .descriptions import Described
+from .told import Facts, HostFigure, ToldFigure
+
+
+def machine_of(described: Described, backend: str) -> Machine:
+    """The described machine, with what texts and products tell of it: what a simulation makes up
+    besides is left out. Its accelerators are named as `backend` names them."""
+    made = SimBackend(described.description)
+    host, seen, told = made.host(), made.look(), described.facts
+    nodes = tuple(
+        replace(
+            node,
+            memory_total=told.nodes[node.index].memory if node.index in told.nodes else None,
+            memory_available=None,
+            last_level_cache=None,
+            cores=(),
+            kind=None,
+        )
+        for node in host.nodes
+    )
+    bare = replace(
+        host, hostname=told.hostname or "", system="", kernel="", cpu_model=told.cpu_model,
+        architecture=told.architecture or "", nodes=nodes, memory_total=None,
+        memory_available=None, transparent_huge_pages=None, last_level_cache=None,
+    )  # fmt: skip
+    details = HostDetails(
+        distances=seen.host.distances if told.distances else {},
+        node_cpus=seen.host.node_cpus if told.nodes else {},
+        hypervisor=told.hypervisor,
+        sockets=told.sockets,
+    )
+    functions = _told_functions(seen.pci, told)
+    inventory = replace(
+        seen,
+        host=details,
+        pci=functions,
+        accelerators=tuple(_bare_accelerator(one, backend) for one in seen.accelerators),
+        unknown=(),
+    )
+    devices = tuple(
+        replace(one, memory=_named(one.memory, backend), driver="", uuid=None)
+        for one in made.devices()
+    )
+    return Machine(bare, {backend: devices}, linkgauge=linkgauge.__version__, inventory=inventory)
+
+
+def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> Machine:
+    """The accelerators of several hosts, each like this machine, as ranks of one run; what joins
+    the hosts is not known. Ranks are numbered host by host."""
+    own = machine.devices[backend][: max(ranks // len(hosts), 1)]
+    numbered = [(host, device) for host in hosts for device in own][:ranks]
+    devices = tuple(
+        replace(device, memory=f"{device.memory}@{number}")
+        for number, (_, device) in enumerate(numbered)
+    )
+    return replace(
+        machine,
+        devices={backend: devices},
+        inventory=None,
+        ranks=tuple(
+            Rank(number, host, 0, device.memory, device.model)
+            for number, ((host, _), device) in enumerate(zip(numbered, devices, strict=True))
+        ),
+    )
+
+
+def _named(place: str, backend: str) -> str:
+    """A simulated accelerator's name, as of this backend; others as they are."""
+    return re.sub(r"^sim:", f"{backend}:", place)
+
+
+_PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
+
+
+def _told_functions(found: Sequence[PciFunction], told: Facts) -> tuple[PciFunction, ...]:
+    """The functions of the accelerators and the bridges above them, with what texts tell of them:
+    a bridge whose address none tells has a name that shows that."""
+    known = {gpu.pci for gpu in told.gpus.values()}
+    counts = Counter[str]()
+    names: dict[str | None, str] = {}
+    for one in found:
+        if one.address in known or is_accelerator(one):
+            continue
+        kind = _PORTS.get(one.port or "", "port")
+        names[one.address] = f"{kind} {counts[kind]}"
+        counts[kind] += 1
+    return tuple(
+        replace(
+            one, address=names.get(one.address, one.address),
+            parent=names.get(one.parent, one.parent), max_payload=None, max_read_request=None,
+            errors=None, iommu_group=None, unknown=(),
+        )
+        for one in found
+    )  # fmt: skip
+
+
+def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
+    links = (
+        replace(link, errors=None, remote=link.remote and _named(link.remote, backend))
+        for link in one.links
+    )
+    return replace(
+        one, memory=_named(one.memory, backend), library=None, driver=None, utilization=None,
+        temperature=None, uuid=None, pcie_replays=None, links=tuple(links), unknown=(),
+    )  # fmt: skip
+
+
+def run_of(
+    told: Iterable[ToldFigure],
+    machine: Machine,
+    backend: str,
+    tool: ToolRun,
+    command: Sequence[str],
+) -> Run:
+    """The run that these figures make."""
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    by_benchmark = grouped((_key(one), one) for one in told)
+    results = tuple(
+        result
+        for some in by_benchmark.values()
+        if (result := _result(some, machine.devices.get(backend, ()), machine, backend)) is not None
+    )
+    sizes = tuple(dict.fromkeys(result.size for result in results)) or (1,)
+    return Run(
+        id=moment, label="default", command=tuple(command), started=moment, finished=moment,
+        machine=machine, settings=Settings(sizes=sizes), results=results, tool=tool,
+    )  # fmt: skip
+
+
+def _key(one: ToldFigure) -> tuple[str, int | None]:
+    return one.benchmark, None if one.work is not None else one.size
+
+
+def _result(
+    told: Sequence[ToldFigure], devices: Sequence[Device], machine: Machine, backend: str
+) -> Result | None:
+    """None if the machine has not the devices that the figures are of."""
+    first = told[0]
+    if first.work is not None:
+        return _collective(told, devices, backend)
+    if first.host is not None:
+        return _of_host(told, first.host)
+    row = first.of or CATALOG.get(first.benchmark)
+    if not isinstance(row, Row):
+        return None
+    wanted = {int(one.column) for one in told} | (
+        {int(one.row) for one in told} if row.between_devices else set()
+    )
+    some = tuple(one for one in devices if one.index in wanted)
+    if row.on_host:
+        some = ()
+    laid_out = row.lay_out(DeviceSet(backend, machine.host.nodes, some))
+    figures = grouped(((one.row, one.column), one) for one in told)
+    cells = tuple(
+        _cell(cell, figures[cell.place], first.size or 1, row.unit)
+        for cell in laid_out.cells
+        if cell.place in figures
+    )
+    if not cells:
+        return None
+    has_parts = all(cell.parts for cell in cells)
+    return Result(
+        benchmark=row.name, title=row.title, backend=laid_out.backend, size=first.size or 1,
+        unit=row.unit.symbol, better=row.unit.better, parts=row.parts if has_parts else (),
+        status=worst(cell.status for cell in cells), cells=cells,
+    )  # fmt: skip
+
+
+def _of_host(told: Sequence[ToldFigure], first: HostFigure) -> Result:
+    """Figures of a host or a network, under the benchmark's name or that of the tool's test."""
+    by_place = grouped(((one.row, one.column), one) for one in told)
+    unit, cells = unit_of(first.unit), list[CellResult]()
+    for (row, column), some in by_place.items():
+        what = some[0].host or first
+        transfers = parse_transfers(what.work)
+        cell = Cell(row, column, transfers, what.report, operation=what.operation)
+        cells.append(_cell(cell, some, told[0].size or 1, unit))
+    known = CATALOG.get(told[0].benchmark)
+    return Result(
+        benchmark=told[0].benchmark, title=known.title if known else told[0].benchmark,
+        backend="host", size=told[0].size or 1, unit=unit.symbol, better=unit.better,
+        sweep=True, status="pass", cells=tuple(cells),
+    )  # fmt: skip
+
+
+def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> CellResult:
+    """Of several figures of one cell, each is a sample."""
+    samples = tuple(one.figure for one in told if one.part is None)
+    counted = cell.counted(size)
+    parts = tuple(_parts(told, counted, unit))
+    if not samples:
+        samples = tuple(map(sum, zip(*(part.samples for part in parts), strict=False)))
+    known = {name: getattr(cell, name) for name in Cell.__struct_fields__}
+    staged = any(one.staged for one in told)
+    return CellResult(
+        **known,
+        status="pass" if samples else "error",
+        bytes=cell.bytes_reported(size) if not cell.report.is_latency else size,
+        samples=samples,
+        summary=summarize(samples, unit.better),
+        parts=parts,
+        definition="span" if cell.report.is_total else None,
+        notes=(STAGED,) if staged else (),
+        kind=None if samples else "call",
+    )
+
+
+def figures_in(cell: CellResult) -> int:
+    """How many printed figures it holds."""
+    return len(cell.samples) + sum(len(part.samples) for part in cell.parts)
+
+
+def _parts(
+    told: Sequence[ToldFigure], counted: Sequence[int], unit: Unit
+) -> Iterator[TransferFigure]:
+    by_part = grouped((one.part, one.figure) for one in told if one.part is not None)
+    for number in sorted(by_part, key=lambda part: part or 0):
+        samples = tuple(by_part[number])
+        if number is not None and number < len(counted):
+            yield TransferFigure(number, counted[number], samples, summarize(samples, unit.better))
+
+
+def _collective(
+    told: Sequence[ToldFigure], devices: Sequence[Device], backend: str
+) -> Result | None:
+    cells = []
+    by_call = grouped(((one.work, one.size, one.ranks), one.figure) for one in told)
+    for (work, size, ranks), seconds in by_call.items():
+        own = ranks or len(devices)
+        if work is None or size is None or not 0 < own <= len(devices):
+            continue
+        cell = cell_of(work, devices[:own], size, row_of(work), format_size(size))
+        known = {name: getattr(cell, name) for name in Cell.__struct_fields__}
+        cells.append(
+            CellResult(
+                **known,
+                status="pass",
+                bytes=size,
+                samples=tuple(seconds),
+                summary=summarize(seconds, COLLECTIVE.better),
+            )
+        )
+    if not cells:
+        return None
+    row = CATALOG[told[0].benchmark]
+    return Result(
+        benchmark=row.name, title=row.title, backend=backend, size=1, unit=COLLECTIVE.symbol,
+        better=COLLECTIVE.better, sweep=True, status="pass", cells=tuple(cells),
+        average=average_bus(cells),
+    )  # fmt: skip

@@ -1,0 +1,35 @@
+"""The doctor's checks of what another tool's output tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.model.cell_id import spoken
+
+_FORBID = {"NCCL_P2P_LEVEL": ("LOC", "0"), "NCCL_P2P_DISABLE": ("1",)}
+"""Settings that keep GPUs from copying to each other (NCCL's user guide, environment variables)."""
+
+
+def check_settings(evidence: Evidence) -> Iterator[Finding]:
+    """Settings of NCCL that forbid copies between GPUs, where a figure is low."""
+    if evidence.tool is None:
+        return
+    low = tuple(
+        spoken(result, cell)
+        for result in evidence.results
+        for cell in result.cells
+        if cell.verdict == "low"
+    )
+    for name, values in _FORBID.items():
+        value = evidence.tool.settings.get(name)
+        if value in values:
+            yield Finding(
+                "settings",
+                "warn",
+                name,
+                f"it is {value}, so that GPUs may not copy to each other",
+                "everything between two GPUs goes over the host's memory, whatever links join them",
+                (f"unset {name}", "# and measure again"),
+                low,
+            )

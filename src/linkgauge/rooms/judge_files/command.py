@@ -1,0 +1,56 @@
+"""`linkgauge judge`: whether what another tool measured is normal, by its output alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from linkgauge.cli import common
+from linkgauge.cli.help_text import OUTPUT, WHAT
+from linkgauge.cli.options import Options, argument, option
+
+
+class JudgeOptions(Options):
+    files: tuple[Path, ...] = argument(
+        "FILE...",
+        "The output of a tool, and texts that tell of the machine; one file may hold several. "
+        "- reads stdin.",
+        required=True,
+    )
+    machine: str | None = option(
+        WHAT,
+        "The machine, where the files do not tell: 8 x H100 SXM, topo.txt, a .yml, or a shipped "
+        "machine.",
+        "PRODUCT|FILE[,FILE…]|NAME",
+        offer=common.machine_names,
+    )
+    limits: Path | None = common.LIMITS
+    matrix: bool = common.MATRIX
+    whole: bool = common.WHOLE
+    label: str = common.label("default")
+    out: Path | None = option(OUTPUT, "Keep the run below this folder.", "DIR")
+    form: common.RunFormat
+
+
+def judge_files(asked: JudgeOptions) -> int:
+    """Judge the figures of another tool's output.
+
+    Reads nvbandwidth, nccl-tests, rccl-tests, p2pBandwidthLatencyTest, bandwidthTest,
+    rocm-bandwidth-test, TransferBench and others; and of the machine nvidia-smi topo -m, -q and
+    nvlink -s, lspci, lscpu, numactl -H, NCCL's topology XML, rocm-smi --showtopo and others. Says
+    what each figure should be and why, and what it does not know. Exits with 1 if a figure is low.
+
+    Examples:
+        linkgauge judge nvbandwidth.log topo.txt
+        linkgauge judge nccl.log --machine "8 x H100 SXM"
+        kubectl logs job/nccl-tests | linkgauge judge -
+    """
+    from linkgauge.judge.limits import read_limits
+    from linkgauge.report.live import Display, show_kept
+
+    from .judging import keep, read_given_files, run_of_texts
+
+    run = run_of_texts(read_given_files(asked.files), asked.machine, asked.label)
+    limits = read_limits(asked.limits) if asked.limits else ()
+    display = Display(asked.form, limits=limits, matrix=asked.matrix, whole=asked.whole)
+    kept = keep(display.judged(run), asked.out) if asked.out else None
+    return show_kept(run, kept, display)

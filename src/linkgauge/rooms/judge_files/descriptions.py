@@ -1,0 +1,124 @@
+"""The description of a machine, made of what texts tell of it; products fill in what they do not,
+and what is assumed so is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from linkgauge.backends.sim.description import Description, description_of
+from linkgauge.machine.given import read_given
+from linkgauge.model.errors import InputError
+
+from .grouping import nodes_by
+from .layout import MachineLayout
+from .lines import and_all
+from .products import Product, product_of, split_product
+from .readers import ReadText, read_text
+from .told import Clash, Facts, ToldFigure, ToldGpu, merged
+
+MOST_BYTES = 64 << 20
+"""No log is larger: what is may be cut."""
+
+
+class Described(NamedTuple):
+    """A machine as texts and products describe it: what was assumed, and what texts contradict
+    each other about; `facts` are all that was told."""
+
+    name: str
+    description: Description
+    assumed: tuple[str, ...]
+    clashes: tuple[Clash, ...]
+    facts: Facts
+    products: tuple[Product | None, ...] = ()
+    tree: Mapping[str, Any] = {}
+
+    @property
+    def text(self) -> str:
+        """The description as YAML."""
+        return yaml.safe_dump(self.tree, sort_keys=False, allow_unicode=True)
+
+
+# What `--machine` says.
+
+
+def given(text: str) -> tuple[str, str] | None:
+    """The name and the YAML of a machine that `--machine` names: files (`topo.txt,lspci.txt`), or
+    a product and how many (`8 x H100 SXM`); None of anything else, as of a file that tells nothing
+    of accelerators. Raises InputError of several such files."""
+    paths = [Path(one) for one in text.split(",")]
+    if all(path.is_file() for path in paths):
+        read = [read_file(path) for path in paths]
+        facts = [one for each in read for one in each.facts]
+        if not any(one.gpus or one.joins for one in facts):
+            if len(paths) == 1:
+                return None
+            names = and_all(path.name for path in paths)
+            raise InputError(f"--machine: {names} tell of no accelerator: {FORMS}")
+        found = describe(paths[0].stem, facts)
+        return found.name, found.text
+    if (counted := split_product(text)) is None:
+        return None
+    found = describe(text, [of_product(*counted)])
+    return found.name, found.text
+
+
+FORMS = (
+    "nvidia-smi topo -m, -q or nvlink -s, lspci -vvv or -tv, NCCL's topology XML, rocm-smi "
+    "--showtopo, lscpu, numactl -H, lstopo's XML and DCGM's JSON are understood"
+)
+
+
+def of_product(model: str, count: int) -> Facts:
+    """The facts that a product and a number tell. Raises InputError for a number that is none."""
+    if not 1 <= count <= 64:
+        raise InputError(f"{count} × {model}: give 1 to 64 of a product")
+    return Facts(gpus={index: ToldGpu(model) for index in range(count)})
+
+
+def read_file(path: Path) -> ReadText:
+    """What is in a file. Raises InputError for one that cannot be read."""
+    try:
+        return read_text(path.name, read_given(path, MOST_BYTES).decode("utf-8", "replace"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+# The description.
+
+
+def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ()) -> Described:
+    """The machine that these facts are of. Raises InputError for more accelerators than one machine
+    has. Which of them lie together is seen by the figures `told`, where no text says it."""
+    facts, clashes = merged(found)
+    indices = sorted({*facts.gpus, *(index for pair in facts.joins for index in pair)})
+    if len(indices) > 256:
+        raise InputError(f"{len(indices)} accelerators: this is no output of one machine")
+    gpus = [facts.gpus.get(index, ToldGpu()) for index in indices]
+    usual = next((gpu.model for gpu in gpus if gpu.model), None)
+    gpus = [msgspec.structs.replace(gpu, model=gpu.model or usual) for gpu in gpus]
+    assumed = list[str]()
+    if not facts.joins and all(gpu.node is None for gpu in gpus):
+        nodes = nodes_by(told, indices)
+        gpus = [
+            msgspec.structs.replace(gpu, node=nodes.get(i))
+            for i, gpu in zip(indices, gpus, strict=True)
+        ]
+        if nodes:
+            groups = [
+                [i for i in indices if nodes[i] == node] for node in sorted({*nodes.values()})
+            ]
+            shown = " and ".join(", ".join(map(str, group)) for group in groups)
+            assumed.append(
+                f"accelerators {shown} lie at different nodes, as the figures between them show "
+                "(nvidia-smi topo -m would tell)"
+            )
+    made = MachineLayout(facts, indices, gpus, told, assumed)
+    tree = made.description()
+    kinds = tuple(product_of(gpu.model) for gpu in gpus)
+    known = tuple(assumed), clashes, facts, kinds
+    return Described(name, description_of(tree), *known, tree)

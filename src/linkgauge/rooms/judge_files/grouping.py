@@ -1,0 +1,38 @@
+"""Which accelerators lie at one node, as the figures of all pairs show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from .told import ToldFigure
+
+_APART = 0.95
+"""Pairs at different nodes reach less than this share of what pairs at one node do."""
+
+
+def nodes_by(told: Sequence[ToldFigure], indices: Sequence[int]) -> Mapping[int, int]:
+    """The node of each accelerator, where the pairs of the first benchmark of pairs fall into fast
+    ones, which form two groups alike or more, and slow ones between these groups; else none."""
+    for name in dict.fromkeys(one.benchmark for one in told if "device_to_device" in one.benchmark):
+        pairs = {
+            (int(one.row), int(one.column)): one.figure
+            for one in told
+            if one.benchmark == name and one.part is None and one.row != one.column
+        }
+        if pairs and {a for pair in pairs for a in pair} == {*indices}:
+            return _groups(pairs, indices)
+    return {}
+
+
+def _groups(pairs: Mapping[tuple[int, int], float], indices: Sequence[int]) -> Mapping[int, int]:
+    least = _APART * median(sorted(pairs.values())[-len(indices) :])
+    near = {i: {i, *(b for a, b in pairs if a == i and pairs[a, b] >= least)} for i in indices}
+    groups = list(dict.fromkeys(frozenset(group) for group in near.values()))
+    is_split = sum(map(len, groups)) == len(indices) and len({*map(len, groups)}) == 1
+    between = [v for (a, b), v in pairs.items() if b not in near[a]]
+    if not is_split or len(groups) < 2 or not between or min(map(len, groups)) < 2:
+        return {}
+    if max(between) >= least or min(between) < _APART**2 * median(between):
+        return {}
+    return {i: node for node, group in enumerate(sorted(groups, key=min)) for i in group}

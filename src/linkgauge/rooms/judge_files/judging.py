@@ -1,0 +1,159 @@
+"""From texts to a run: reads them, describes the machine, and gives each figure its cell."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from linkgauge.backends.sim.description import load, parse_description
+from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
+from linkgauge.model.documents.result import Run
+from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.errors import InputError
+from linkgauge.report.files import write_run
+
+from .assemble import across, figures_in, machine_of, run_of
+from .descriptions import (
+    FORMS,
+    MOST_BYTES,
+    Described,
+    describe,
+    of_product,
+    read_file,
+)
+from .lines import and_all
+from .products import product_of, split_product
+from .readers import ReadText, read_text
+from .told import Facts, Log, ToldFigure, merged
+
+_STDIN = "-"
+_MOST_HOSTS = 64
+
+
+def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
+    """What is in the files; `-` is stdin. Raises InputError."""
+    if sum(str(path) == _STDIN for path in paths) > 1:
+        raise InputError("- stands for stdin, which can be read once")
+    return [_from_stdin() if str(path) == _STDIN else read_file(path) for path in paths]
+
+
+def _from_stdin() -> ReadText:
+    data = sys.stdin.buffer.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise InputError(f"stdin has more than {MOST_BYTES} bytes: give less")
+    return read_text("stdin", data.decode("utf-8", "replace"))
+
+
+def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
+    """The run that texts tell of. Raises InputError where they have no figure, or tell of no
+    machine that they could be judged by."""
+    logs = [log for text in texts for log in text.logs]
+    told = [figure for log in logs for figure in log.figures]
+    if not told:
+        raise _nothing(texts)
+    described = _described(texts, told, machine)
+    backend = "opencl" if any(one and one.amd for one in described.products) else "cuda"
+    about = _about(texts, logs, described)
+    known = machine_of(described, backend)
+    ranks, own = max(one.ranks for one in told), len(known.all_devices)
+    if len(about.hosts) < 2 and own < ranks <= _MOST_HOSTS * own and not ranks % own:
+        about = _like_hosts(about, ranks // own, own)
+    if any(one.work is not None and not one.ranks for one in told):
+        said = "all accelerators took part (the text lists no ranks)"
+        about = replace(about, assumed=(*about.assumed, said))
+    if len(about.hosts) > 1 and ranks > own:
+        known = across(known, backend, about.hosts, ranks)
+    run = run_of(told, known, backend, about, sys.argv)
+    judged = sum(figures_in(cell) for result in run.results for cell in result.cells)
+    if not judged:
+        devices = len(run.machine.all_devices)
+        raise InputError(
+            f"the figures are of more accelerators than the {devices} that the machine has: "
+            "--machine names another"
+        )
+    return replace(run, label=label, tool=replace(about, judged=judged))
+
+
+def _like_hosts(about: ToolRun, hosts: int, own: int) -> ToolRun:
+    """The same of as many hosts as the ranks need, of which the texts tell nothing."""
+    names = tuple(f"host{number}" for number in range(hosts))
+    said = f"the ranks are those of {hosts} hosts with {own} accelerators each, all alike"
+    return replace(about, hosts=names, assumed=(*about.assumed, said))
+
+
+def _nothing(texts: Sequence[ReadText]) -> InputError:
+    names = and_all(text.name for text in texts)
+    failed = next((one for text in texts for log in text.logs for one in log.failed), None)
+    if failed is not None:
+        return InputError(f"{names}: no figure, because the tool failed: {failed}")
+    if any(text.logs for text in texts):
+        tools = ", ".join(dict.fromkeys(log.tool for text in texts for log in text.logs))
+        return InputError(f"{names}: {tools} shows no figure there that is judged here")
+    if any(text.facts and text.understood for text in texts):
+        return InputError(
+            f"{names} tell of a machine, but have no tool's figures: give its output, too"
+        )
+    return InputError(
+        f"{names}: no output of a tool that is known (linkgauge judge --help lists them)"
+    )
+
+
+def _described(
+    texts: Sequence[ReadText], told: Sequence[ToldFigure], machine: str | None
+) -> Described:
+    """The machine: as it was given, and as the texts tell where that leaves it open."""
+    facts = [one for text in texts for one in text.facts]
+    name = next((text.name for text in texts if any(f.joins for f in text.facts)), texts[0].name)
+    if machine is not None:
+        if (counted := split_product(machine)) is not None:
+            return describe(machine, [of_product(*counted), *facts], told)
+        own, text = load(machine)
+        known, clashes = merged(facts)
+        return Described(own, parse_description(text), (), clashes, known)
+    found = describe(name, facts, told)
+    if (
+        any(one.host is None for one in told)
+        and not any(product_of(gpu.model) for gpu in found.facts.gpus.values())
+        and not found.facts.joins
+    ):
+        raise InputError(
+            'no text tells which accelerators these are: give --machine "8 x H100 SXM", or a text '
+            f"that does ({FORMS})"
+        )
+    return found
+
+
+def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described) -> ToolRun:
+    known = described.facts
+    missed = next((text.missed for text in texts if text.missed), "")
+    telling = [text.name for text in texts if any(_tells(facts) for facts in text.facts)]
+    return ToolRun(
+        name=", ".join(dict.fromkeys(log.tool for log in logs)),
+        version=next((log.version for log in logs if log.version), None),
+        files=tuple(text.name for text in texts),
+        hosts=tuple(dict.fromkeys(host for log in logs for host in log.hosts)),
+        lines=sum(text.lines for text in texts),
+        understood=sum(text.understood for text in texts),
+        missed=missed[:120],
+        figures=sum(len(log.figures) for log in logs),
+        machine=and_all([described.name, *telling]),
+        assumed=tuple(dict.fromkeys(described.assumed)),
+        clashes=tuple(map(str, described.clashes)),
+        settings=dict(known.settings),
+        ways=tuple(sorted(known.ways)),
+        relaxed=known.relaxed,
+        failed=tuple(one for log in logs for one in log.failed),
+    )
+
+
+def _tells(facts: Facts) -> bool:
+    return bool(facts.joins or facts.bridges or any(gpu.links for gpu in facts.gpus.values()))
+
+
+def keep(run: Run, out: Path) -> Path:
+    """Keeps a judged run as any other is kept; returns the path of its run.json."""
+    folder = create_run_folder(out, accelerator_of(run.machine), run.label, run.started)
+    return write_run(folder, replace(run, id=folder.name))

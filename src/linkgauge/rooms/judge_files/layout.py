@@ -1,0 +1,288 @@
+"""The parts of a described machine, and how they are joined, made of facts and of products."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from linkgauge.model.hardware.pcie import link_rate
+
+from .products import Product, product_of
+from .told import Bridge, Facts, ToldFigure, ToldGpu, ToldNode
+
+ON_SHEET = " (data sheet)"
+"""What ends an assumption that a product's data sheet makes."""
+GIB = 1 << 30
+_SWITCHED = ("PIX", "PXB")
+"""What `nvidia-smi topo -m` calls pairs below one PCIe switch."""
+_NVLINK = re.compile(r"NV(\d{1,3})")
+_MOST_LINKS = 18
+_OVER = 1.03
+"""A figure above this share of what a link carries at a speed refutes the speed."""
+
+
+class MachineLayout:
+    def __init__(
+        self,
+        facts: Facts,
+        indices: Sequence[int],
+        gpus: Sequence[ToldGpu],
+        told: Sequence[ToldFigure],
+        assumed: list[str],
+    ) -> None:
+        self._told = told
+        self._facts, self._gpus, self._assumed = facts, gpus, assumed
+        self._place = {index: place for place, index in enumerate(indices)}
+        self._joins = {
+            (self._place[a], self._place[b]): how
+            for (a, b), how in facts.joins.items()
+        }  # fmt: skip
+        self._kinds: dict[str, Any] = {}
+        self._links: list[dict[str, Any]] = []
+        self._switches: list[dict[str, Any]] = []
+
+    def description(self) -> dict[str, Any]:
+        nodes = self._nodes()
+        for place, gpu in enumerate(self._gpus):
+            self._to_host(place, gpu)
+        self._among()
+        self._below_switches()
+        if nodes > 1:
+            self._kinds["socket"] = {"kind": "socket", "rate": "60 GB/s"}
+            pairs = [[f"host:{a}", f"host:{b}"] for a, b in combinations(range(nodes), 2)]
+            self._links.append({"kind": "socket", "pairs": pairs})
+        return {
+            "source": "; ".join(["texts", *dict.fromkeys(self._assumed)]),
+            "host": self._host(nodes),
+            "link_kinds": self._kinds,
+            "switches": self._switches,
+            "devices": [self._device(gpu) for gpu in self._gpus],
+            "links": self._links,
+        }
+
+    def _nodes(self) -> int:
+        named = [gpu.node for gpu in self._gpus if gpu.node is not None]
+        return min(1 + max([*named, *self._facts.nodes, 0]), 64)
+
+    def _host(self, nodes: int) -> dict[str, Any]:
+        known = self._facts
+        each = [known.nodes.get(index, ToldNode()) for index in range(nodes)]
+        host: dict[str, Any] = {
+            "nodes": [
+                {"cpus": node.cpus or 16, "memory": str(node.memory or 256 * GIB)} for node in each
+            ],
+            "cpu_model": known.cpu_model or "not told",
+            "hostname": known.hostname or "unknown",
+        }
+        if known.distances and len(known.distances) == nodes:
+            host["distances"] = [list(row) for row in known.distances]
+        if known.hypervisor:
+            host["hypervisor"] = known.hypervisor
+        if known.architecture:
+            host["architecture"] = known.architecture
+        return host
+
+    def _device(self, gpu: ToldGpu) -> dict[str, Any]:
+        product = product_of(gpu.model)
+        device: dict[str, Any] = {
+            "model": gpu.model or "an accelerator",
+            "memory": str(gpu.memory or (product.memory if product else 1) * GIB),
+            "vendor_id": 0x1002 if product and product.amd else 0x10DE,
+            "stages": True,
+        }
+        if gpu.pci and re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", gpu.pci):
+            device["pci"] = [gpu.pci]
+        if gpu.node is not None:
+            device["numa_node"] = gpu.node
+        if product is not None:
+            device["memory_rate"] = f"{product.rate} GB/s"
+            device["peer_access"] = "fabric" if product.peers == "none" else product.peers
+            if product.copies:
+                device["ce"] = {"local": f"{product.copies} GB/s"}
+            self._assume(product, f"memory of {product.rate:g} GB/s")
+        return device
+
+    def _assume(self, product: Product, what: str) -> None:
+        name = next((gpu.model for gpu in self._gpus if product_of(gpu.model) is product), "")
+        self._assumed.append(f"{name}: {what}{ON_SHEET}")
+
+    def _kind(self, name: str, **about: Any) -> str:
+        """The name of a kind of link like this: one that is there, or a new one."""
+        number = 2
+        own = name
+        while own in self._kinds and self._kinds[own] != about:
+            own, number = f"{name}_{number}", number + 1
+        self._kinds[own] = about
+        return own
+
+    def _to_host(self, place: int, gpu: ToldGpu) -> None:
+        product = product_of(gpu.model)
+        there = f"host:{gpu.node or 0}"
+        if product is not None and product.c2c:
+            kind = self._kind(
+                "c2c", kind="internal", rate=f"{product.c2c} GB/s", efficiency=_shares(0.77, 0.66)
+            )
+            self._assume(product, f"C2C of {product.c2c:g} GB/s each way to the host")
+        else:
+            kind = self._pcie(place, gpu, product)
+            switch = self._switch_of(place)
+            there = switch or there
+        self._links.append({"kind": kind, "each": f"sim:{place}", "to": there})
+
+    def _pcie(self, place: int, gpu: ToldGpu, product: Product | None) -> str:
+        speed, width = self._speed(place, gpu), gpu.width
+        if product is not None and product.pcie and (not speed or not width):
+            speed, width = speed or product.pcie[0], width or product.pcie[1]
+            self._assume(product, f"PCIe {speed:g} GT/s x{width}")
+        speed, width = speed or gpu.speed, width or gpu.max_width
+        about: dict[str, Any] = {"kind": "pcie", "efficiency": _shares(0.86, 0.86)}
+        if speed and width:
+            about |= {"speed": speed, "width": width}
+            if gpu.max_speed and gpu.max_speed > speed:
+                about |= {"max_speed": gpu.max_speed}
+            if gpu.max_width and gpu.max_width > width:
+                about |= {"max_width": gpu.max_width}
+            return self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
+        self._assumed.append(f"accelerator {place}: PCIe 16 GT/s x16 (nothing tells)")
+        return self._kind("pcie_not_told", **about, speed=16, width=16)
+
+    def _speed(self, place: int, gpu: ToldGpu) -> float | None:
+        """The speed of its link: one below its best may have been read while it was idle, and
+        counts only if no figure of copies with the host refutes it."""
+        if not gpu.speed or not gpu.max_speed or gpu.speed >= gpu.max_speed:
+            return gpu.max_speed or gpu.speed
+        rates = [
+            one.figure
+            for one in self._told
+            if one.benchmark.startswith(("host_to_device_memcpy", "device_to_host_memcpy"))
+            and one.column == str(place)
+        ]
+        carries = link_rate(gpu.speed, gpu.width or gpu.max_width or 16)
+        return gpu.speed if rates and max(rates) <= _OVER * carries else gpu.max_speed
+
+    # Switches of PCIe.
+
+    def _groups(self) -> list[set[int]]:
+        """Accelerators below one switch: by their bridges where these are told, else by what joins
+        them."""
+        groups: list[set[int]] = []
+        for (a, b), how in self._joins.items():
+            if how in _SWITCHED:
+                groups.append({a, b})
+        for a, b in combinations(range(len(self._gpus)), 2):
+            shared = set(self._gpus[a].above) & set(self._gpus[b].above)
+            if any(self._bridge(one).is_switch for one in shared):
+                groups.append({a, b})
+        joined: list[set[int]] = []
+        for group in groups:
+            touching = [one for one in joined if one & group]
+            joined = [one for one in joined if not one & group]
+            joined.append(group.union(*touching))
+        return sorted(joined, key=min)
+
+    def _bridge(self, address: str) -> Bridge:
+        return self._facts.bridges.get(address, Bridge())
+
+    def _switch_of(self, place: int) -> str | None:
+        for number, group in enumerate(self._groups()):
+            if place in group:
+                return f"plx{number}"
+        return None
+
+    def _below_switches(self) -> None:
+        for number, group in enumerate(self._groups()):
+            first = self._gpus[min(group)]
+            above = [one for place in group for one in self._gpus[place].above]
+            redirects = any(self._bridge(one).acs for one in above)
+            self._switches.append(
+                {"name": f"plx{number}", "kind": "pcie", "acs_redirect": redirects}
+            )
+            product = product_of(first.model)
+            kind = self._pcie(min(group), first, product)
+            self._links.append(
+                {"kind": kind, "each": f"plx{number}", "to": f"host:{first.node or 0}"}
+            )
+
+    # Links between accelerators.
+
+    def _among(self) -> None:
+        told = {
+            pair: how
+            for pair, how in self._joins.items()
+            if _NVLINK.fullmatch(how) or how == "XGMI"
+        }
+        if not self._joins:
+            told = dict(self._usual())
+        if not told:
+            return
+        counts = {pair: self._count(how) for pair, how in told.items()}
+        kind, each, most, reach = self._link_kind()
+        if self._is_switched(counts, most):
+            count = max(counts.values())
+            self._switches.append({"name": "nvswitch", "kind": "fabric", "model": "NVSwitch"})
+            named = self._fabric(kind, each, count, reach)
+            members = sorted({place for pair in counts for place in pair})
+            for place in members:
+                links = self._gpus[place].links or count
+                one = named if links >= count else self._fabric(kind, each, links, reach)
+                self._links.append({"kind": one, "each": f"sim:{place}", "to": "nvswitch"})
+            return
+        for count in sorted(set(counts.values())):
+            pairs = [[f"sim:{a}", f"sim:{b}"] for (a, b), n in counts.items() if n == count]
+            self._links.append({"kind": self._fabric(kind, each, count, reach), "pairs": pairs})
+
+    def _count(self, how: str) -> int:
+        match = _NVLINK.fullmatch(how)
+        return min(int(match[1]), 64) if match and int(match[1]) else 1
+
+    def _fabric(self, kind: str, each: float, count: int, reach: tuple[float, float]) -> str:
+        return self._kind(
+            kind, kind="fabric", rate=f"{each:g} GB/s", count=count,
+            efficiency=_shares(reach[0], reach[0]), sm_efficiency=_shares(reach[1], reach[1]),
+        )  # fmt: skip
+
+    def _link_kind(self) -> tuple[str, float, int, tuple[float, float]]:
+        """Kind, GB/s of one link, the most of one accelerator, and shares that are reached."""
+        told = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
+        product = next((p for gpu in self._gpus if (p := product_of(gpu.model))), None)
+        if product is None or product.links is None:
+            if told is None:
+                self._assumed.append("links between accelerators: 25 GB/s each (nothing tells)")
+            return "nvlink", (told or 25e9) / 1e9, _MOST_LINKS, (0.88, 0.83)
+        kind, most, each = product.links
+        if told is None:
+            self._assume(product, f"{kind} links of {each:g} GB/s each way")
+        return kind, (told or each * 1e9) / 1e9, most, product.reach
+
+    def _is_switched(self, counts: Mapping[tuple[int, int], int], most: int) -> bool:
+        """Whether the links of one accelerator to all others would be more than it has."""
+        own: dict[int, int] = {}
+        for pair, count in counts.items():
+            for place in pair:
+                own[place] = own.get(place, 0) + count
+        return max(own.values(), default=0) > most
+
+    def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
+        """How the product's usual server joins them, where no text tells."""
+        product = next((p for gpu in self._gpus if (p := product_of(gpu.model))), None)
+        if product is None or product.links is None or len(self._gpus) < 2:
+            return
+        pairs = list(combinations(range(len(self._gpus)), 2))
+        kind, most, _ = product.links
+        count = most
+        if product.usual == "mesh":
+            count = max(most // (len(self._gpus) - 1), 1)
+        elif product.usual == "pairs":
+            pairs = [(a, b) for a, b in pairs if a // 2 == b // 2]
+        elif product.usual != "switch":
+            self._assumed.append(f"no {kind} between the accelerators (nothing tells of any)")
+            return
+        self._assume(product, f"the usual server, a {product.usual} of {kind}")
+        for pair in pairs:
+            yield pair, f"NV{count}" if kind != "XGMI" else "XGMI"
+
+
+def _shares(read: float, write: float) -> dict[str, float]:
+    return {"read": read, "write": write}

@@ -1,0 +1,139 @@
+"""Lines of a log as its tool wrote them: without colours, and without what launchers and log
+collectors put before them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+_COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00\x07\x08]")
+_SURE = re.compile(
+    r"\[\d{1,5},\d{1,6}\]<std(?:out|err)>: ?"  # mpirun --tag-output
+    r"|\[pod/[^\]\s]{1,200}\] ?"  # kubectl logs --prefix
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,12}(?:Z|[+-]\d\d:?\d\d)?\]?:? "
+    r"|> "  # a quotation
+)
+_LABEL = re.compile(r"\s{0,6}([A-Za-z0-9][\w.-]{0,80}):(?: |$)")
+"""What Slurm (a rank) or pdsh (a host) puts before a line."""
+_MOST_LABELS = 4096
+_LEAST_SHARE = 0.6
+"""So many of the lines have a label where it is one: a log has few other lines that begin so."""
+
+
+class Labelled(list[str]):
+    """The lines of the host or rank that wrote the most; `others` counts the lines of others."""
+
+    others: int = 0
+
+
+def cleaned(text: str) -> Labelled:
+    """The lines of a text. Of several hosts' or ranks', those of the one that wrote the most."""
+    text = _COLOUR.sub("", text.removeprefix("\ufeff"))
+    lines = [_bare(line) for line in re.split(r"\r\n|\r|\n", text)]
+    return _without_labels(lines)
+
+
+def _bare(line: str) -> str:
+    while found := _SURE.match(line.lstrip()):
+        line = line.lstrip()[found.end() :]
+    return line.rstrip()
+
+
+def _without_labels(lines: Sequence[str]) -> Labelled:
+    found = [_LABEL.match(line) for line in lines]
+    counts = Counter(match[1] for match in found if match)
+    written = sum(1 for line in lines if line)
+    usual = sum(count for count in counts.values() if count > 2)
+    if not counts or usual < _LEAST_SHARE * written or len(counts) > min(_MOST_LABELS, usual // 3):
+        return Labelled(lines)
+    bare = [
+        (match[1] if match else "", line[match.end() :] if match else line)
+        for match, line in zip(found, lines, strict=True)
+    ]
+    said = Counter[str]()
+    for label, line in bare:
+        said[label] += len(set(line) & set("0123456789")) > 2
+    most = max(counts, key=lambda label: said[label])
+    kept = Labelled(line for label, line in bare if label in (most, ""))
+    kept.others = len(bare) - len(kept)
+    return kept
+
+
+def words_of(line: str) -> list[str]:
+    """The words of a line of a table, without its rules."""
+    return re.sub(r"[│┃|]", " ", line).split()
+
+
+def blocks_of(lines: Sequence[str]) -> list[list[str]]:
+    """The lines between empty ones."""
+    return [list(some) for filled, some in groupby(lines, bool) if filled]
+
+
+def and_all(names: Iterable[str]) -> str:
+    """`one, two and three`."""
+    *most, last = dict.fromkeys(names)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+_NUMBER = re.compile(r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][+-]?\d{1,2})?")
+
+
+def number_of(word: str) -> float | None:
+    """The number that a word is, if it is one."""
+    return float(word) if _NUMBER.fullmatch(word) else None
+
+
+class PrintedGrid(NamedTuple):
+    """A matrix as printed: its figures (None: N/A) by the numbers of row and column, and the lines
+    that it takes."""
+
+    figures: dict[tuple[int, int], float | None]
+    lines: frozenset[int]
+
+
+_CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node)(?=\s|$)")
+_NOTHING = ("N/A", "nan", "-nan", "-", "inf")
+
+
+def grid_at(lines: Sequence[str], start: int) -> PrintedGrid | None:
+    """The matrix whose line of column numbers is the first one from `start` on that is not empty.
+    Lines may be wrapped, and empty ones may stand between them."""
+    at = start
+    while at < len(lines) and at < start + 4 and not lines[at].strip():
+        at += 1
+    columns = _columns(lines[at]) if at < len(lines) else None
+    if columns is None:
+        return None
+    used, figures = {at}, dict[tuple[int, int], float | None]()
+    row: list[str] = []
+    for number in range(at + 1, len(lines)):
+        words = lines[number].split()
+        is_part = 0 < len(row) < len(columns) + 1
+        more = _columns(lines[number]) if not figures and not row else None
+        if more is not None and len(words) > 1 and more[0] == columns[-1] + 1:
+            columns += more  # the heads, wrapped
+        elif words and (is_part or words[0].isdecimal()) and all(map(_is_figure, words)):
+            row = [*row, *words] if is_part else words
+            if len(row) > len(columns) + 1 or not row[0].isdecimal():
+                break
+            if len(row) == len(columns) + 1:
+                named = zip(columns, row[1:], strict=True)
+                figures |= {(int(row[0]), c): number_of(word) for c, word in named}
+        elif words:
+            break
+        used |= {number} if words else set()
+    return PrintedGrid(figures, frozenset(used)) if figures else None
+
+
+def _columns(line: str) -> list[int] | None:
+    words = _CORNER.sub("", line, count=1).split()
+    if not words or not all(word.isdecimal() and len(word) < 5 for word in words):
+        return None
+    return [int(word) for word in words]
+
+
+def _is_figure(word: str) -> bool:
+    return word in _NOTHING or number_of(word) is not None

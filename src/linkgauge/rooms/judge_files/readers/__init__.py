@@ -1,0 +1,61 @@
+"""The readers, a file for each tool or kind of text: each is a function from lines to what it
+found in them. A text may hold what several understand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pkgutil import iter_modules
+
+import msgspec
+
+from linkgauge.rooms.judge_files.lines import cleaned
+from linkgauge.rooms.judge_files.told import Facts, Log, Reader
+
+
+def readers() -> tuple[Reader, ...]:
+    """All of them, by the names of their files."""
+    names = sorted(module.name for module in iter_modules(__path__))
+    return tuple(import_module(f"{__name__}.{name}").read for name in names)
+
+
+class ReadText(msgspec.Struct, frozen=True):
+    """What was found in a text.
+
+    name: The text's name.
+    lines: The number of its lines that are not empty.
+    understood: How many of them a reader understood.
+    others: How many lines of other hosts or ranks were left out.
+    missed: The first of those that no reader understood.
+    """
+
+    name: str
+    logs: tuple[Log, ...]
+    facts: tuple[Facts, ...]
+    lines: int
+    understood: int
+    others: int = 0
+    missed: str = ""
+
+
+def read_text(name: str, text: str) -> ReadText:
+    """Everything that any reader finds in a text. Never raises for what a text says."""
+    lines = cleaned(text)
+    found = [one for read in readers() if (one := read(lines)) is not None]
+    known = frozenset[int]().union(*(one.lines for one in found))
+    written = [number for number, line in enumerate(lines) if line.strip()]
+    missed = [number for number in written if number not in known]
+    return ReadText(
+        name,
+        tuple(log for one in found for log in one.logs),
+        tuple(one.facts for one in found),
+        len(written) + lines.others,
+        len(written) - len(missed),
+        lines.others,
+        lines[missed[0]].strip() if missed else "",
+    )
+
+
+def is_any(lines: Sequence[str], *begins: str) -> bool:
+    """Whether one of the lines has one of these in it."""
+    return any(one in line for line in lines for one in begins)

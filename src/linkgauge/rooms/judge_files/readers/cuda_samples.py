@@ -1,0 +1,174 @@
+"""Reads CUDA's samples bandwidthTest and p2pBandwidthLatencyTest.
+
+Copies within a device count what is read and what is written: half of that is what a copy moves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from linkgauge.benchmarks.copies import NVBANDWIDTH
+from linkgauge.benchmarks.table import Layout, Row
+from linkgauge.model.transfer import Report
+
+from ..lines import PrintedGrid, grid_at, number_of
+from ..told import Facts, Found, Log, ToldFigure, ToldGpu
+
+_GB = 1e9
+_ROWS = {row.name: row for row in NVBANDWIDTH}
+_STAGED = Row(
+    "device_to_device_memcpy_staged", "memcpy CE device(row) -> device(column) without P2P",
+    Layout.PAIRS, "r -> c by r.ce",
+)  # fmt: skip
+_STAGED_BOTH = Row(
+    "device_to_device_bidirectional_memcpy_staged",
+    "memcpy CE device(row) <-> device(column) without P2P",
+    Layout.PAIRS, "r -> c by r.ce & c -> r by c.ce", Report.SUM,
+)  # fmt: skip
+
+# p2pBandwidthLatencyTest.
+
+_PEER_SIZE = 40_000_000 * 4
+_DEVICE = re.compile(
+    r"\s*Device: (\d{1,3}), (.{1,100}?), pciBusID: ([0-9a-f]{1,2}), pciDeviceID: ([0-9a-f]{1,2}), "
+    r"pciDomainID: ?([0-9a-f]{1,4})"
+)
+_ACCESS = re.compile(r"\s*Device=(\d{1,3}) (CAN|CANNOT) Access Peer Device=(\d{1,3})")
+_TITLE = re.compile(
+    r"\s*(Unidirectional|Bidirectional) P2P=(Enabled|Disabled) Bandwidth"
+    r" (?:\(P2P (Writes|Reads)\) )?Matrix"
+)
+_OTHER = re.compile(
+    r"\s*(?:P2P Connectivity Matrix|P2P=(?:Enabled|Disabled) Latency .*Matrix|\*\*\*NOTE"
+    r"|So you can see lesser"
+    r"|NOTE: The CUDA Samples|\[P2P \(Peer)"
+)
+
+
+def read(lines: Sequence[str]) -> Found | None:
+    peers = _read_peers(lines)
+    return peers if peers is not None else _read_bandwidth(lines)
+
+
+def _read_peers(lines: Sequence[str]) -> Found | None:
+    titles = {n: match for n, line in enumerate(lines) if (match := _TITLE.match(line))}
+    gpus, refused, used = dict[int, ToldGpu](), set[tuple[int, int]](), set[int]()
+    for number, line in enumerate(lines):
+        if match := _DEVICE.match(line):
+            bus, device, domain = (int(match[at], 16) for at in (3, 4, 5))
+            gpus[int(match[1])] = ToldGpu(match[2], f"{domain:04x}:{bus:02x}:{device:02x}.0")
+        elif match := _ACCESS.match(line):
+            refused |= {(int(match[1]), int(match[3]))} if match[2] == "CANNOT" else set()
+        elif _OTHER.match(line):
+            for at in (number + 1, number + 2):
+                grid = grid_at(lines, at)
+                while grid is not None:  # the devices' and the host's
+                    used |= grid.lines
+                    grid = grid_at(lines, max(grid.lines) + 1)
+        else:
+            continue
+        used.add(number)
+    if not titles and not gpus:
+        return None
+    by_kernel = any("--sm_copy" in line for line in lines)
+    figures = list[ToldFigure]()
+    for number, match in titles.items():
+        grid = grid_at(lines, number + 1)
+        if grid is not None:
+            used |= grid.lines | {number}
+            figures += _peers(match, grid, refused, "sm" if by_kernel else "ce")
+    log = Log("p2pBandwidthLatencyTest", tuple(figures))
+    return Found((log,), Facts(gpus=gpus), frozenset(used))
+
+
+def _peers(
+    title: re.Match[str], grid: PrintedGrid, refused: set[tuple[int, int]], kind: str
+) -> Iterator[ToldFigure]:
+    """Pairs that do not reach each other are copied over the host's memory in either case."""
+    both, enabled = title[1] == "Bidirectional", title[2] == "Enabled"
+    reads = title[3] == "Reads"
+    for (down, across), figure in grid.figures.items():
+        if figure is None:
+            continue
+        if down == across:
+            if not both and not enabled:
+                yield _told(_ROWS["device_local_copy"], 0, across, figure / 2, _PEER_SIZE)
+            continue
+        staged = not enabled or (down, across) in refused
+        if staged and enabled:
+            continue  # what it shows without, again
+        if staged:
+            row = _STAGED_BOTH if both else _STAGED
+        else:
+            way = "read" if reads else "write"
+            name = f"device_to_device_{'bidirectional_' if both else ''}memcpy_{way}_{kind}"
+            row = _ROWS[name]
+        yield _told(row, down, across, figure, _PEER_SIZE, staged)
+
+
+def _told(
+    row: Row, down: int, across: int, figure: float, size: int, staged: bool = False
+) -> ToldFigure:
+    return ToldFigure(row.name, str(down), str(across), figure * _GB, size, staged=staged, of=row)
+
+
+# bandwidthTest.
+
+_RUNS = re.compile(r"\s*Device (\d{1,3}): (.{1,100})")
+_WAY = re.compile(r"\s*(Host to Device|Device to Host|Device to Device) Bandwidth, (\d+) Device")
+_KIND = re.compile(r"\s*(PINNED|PAGEABLE) Memory Transfers")
+_CSV = re.compile(
+    r"bandwidthTest-(H2D|D2H|D2D)-(Pinned|Paged|Pageable), Bandwidth = ([0-9.]{1,12}) (GB|MB)/s,.*"
+    r"Size = (\d{1,12}) bytes"
+)
+_WAYS = {
+    "Host to Device": "host_to_device_memcpy_ce",
+    "Device to Host": "device_to_host_memcpy_ce",
+    "Device to Device": "device_local_copy",
+    "H2D": "host_to_device_memcpy_ce",
+    "D2H": "device_to_host_memcpy_ce",
+    "D2D": "device_local_copy",
+}
+_SAID = re.compile(
+    r"\s*(?:\[CUDA Bandwidth Test\]|Running on|.{0,12}Mode$|Transfer Size|Result =|NOTE: The CUDA)"
+)
+
+
+def _read_bandwidth(lines: Sequence[str]) -> Found | None:
+    if not any(
+        "CUDA Bandwidth Test" in line or _WAY.match(line) or _CSV.search(line) for line in lines
+    ):
+        return None
+    gpus, used, figures = dict[int, ToldGpu](), set[int](), list[ToldFigure]()
+    way, pinned, unit = "", True, _GB
+    for number, line in enumerate(lines):
+        used.add(number)
+        if match := _RUNS.match(line):
+            gpus[int(match[1])] = ToldGpu(match[2].strip())
+        elif match := _WAY.match(line):
+            way = _WAYS[match[1]] if match[2] == "1" else ""
+        elif match := _KIND.match(line):
+            pinned = match[1] == "PINNED"
+        elif match := _CSV.search(line):
+            scale = _GB if match[4] == "GB" else _GB / 1000
+            figures += _bandwidth(_WAYS[match[1]], match[2] == "Pinned", match[3], match[5], scale)
+        elif _SAID.match(line):
+            unit = _GB if "GB/s" in line else _GB / 1000 if "MB/s" in line else unit
+        elif len(words := line.split()) == 2 and words[0].isdecimal() and number_of(words[1]):
+            figures += _bandwidth(way, pinned, words[1], words[0], unit)
+        else:
+            used.discard(number)
+    log = Log("bandwidthTest", tuple(figures))
+    return Found((log,), Facts(gpus=gpus), frozenset(used))
+
+
+def _bandwidth(
+    way: str, pinned: bool, figure: str, size: str, scale: float
+) -> Iterator[ToldFigure]:
+    """Copies from and to memory that is not pinned say nothing of a link, and are left out."""
+    if not way or not (pinned or way == "device_local_copy") or len(size) > 13:
+        return
+    local = way == "device_local_copy"
+    rate = float(figure) * scale / (2 if local else 1)
+    yield ToldFigure(way, "0", "0", rate, int(size), of=_ROWS[way])

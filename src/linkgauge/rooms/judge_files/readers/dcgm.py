@@ -1,0 +1,49 @@
+"""Reads the diagnosis of DCGM (dcgmi diag -r 3, as text or JSON): what its PCIe test measured, and
+which GPUs there are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from linkgauge.benchmarks.copies import NVBANDWIDTH
+
+from ..products import model_of
+from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu
+
+_RATE = re.compile(
+    r"GPU (\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:(?:\s|\\t){0,8}([0-9.]{1,9}) GB/s"
+)
+_IDS = re.compile(r'"([0-9a-f]{4})"')
+_SAID = re.compile(r"dcgm|DCGM|Diagnostic|diagnostic")
+_WAYS = {"GPU to Host": "device_to_host_memcpy_ce", "Host to GPU": "host_to_device_memcpy_ce"}
+_ROWS = {row.name: row for row in NVBANDWIDTH}
+
+
+def read(lines: Sequence[str]) -> Found | None:
+    if not any(_SAID.search(line) for line in lines):
+        return None
+    figures, used = list[ToldFigure](), set[int]()
+    for number, line in enumerate(lines):
+        for match in _RATE.finditer(line):
+            row = _ROWS[_WAYS[match[2]]]
+            rate = float(match[3]) if match[3].count(".") < 2 else 0.0
+            if rate:
+                figures.append(ToldFigure(row.name, "0", match[1], rate * 1e9, 512 * MIB, of=row))
+                used.add(number)
+    gpus = _devices(lines)
+    if not figures and not gpus:
+        return None
+    logs = (Log("DCGM", tuple(figures)),) if figures else ()
+    return Found(logs, Facts(gpus=gpus), frozenset(used))
+
+
+def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
+    """Those whose numbers as PCI devices are listed."""
+    for number, line in enumerate(lines):
+        if re.search(r"(?i)gpu[ _]device[ _]ids", line):
+            text = " ".join(lines[number : number + 64])
+            listed = _IDS.findall(text.partition("[")[2].partition("]")[0])
+            models = [model_of(one) for one in listed]
+            return {index: ToldGpu(model) for index, model in enumerate(models) if model}
+    return {}

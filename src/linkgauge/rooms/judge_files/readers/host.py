@@ -1,0 +1,121 @@
+"""Reads what lscpu, numactl -H and lstopo's XML tell of a host's CPUs and nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..told import Facts, Found, ToldNode
+from ..xml_text import xml_in
+
+_FIELD = re.compile(r"([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
+_LSCPU = ("Architecture", "Model name", "Socket(s)", "Thread(s) per core", "NUMA node(s)")
+_NODE = re.compile(r"NUMA node(\d{1,3}) CPU\(s\)")
+_NUMACTL = re.compile(r"node (\d{1,3}) (cpus|size|free):\s*(.*)")
+_DISTANCE = re.compile(r"\s*(\d{1,3}):((?:\s+\d{1,3})+)\s*$")
+_LSCPU_MORE = re.compile(
+    r"(?:CPU|Core|Vendor|Byte|On-line|Address|Stepping|Frequency|BogoMIPS|Flags|Virtualization"
+    r"|L[1-4]"
+    r"|Vulnerability|Caches|NUMA:|BIOS|Hypervisor|Thread|Socket|Model|Architecture|NUMA|  +[A-Z])"
+)
+
+
+def read(lines: Sequence[str]) -> Found | None:
+    found = [part for part in (_lscpu(lines), _numactl(lines), _lstopo(lines)) if part is not None]
+    if not found:
+        return None
+    from ..told import merged
+
+    facts, _ = merged(part.facts for part in found)
+    return Found(facts=facts, lines=frozenset().union(*(part.lines for part in found)))
+
+
+def _lscpu(lines: Sequence[str]) -> Found | None:
+    fields = dict[str, str]()
+    used = set[int]()
+    for number, line in enumerate(lines):
+        if (match := _FIELD.match(line.strip())) is not None:
+            fields.setdefault(match[1], match[2].strip())
+            used |= {number} if _LSCPU_MORE.match(line.strip()) else set()
+    if sum(name in fields for name in _LSCPU) < 3:
+        return None
+    nodes = {
+        int(match[1]): ToldNode(cpus=count_of_list(text))
+        for name, text in fields.items()
+        if (match := _NODE.fullmatch(name))
+    }
+    facts = Facts(
+        nodes=nodes,
+        cpu_model=fields.get("Model name"),
+        architecture=fields.get("Architecture"),
+        sockets=_whole(fields.get("Socket(s)")),
+        threads_per_core=_whole(fields.get("Thread(s) per core")),
+        hypervisor=fields.get("Hypervisor vendor"),
+    )
+    return Found(facts=facts, lines=frozenset(used))
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() and len(text) < 5 and int(text) else None
+
+
+def count_of_list(text: str) -> int | None:
+    """How many CPUs are in `0-31,64-95`."""
+    total = 0
+    for part in text.replace(" ", ",").split(","):
+        match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part)
+        if match is not None:
+            total += max(int(match[2] or match[1]) - int(match[1]) + 1, 0)
+    return total if 0 < total <= 4096 else None
+
+
+def _numactl(lines: Sequence[str]) -> Found | None:
+    nodes, rows, used = dict[int, ToldNode](), dict[int, tuple[int, ...]](), set[int]()
+    is_one = any(_NUMACTL.match(line) for line in lines)
+    for number, line in enumerate(lines) if is_one else ():
+        if match := _NUMACTL.match(line):
+            own = nodes.get(int(match[1]), ToldNode())
+            size = re.match(r"(\d{1,9}) MB", match[3])
+            if match[2] == "cpus":
+                own = ToldNode(count_of_list(match[3]), own.memory)
+            elif match[2] == "size" and size:
+                own = ToldNode(own.cpus, int(size[1]) << 20)
+            nodes[int(match[1])] = own
+        elif match := _DISTANCE.match(line):
+            rows[int(match[1])] = tuple(min(int(one), 255) for one in match[2].split())
+        elif not re.match(r"available: |node distances:|node +0\b", line):
+            continue
+        used.add(number)
+    if not nodes:
+        return None
+    square = [row for row in rows.values() if len(row) == len(rows)]
+    distances = tuple(square) if rows and len(square) == len(rows) else None
+    return Found(facts=Facts(nodes=nodes, distances=distances), lines=frozenset(used))
+
+
+def _lstopo(lines: Sequence[str]) -> Found | None:
+    found = xml_in(lines, "topology")
+    if found is None:
+        return None
+    root, used = found
+    nodes = {}
+    for one in root.iter("object"):
+        index = one.get("os_index", "")
+        if one.get("type") == "NUMANode" and index.isdecimal() and len(index) < 4:
+            memory = one.get("local_memory", "")
+            cpus = _bits(one.get("cpuset", ""))
+            is_size = memory.isdecimal() and len(memory) < 16
+            nodes[int(index)] = ToldNode(cpus, int(memory) if is_size else None)
+    infos = {one.get("name"): one.get("value") for one in root.iter("info")}
+    facts = Facts(
+        nodes=nodes, cpu_model=infos.get("CPUModel"), architecture=infos.get("Architecture")
+    )
+    return Found(facts=facts, lines=used)
+
+
+def _bits(mask: str) -> int | None:
+    """How many CPUs are in `0xffffffff,,0xf`."""
+    digits = [part.removeprefix("0x") or "0" for part in mask.split(",")]
+    if not mask or not all(re.fullmatch(r"[0-9a-f]{1,64}", one) for one in digits):
+        return None
+    return sum(int(one, 16).bit_count() for one in digits) or None

@@ -1,0 +1,133 @@
+"""Reads what tells of a host's memory and CPUs: STREAM, Intel's Memory Latency Checker, and
+sysbench cpu."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from linkgauge.model.operations.operation import ArrayOperation
+from linkgauge.model.transfer import Report
+from linkgauge.model.units import LATENCY, RATE, STREAM
+
+from ..lines import grid_at
+from ..told import Found, HostFigure, Log, ToldFigure
+
+_STREAM = re.compile(
+    r"\s*(Copy|Scale|Add|Triad):\s+([0-9.]{3,14})\s+[0-9.]{3,12}\s+[0-9.]{3,12}\s+[0-9.]{3,12}"
+)
+_SIZE = re.compile(r"\s*Array size = (\d{1,12}) \(elements\)")
+_ELEMENT = re.compile(r"\s*This system uses (\d{1,2}) bytes per array element")
+_STREAM_SAID = re.compile(
+    r"\s*(?:-+$|STREAM|This system uses|Array size|Memory per array|Total memory|Each kernel"
+    r"|The \*best|will be used"
+    r"|Number of Threads|Your clock|Each test below|\(= |Increase the size|you are not getting"
+    r"|WARNING|For best"
+    r"|precision|Function +Best Rate|Solution Validates|Number of OpenMP)"
+)
+_MLC = re.compile(r"Intel\(R\) Memory Latency Checker - v(\S{1,20})")
+_MLC_RATE = re.compile(
+    r"\s*(ALL Reads|[0-9]:[0-9] Reads-Writes|Stream-triad like)\s*:\s+([0-9.]{3,14})"
+)
+_SYSBENCH = re.compile(r"\s*events per second:\s+([0-9.]{1,14})")
+_THREADS = re.compile(r"\s*Number of threads: (\d{1,5})")
+_KINDS: dict[str, ArrayOperation] = {
+    "Copy": "stream-copy", "Scale": "stream-scale", "Add": "stream-add", "Triad": "stream-triad",
+}  # fmt: skip
+
+
+def read(lines: Sequence[str]) -> Found | None:
+    found = [part for part in (_stream(lines), _mlc(lines), _sysbench(lines)) if part is not None]
+    if not found:
+        return None
+    logs = tuple(log for part in found for log in part.logs)
+    return Found(logs, lines=frozenset().union(*(part.lines for part in found)))
+
+
+def _stream(lines: Sequence[str]) -> Found | None:
+    rates = {n: match for n, line in enumerate(lines) if (match := _STREAM.match(line))}
+    if not rates:
+        return None
+    elements = next((int(m[1]) for line in lines if (m := _SIZE.match(line))), 10_000_000)
+    each = next((int(m[1]) for line in lines if (m := _ELEMENT.match(line))), 8)
+    figures = [
+        ToldFigure(
+            f"memory_stream_{match[1].lower()}", "all", "all", float(match[2]) * 1e6,
+            max(elements * each, 1),
+            host=HostFigure("host:0 -> host:0 by cpu", STREAM.symbol, operation=_KINDS[match[1]]),
+        )
+        for match in rates.values()
+    ]  # fmt: skip
+    said = {n for n, line in enumerate(lines) if _STREAM_SAID.match(line)}
+    return Found((Log("STREAM", tuple(figures)),), lines=frozenset({*rates, *said}))
+
+
+def _mlc(lines: Sequence[str]) -> Found | None:
+    version = next((match[1] for line in lines if (match := _MLC.search(line))), None)
+    if version is None:
+        return None
+    figures, used = list[ToldFigure](), set[int]()
+    for number, line in enumerate(lines):
+        if _MLC.search(line) or re.match(
+            r"\s*(?:Using|Command line|Measuring|Numa node|Inject|Delay|Bandwidths|Peak|=+)", line
+        ):
+            used.add(number)
+        if re.match(r"Measuring (?:idle latencies|Memory Bandwidths between nodes)", line):
+            grid = next(
+                (g for at in range(number + 1, number + 6) if (g := grid_at(lines, at))), None
+            )
+            if grid is not None:
+                used |= grid.lines
+                is_latency = "latencies" in line
+                figures += _of_nodes(grid.figures.items(), is_latency)
+        elif match := _MLC_RATE.match(line):
+            used.add(number)
+            if match[1] == "ALL Reads":
+                cell = HostFigure("host:0 -> null by cpu")
+                figures.append(
+                    ToldFigure(
+                        "memory_reads", "all", "all", float(match[2]) * 1e6, 1 << 30, host=cell
+                    )
+                )
+    return Found((Log("Intel MLC", tuple(figures), version),), lines=frozenset(used))
+
+
+def _of_nodes(figures: object, is_latency: bool) -> Iterator[ToldFigure]:
+    for (cpus, memory), figure in figures:  # type: ignore[attr-defined]
+        if figure is None or cpus > 63 or memory > 63:
+            continue
+        work = f"host:{memory} -> null by host:{cpus}.cpu"
+        if is_latency:
+            cell = HostFigure(f"{work}*1", LATENCY.symbol, Report.LATENCY, "chase")
+            yield ToldFigure(
+                "memory_latency_nodes", str(cpus), str(memory), figure * 1e-9, 1 << 28, host=cell
+            )
+        else:
+            name = "host_to_host_memcpy_read_cpu"
+            yield ToldFigure(
+                name, str(cpus), str(memory), figure * 1e6, 1 << 30, host=HostFigure(work)
+            )
+
+
+def _sysbench(lines: Sequence[str]) -> Found | None:
+    rates = {n: match for n, line in enumerate(lines) if (match := _SYSBENCH.match(line))}
+    if not rates or not any(
+        "sysbench" in line.lower() or "Prime numbers" in line for line in lines
+    ):
+        return None
+    threads = next((int(m[1]) for line in lines if (m := _THREADS.match(line))), 1)
+    name = "cpu_primes_single" if threads == 1 else "cpu_primes_all"
+    work = f"host:0 -> host:0 by cpu*{max(threads, 1)}"
+    figures = [
+        ToldFigure(name, "all", str(threads), float(match[1]), 1,
+             host=HostFigure(work, RATE.symbol, operation="primes"))
+        for match in rates.values()
+    ]  # fmt: skip
+    said = re.compile(
+        r"\s*(?:sysbench|Running the test|Number of threads|Initializing|Prime numbers"
+        r"|Threads started|CPU speed"
+        r"|events per|General statistics|total |Latency|min:|avg:|max:|95th|sum:"
+        r"|Threads fairness|events \(|execution)"
+    )
+    used = {n for n, line in enumerate(lines) if said.match(line)}
+    return Found((Log("sysbench cpu", tuple(figures)),), lines=frozenset(used))

@@ -1,0 +1,180 @@
+"""Reads lspci -vv and -vvv: links, bridges and what redirects at them; and lspci -t (-tv): what
+lies below what.
+
+Accelerators are numbered in the order of their addresses, as nvidia-smi numbers them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ..products import model_of, product_of
+from ..told import Bridge, Facts, Found, ToldGpu
+
+_HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (.{3,60}?): (.{1,200})")
+_GPU = re.compile(
+    r"3D controller|VGA compatible controller|Processing accelerators|Display controller"
+)
+_MAKERS = re.compile(
+    r"NVIDIA|Advanced Micro Devices|AMD/ATI|Intel|Rebellions|Graphcore|T-Head|Alibaba"
+)
+_HOST_DISPLAY = re.compile(
+    r"ASPEED|Matrox|Cirrus|QXL|Virtio|VMware|Hyper-V|Integrated|UHD Graphics"
+)
+_MODEL = re.compile(r"\[(?!AMD\]|AMD/ATI\])([^\]]{2,80})\](?!.*\[[^\]]*[A-Za-z]{3})")
+_LINK = re.compile(r"(LnkCap|LnkSta):.*?Speed ([0-9.]{1,4})GT/s.{0,20}?, Width x(\d{1,2})")
+_NODE = re.compile(r"NUMA node: (\d{1,3})")
+_ACS = re.compile(r"ACSCtl:.*?ReqRedir([+-]).*?CmpltRedir([+-])")
+_ORDER = re.compile(r"RlxdOrd([+-])")
+_SECONDARY = re.compile(
+    r"Bus: primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})"
+)
+_PORT = re.compile(r"Express .{0,12}?(Upstream Port|Downstream Port|Root Port)")
+
+
+class _Function(NamedTuple):
+    address: str
+    kind: str
+    name: str
+    body: str
+
+    @property
+    def is_accelerator(self) -> bool:
+        makes = _MAKERS.search(self.name) and not _HOST_DISPLAY.search(self.name)
+        return bool(_GPU.search(self.kind) and makes)
+
+    @property
+    def bus(self) -> int:
+        return int(self.address.split(":")[-2], 16)
+
+
+def read(lines: Sequence[str]) -> Found | None:
+    listed = _listed(lines)
+    tree = _tree(lines)
+    if listed is None and tree is None:
+        return None
+    parts = [part for part in (listed, tree) if part is not None]
+    from ..told import merged
+
+    facts, _ = merged(part.facts for part in parts)
+    return Found(facts=facts, lines=frozenset().union(*(part.lines for part in parts)))
+
+
+def _listed(lines: Sequence[str]) -> Found | None:
+    heads = [(n, match) for n, line in enumerate(lines) if (match := _HEAD.match(line))]
+    if not any("LnkSta:" in line or "ACSCtl:" in line or "RlxdOrd" in line for line in lines):
+        heads = [one for one in heads if _GPU.search(one[1][2])]
+    found, used = list[_Function](), set[int]()
+    for place, (number, match) in enumerate(heads):
+        end = heads[place + 1][0] if place + 1 < len(heads) else len(lines)
+        last = next((n for n in range(number + 1, end) if lines[n][:1] not in ("\t", " ", "")), end)
+        address = match[1] if match[1].count(":") == 2 else f"0000:{match[1]}"
+        body = "\n".join(lines[number + 1 : last])
+        found.append(_Function(address[-12:], match[2], match[3], body))
+        used |= set(range(number, last))
+    accelerators = sorted((one for one in found if one.is_accelerator), key=lambda one: one.address)
+    bridges = {one.address: one for one in found if "bridge" in one.kind.lower()}
+    if not accelerators and not bridges:
+        return None
+    gpus = {
+        index: _described(one, tuple(_above(one, bridges)))
+        for index, one in enumerate(accelerators)
+    }
+    known = {address: _bridge(one) for address, one in bridges.items() if one.body}
+    ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
+    relaxed = all(ordered) if ordered else None
+    return Found(facts=Facts(gpus=gpus, bridges=known, relaxed=relaxed), lines=frozenset(used))
+
+
+def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
+    speeds = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(one.body)}
+    speed, width = speeds.get("LnkSta", (None, None))
+    most, widest = speeds.get("LnkCap", (None, None))
+    node, number = _NODE.search(one.body), re.search(r"Device ([0-9a-f]{4})\b", one.name)
+    return ToldGpu(
+        model=_model(one.name) or (model_of(number[1]) if number else None),
+        pci=one.address,
+        node=int(node[1]) if node else None,
+        speed=speed,
+        width=width,
+        max_speed=most,
+        max_width=widest,
+        above=above,
+    )
+
+
+def _model(name: str) -> str | None:
+    match = _MODEL.search(name)
+    return match[1] if match is not None else None
+
+
+def _above(one: _Function, bridges: Mapping[str, _Function]) -> Iterator[str]:
+    """The bridges whose buses hold its own, the nearest first."""
+    ranges = []
+    for address, bridge in bridges.items():
+        if (match := _SECONDARY.search(bridge.body)) is not None and address[:4] == one.address[:4]:
+            low, high = int(match[2], 16), int(match[3], 16)
+            if low <= one.bus <= high:
+                ranges.append((high - low, -low, address))
+    yield from (address for _, _, address in sorted(ranges))
+
+
+def _bridge(one: _Function) -> Bridge:
+    speeds = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(one.body)}
+    speed, width = speeds.get("LnkSta", (None, None))
+    most, widest = speeds.get("LnkCap", (None, None))
+    redirects, port = _ACS.search(one.body), _PORT.search(one.body)
+    is_switch = port is not None and "Root" not in port[1]
+    acs = None if redirects is None else redirects[1] == "+" and is_switch
+    return Bridge(speed, width, most, widest, acs, is_switch)
+
+
+# -t and -tv.
+
+_ROOT = re.compile(r"\s*[-+\\|]*[-+]-?\[([0-9a-f]{4,8}):([0-9a-f]{2})(?:-[0-9a-f]{2})?\]-")
+_PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\])?")
+
+
+def _tree(lines: Sequence[str]) -> Found | None:
+    """Each line's path follows from the columns at which its parts stand."""
+    if not any(_ROOT.match(line) for line in lines):
+        return None
+    used, gpus, is_switch = set[int](), dict[str, ToldGpu](), set[str]()
+    stack: list[tuple[int, str, str]] = []
+    domain, bus = "0000", "00"
+    for number, line in enumerate(lines):
+        if (match := _ROOT.match(line)) is not None:
+            domain, bus, stack = match[1][-4:], match[2], []
+        elif not re.match(r"\s*[|+\\ ]+-", line):
+            continue
+        used.add(number)
+        last = ""
+        for piece in _PIECE.finditer(line):
+            at = piece.start()
+            stack = [one for one in stack if one[0] < at]
+            own = stack[-1][2] if stack else bus
+            last = f"{domain}:{own}:{piece[1]}"
+            if piece[2]:
+                stack.append((at, last, piece[2]))
+        text = line[piece_end(line) :].strip()
+        if last and _is_gpu_name(text):
+            above = tuple(address for _, address, _ in reversed(stack))
+            is_switch |= set(above[:-1])
+            gpus[last] = ToldGpu(model=_model(text), pci=last, above=above)
+    known = {index: gpus[address] for index, address in enumerate(sorted(gpus))}
+    bridges = {address: Bridge(is_switch=True) for address in is_switch}
+    return Found(facts=Facts(gpus=known, bridges=bridges), lines=frozenset(used))
+
+
+def piece_end(line: str) -> int:
+    """Where the last address of a line of the tree ends."""
+    return max((match.end() for match in _PIECE.finditer(line)), default=0)
+
+
+def _is_gpu_name(text: str) -> bool:
+    is_other = re.search(r"Audio|USB|UCSI|NVSwitch|Bridge|Switch", text)
+    model = _model(text)
+    is_maker = re.search(r"NVIDIA|AMD/ATI", text) or (_MAKERS.search(text) and product_of(model))
+    return bool(model and is_maker and not is_other and "Device" not in text[:7])

@@ -1,0 +1,197 @@
+"""Reads nccl-tests and rccl-tests: the list of ranks, the table of sizes, and what NCCL_DEBUG adds.
+
+A row of the table is size, count, type, then the reduction and the root where that program or
+version has them, then time, algbw, busbw and errors, out of place and in place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from linkgauge.model.operations.collective import (
+    COLLECTIVE_NAMES,
+    NUMBERS,
+    REDUCTIONS,
+    Collective,
+    CollectiveName,
+    NumberName,
+    Reduction,
+    bus_factor,
+    has_root,
+    reduces,
+)
+
+from ..lines import number_of
+from ..told import Facts, Found, Log, ToldFigure, ToldGpu
+
+_RANK = re.compile(
+    r"#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
+    r"\s+\[([0-9a-fA-Fx:.]{1,16})\]\s+(.{1,100})"
+)
+_HEAD = re.compile(r"#\s+size\s+count\s+type\b(.*)")
+_NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
+_VERSION = re.compile(r"# (n|r)ccl-tests version (\S{1,40})|(?:NCCL|RCCL) version ?:? ?(\S{1,40})")
+_DEBUG = re.compile(
+    r"\S+:\d+:\d+ (?:\[\d+\] )?(?:NCCL (?:INFO|WARN|TRACE|ABORT)|\S+\.cc:\d+ NCCL WARN)"
+)
+_SET = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{2,40}) set (?:by environment )?to (\S{1,80})")
+_VIA = re.compile(r"via (SHM|P2P|NET)/")
+_WRONG = re.compile(r"#\s+Out of bounds values\s*:\s*(\d+)\s*(\w*)")
+_KNOWN = re.compile(
+    r"#|\s*$|(?:NCCL|RCCL) version|HIP version|ROCm version|Hostname|Librccl path|Avg bus bandwidth"
+)
+
+
+class _Line(NamedTuple):
+    size: int
+    type: NumberName
+    reduction: Reduction | None
+    root: int | None
+    seconds: tuple[float | None, float | None]
+    wrong: bool
+    speeds: tuple[float, float]
+
+
+def read(lines: Sequence[str]) -> Found | None:
+    heads = [number for number, line in enumerate(lines) if _HEAD.search(line)]
+    debug = [number for number, line in enumerate(lines) if _DEBUG.match(line)]
+    ranks = {n: match for n, line in enumerate(lines) if (match := _RANK.search(line))}
+    if not heads and not ranks and not debug:
+        return None
+    known = {*heads, *ranks, *debug}
+    known |= {n for n, line in enumerate(lines) if _is_known(line) and (heads or ranks)}
+    facts = _facts(lines, ranks.values(), debug)
+    figures, failed, used = _tables(lines, heads, list(ranks))
+    known |= used
+    hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
+    version = next((found for line in lines if (found := _version(line))), None)
+    tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
+    logs = (Log(tool, tuple(figures), version, hosts, tuple(failed)),) if heads or ranks else ()
+    return Found(logs, facts, frozenset(known))
+
+
+def _is_known(line: str) -> bool:
+    return bool(_KNOWN.match(line) or _NAME.search(line))
+
+
+def _version(line: str) -> str | None:
+    match = _VERSION.search(line)
+    return (match[2] or f"library {match[3]}") if match else None
+
+
+def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence[int]) -> Facts:
+    """The GPUs of the first host, and what NCCL says of its settings."""
+    gpus, first = dict[int, ToldGpu](), None
+    for match in ranks:
+        first = first or match[1]
+        if match[1] == first:
+            gpus.setdefault(int(match[2]), ToldGpu(match[4].strip(), _address(match[3])))
+    settings, ways = dict[str, str](), set[str]()
+    for number in debug:
+        if said := _SET.search(lines[number]):
+            settings[said[1]] = said[2].rstrip(".")
+        if via := _VIA.search(lines[number]):
+            ways.add(via[1])
+    for line in lines:  # also those of the command line: NCCL_P2P_LEVEL=SYS ./all_reduce_perf
+        if "_perf" in line and "=" in line:
+            settings |= dict(re.findall(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{2,40})=([\w.:,]{1,80})", line))
+    return Facts(gpus=gpus, settings=settings, ways=frozenset(ways), hostname=first)
+
+
+def _address(text: str) -> str | None:
+    """`0x1b` is a bus; newer versions print `0000:1b:00`."""
+    text = text.lower().removeprefix("0x")
+    if re.fullmatch(r"[0-9a-f]{1,2}", text):
+        return f"{int(text, 16):02x}" if int(text, 16) else None
+    return f"{text}.0" if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}", text) else None
+
+
+def _tables(
+    lines: Sequence[str], heads: Sequence[int], ranks: Sequence[int]
+) -> tuple[list[ToldFigure], list[str], set[int]]:
+    figures, failed, used = list[ToldFigure](), list[str](), set[int]()
+    for place, head in enumerate(heads):
+        end = heads[place + 1] if place + 1 < len(heads) else len(lines)
+        rows = [(n, row) for n in range(head, end) if (row := _row(lines[n], lines[head]))]
+        name = _name(lines, head, heads[place - 1] if place else 0, [row for _, row in rows])
+        count = _ranks_before(ranks, head, heads[place - 1] if place else -1)
+        count = count or _ranks_by_speeds(name, [row.speeds for _, row in rows])
+        for number, row in rows:
+            used.add(number)
+            figures += _told(name, row, count)
+        if any(row.wrong for _, row in rows):
+            failed.append(f"{name}: wrong elements")
+    return figures, failed, used
+
+
+def _ranks_before(ranks: Sequence[int], head: int, earlier: int) -> int:
+    """How many ranks are listed for the table: since the one before it, or for all."""
+    own = sum(1 for number in ranks if earlier < number < head)
+    return own or len(ranks)
+
+
+def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:
+    """How many ranks took part, by the factor from algbw to busbw; 0 where it does not tell."""
+    algorithm, bus = max(speeds, default=(0.0, 0.0))
+    for ranks in range(2, 129) if bus and bus_factor(name, 2) != bus_factor(name, 3) else ():
+        if abs(algorithm * bus_factor(name, ranks) - bus) <= 0.011:
+            is_sure = algorithm * (bus_factor(name, ranks + 1) - bus_factor(name, ranks)) > 0.022
+            return ranks if is_sure else 0
+    return 0
+
+
+def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[_Line]) -> CollectiveName:
+    """The program that printed the table: the last that is named above, else the first below; by
+    the table alone, what it can be."""
+    for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
+        if match := _NAME.search(lines[number]):
+            return next(name for name in COLLECTIVE_NAMES if name == match[1])
+    if any(row.reduction for row in rows):
+        return "all_reduce" if all(row.root in (None, -1) for row in rows) else "reduce"
+    return "broadcast" if any(row.root not in (None, -1) for row in rows) else "all_gather"
+
+
+_TYPES = {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
+
+
+def _row(line: str, head: str) -> _Line | None:
+    words = line.split()
+    if len(words) < 7 or not words[0].isdecimal() or not words[1].isdecimal():
+        return None
+    kind = next((one for one in NUMBERS if one == _TYPES.get(words[2], words[2])), None)
+    if kind is None or len(words[0]) > 16:
+        return None
+    rest = words[3:]
+    operation = rest.pop(0) if rest and "redop" in head else None
+    reduction = next((one for one in REDUCTIONS if one == operation), None)
+    root = rest.pop(0) if rest and "root" in head else None
+    sides = [rest[at : at + 4] for at in (0, 4) if len(rest) >= at + 3]
+    seconds = [_seconds(side) for side in sides]
+    wrong = any(
+        len(side) > 3 and (number_of(side[3]) or 0) >= 1 for side in sides if "#wrong" in head
+    )
+    number = int(root) if root and root.lstrip("-").isdecimal() and len(root) < 6 else None
+    if not any(seconds):
+        return None
+    both = (seconds[0], seconds[1] if len(seconds) > 1 else None)
+    speeds = number_of(rest[1]) or 0.0, number_of(rest[2]) or 0.0
+    return _Line(int(words[0]), kind, reduction, number, both, wrong, speeds)
+
+
+def _seconds(side: Sequence[str]) -> float | None:
+    figures = [number_of(word) for word in side[:3]]
+    if None in figures or not figures[0]:
+        return None
+    return figures[0] / 1e6
+
+
+def _told(name: CollectiveName, row: _Line, ranks: int) -> Iterator[ToldFigure]:
+    reduction = row.reduction if reduces(name) else None
+    root = (row.root if row.root is not None and row.root >= 0 else 0) if has_root(name) else None
+    for in_place, seconds in zip((False, True), row.seconds, strict=True):
+        if seconds and row.size:
+            work = Collective(name, row.type, reduction, root, in_place)
+            if work.is_checked:
+                yield ToldFigure(name, "", "", seconds, row.size, work, ranks)

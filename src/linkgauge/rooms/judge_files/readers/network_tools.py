@@ -1,0 +1,158 @@
+"""Reads what tells of a network between two hosts: perftest (text and JSON), iperf3's JSON, and the
+OSU micro-benchmarks. What a network should reach, these do not tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from linkgauge.model.transfer import Report
+from linkgauge.model.units import BANDWIDTH, LATENCY
+
+from ..lines import number_of
+from ..told import Found, HostFigure, Log, ToldFigure
+from .nvbandwidth import documents
+
+_BETWEEN = "host:0@0 -> host:0@1 by {}"
+_RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
+_TEST = re.compile(
+    r"\s*(RDMA_(?:Write|Read)|Send|Raw_?Ethernet\w*)[ _](?:.{0,30})?"
+    r"(BW|Bidirectional BW|Latency)[ _]Test",
+    re.IGNORECASE,
+)
+_HEAD = re.compile(r"\s*#bytes\s+#iterations\s+(.*)")
+_SAID = re.compile(
+    r"\s*(?:-+$|Dual-port|Number of qps|Connection type|Using SRQ|PCIe relax|ibv_wr|TX depth"
+    r"|CQ Mod|Mtu|Link type|GID"
+    r"|Max inline|rdma_cm|Data ex|local address|remote address|GID:|Conflicting|Waiting for|\*+"
+    r"|WARNING|RX depth"
+    r"|Transport type|Device)"
+)
+_IPERF = "end"
+_OSU = re.compile(
+    r"#\s*OSU MPI(.{0,40}?)(Bi-Directional Bandwidth|Bandwidth|Latency) Test(?:\s+v(\S{1,12}))?"
+)
+
+
+def read(lines: Sequence[str]) -> Found | None:
+    parts = (_perftest(lines), _perftest_json(lines), _iperf3(lines), _osu(lines))
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    logs = tuple(log for part in found for log in part.logs)
+    return Found(logs, lines=frozenset().union(*(part.lines for part in found)))
+
+
+def _rate(name: str, column: str, rate: float, size: int, engine: str) -> ToldFigure:
+    cell = HostFigure(_BETWEEN.format(engine), BANDWIDTH.symbol)
+    return ToldFigure(name, "0", column, rate, max(size, 1), host=cell)
+
+
+def _time(name: str, column: str, seconds: float, size: int, engine: str) -> ToldFigure:
+    cell = HostFigure(_BETWEEN.format(engine), LATENCY.symbol, Report.LATENCY)
+    return ToldFigure(name, "0", column, seconds, max(size, 1), host=cell)
+
+
+def _names(test: str) -> str:
+    kind = re.sub(r"[^a-z]", "", test.lower().removeprefix("rdma"))
+    return {"write": "rdma_write", "read": "rdma_read"}.get(kind, "rdma_send")
+
+
+def _perftest(lines: Sequence[str]) -> Found | None:
+    figures, used, name, head, unit = list[ToldFigure](), set[int](), "rdma_write", "", 1.0
+    for number, line in enumerate(lines):
+        words = line.split()
+        if match := _TEST.match(line):
+            name = _names(match[1])
+        elif match := _HEAD.match(line):
+            head = match[1]
+            unit = 1e9 / 8 if "Gb/sec" in head else float(1 << 20) if "MiB/sec" in head else 1e6
+            if "MB/sec" in head:
+                unit = float(1 << 20)  # which perftest calls MB
+        elif head and len(words) >= 4 and all(number_of(word) is not None for word in words[:4]):
+            figures += _perftest_row(name, head, [number_of(word) or 0.0 for word in words], unit)
+        elif not (head or name) or not _SAID.match(line):
+            continue
+        used.add(number)
+    if not figures:
+        return None
+    return Found((Log("perftest", tuple(figures)),), lines=frozenset(used))
+
+
+def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> Iterator[ToldFigure]:
+    size = int(row[0])
+    if size <= 0 or size > 1 << 40:
+        return
+    if "t_typical" in head or "t_avg" in head:
+        keys = re.findall(r"(\S+?)\[usec\]", head)
+        at = keys.index("t_typical") if "t_typical" in keys else keys.index("t_avg")
+        if len(row) > at + 2:
+            yield _time(f"{name}_lat", str(size), row[at + 2] * 1e-6, size, _RDMA)
+    else:
+        yield _rate(f"{name}_bw", str(size), row[3] * unit, size, _RDMA)
+
+
+def _perftest_json(lines: Sequence[str]) -> Found | None:
+    figures, used = list[ToldFigure](), set[int]()
+    for document, taken in documents(lines, "test_info"):
+        about, results = document.get("test_info"), document.get("results")
+        if not isinstance(about, Mapping) or not isinstance(results, Mapping):
+            continue
+        used |= taken
+        name = _names(str(about.get("test", "")).partition("_BW")[0].partition("_Lat")[0])
+        size, rate, time = (_float(results.get(k)) for k in ("MsgSize", "BW_average", "t_avg"))
+        unit = 1e9 / 8 if about.get("BW_unit") == "Gb/sec" else float(1 << 20)
+        if size and rate:
+            figures.append(_rate(f"{name}_bw", str(int(size)), rate * unit, int(size), _RDMA))
+        if size and time:
+            figures.append(_time(f"{name}_lat", str(int(size)), time * 1e-6, int(size), _RDMA))
+    return Found((Log("perftest", tuple(figures)),), lines=frozenset(used)) if figures else None
+
+
+def _float(value: Any) -> float | None:
+    """A number that is finite and above 0."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value < 1e30 else None
+
+
+def _iperf3(lines: Sequence[str]) -> Found | None:
+    figures, used, version = list[ToldFigure](), set[int](), None
+    for document, taken in documents(lines, "start"):
+        end, start = document.get("end"), document.get("start")
+        if not isinstance(end, Mapping) or not isinstance(start, Mapping):
+            continue
+        received = end.get("sum_received") or end.get("sum")
+        test = start.get("test_start")
+        streams = test.get("num_streams") if isinstance(test, Mapping) else None
+        if isinstance(received, Mapping) and (rate := _float(received.get("bits_per_second"))):
+            count = str(streams) if isinstance(streams, int) else "1"
+            figures.append(_rate("nic_tcp_iperf3", count, rate / 8, 128 << 10, _TCP))
+            used |= taken
+            version = str(start.get("version", "")).removeprefix("iperf ")[:20] or None
+    return (
+        Found((Log("iperf3", tuple(figures), version),), lines=frozenset(used)) if figures else None
+    )
+
+
+def _osu(lines: Sequence[str]) -> Found | None:
+    figures, used, kind, version = list[ToldFigure](), set[int](), "", None
+    for number, line in enumerate(lines):
+        words = line.split()
+        if match := _OSU.match(line):
+            kind, version = match[2], match[3] or version
+        elif kind and len(words) == 2 and words[0].isdecimal() and (value := number_of(words[1])):
+            size = int(words[0][:12])
+            if kind == "Latency":
+                figures.append(_time("osu_latency", str(size), value * 1e-6, size, _MESSAGES))
+            elif size:
+                name = "osu_bw" if kind == "Bandwidth" else "osu_bibw"
+                figures.append(_rate(name, str(size), value * 1e6, size, _MESSAGES))
+        elif not (kind and line.startswith("#")):
+            continue
+        used.add(number)
+    return (
+        Found((Log("OSU micro-benchmarks", tuple(figures), version),), lines=frozenset(used))
+        if figures
+        else None
+    )

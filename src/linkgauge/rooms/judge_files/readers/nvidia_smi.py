@@ -1,0 +1,207 @@
+"""Reads nvidia-smi: its first screen and -L, `topo -m`, `-q`, and `nvlink -s`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..lines import words_of
+from ..told import Facts, Found, ToldGpu, ToldNode
+
+_JOIN = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|PSB")
+_GPU = re.compile(r"GPU(\d{1,3})")
+_LEGEND = re.compile(
+    r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#)\s+= |NIC Legend:|NIC\d+: \S+$)"
+)
+_LISTED = re.compile(r"\s*GPU (\d{1,3}): (.{1,100}?)(?: \(UUID: .{1,60}\))?$")
+_LINK = re.compile(r"\s*Link (\d{1,2}): (?:([0-9.]{1,10}) GB/s|(<inactive>|inactive))")
+_BUS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")
+_SCREEN = re.compile(
+    r"\|\s+(\d{1,3})\s+(\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f:.]{12,18})\s"
+)
+_GENERATIONS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
+
+
+def read(lines: Sequence[str]) -> Found | None:
+    parts = [_topology(lines), _links(lines), _query(lines), _screen(lines)]
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    from ..told import merged
+
+    facts, _ = merged(part.facts for part in found)
+    return Found(facts=facts, lines=frozenset().union(*(part.lines for part in found)))
+
+
+def _topology(lines: Sequence[str]) -> Found | None:
+    for number, line in enumerate(lines):
+        heads = words_of(line)
+        if heads[:1] == ["GPU0"] and len(line) < 4000 and "X" not in heads:
+            names = heads[: heads.index("CPU")] if "CPU" in heads else heads
+            return _matrix(lines, number, names)
+    return None
+
+
+def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found:
+    gpus, joins, used = dict[int, ToldGpu](), dict[tuple[int, int], str](), {head}
+    nodes = dict[int, ToldNode]()
+    for number in range(head + 1, len(lines)):
+        words = words_of(lines[number])
+        row = words[1 : len(names) + 1]
+        if words and words[0] in names and all(map(_JOIN.fullmatch, row)) and row:
+            used.add(number)
+            rest = words[len(names) + 1 :]
+            if (match := _GPU.fullmatch(words[0])) is not None:
+                own = int(match[1])
+                gpus[own] = ToldGpu(node=_node(rest))
+                if gpus[own].node is not None:
+                    nodes.setdefault(gpus[own].node or 0, ToldNode(cpus=_cpus(rest[0])))
+                joins |= dict(_joins(own, names, row))
+        elif _LEGEND.match(lines[number]):
+            used.add(number)
+        elif words and words[0].startswith("GPU") and words[0] not in ("GPU", "GPUs"):
+            break
+    adapters = sum(1 for name in names if not _GPU.fullmatch(name))
+    return Found(
+        facts=Facts(gpus=gpus, joins=joins, nodes=nodes, adapters=adapters), lines=frozenset(used)
+    )
+
+
+def _joins(
+    own: int, names: Sequence[str], row: Sequence[str]
+) -> Iterator[tuple[tuple[int, int], str]]:
+    for name, how in zip(names, row, strict=False):
+        if (match := _GPU.fullmatch(name)) is not None and int(match[1]) > own:
+            yield (own, int(match[1])), {"SOC": "SYS"}.get(how, how)
+
+
+def _node(rest: Sequence[str]) -> int | None:
+    """The NUMA affinity, which stands behind that of the CPUs; of several nodes, the first."""
+    if len(rest) < 2:
+        return None
+    match = re.fullmatch(r"(\d{1,3})(?:[-,]\d.*)?", rest[1])
+    return int(match[1]) if match and int(match[1]) < 64 else None
+
+
+def _cpus(text: str) -> int | None:
+    """How many CPUs are in `0-31,64-95`."""
+    total = 0
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part)
+        if match is None:
+            return None
+        total += int(match[2] or match[1]) - int(match[1]) + 1
+    return total if 0 < total <= 4096 else None
+
+
+def _links(lines: Sequence[str]) -> Found | None:
+    """`nvlink -s` and `-L`."""
+    gpus, used, own = dict[int, ToldGpu](), set[int](), None
+    for number, line in enumerate(lines):
+        if match := _LISTED.match(line):
+            own = int(match[1])
+            gpus.setdefault(own, ToldGpu(match[2].strip()))
+        elif own is not None and (match := _LINK.match(line)):
+            before = gpus[own]
+            up = match[2] is not None
+            gpus[own] = replace(
+                before,
+                links=(before.links or 0) + up,
+                link_rate=float(match[2]) * 1e9 if up else before.link_rate,
+            )
+        else:
+            own = own if line.strip() else None
+            continue
+        used.add(number)
+    return Found(facts=Facts(gpus=gpus), lines=frozenset(used)) if gpus else None
+
+
+def _screen(lines: Sequence[str]) -> Found | None:
+    """The first screen, whose names may be cut."""
+    gpus, used = dict[int, ToldGpu](), set[int]()
+    is_one = any("NVIDIA-SMI" in line for line in lines)
+    for number, line in enumerate(lines) if is_one else ():
+        if line.lstrip().startswith(("|", "+")):
+            used.add(number)
+        if match := _SCREEN.search(line):
+            gpus[int(match[1])] = ToldGpu(match[2].rstrip(".").strip(), address_of(match[3]))
+    return Found(facts=Facts(gpus=gpus), lines=frozenset(used)) if gpus else None
+
+
+def address_of(text: str) -> str | None:
+    """An address as sysfs writes it."""
+    match = _BUS.search(text)
+    if match is None:
+        return None
+    return f"{match[1][-4:]}:{match[2]}:{match[3]}.{match[4]}".lower()
+
+
+# -q: fields by indentation.
+
+_FIELD = re.compile(r"(\s*)([^:]{1,60}?)\s+: (.{0,120})$|(\s*)(\S.{0,60})$")
+_OWN = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
+
+
+def _query(lines: Sequence[str]) -> Found | None:
+    starts = [n for n, line in enumerate(lines) if _OWN.match(line)]
+    if not starts:
+        return None
+    gpus, used = dict[int, ToldGpu](), set(range(max(starts[0] - 8, 0), starts[0]))
+    for index, start in enumerate(starts):
+        end = starts[index + 1] if index + 1 < len(starts) else len(lines)
+        fields, last = _fields(lines, start, end)
+        used |= set(range(start, last))
+        gpus[index] = _described(fields, lines[start])
+    return Found(facts=Facts(gpus=gpus), lines=frozenset(used))
+
+
+def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:
+    """The fields of a GPU, by the last three headings that they stand below; and the line behind
+    them."""
+    found, path, last = dict[str, str](), list[tuple[int, str]](), start + 1
+    for number in range(start + 1, end):
+        line = lines[number]
+        match = _FIELD.match(line)
+        if not line.strip():
+            continue
+        if match is None or not line.startswith(" "):
+            break
+        last = number + 1
+        name = match[2] or match[5]
+        deep = len(match[1] if match[2] else match[4])
+        path = [(at, above) for at, above in path if at < deep]
+        if match[2]:
+            found["/".join([above for _, above in path[-3:]] + [name.strip()])] = match[3].strip()
+        else:
+            path.append((deep, name.strip()))
+    return found, last
+
+
+def _described(fields: dict[str, str], head: str) -> ToldGpu:
+    link = "PCI/GPU Link Info"
+    return ToldGpu(
+        model=fields.get("Product Name"),
+        pci=address_of(fields.get("PCI/Bus Id", head)),
+        speed=_generation(fields.get(f"{link}/PCIe Generation/Current")),
+        max_speed=_generation(fields.get(f"{link}/PCIe Generation/Max")),
+        width=_width(fields.get(f"{link}/Link Width/Current")),
+        max_width=_width(fields.get(f"{link}/Link Width/Max")),
+        memory=_mebibytes(fields.get("FB Memory Usage/Total")),
+    )
+
+
+def _generation(text: str | None) -> float | None:
+    return _GENERATIONS.get(int(text)) if text and text.isdecimal() and len(text) < 3 else None
+
+
+def _width(text: str | None) -> int | None:
+    match = re.match(r"(\d{1,2})x", text or "")
+    return int(match[1]) if match and int(match[1]) else None
+
+
+def _mebibytes(text: Any) -> int | None:
+    match = re.match(r"(\d{1,9}) MiB", text or "")
+    return int(match[1]) << 20 if match and int(match[1]) else None

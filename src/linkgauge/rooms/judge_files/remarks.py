@@ -1,0 +1,136 @@
+"""What explains a figure that another tool printed, beside its verdict: one small function for each
+explanation, from a judged run to a sentence, or to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from linkgauge.model.documents.result import CellResult, Run
+from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.units import format_size
+
+_RISES = 1.04
+"""A curve that gains so much with its last doubling has not reached its end."""
+_ENOUGH = 64 << 20
+"""Below this size a collective says little about links."""
+
+
+def remarks(run: Run, tool: ToolRun) -> list[str]:
+    """All that explain something, in the order of what a person would check first."""
+    return [said for each in _ALL for said in each(run, tool)]
+
+
+def _by_host(run: Run, tool: ToolRun) -> Iterator[str]:
+    is_linked = any(one.links for one in run.machine.known.accelerators)
+    if "SHM" in tool.ways and is_linked and not any("P2P" in name for name in tool.settings):
+        yield (
+            "NCCL says that it goes via SHM, the host's memory, although the GPUs have links of "
+            "their own: nvidia-smi topo -p2p r shows whether they reach each other."
+        )
+
+
+def _no_peers(run: Run, tool: ToolRun) -> Iterator[str]:
+    """GeForce cards of these generations have no peer access over PCIe with NVIDIA's driver."""
+    models = {one.model for one in run.machine.known.accelerators}
+    found = sorted(m for m in models if any(name in m for name in ("RTX 4090", "RTX 5090")))
+    between = any(len(_places(cell)) > 1 for cell in _cells(run))
+    if found and between:
+        yield (
+            f"{found[0]} has no peer access with NVIDIA's driver: copies between two go over the "
+            "host's memory, and two below one PCIe switch cross its uplink twice."
+        )
+
+
+def _places(cell: CellResult) -> set[str]:
+    return {str(m) for t in cell.transfers for m in t.memories if m.is_device}
+
+
+def _rising(run: Run, tool: ToolRun) -> Iterator[str]:
+    """Of the largest collective's curve: whether it still rises at its end."""
+    for result in run.results:
+        curve = _curve(result.cells)
+        if len(curve) < 2:
+            continue
+        (before, less), (size, most) = curve[-2:]
+        doublings = max(size / before, 1.0001)
+        if size < _ENOUGH or most / less > _RISES ** min(doublings / 2, 4):
+            yield (
+                f"{result.benchmark} still rises at {format_size(size)}, its largest size: it "
+                "shows its best only at larger sizes (-e 8G)."
+            )
+
+
+def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
+    """Sizes and bytes/s on the bus of collectives out of place."""
+    found = []
+    for cell in cells:
+        work = cell.operation
+        if isinstance(work, Collective) and not work.in_place and cell.headline:
+            size = cell.transfers[0].bytes_moved(1)
+            moved = work.bytes_on_bus(size, len(cell.transfers))
+            found.append((size, moved / cell.headline))
+    return sorted(found)
+
+
+def _in_switches(run: Run, tool: ToolRun) -> Iterator[str]:
+    """NVLS: switches that reduce, since NVLink 4 (nccl-tests issues 212 and 366)."""
+    able = any(
+        link.kind == "nvlink" and (link.version or "0") >= "4" and link.remote == "nvswitch"
+        for one in run.machine.known.accelerators
+        for link in one.links
+    )
+    for result in run.results if able and result_is(run, "all_reduce") else ():
+        curve = _curve(result.cells) if result.benchmark == "all_reduce" else []
+        if curve and len(result.cells[0].transfers) > 2:
+            most = max(rate for _, rate in curve) / 1e9
+            yield (
+                f"all_reduce shows {most:.0f} GB/s on the bus. With NVLS, switches that add up, "
+                "that figure may be above what a link carries, because fewer bytes move than it "
+                "counts; without NVLS it stays below."
+            )
+
+
+def result_is(run: Run, name: str) -> bool:
+    """Whether a benchmark of this name is among the results."""
+    return any(result.benchmark == name for result in run.results)
+
+
+def _counted(run: Run, tool: ToolRun) -> Iterator[str]:
+    if result_is(run, "device_local_copy"):
+        yield (
+            "device_local_copy is counted once: a copy within a GPU reads and writes, so its "
+            "memory moves twice as many bytes."
+        )
+
+
+def _relaxed(run: Run, tool: ToolRun) -> Iterator[str]:
+    """What lspci says of relaxed ordering, where both directions at once are slow."""
+    slow = any(
+        cell.verdict == "low" and "bidirectional" in result.benchmark
+        for result in run.results
+        for cell in result.cells
+    )
+    if slow and tool.relaxed is not None:
+        state = "on" if tool.relaxed else "off, which slows both directions at once"
+        yield f"lspci shows relaxed ordering (RlxdOrd) at the accelerators: it is {state}."
+
+
+def _network(run: Run, tool: ToolRun) -> Iterator[str]:
+    if len(tool.hosts) > 1:
+        yield (
+            f"{len(tool.hosts)} nodes took part: no text tells what network joins them, so nothing "
+            "is said about figures across them. A 200 Gb/s adapter carries about 24 GB/s, one of "
+            "400 Gb/s about 48 GB/s."
+        )
+
+
+def _cells(run: Run) -> Iterator[CellResult]:
+    for result in run.results:
+        yield from result.cells
+
+
+Remark = Callable[[Run, ToolRun], Iterator[str]]
+_ALL: tuple[Remark, ...] = (
+    _by_host, _no_peers, _relaxed, _network, _rising, _in_switches, _counted,
+)  # fmt: skip

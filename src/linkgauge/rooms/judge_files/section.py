@@ -1,0 +1,76 @@
+"""What a report says of a run that another tool measured: how its output was read, what was
+assumed, and what explains its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from linkgauge.model.documents.result import Run
+from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.grouped import grouped
+from linkgauge.model.units import count_of
+from linkgauge.report.blocks import Block, Line, Prose, line, plain
+from linkgauge.report.rows import OneRun
+from linkgauge.report.sections import Section
+
+from .layout import ON_SHEET
+from .lines import and_all
+from .remarks import remarks
+
+_FEW = 4
+"""Settings and assumptions that are shown one by one."""
+
+
+def blocks(one: OneRun) -> Iterable[Block]:
+    tool = one.run.tool
+    if not isinstance(tool, ToolRun):
+        return
+    said = [plain(text) for text in remarks(one.run, tool)]
+    if said:
+        yield Prose([*said, ()])
+    yield Prose([*_read(tool), *_unsure(tool), *_expected(one.run)])
+
+
+def _read(tool: ToolRun) -> Iterator[Line]:
+    version = f" {tool.version}" if tool.version else ""
+    figures = count_of(tool.figures, "figure")
+    yield line(f"Read of {and_all(tool.files)}: {figures} of {tool.name}{version}.")
+    left = tool.lines - tool.understood
+    if left:
+        example = f", the first: {tool.missed}" if tool.missed else ""
+        yield plain(f"{count_of(left, 'line')} of {tool.lines} not understood{example}", "dim")
+    if tool.judged < tool.figures:
+        rest = count_of(tool.figures - tool.judged, "figure")
+        yield plain(f"{rest} left out: no benchmark here measures that", "dim")
+
+
+def _unsure(tool: ToolRun) -> Iterator[Line]:
+    for one in tool.clashes:
+        yield line(f"The texts contradict one another: {one}. The first one counts.")
+    for one in tool.failed[:_FEW]:
+        yield line(f"{tool.name} reports a failure: {one}")
+    by_sheet = grouped(map(_on_sheet, tool.assumed))
+    for product, some in by_sheet.items():
+        of = f" of {product}, by its data sheet" if product else ""
+        yield plain(f"Assumed{of}: {'; '.join(some)}.", "dim")
+
+
+def _expected(run: Run) -> Iterator[Line]:
+    """What figures should be, and why: the largest of each benchmark."""
+    reasons = grouped(
+        (cell.expected.because, result.benchmark)
+        for result in run.results
+        for cell in result.cells[-1:]
+        if cell.expected is not None and cell.expected.because
+    )
+    for because, names in [*reasons.items()][:_FEW]:
+        yield plain(f"{and_all(names)}: {because}", "dim")
+
+
+def _on_sheet(assumed: str) -> tuple[str, str]:
+    """The product and what is assumed of it, where that comes of its data sheet."""
+    product, _, what = assumed.removesuffix(ON_SHEET).partition(": ")
+    return (product, what) if assumed.endswith(ON_SHEET) else ("", assumed)
+
+
+SECTION = Section("tool", "The tool that measured it", 15, of_run=blocks, on_screen=True)

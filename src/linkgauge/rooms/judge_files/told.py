@@ -1,0 +1,215 @@
+"""What texts tell: figures of a tool, and facts about a machine. Readers make these values; nothing
+else of a text is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.benchmarks.table import Row
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import OperationName
+from linkgauge.model.transfer import Report
+from linkgauge.model.units import BANDWIDTH
+
+MIB = 1 << 20
+
+
+class ToldGpu(msgspec.Struct, frozen=True):
+    """An accelerator as texts describe it; null is what they do not tell.
+
+    pci: Its address, as far as it is told: `0000:1b:00.0`, or a bus alone (`1b`).
+    node: The NUMA node that it is near.
+    speed, width: Its PCIe link as trained: GT/s of a lane, and lanes.
+    max_speed, max_width: What the link could do.
+    links: The number of links of its own fabric that are up.
+    link_rate: The rate of one of these one way, in bytes/s.
+    memory: Bytes of its memory.
+    above: The bridges above it, the nearest first.
+    """
+
+    model: str | None = None
+    pci: str | None = None
+    node: int | None = None
+    speed: float | None = None
+    width: int | None = None
+    max_speed: float | None = None
+    max_width: int | None = None
+    links: int | None = None
+    link_rate: float | None = None
+    memory: int | None = None
+    above: tuple[str, ...] = ()
+
+
+class Bridge(msgspec.Struct, frozen=True):
+    """A port of a PCIe switch, or a root port. `acs`: it redirects what its devices send each other
+    to the host bridge."""
+
+    speed: float | None = None
+    width: int | None = None
+    max_speed: float | None = None
+    max_width: int | None = None
+    acs: bool | None = None
+    is_switch: bool = False
+
+
+class ToldNode(msgspec.Struct, frozen=True):
+    """A NUMA node: how many CPUs, and bytes of memory."""
+
+    cpus: int | None = None
+    memory: int | None = None
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What texts tell of a machine.
+
+    gpus: The accelerators, by their index.
+    joins: What joins two of them (`NV12`, `PIX`, `SYS`, `XGMI`), by both indices, the lower first.
+    settings: What is set in the environment, by name: `NCCL_P2P_LEVEL`.
+    ways: The ways that a library says that it takes: `SHM`, `P2P`, `NET`.
+    relaxed: Whether relaxed ordering is on at all accelerators.
+    """
+
+    gpus: Mapping[int, ToldGpu] = {}
+    joins: Mapping[tuple[int, int], str] = {}
+    bridges: Mapping[str, Bridge] = {}
+    nodes: Mapping[int, ToldNode] = {}
+    distances: tuple[tuple[int, ...], ...] | None = None
+    cpu_model: str | None = None
+    sockets: int | None = None
+    threads_per_core: int | None = None
+    architecture: str | None = None
+    hypervisor: str | None = None
+    hostname: str | None = None
+    adapters: int | None = None
+    relaxed: bool | None = None
+    settings: Mapping[str, str] = {}
+    ways: frozenset[str] = frozenset()
+
+
+class HostFigure(NamedTuple):
+    """What a figure of a host's memory, CPUs or network is of: transfers in the notation, the
+    unit's symbol, what is reported and what is done."""
+
+    work: str
+    unit: str = BANDWIDTH.symbol
+    report: Report = Report.FIRST
+    operation: OperationName = "copy"
+
+
+class ToldFigure(NamedTuple):
+    """A figure that a tool printed.
+
+    benchmark: Its benchmark's name here, or the `row` of a table that says what it is.
+    row, column: Its place there.
+    figure: In the benchmark's unit.
+    size: Bytes of a transfer; null if the text does not tell.
+    work: The collective that it is of, if it is of one, over so many `ranks`.
+    part: Which of several concurrent transfers it is of; null: of all that are reported.
+    staged: Whether the driver copies over the host's memory.
+    host: What it is of, where no row of a table says it.
+    """
+
+    benchmark: str
+    row: str
+    column: str
+    figure: float
+    size: int | None = None
+    work: Collective | None = None
+    ranks: int = 0
+    part: int | None = None
+    staged: bool = False
+    of: Row | None = None
+    host: HostFigure | None = None
+
+
+class Log(msgspec.Struct, frozen=True):
+    """The output of one call of a tool. `hosts` are the names of the hosts that took part; `failed`
+    says what it reports to have failed."""
+
+    tool: str
+    figures: tuple[ToldFigure, ...]
+    version: str | None = None
+    hosts: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+class Found(NamedTuple):
+    """What a reader made of a text, and the numbers of the lines that it understood."""
+
+    logs: tuple[Log, ...] = ()
+    facts: Facts = Facts()
+    lines: frozenset[int] = frozenset()
+
+
+Reader = Callable[[Sequence[str]], Found | None]
+"""Reads lines; None where nothing in them is its own."""
+
+
+class Clash(NamedTuple):
+    """Two texts that say different things of one part."""
+
+    what: str
+    one: str
+    other: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.one} in one text, {self.other} in another"
+
+
+def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[Clash, ...]]:
+    """All facts as one, the first text's where they contradict one another, and what does."""
+    whole, clashes = Facts(), list[Clash]()
+    for facts in found:
+        whole = _joined(whole, facts, "machine", clashes)
+    return whole, tuple(dict.fromkeys(clashes))
+
+
+def _joined(one: Facts, other: Facts, what: str, clashes: list[Clash]) -> Facts:
+    known = {
+        name: _value(getattr(one, name), getattr(other, name), name, clashes)
+        for name in one.__struct_fields__
+    }
+    return replace(one, **known)
+
+
+def _value(one: object, other: object, what: str, clashes: list[Clash]) -> object:
+    """One of two values of a field; of mappings, all that either has."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        both = {**one}
+        for key, value in other.items():
+            shown = "-".join(map(str, key)) if isinstance(key, tuple) else key
+            name = f"{what} {shown}"
+            both[key] = _value(one[key], value, name, clashes) if key in one else value
+        return both
+    if isinstance(one, ToldGpu | Bridge | ToldNode):
+        fields = one.__struct_fields__
+        each = {
+            f: _value(getattr(one, f), getattr(other, f), f"{f} of {what}", clashes) for f in fields
+        }
+        return replace(one, **each)
+    if isinstance(one, frozenset) and isinstance(other, frozenset):
+        return one | other
+    if one in (None, (), {}) or other in (None, (), {}) or one == other:
+        return other if one in (None, (), {}) else one
+    if not _is_alike(one, other):
+        clashes.append(Clash(what, str(one), str(other)))
+    return one if not _is_fuller(one, other) else other
+
+
+def _is_alike(one: object, other: object) -> bool:
+    """Whether two texts may mean the same: an address in full and in part, a name and a longer
+    one, the size of a memory by two tools."""
+    if isinstance(one, str) and isinstance(other, str):
+        a, b = sorted((one.lower(), other.lower()), key=len)
+        return a in b
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return abs(one - other) <= 0.1 * max(abs(one), abs(other)) > 10
+    return False
+
+
+def _is_fuller(one: object, other: object) -> bool:
+    return isinstance(one, str) and isinstance(other, str) and one.lower() in other.lower()

@@ -1,0 +1,31 @@
+"""XML that stands among other lines of a text, which is untrusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+_MOST = 16 << 20
+"""Bytes of an element; lstopo's of a host with 256 CPUs has 1 MiB."""
+
+
+def xml_in(lines: Sequence[str], tag: str) -> tuple[Element, frozenset[int]] | None:
+    """The first whole element of this name, and its lines."""
+    begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), None)
+    if begin is None:
+        return None
+    end = next((n for n in range(begin, len(lines)) if f"</{tag}>" in lines[n]), None)
+    if end is None:
+        return None
+    text = "\n".join(lines[begin : end + 1])
+    text = text[text.index(f"<{tag}") : text.rindex(f"</{tag}>") + len(tag) + 3]
+    if len(text) > _MOST:
+        return None
+    try:
+        element: Element = fromstring(text, forbid_dtd=True)
+    except (ParseError, DefusedXmlException, ValueError, RecursionError):
+        return None
+    return element, frozenset(range(begin, end + 1))

@@ -1,0 +1,40 @@
+"""Logs as they are found on public pages, and what is right to read in them
+(tests/data/judge/logs)."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from linkgauge.rooms.judge_files.readers import read_text
+
+LOGS = Path(__file__).parents[1] / "data/judge/logs"
+READINGS = yaml.safe_load((LOGS / "readings.yml").read_text())
+
+
+def _named(one, ranks):
+    """The figure's name in readings.yml, and its value in GB/s or ns."""
+    if one.work is not None:
+        kind = " ".join(filter(None, (one.work.type, one.work.reduction)))
+        place = " in place" if one.work.in_place else ""
+        moved = one.work.bytes_on_bus(one.size, ranks)
+        return f"{one.benchmark} {kind}{place}|{one.size}", moved / one.figure / 1e9
+    is_time = one.host is not None and one.host.report.is_latency
+    return f"{one.benchmark} {one.row} {one.column}", one.figure * (1e9 if is_time else 1e-9)
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=[one["file"] for one in READINGS])
+def test_read(reading):
+    read = read_text(reading["file"], (LOGS / reading["file"]).read_text())
+    (log,) = read.logs
+    assert (log.tool, len(log.figures)) == (reading["tool"], reading["count"])
+    assert {one.ranks for one in log.figures} <= {0, reading.get("ranks", 0)}
+    if "version" in reading:
+        assert log.version == reading["version"]
+    found = dict(_named(one, reading.get("ranks", 0)) for one in log.figures if one.part is None)
+    for name, figure in reading["figures"].items():
+        assert found[name] == pytest.approx(figure, rel=3e-3), (name, found)
+
+
+def test_all_are_listed():
+    assert {one.name for one in LOGS.glob("*.txt")} == {one["file"] for one in READINGS}

@@ -1,0 +1,50 @@
+"""Whatever a text says, reading it ends in a run or in one line that says why not."""
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from command_kit import called
+from fuzz_kit import mutated
+from linkgauge.model.errors import InputError
+from linkgauge.rooms.judge_files.judging import run_of_texts
+from linkgauge.rooms.judge_files.readers import read_text
+
+DATA = Path(__file__).parents[1] / "data"
+TEXTS = [
+    *sorted((DATA / "judge").rglob("*.txt")), DATA / "nccl-tests-2xH200.txt",
+    DATA / "nvbandwidth-2xH200.json",
+    DATA / "sailbandwidth-examples.txt", *sorted((DATA / "perftest").glob("ib_write*.json")),
+]  # fmt: skip
+TRIES = 20_000 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 40
+SEED = os.environ.get("LINKGAUGE_SEED", "judge")
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=[f"{one.parent.name}/{one.name}" for one in TEXTS])
+def test_mutated(text):
+    draw, content = random.Random(f"{SEED} {text.name}"), text.read_bytes()
+    for _ in range(TRIES):
+        changed = mutated(content, draw).decode("utf-8", "replace")
+        read = read_text(text.name, changed)
+        assert read.understood <= read.lines
+        try:
+            run_of_texts([read], None, "default")
+        except InputError as error:
+            assert "\n" not in str(error)
+
+
+def test_hundred_thousand_lines_take_three_seconds(tmp_path):
+    """A log of a table of sizes again and again among lines of NCCL_DEBUG, as from a soak."""
+    table = (DATA / "nccl-tests-2xH200.txt").read_text().splitlines()
+    debug = [f"node1:{n}:{n} [0] NCCL INFO Channel {n:02}/32 : 0[0] -> 1[1]" for n in range(1200)]
+    lines = (table + debug) * (100_000 // (len(table) + len(debug)) + 1)
+    log = tmp_path / "log.txt"
+    log.write_text("\n".join(lines[:100_000]))
+    called("judge", log)  # loads what is needed
+    begin = time.process_time()
+    done = called("judge", log)
+    assert done.returncode == 0, done.stderr
+    assert time.process_time() - begin < 3

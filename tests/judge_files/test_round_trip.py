@@ -1,0 +1,100 @@
+"""What `linkgauge as TOOL` prints is read back to what was measured, whatever stands around it."""
+
+import math
+import re
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from command_kit import called
+from linkgauge.engine.session import Session
+from linkgauge.rooms.judge_files.judging import run_of_texts
+from linkgauge.rooms.judge_files.readers import read_text
+
+TOOLS = {
+    "nvbandwidth": ("dgx-h200-8", "nvbandwidth", "-t", "0", "1", "2", "4", "7", "22", "34"),
+    "nvbandwidth-json": ("dgx-h200-8", "nvbandwidth", "-j", "-t", "0", "6", "32", "33"),
+    "sailbandwidth": ("ppu-2x2", "sailbandwidth", "-t", "0", "4", "20"),
+    "nccl-tests": ("dgx-h200-8", "all_reduce_perf", "-b", "1M", "-e", "1G", "-f", "32", "-g", "8"),
+    "sendrecv": ("dgx-h200-8", "sendrecv_perf", "-b", "1M", "-e", "64M", "-f", "8", "-g", "2"),
+    "reduce": ("dgx-h200-8", "reduce_perf", "-b", "64M", "-e", "64M", "-g", "4"),
+    "p2pBandwidthLatencyTest": ("islands-2x4", "p2pBandwidthLatencyTest", "--p2p_read"),
+    "bandwidthTest": ("ppu-2x2", "bandwidthTest"),
+    "rocm-bandwidth-test": ("islands-2x4", "rocm-bandwidth-test"),
+    "TransferBench": ("islands-2x4", "TransferBench", "p2p", "64M"),
+}
+"""By name, a machine and a command line."""
+
+
+@pytest.fixture(scope="module", params=TOOLS)
+def printed(request):
+    """What a tool printed, and the medians of the cells that it measured, by their transfers."""
+    machine, *words = TOOLS[request.param]
+    known = {}
+    measure = Session.measure
+
+    def recording(self, plan, *more):
+        run = measure(self, plan, *more)
+        for result in run.results:
+            for cell in result.cells:
+                if cell.summary is not None:
+                    known.setdefault(_key(cell, 1), []).append(cell.summary.median)
+        return run
+
+    with patch.object(Session, "measure", recording):
+        done = called("as", "--machine", machine, *words)
+    assert done.returncode == 0, done.stderr
+    return machine, done.stdout, known
+
+
+def _key(cell, size):
+    ends = sorted(re.sub(r"(cuda|opencl|sim):", "gpu:", str(t)) for t in cell.transfers)
+    return (*ends, cell.does.name if cell.report.is_latency else "")
+
+
+def _figures(text, machine):
+    run = run_of_texts([read_text("log", text)], machine, "default")
+    return run, [(result, cell) for result in run.results for cell in result.cells]
+
+
+def test_figures_are_those_that_were_measured(printed):
+    machine, text, known = printed
+    run, cells = _figures(text, machine)
+    assert run.tool.judged == run.tool.figures
+    compared = 0
+    for result, cell in cells:
+        if "staged" in result.benchmark:
+            continue  # two copies where it was printed
+        measured = known.get(_key(cell, result.size), [])
+        assert any(math.isclose(cell.summary.median, m, rel_tol=6e-3) for m in measured), (
+            result.benchmark, cell.place, cell.summary.median, measured,
+        )  # fmt: skip
+        compared += 1
+    assert compared
+
+
+PREFIXES = ("", "0: ", " 0: ", "node-17: ", "[1,0]<stdout>: ", "[pod/nccl-0/main] ", "> ",
+            "2026-01-02T03:04:05.678Z ")  # fmt: skip
+NOISE = (
+    "node1:123:456 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via P2P/CUMEM",
+    "warning: something else 12 13",
+    "$ ls",
+    "",
+)
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.sampled_from(PREFIXES), st.booleans(), st.sampled_from(("\n", "\r\n")), st.lists(
+    st.sampled_from(NOISE), max_size=3))  # fmt: skip
+def test_what_stands_around_changes_nothing(printed, prefix, coloured, end, noise):
+    machine, text, _ = printed
+    lines = [*noise, *text.splitlines(), *noise]
+    if coloured:
+        lines = [f"\x1b[32m{line}\x1b[0m" for line in lines]
+    around = end.join(prefix + line for line in lines)
+    plain = [cell.samples for _, cell in _figures(text, machine)[1]]
+    assert [cell.samples for _, cell in _figures(around, machine)[1]] == plain
