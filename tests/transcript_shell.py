@@ -21,7 +21,7 @@ from unittest.mock import patch
 from command_kit import called
 from linkgauge.backends import sim
 from linkgauge.machine import pci_config
-from linkgauge.report.blocks import Figure
+from linkgauge.report.blocks import ChartFigure
 from linkgauge.report.render.drawing import Drawer, spec_of
 
 SURROUNDINGS = {
@@ -96,7 +96,7 @@ def _without_pictures(drawer: Drawer) -> None:
     drawer.missing, drawer._process = None, None
 
 
-def _described(drawer: Drawer, figures: Sequence[Figure]) -> list[None]:
+def _described(drawer: Drawer, figures: Sequence[ChartFigure]) -> list[None]:
     """Pictures are described, and not drawn: that takes a process and a second."""
     return [None for figure in figures if spec_of(figure)]
 

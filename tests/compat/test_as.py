@@ -1,5 +1,8 @@
 """`linkgauge as`: a tool's own arguments reach it, and it measures where it is told to."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from command_kit import called
@@ -45,3 +48,31 @@ def test_cells_are_numbered_through():
         assert done.returncode == 1
         assert done.stderr.count("is wrong at byte") == 1
         assert left in done.stdout
+
+
+SECTIONS = re.split(r"(?m)^## ", (Path(__file__).parents[2] / "docs/as.md").read_text())
+OPTION = re.compile(r"\s*\[?(--?[A-Za-z][\w-]*)(?:[, \[]+(--[\w-]+))?")
+
+
+@pytest.mark.parametrize(
+    "tool",
+    "nvbandwidth sailbandwidth rblnBandwidthLatencyTest bandwidthTest p2pBandwidthLatencyTest"
+    " rocm-bandwidth-test gc-hosttraffictest all_reduce_perf".split(),
+)
+def test_the_page_has_every_option_of_the_help(tool):
+    """Its short or its long name; `--tile…` stands for all names that begin so. sailbandwidth has
+    nvbandwidth's options, too."""
+    names = (tool, "nvbandwidth") if tool == "sailbandwidth" else (tool,)
+    page = "--help\n" + "".join(text for text in SECTIONS if text.startswith(names))
+    known = re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*…?", page)
+    begins = tuple(name.rstrip("…") for name in known if name.endswith("…"))
+    options = [found for line in spoken(tool, "-h", on=None).stdout.splitlines()
+               if (found := OPTION.match(line))]  # fmt: skip
+    missing = [
+        found[0].strip()
+        for found in options
+        if not {found[1], found[2]} & {*known, "-h"}
+        and not (found[2] or found[1]).startswith(begins)
+    ]
+    assert len(options) > 3
+    assert missing == []

@@ -199,7 +199,7 @@ class Heat(NamedTuple):
 DENSE = 24
 
 
-class Figure(NamedTuple):
+class ChartFigure(NamedTuple):
     """A picture of a chart over `rows`, which `draw` defines, and what it shows in words; the table
     has the same figures and stands alone where nothing can draw. The `lines` are said below it;
     links lead to the `anchor`."""
@@ -275,7 +275,7 @@ class Attachments(NamedTuple):
     files: Sequence[Attachment]
 
 
-Block = Prose | Problem | Tiles | Table | Heat | Figure | Picture | Code | Attachments
+Block = Prose | Problem | Tiles | Table | Heat | ChartFigure | Picture | Code | Attachments
 
 
 class ShownSection(NamedTuple):

@@ -13,7 +13,7 @@ from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import Unit, format_size
 
 from . import charts
-from .blocks import Column, Entry, Figure, Table, plain
+from .blocks import ChartFigure, Column, Entry, Table, plain
 from .results import has_own_size, label, size_of, title_of
 
 MOST_ROWS = 200
@@ -56,7 +56,9 @@ def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, flo
     return {word: {at: of(own) for at, own in figures.items()} for word, of in EXTREMES.items()}
 
 
-def chart(title: str, curves: Curves, unit: Unit, draw: Callable[..., Any], x: str = "") -> Figure:
+def chart(
+    title: str, curves: Curves, unit: Unit, draw: Callable[..., Any], x: str = ""
+) -> ChartFigure:
     """`draw` defines the chart, of rows and the title `y`. Without the title of the `x` axis, that
     is the size."""
     rows = [
@@ -69,12 +71,12 @@ def chart(title: str, curves: Curves, unit: Unit, draw: Callable[..., Any], x: s
         for at, value in sorted(curve.items())
     ]  # fmt: skip
     y, title = f"{unit.quantity} ({unit.shown})", title_of(title)
-    return Figure(title, title, partial(draw, y=y), rows, pivot(y, x, rows))
+    return ChartFigure(title, title, partial(draw, y=y), rows, pivot(y, x, rows))
 
 
 def over_time(
     title: str, y: str, curves: Mapping[str, Iterable[tuple[float, float]]], x: str = ""
-) -> Iterator[Figure]:
+) -> Iterator[ChartFigure]:
     """A chart of values at moments: seconds of sampling, or what `x` names; nothing without any."""
     rows: list[dict[str, object]] = [
         {"x": round(at, 3), "y": round(value, 3), "series": name}
@@ -83,7 +85,7 @@ def over_time(
     ]
     if rows:
         draw = partial(charts.over_time, y=y, **({"x": x} if x else {}))
-        yield Figure(title, title, draw, rows, pivot(y, x or "seconds", rows[:MOST_ROWS]))
+        yield ChartFigure(title, title, draw, rows, pivot(y, x or "seconds", rows[:MOST_ROWS]))
 
 
 def pivot(caption: str, across: str, rows: Sequence[Mapping[str, object]]) -> Table:

@@ -17,7 +17,7 @@ from linkgauge.machine.processes.process import Process, ProcessLost
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import all_printable, printable
 from linkgauge.report import charts
-from linkgauge.report.blocks import Figure
+from linkgauge.report.blocks import ChartFigure
 
 # What vl-convert draws, made fit for a page: one picture with a name, points that say what they
 # are, and nothing that could act.
@@ -98,7 +98,7 @@ class Drawer:
         if self._process is not None:
             self._process.kill()
 
-    def draw(self, figures: Sequence[Figure]) -> list[str | None]:
+    def draw(self, figures: Sequence[ChartFigure]) -> list[str | None]:
         """A picture of each. The next one is defined while one is drawn."""
         deadline = time.monotonic() + PATIENCE
         found: list[str | None] = []
@@ -123,17 +123,17 @@ class Drawer:
             return None
 
 
-def _written(figure: Figure) -> str:
+def _written(figure: ChartFigure) -> str:
     return json.dumps(all_printable(spec_of(figure)))
 
 
-def _columns(figure: Figure) -> int:
+def _columns(figure: ChartFigure) -> int:
     """As many names of series as the chart is wide for stand side by side below it."""
     widest = max((len(str(row.get("series", ""))) for row in figure.rows), default=0)
     return max(1, min(4, int(charts.WIDTH / (_LETTER * widest + _GAP))))
 
 
-def spec_of(figure: Figure) -> dict[str, Any]:
+def spec_of(figure: ChartFigure) -> dict[str, Any]:
     """The chart in Vega-Lite. Its rows are added last: altair would look at each of them."""
     import altair as alt
 

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from linkgauge import __version__
 from linkgauge.model.printable import printable
 from linkgauge.model.units import approximate_size
-from linkgauge.report.blocks import Block, Figure, Page, Picture, Shade
+from linkgauge.report.blocks import Block, ChartFigure, Page, Picture, Shade
 from linkgauge.report.words.remedies import Command, Step
 
 from .drawing import Drawer
@@ -23,7 +23,7 @@ from .picture import style_of_pictures, svg_of
 
 def html_of(page: Page, drawer: Drawer) -> str:
     """The page, with pictures that `drawer` draws; tables where it draws none."""
-    figures = [one for part in page.parts for one in part.blocks if isinstance(one, Figure)]
+    figures = [one for part in page.parts for one in part.blocks if isinstance(one, ChartFigure)]
     pictures = {
         id(figure): None if svg is None else Markup(svg)  # noqa: S704  # cleaned in svg.py
         for figure, svg in zip(figures, drawer.draw(figures), strict=True)

@@ -10,10 +10,10 @@ from linkgauge.model.printable import printable
 from linkgauge.report.blocks import (
     Attachments,
     Block,
+    ChartFigure,
     Code,
     Column,
     Entry,
-    Figure,
     Heat,
     Line,
     Picture,
@@ -61,7 +61,7 @@ def _lines(block: Block | ShownSection) -> Iterator[str]:
             yield from _table(block)
         case Heat():
             yield from _table(_table_of(block))
-        case Figure() | Picture():
+        case ChartFigure() | Picture():
             titled = block.table._replace(caption=(Span(block.title, "strong"),), lines=block.lines)
             yield from _table(titled)
         case Code():

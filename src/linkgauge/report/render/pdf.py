@@ -9,7 +9,7 @@ from typing import Any
 from linkgauge.machine.extras import needed
 from linkgauge.model.errors import ResultsError
 from linkgauge.model.printable import all_printable
-from linkgauge.report.blocks import Figure, Heat, Page, Picture, Table, cut, line
+from linkgauge.report.blocks import ChartFigure, Heat, Page, Picture, Table, cut, line
 from linkgauge.report.charts import EXTRA
 from linkgauge.report.words.remedies import Command, RemedyText, Step, WrittenFile
 
@@ -31,8 +31,8 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
     """The page as a document. Raises MissingPackage without typst."""
     typst = needed("typst", EXTRA)
     blocks = [one for part in page.parts for one in part.blocks]
-    figures = [one for one in blocks if isinstance(one, Figure | Picture)]
-    charts = [one for one in figures if isinstance(one, Figure)]
+    figures = [one for one in blocks if isinstance(one, ChartFigure | Picture)]
+    charts = [one for one in figures if isinstance(one, ChartFigure)]
     made_of = iter(drawer.draw(charts))
     drawn = [
         alone(svg_of(one, WIDE)) if isinstance(one, Picture) else next(made_of) for one in figures
@@ -62,7 +62,7 @@ def _data(value: Any) -> Any:
             return cut(value, MOST_TEXT)
         case Command() | WrittenFile() | RemedyText():
             return _step(value)
-        case Table() | Heat() | Figure() | Picture():
+        case Table() | Heat() | ChartFigure() | Picture():
             value = _short(value)
     if hasattr(value, "_fields"):
         own = {name: _data(getattr(value, name)) for name in value._fields}
@@ -72,9 +72,9 @@ def _data(value: Any) -> Any:
     return value if isinstance(value, int | float) else None
 
 
-def _short(one: Table | Heat | Figure | Picture) -> Table | Heat | Figure | Picture:
+def _short(one: Table | Heat | ChartFigure | Picture) -> Table | Heat | ChartFigure | Picture:
     """Without what paper has no room for, and with a word where something is left out."""
-    if isinstance(one, Figure):
+    if isinstance(one, ChartFigure):
         return one._replace(rows=())
     if isinstance(one, Picture):
         return one._replace(parts=(), links=())

@@ -12,10 +12,10 @@ from rich.text import Text
 from linkgauge.report.blocks import (
     Attachments,
     Block,
+    ChartFigure,
     Code,
     Column,
     Entry,
-    Figure,
     Heat,
     Line,
     Picture,
@@ -259,7 +259,7 @@ def _lines(block: Block) -> Iterator[RenderableType]:
             yield from _table(block)
         case Heat():
             yield from _heat(block)
-        case Figure():
+        case ChartFigure():
             yield from map(_hanging, block.lines)
         case Picture():
             yield from _table(block.table)

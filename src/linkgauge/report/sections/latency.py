@@ -13,7 +13,7 @@ from linkgauge.model.stats.summary import known_percentile, percentile
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report import charts
 from linkgauge.report.beside import load
-from linkgauge.report.blocks import Block, Column, Entry, Figure, Line, Table, plain
+from linkgauge.report.blocks import Block, ChartFigure, Column, Entry, Line, Table, plain
 from linkgauge.report.matrix import shown
 from linkgauge.report.results import figure, label, title_of
 from linkgauge.report.words.figures import histogram
@@ -93,7 +93,7 @@ def _tail(cell: CellResult) -> float:
     return percentile(sorted(cell.samples), 0.99) / (cell.headline or 1.0)
 
 
-def _distribution(result: Result, cells: Sequence[CellResult]) -> Figure:
+def _distribution(result: Result, cells: Sequence[CellResult]) -> ChartFigure:
     unit = unit_of(result.unit)
     rows: list[dict[str, object]] = []
     for cell in cells:
@@ -106,7 +106,7 @@ def _distribution(result: Result, cells: Sequence[CellResult]) -> Figure:
         (Entry(str(row["series"])), Entry(f"{row['y']:.1%}"), Entry(f"{row['x']:.4g}"))
         for row in named
     ]
-    return Figure(
+    return ChartFigure(
         title_of(f"{result.benchmark}{size}: how single ones are distributed"),
         title_of(f"Cumulative distribution of {result.benchmark}, {len(cells)} paths"),
         partial(charts.cdf, x=f"{unit.quantity} ({unit.shown}), at most"),

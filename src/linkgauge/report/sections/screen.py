@@ -14,9 +14,9 @@ from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
 from linkgauge.report.blocks import (
     Block,
+    ChartFigure,
     Column,
     Entry,
-    Figure,
     Heat,
     Prose,
     Shade,
@@ -103,7 +103,7 @@ def _height(block: Block) -> int:
             return 2 + min(len(block.rows), block.few or len(block.rows)) + len(block.lines)
         case Heat():
             return 4 + len(block.rows) + len(block.lines)
-        case Figure() | Prose():
+        case ChartFigure() | Prose():
             return len(block.lines)
         case _:
             return 1

@@ -20,7 +20,7 @@ from linkgauge.model.units import (
     unit_of,
 )
 from linkgauge.report import charts
-from linkgauge.report.blocks import Block, Figure, Line, Prose, Span, line, plain
+from linkgauge.report.blocks import Block, ChartFigure, Line, Prose, Span, line, plain
 from linkgauge.report.curves import Curves, chart, curves_of, extremes
 from linkgauge.report.matrix import shown
 from linkgauge.report.results import label
@@ -69,7 +69,7 @@ def _sizes(curves: Curves) -> list[int]:
     return sorted({size for curve in curves.values() for size in curve})
 
 
-def _figure(name: str, unit: Unit, curves: Curves) -> Figure:
+def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
     sizes, what = _sizes(curves), f"{len(curves)} paths" if len(curves) > 1 else "1 path"
     if len(curves) > MOST_CURVES:
         curves = extremes(curves)
@@ -78,7 +78,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> Figure:
     return chart(f"{name}: {unit.quantity} by size, {what}", curves, unit, draw)
 
 
-def chart_of_levels(result: Result) -> Figure:
+def chart_of_levels(result: Result) -> ChartFigure:
     """The curve of each row of latencies, with thick lines where it is flat: a plateau is a level
     of the memory hierarchy."""
     unit = unit_of(result.unit)

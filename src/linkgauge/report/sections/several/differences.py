@@ -10,7 +10,7 @@ from linkgauge.judge.compare.configurations import ConfigurationComparison
 from linkgauge.judge.compare.run_comparison import RunCell
 from linkgauge.model.units import unit_of
 from linkgauge.report import charts
-from linkgauge.report.blocks import Block, Column, Entry, Figure, Table, plain
+from linkgauge.report.blocks import Block, ChartFigure, Column, Entry, Table, plain
 from linkgauge.report.results import label
 from linkgauge.report.sections import Section, SeveralRuns
 
@@ -21,7 +21,7 @@ def _bars(several: SeveralRuns) -> Iterator[Block]:
     yield from (_chart(one, *of) for one in several.comparisons for of in one.aspects.items())
 
 
-def _chart(one: ConfigurationComparison, aspect: Aspect, cell: RunCell) -> Figure:
+def _chart(one: ConfigurationComparison, aspect: Aspect, cell: RunCell) -> ChartFigure:
     unit, name = unit_of(cell.unit), label(aspect.name)
     labels = [label(side.name) for side in one.found.sides]
     rows: list[dict[str, object]] = []
@@ -38,7 +38,7 @@ def _chart(one: ConfigurationComparison, aspect: Aspect, cell: RunCell) -> Figur
     title = f"{name} on {label(one.accelerator)}, {cell.better} is better"
     heads = (Column("configuration"), Column(unit.shown, True), Column(f"against {labels[0]}"))
     table = Table(plain(label(cell.benchmark)), heads, lines)
-    return Figure(title, title, partial(charts.bars, x=f"{name} ({unit.shown})"), rows, table)
+    return ChartFigure(title, title, partial(charts.bars, x=f"{name} ({unit.shown})"), rows, table)
 
 
 SECTION = Section("differences", "Differences", 25, of_runs=_bars)
