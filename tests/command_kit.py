@@ -47,9 +47,9 @@ def called(*arguments, cwd=HERE, **environment):
         chdir(cwd),
         patch.object(sys, "argv", words),
         patch.object(main, "end_like_ctrl_c", lambda: lambda: 130),
-        patch.object(streams, "prepare"),
-        patch.object(streams, "discard"),
-        patch.object(gc, "freeze"),
+        patch.object(streams, "prepare", _nothing),
+        patch.object(streams, "discard", _nothing),
+        patch.object(gc, "freeze", _nothing),
         redirect_stdout(out),
         redirect_stderr(err),
     ):
@@ -58,6 +58,10 @@ def called(*arguments, cwd=HERE, **environment):
         except SystemExit as end:
             return subprocess.CompletedProcess(words, end.code, out.getvalue(), err.getvalue())
     raise AssertionError("it does not exit")
+
+
+def _nothing(*arguments):
+    """In place of what would change this process; a mock takes longer to make."""
 
 
 def with_processes(monkeypatch) -> None:
