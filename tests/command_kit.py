@@ -13,7 +13,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from linkgauge.cli import main, streams
-from worker_threads import worker_threads
+from worker_threads import drawing_threads, worker_threads
 
 WIDTH = {"COLUMNS": "100"}
 HERE = Path()
@@ -76,6 +76,6 @@ def folder_of(out):
 
 
 def _workers(words: list[str]) -> AbstractContextManager[None]:
-    """Those of a simulated machine need no process, but where a fault ends it."""
+    """Those of a simulated machine need no process, but where a fault ends it; charts need none."""
     ends = "--dry-run" not in words and any(map(_ENDS_PROCESSES.search, words))
-    return worker_threads() if "--machine" in words and not ends else nullcontext()
+    return worker_threads() if "--machine" in words and not ends else drawing_threads()
