@@ -13,7 +13,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from linkgauge.cli import main, streams
-from worker_threads import worker_threads
+from worker_threads import drawing_threads, worker_threads
 
 WIDTH = {"COLUMNS": "100"}
 HERE = Path()
@@ -47,9 +47,9 @@ def called(*arguments, cwd=HERE, **environment):
         chdir(cwd),
         patch.object(sys, "argv", words),
         patch.object(main, "end_like_ctrl_c", lambda: lambda: 130),
-        patch.object(streams, "prepare"),
-        patch.object(streams, "discard"),
-        patch.object(gc, "freeze"),
+        patch.object(streams, "prepare", _nothing),
+        patch.object(streams, "discard", _nothing),
+        patch.object(gc, "freeze", _nothing),
         redirect_stdout(out),
         redirect_stderr(err),
     ):
@@ -58,6 +58,10 @@ def called(*arguments, cwd=HERE, **environment):
         except SystemExit as end:
             return subprocess.CompletedProcess(words, end.code, out.getvalue(), err.getvalue())
     raise AssertionError("it does not exit")
+
+
+def _nothing(*arguments):
+    """In place of what would change this process; a mock takes longer to make."""
 
 
 def with_processes(monkeypatch) -> None:
@@ -72,6 +76,6 @@ def folder_of(out):
 
 
 def _workers(words: list[str]) -> AbstractContextManager[None]:
-    """Those of a simulated machine need no process, but where a fault ends it."""
+    """Those of a simulated machine need no process, but where a fault ends it; charts need none."""
     ends = "--dry-run" not in words and any(map(_ENDS_PROCESSES.search, words))
-    return worker_threads() if "--machine" in words and not ends else nullcontext()
+    return worker_threads() if "--machine" in words and not ends else drawing_threads()

@@ -1,5 +1,6 @@
 """Campaigns: `make test` runs a seeded subset of the fuzz cases, `make test-long` all of them."""
 
+import gc
 import os
 import signal
 import sys
@@ -39,6 +40,15 @@ calm = settings.get_profile("calm")
 settings.register_profile("subset", calm, derandomize=True, max_examples=10)
 settings.register_profile("full", calm, max_examples=5000)
 settings.load_profile(os.environ.get("LINKGAUGE_CAMPAIGN", "subset"))
+
+
+gc.disable()  # there is next to no garbage before the first test
+
+
+def pytest_collection_finish():
+    """What all tests share outlives them: the collector need not look at it again."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from unittest.mock import patch
 
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.machine.processes.channel import Channel
+from linkgauge.machine.processes.process import Process
+from linkgauge.report.render import drawing
 from linkgauge.rooms.check import bounded
 
 
@@ -38,15 +40,25 @@ class _Threaded:
         return 0
 
 
-def _start(worker: WorkerProcess, surroundings: object) -> tuple[_Threaded, Channel]:
+def _start(worker: Process, surroundings: object) -> tuple[_Threaded, Channel]:
     ours, theirs = socket.socketpair()
     return _Threaded(theirs, worker.module), Channel(ours)
 
 
+class _Drawing(Process):
+    _start = _start
+
+
+def drawing_threads():
+    """Inside, a thread draws charts: V8 starts once, which takes a second, not once a report."""
+    return patch.object(drawing, "Process", _Drawing)
+
+
 @contextmanager
 def worker_threads():
-    """Inside, workers are threads, and so is what a health check measures with."""
+    """Inside, workers are threads, and so is what a health check measures with, or what draws."""
     with (
+        drawing_threads(),
         patch.object(WorkerProcess, "_start", _start),
         patch.object(bounded._Leader, "_start", _start),
         patch.object(bounded._Leader, "_end", lambda leader, patience=0: leader._channel.close(9)),

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -94,15 +95,39 @@ def lines_of(name):
 CASES = [(name, line) for name in COMMANDS for line in lines_of(name)]
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """What the examples name."""
+    folder = tmp_path_factory.mktemp("files")
+    for accelerator, run in (("cpu", replace(THREE[0], label="default")), *NVIDIA):
+        kept = folder / "results" / accelerator / run.label / "20261121T201500Z"
+        kept.mkdir(parents=True)
+        write_run(kept, here(run))
+    for number, label in enumerate(("before", "after")):
+        run = replace(here(THREE[0]), id=label, label=label, started=f"2026-11-22T20:1{number}:00Z")
+        kept = folder / "results" / "nvidia-h200" / label / f"20261122T201{number}00Z"
+        kept.mkdir(parents=True)
+        write_run(kept, run)
+    assert called("baseline", "after", cwd=folder).returncode == 0
+    (folder / "NAME.xml").write_bytes(domain())
+    logs = Path(__file__).parents[1] / "data/judge/questions"
+    for name, log in (
+        ("nccl.log", "06-h100-all-reduce/log.txt"), ("topo.txt", "08-h100-six-links/topo.txt"),
+        ("nvbandwidth.log", "01-a6000-peers/log.txt"),
+    ):  # fmt: skip
+        (folder / name).write_text((logs / log).read_text())
+    return folder
+
+
 @pytest.mark.parametrize(("name", "line"), CASES)
-def test_each_example_works(name, line, tmp_path, monkeypatch):
+def test_each_example_works(name, line, files, tmp_path, monkeypatch):
     """On a simulated machine, with its devices in place of CUDA's, and few samples."""
     tool, *words = shlex.split(line)
     if tool != "linkgauge":
         assert tool in ("virsh", "kubectl")
         return
     assert words[0] == name
-    _leave_files(tmp_path)
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     history = {"LINKGAUGE_HISTORY": tmp_path / "history.db"} if name == "history" else {}
     if name == "history":
         called("history", "import", "results", cwd=tmp_path, **history)
@@ -125,27 +150,6 @@ def test_each_example_of_a_fault_works_on_every_machine(machine):
     assert len(options) > 20
     words = ["run", "device_local_copy", "--machine", machine, "--size", "1M", "--dry-run"]
     assert called(*words, *options).returncode == 0
-
-
-def _leave_files(folder):
-    """What the examples name."""
-    for accelerator, run in (("cpu", replace(THREE[0], label="default")), *NVIDIA):
-        kept = folder / "results" / accelerator / run.label / "20261121T201500Z"
-        kept.mkdir(parents=True)
-        write_run(kept, here(run))
-    for number, label in enumerate(("before", "after")):
-        run = replace(here(THREE[0]), id=label, label=label, started=f"2026-11-22T20:1{number}:00Z")
-        kept = folder / "results" / "nvidia-h200" / label / f"20261122T201{number}00Z"
-        kept.mkdir(parents=True)
-        write_run(kept, run)
-    assert called("baseline", "after", cwd=folder).returncode == 0
-    (folder / "NAME.xml").write_bytes(domain())
-    logs = Path(__file__).parents[1] / "data/judge/questions"
-    for name, log in (
-        ("nccl.log", "06-h100-all-reduce/log.txt"), ("topo.txt", "08-h100-six-links/topo.txt"),
-        ("nvbandwidth.log", "01-a6000-peers/log.txt"),
-    ):  # fmt: skip
-        (folder / name).write_text((logs / log).read_text())
 
 
 def _simulated(name, words):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from command_kit import linkgauge
+from command_kit import called
 from linkgauge import _native
 
 SHORT = ("--size", "1M", "--samples", "6", "--loops", "2", "--json")
@@ -19,7 +19,7 @@ def warnings(done):
 
 def named(cache):
     """The warnings of a run that names what was chosen, with what is remembered below `cache`."""
-    done = linkgauge("copy", WRITE, *SHORT, XDG_CACHE_HOME=cache)
+    done = called("copy", WRITE, *SHORT, XDG_CACHE_HOME=cache)
     return [w for w in warnings(done) if w.endswith(", chosen on this machine")]
 
 
@@ -45,9 +45,9 @@ def test_a_run_finds_the_best_kernels_once_and_names_them(searched):
 
 def test_a_kernel_by_hand_or_none_that_was_measured(tmp_path, searched):
     name = _native.kernels(_native.Op.WRITE)[-1]
-    done = linkgauge("copy", WRITE, *SHORT, "--host-kernel", name, XDG_CACHE_HOME=searched[0])
+    done = called("copy", WRITE, *SHORT, "--host-kernel", name, XDG_CACHE_HOME=searched[0])
     assert f"host:0.cpu: write by {name}, as asked for" in warnings(done)
-    done = linkgauge("copy", WRITE, *SHORT, "--untuned", XDG_CACHE_HOME=tmp_path / "none")
+    done = called("copy", WRITE, *SHORT, "--untuned", XDG_CACHE_HOME=tmp_path / "none")
     default = _native.default_kernel(_native.Op.WRITE, streaming=False)
     assert f"host:0.cpu: write by {default}, by default, not measured" in warnings(done)
     assert not (tmp_path / "none").exists()

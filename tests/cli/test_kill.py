@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from campaigns import FULL, trials
-from command_kit import linkgauge
+from command_kit import called, linkgauge
 from linkgauge.engine.kept.journal import MeasuredVisit, read_records
 from linkgauge.engine.kept.runs import read_run
 from linkgauge.engine.locks import hold
@@ -128,11 +128,11 @@ def test_a_killed_run_goes_on_to_the_cells_of_an_unbroken_one(tmp_path, whole, s
     (journal,) = journals(tmp_path)
     for _ in range(chance.randrange(3)):
         kill(("--resume", str(journal.parent)), tmp_path, chance, *extent)
-    done = linkgauge("run", "--resume", journal.parent)
+    done = called("run", "--resume", journal.parent)
     assert done.returncode == 3, done.stderr
     assert visited(journal) == visits
     run = read_run(journal.parent / "run.json")
     assert run.results == unbroken.results  # a simulated machine measures the same again
-    shown = linkgauge("show", journal, "--json").stdout
-    assert shown == linkgauge("show", journal.parent, "--json").stdout
+    shown = called("show", journal, "--json").stdout
+    assert shown == called("show", journal.parent, "--json").stdout
     assert shared_memory() <= before

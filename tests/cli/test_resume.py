@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cli.test_cli import COPY, ENDLESS, wait_for_its_plan
-from command_kit import called, folder_of, linkgauge
+from command_kit import called, folder_of
 from linkgauge.engine.kept.journal import (
     Closed,
     Logged,
@@ -42,7 +42,7 @@ def places(run):
 def whole(tmp_path_factory):
     """The folder of a run that came to its end."""
     out = tmp_path_factory.mktemp("whole")
-    done = linkgauge("run", *FAST, "--label", "mine", "--out", out)
+    done = called("run", *FAST, "--label", "mine", "--out", out)
     assert done.returncode == 0, done.stderr
     return folder_of(out)
 
@@ -76,7 +76,7 @@ def test_cut_off_at_any_byte_a_real_journal_reads_up_to_its_last_whole_record(wh
 
 
 def test_it_measures_what_is_left_and_shows_all(whole, broken):
-    done = linkgauge("run", "--resume", broken)
+    done = called("run", "--resume", broken)
     assert done.returncode == 0, done.stderr
     before, after = read_run(whole), read_run(broken)
     assert places(after) == places(before)
@@ -95,7 +95,7 @@ def test_it_measures_what_is_left_and_shows_all(whole, broken):
 
 def test_a_run_killed_after_its_last_record_gets_its_files(whole, broken):
     shutil.copy(whole / "journal.jsonl", broken)
-    assert linkgauge("run", "--resume", broken, "--csv").stdout.startswith("run,benchmark")
+    assert called("run", "--resume", broken, "--csv").stdout.startswith("run,benchmark")
     for name in FILES:
         assert (broken / name).read_bytes() == (whole / name).read_bytes()
 
@@ -240,7 +240,7 @@ def check_full(done, folder, strerror):
     assert "linkgauge run --resume " in line
     broken = assemble(read_records((folder / "journal.jsonl").read_bytes()))
     assert 0 < len(places(broken)) < 3
-    assert linkgauge("run", "--resume", folder).returncode == 0
+    assert called("run", "--resume", folder).returncode == 0
     assert list(places(read_run(folder)).values()) == [1, 1, 1]
 
 

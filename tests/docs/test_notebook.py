@@ -3,12 +3,16 @@ the page's picture is what it draws, and nothing but its source is kept."""
 
 import re
 import runpy
+import subprocess
+import sys
 import warnings
 from contextlib import chdir
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from command_kit import called
 from worker_threads import worker_threads
 
 nbformat = pytest.importorskip("nbformat")
@@ -25,11 +29,23 @@ def notebook():
     return nbformat.read(NOTEBOOK, as_version=4)
 
 
+def command(words, **how):
+    """In place of `subprocess.run`: a process takes longer than most commands."""
+    program = [sys.executable, "-m", "linkgauge"]
+    assert words[:3] == program
+    return called(*words[3:])
+
+
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
     """What each cell shows, by its id, and with which kind of file."""
     tool = runpy.run_path(str(ROOT / "tools" / "notebook"))
-    with chdir(tmp_path_factory.mktemp("shown")), warnings.catch_warnings(), worker_threads():
+    with (
+        chdir(tmp_path_factory.mktemp("shown")),
+        warnings.catch_warnings(),
+        worker_threads(),
+        patch.object(subprocess, "run", command),
+    ):
         warnings.simplefilter("error")
         return dict(tool["files"](NOTEBOOK))
 

@@ -44,6 +44,8 @@ def critical(p: float, degrees: float) -> float:
             return math.inf
     for _ in range(80):
         middle = (low + high) / 2
+        if middle in (low, high):  # no number lies between them
+            break
         low, high = (middle, high) if two_sided(middle, degrees) > p else (low, middle)
     return high
 

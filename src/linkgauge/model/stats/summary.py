@@ -128,7 +128,7 @@ def deviation(samples: Sequence[float]) -> float:
     """Standard deviation of a sample (n - 1) of two or more. statistics.stdev works in exact
     fractions and takes twenty times as long."""
     mean = statistics.fmean(samples)
-    return math.hypot(*(sample - mean for sample in samples)) / math.sqrt(len(samples) - 1)
+    return math.dist(samples, [mean] * len(samples)) / math.sqrt(len(samples) - 1)
 
 
 def robust_deviation(distances: Iterable[float]) -> float:
