@@ -302,7 +302,8 @@ def _beside(
     if one.summary is None or not one.bytes:
         return "unknown"
     seconds = _seconds(cell, one.bytes)
-    longest = seconds(expected) / (LOOSE if estimate.loose else LOW) + estimate.start
+    least = (LOOSE if estimate.loose else LOW) * estimate.sure
+    longest = seconds(expected) / least + estimate.start
     if seconds(one.summary.median) <= longest:
         return "ok"
     last = one.samples[-sum(cell.visits[-1]) :] if cell.visits else ()

@@ -6,76 +6,72 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.judge.cases import Case, cases_of, exchanging, listed
-from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.dram import Ceilings
+from linkgauge.judge.exchange_rates import SWITCHED_OFF, ExchangeRates
+from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.link_rates import figure
 from linkgauge.judge.remedies import FABRIC_MANAGER
+from linkgauge.judge.routes import Paths
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.busbw import bandwidths
 from linkgauge.model.collective import Collective, bus_factor
+from linkgauge.model.notes import Remark
 from linkgauge.model.part import Part
 from linkgauge.model.result import CellResult
 from linkgauge.model.units import BANDWIDTH
 
-_REDUCING = 26e9
-"""Bytes/s that a link signals from NVLink 4 on, whose switches are the first to reduce."""
-_GAIN = 1.25
-"""How much more the links would carry from which reductions in a switch show: of five devices and
-more. Of up to four, eight H100s reach the same with and without (NVIDIA/nccl issue 1455)."""
+_GAIN = 1.1
+"""How much faster reductions in a switch must be expected to be than rings for them to be missed:
+of up to four, eight H100s reach the same with and without (NVIDIA/nccl issue 1455)."""
 _CLEARLY = 0.8
 """Share of the copy engines' rate below which kernels are clearly slower."""
 
 
 def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Sums that miss a limit and are as fast as rings over their links, where switches could reduce
-    them."""
-    for case in cases_of(evidence):
-        cell = case.cell
-        if cell.kind != "limit" or not _as_rings(cell):
-            continue
-        ranks = len(cell.transfers)
-        switches, own = _reducing(evidence, cell), bandwidths(cell)
-        gain = bus_factor("all_reduce", ranks) / (1 + 1 / ranks)
-        if not switches or own is None or gain < _GAIN:
-            continue
-        said = f"all_reduce reaches {figure(own.bus)}, which is what rings over these links reach; "
-        said += f"reductions in the switch (NVLS) could reach up to {figure(gain * own.bus)}: "
-        why = f"over each link, a ring sends {gain:.3g} times the bytes; eight GPUs were seen to "
-        why += "be 1.2 to 1.3 times as fast with NVLS"
-        remedy = (
-            "# Unset NCCL_NVLS_ENABLE=0, and an NCCL_ALGO without NVLS, in NCCL's files, too.",
-            "# Run a program that uses NCCL with NCCL_DEBUG=INFO: it says whether there is NVLS.",
-            FABRIC_MANAGER,
-        )
-        about = Part.fabric_switch(switches.pop() if len(switches) == 1 else "NVLink switches")
-        found = f"{said}it seems to be off"
-        yield Finding("in-switch", "warn", about, found, why, remedy, (case.name,))
+    """Sums that are as fast as rings over their links, where switches could reduce them: the
+    fastest of all."""
+    rates = ExchangeRates(Paths(evidence.machine, Ceilings()), Collective("all_reduce"))
+    found = [one for case in cases_of(evidence) if (one := _as_rings(rates, case)) is not None]
+    if not found:
         return
+    own, reduced, case, switches = max(found, key=lambda one: one[0])
+    notes = case.cell.notes
+    off = any(isinstance(note, Remark) and note.text == SWITCHED_OFF for note in notes)
+    said = f"all_reduce reaches {figure(own)}, which is what rings over these links reach; "
+    said += f"reductions in the switch (NVLS) should reach about {figure(reduced)}: "
+    said += f"{SWITCHED_OFF} is set" if off else "it seems to be off"
+    ranks = len(case.cell.transfers)
+    gain = bus_factor("all_reduce", ranks) / (1 + 1 / ranks)
+    why = f"over each link, a ring sends {gain:.3g} times the bytes; eight GPUs were seen to "
+    why += "be 1.2 to 1.3 times as fast with NVLS"
+    remedy = [
+        "# Unset NCCL_NVLS_ENABLE=0, and an NCCL_ALGO without NVLS, in NCCL's files, too.",
+        "# Run a program that uses NCCL with NCCL_DEBUG=INFO: it says whether there is NVLS.",
+        FABRIC_MANAGER,
+    ]
+    if off and evidence.machine.is_virtual:
+        why += "; linkgauge sets it in guests, whose multicast memory may strike others' GPUs"
+        remedy[0] = "export NCCL_NVLS_ENABLE=1  # where all GPUs of the board are this guest's"
+    missed = any(each[2].cell.kind == "limit" for each in found)
+    about = Part.fabric_switch(switches.pop() if len(switches) == 1 else "NVLink switches")
+    severity: Severity = "note" if off and not missed else "warn"
+    yield Finding("in-switch", severity, about, said, why, tuple(remedy), (case.name,))
 
 
-def _as_rings(cell: CellResult) -> bool:
-    """Whether it is a sum of all that is as fast as one ring should be, and no faster than the
-    links of one allow."""
-    work, expected, own = cell.operation, cell.expected, cell.headline
-    if not isinstance(work, Collective) or work.collective != "all_reduce" or expected is None:
-        return False
-    if not (own and expected.achievable and expected.theoretical):
-        return False
-    return expected.theoretical <= own <= expected.achievable / LOW
-
-
-def _reducing(evidence: Evidence, cell: CellResult) -> set[str]:
-    """The switches that join all of its ranks and can reduce; none where other ways do."""
-    wiring, found = evidence.machine.wiring, set[str]()
-    for one, other in exchanging(cell):
-        joined = wiring.bundles(one, other)
-        if not joined or not all(
-            "switch" in ends and bundle.is_nvlink and bundle.each > _REDUCING
-            for ends, bundle in joined.items()
-        ):
-            return set()
-        crossed = wiring.route(one, other) or ()
-        found |= {crossing.end for _, crossing in crossed} & wiring.switches
-    return found
+def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
+    """A sum that is about as fast as rings should be, what reductions should reach, and in which
+    switches; None where they would gain little."""
+    cell, work = case.cell, case.cell.operation
+    own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
+    if own is None or not isinstance(work, Collective) or work.collective != "all_reduce":
+        return None
+    devices = tuple(str(one.engine.owner) for one in cell.transfers)
+    bound = rates.bound(devices)
+    if not bound.least or not bound.reduced or bound.reduced < _GAIN * bound.least:
+        return None
+    if not LOW * bound.least <= own.bus <= (bound.least + bound.reduced) / 2:
+        return None
+    return own.bus, bound.reduced, case, rates.reducing(devices)
 
 
 def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
