@@ -87,8 +87,7 @@ def test_what_figures_do_not_show_is_said():
 
 def test_what_belongs_together_is_one_finding():
     """Neither a host that one way shows to be sound, nor a GPU behind an IOMMU, is to blame."""
-    both = warned("both", names=COPIES[4:], noise=(0.001, 0.001))
-    assert [f.subject for f in both] == ["8 links (both directions at once)"]
+    assert not warned("both", names=COPIES[4:], noise=(0.001, 0.001))
     wrong = warned("quad", "flip sim:3", names=COPIES[:1], iommu="translating")
     assert [f.subject for f in wrong if f.check == "wrong-bytes"] == ["IOMMU"]
     benchmarks = ("nodes_rails", "device_local_copy")

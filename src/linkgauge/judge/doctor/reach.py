@@ -18,13 +18,17 @@ from linkgauge.model.collective import Collective, bus_factor
 from linkgauge.model.notes import Remark
 from linkgauge.model.part import Part
 from linkgauge.model.result import CellResult
+from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import BANDWIDTH
 
 _GAIN = 1.1
 """How much faster reductions in a switch must be expected to be than rings for them to be missed:
 of up to four, eight H100s reach the same with and without (NVIDIA/nccl issue 1455)."""
 _CLEARLY = 0.8
-"""Share of the copy engines' rate below which kernels are clearly slower."""
+"""Share of one engine's rate below which another one is clearly slower."""
+_BESIDE = 0.6
+"""Share of its rate alone below which a read is clearly slower beside a write: 0.40 to 0.48 is seen
+of A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewhere."""
 
 
 def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
@@ -105,15 +109,84 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
 
 def _read(case: Case) -> tuple[str, str, int] | None:
     """The ends and the size of a read from the host over PCIe; None of other cells."""
-    cell, unit = case.cell, case.result.unit
-    if unit != BANDWIDTH.symbol or len(cell.transfers) != 1 or cell.transfers[0].both_ways:
-        return None
-    one = cell.transfers[0]
-    if not one.source.is_host or not one.destination.is_device:
-        return None
+    one = case.cell.transfers[0] if len(case.cell.transfers) == 1 else None
+    key = _read_by(case, one) if one is not None else None
+    return key[:3] if key is not None else None
+
+
+def _read_by(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
+    """The same of a transfer of a cell, with its engine."""
+    reads = one.source.is_host and one.destination.is_device and not one.both_ways
     by_pcie = any(part.kind == "PCIe link" for part in case.touched)
-    key = str(one.source), str(one.destination), case.result.size
-    return key if by_pcie and one.engine.owner == one.destination else None
+    if case.result.unit != BANDWIDTH.symbol or not reads or not by_pcie:
+        return None
+    key = str(one.source), str(one.destination), case.result.size, one.engine.kind
+    return key if one.engine.owner == one.destination else None
+
+
+def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
+    """Copy engines that reach clearly less of a device's memory than kernels do, where both are as
+    fast as is expected of them."""
+    shares: dict[str, dict[str, tuple[float, Case]]] = {}
+    for case in cases_of(evidence):
+        place, kinds = _within(case.cell), {one.engine.kind for one in case.cell.transfers}
+        share = case.cell.share(case.cell.expected.achievable) if case.cell.expected else None
+        if place and share and len(kinds) == 1 and case.cell.verdict == "ok":
+            own, kind = shares.setdefault(place, {}), kinds.pop()
+            own[kind] = max(own.get(kind, (0.0, case)), (share, case), key=lambda one: one[0])
+    both = [own for own in shares.values() if own.keys() >= {"ce", "sm"}]
+    slower = [own for own in both if own["ce"][0] < _CLEARLY * own["sm"][0]]
+    if not slower:
+        return
+    engine, kernel = slower[0]["ce"][1], slower[0]["sm"][1]
+    found = f"they copy {figure(engine.cell.headline or 0.0)} within {_within(engine.cell)}, "
+    found += f"{slower[0]['ce'][0]:.0%} of what its memory allows, and kernels reach "
+    found += f"{slower[0]['sm'][0]:.0%} ({kernel.name})"
+    found += f"; so it is on {len(slower)} of {len(both)} devices" if len(both) > 1 else ""
+    why = "how fast a copy engine is within a device is not published; the memory is well, as the "
+    why += "kernels show"
+    remedy = ("# Let kernels copy what is large within a device.",)
+    names = tuple(own["ce"][1].name for own in slower)
+    yield Finding("copy-engines", "note", "copy engines", found, why, remedy, names)
+
+
+def _within(cell: CellResult) -> str | None:
+    """The device that all of it stays within."""
+    places = {str(place) for place in cell.places if not place.is_null}
+    return places.pop() if len(places) == 1 and cell.transfers[0].engine.owner.is_device else None
+
+
+def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
+    """Reads from the host that are clearly slower while the same device writes to it, where they
+    are as fast as is expected of them alone."""
+    alone: dict[tuple[str, str, int, str], float] = {}
+    beside: list[tuple[tuple[str, str, int, str], Case]] = []
+    for case in cases_of(evidence):
+        first, *others = case.cell.transfers
+        if (key := _read_by(case, first)) is None or case.cell.status != "pass":
+            continue
+        if not others and case.cell.verdict == "ok":
+            alone[key] = case.cell.headline or 0.0
+        elif case.cell.report.is_first and [o.way for o in others] == [first.way[::-1]]:
+            beside.append((key, case))
+    slower = [
+        (alone[key], case)
+        for key, case in beside
+        if key in alone and (case.cell.headline or 0.0) < _BESIDE * alone[key]
+    ]
+    if not slower:
+        return
+    once, case = min(slower, key=lambda one: (one[1].cell.headline or 0.0) / one[0])
+    found = f"{case.name} reads {figure(case.cell.headline or 0.0)}, and {figure(once)} alone"
+    found += f" (the least of {len(slower)})" if len(slower) > 1 else ""
+    why = "the root complex orders its answers behind what devices write, unless they set relaxed "
+    why += "ordering; the links are well, as copies one way show"
+    remedy = (
+        "# In the firmware's setup, enable relaxed ordering (PCIe); ask the board's vendor.",
+        "sudo lspci -vv | grep -E 'RlxdOrd'",
+    )
+    names = tuple(case.name for _, case in slower)
+    yield Finding("both-ways", "note", "PCIe, both ways at once", found, why, remedy, names)
 
 
 def _of_ring(cell: CellResult) -> float:
