@@ -166,7 +166,8 @@ class ExchangeRates:
         because = f"{way.name}{' -> '.join(best.pairs[0])}: {narrow.shown} = {figure(narrow.rate)}"
         doubts = self._doubts(devices, way)
         because += f"; achievable unknown: {'; '.join(doubts)}" if doubts else f"; {narrow.why}"
-        most = max(found.bus for _, found in rings)
+        most = max(rings, key=lambda one: one[1].bus)
+        sure = most if self._is_known else rings[0]
         reduced = max(found.bus for _, found in reached)
         return Bound(
             slowest and slowest.bus,
@@ -174,8 +175,8 @@ class ExchangeRates:
             because,
             tuple(" -> ".join(one) for one in best.pairs),
             narrow.link,
-            None if doubts else most if self._is_known else rings[0][1].bus,
-            reduced if reduced > most else None,
+            None if self._doubts(devices, sure[0]) else sure[1].bus,
+            reduced if reduced > most[1].bus else None,
         )
 
     def _doubts(self, devices: Sequence[str], way: _Way) -> list[str]:

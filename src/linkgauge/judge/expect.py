@@ -142,13 +142,13 @@ class Expectations:
             return Expectation(Expected(because=bound.because), without="path")
         moved = work.bytes_on_bus(transfers[0].bytes_moved(size), len(ranks)) * work.aggregated
         least = moved / bound.theoretical
-        enough = moved / bound.achievable if bound.achievable else None
+        enough = moved / bound.achievable if bound.achievable and bound.least else None
         if (enough or least) < start:
             return _unknown("starting its steps may take as long as moving its bytes", "start")
         because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
         without: NotJudged | None = None if enough else "bound"
         expected = Expected(least, enough, because)
-        sure = bound.least / bound.achievable if bound.least and bound.achievable else 1.0
+        sure = enough * bound.least / moved if bound.least and enough else 1.0
         return Expectation(expected, loose=True, sure=sure, start=start, without=without)
 
     def _rates(self, work: Collective, notes: tuple[Note, ...]) -> ExchangeRates:

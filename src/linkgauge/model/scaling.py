@@ -44,7 +44,8 @@ class Bound(msgspec.Struct, frozen=True):
     narrow: The pairs of devices that carry least.
     over: What limits these; null if of nothing that they cross the rate is known.
     least: What rings reach by themselves, in bytes/s: as many as links of their own allow if the
-        library is known to take them, else one; null where `achievable` is.
+        library is known to take them, else one as the devices are numbered; null if that is
+        unknown.
     reduced: What reductions in the switch reach with all that protocols take, in bytes/s; null
         where no switch can, or rings reach as much.
     """
@@ -71,8 +72,8 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     floor: The least time of any size, in seconds; null without points.
     plateau: The most busbw of any size, in bytes/s; null of one device, and without points.
     at: The size in bytes at which the plateau is reached; null without one.
-    efficiency: The plateau's share of what is achievable (where it is about what rings reach by
-        themselves, of that), else of the theoretical bound; null if there is none.
+    efficiency: The plateau's share of what is achievable, else of the theoretical bound; null if
+        there is none.
     verdict: Whether the plateau is as expected.
     line: The line through the times; null of too few sizes.
     """

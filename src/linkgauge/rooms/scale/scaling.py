@@ -121,28 +121,21 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
         at=None if best.busbw is None else best.size,
         line=_line(result, label_of(work, len(devices), member)),
     )
-    figure = _usual(count)
+    figure = expected.figure
     efficiency = count.plateau / figure if count.plateau and figure else None
     least = LOOSE if rates.is_loose(devices) else LOW
     return replace(count, efficiency=efficiency, verdict=_verdict(count, least))
 
 
-def _usual(count: Count) -> float | None:
-    """What a library that is as fast as this should reach: what rings do by themselves, or all that
-    links and switches allow where it is clearly faster than that."""
-    least, plateau = count.expected.least, count.plateau or 0.0
-    return least if least and plateau * FALLEN <= least else count.expected.figure
-
-
 def _verdict(count: Count, least: float) -> Verdict:
-    """As of a cell: low below the `least` share of what is achievable; where only a bound is known,
-    ok or nothing."""
+    """As of a cell: low below the `least` share of what rings reach by themselves; where only a
+    bound is known, ok or nothing."""
     rate, expected = _once_started(count), count.expected
     if not rate or expected.figure is None:
         return "unknown"
-    if rate >= (least if expected.achievable else LOW) * (expected.least or expected.figure):
+    if rate >= (least * expected.least if expected.least else LOW * expected.figure):
         return "ok"
-    return "low" if expected.achievable else "unknown"
+    return "low" if expected.least else "unknown"
 
 
 def _points(result: Result, ranks: int) -> Iterator[At]:
