@@ -67,6 +67,7 @@ H200 = {
     "nvmlDeviceGetPcieReplayCounter": 7,
     "nvmlDeviceGetPowerUsage": 118_250,
     "nvmlDeviceGetEnforcedPowerLimit": 700_000,
+    "nvmlDeviceGetPowerManagementDefaultLimit": 700_000,
     "nvmlDeviceGetCurrentEccMode": 1,
     "nvmlDeviceGetTotalEccErrors": lambda handle, kind, counter: {0: 3, 1: 0}[kind],
     "nvmlDeviceGetCount": 2,

@@ -227,6 +227,7 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
         temperature=now.temperature,
         power=now.power,
         power_limit=_sensor(root, address, _MICRO, "power1_cap"),
+        power_default=_sensor(root, address, _MICRO, "power1_cap_default"),
         pcie_replays=now.pcie_replays,
         ecc=None if errors is None else True,
         ecc_errors=None if errors is None else int(errors[1]),

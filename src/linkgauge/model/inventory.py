@@ -56,6 +56,8 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     max_payload: The largest payload of a packet that is set, in bytes.
     max_payload_supported: The largest payload of a packet that it supports, in bytes.
     max_read_request: The largest read request that is set, in bytes.
+    relaxed_ordering: Whether its writes may pass others; null also of one that nobody set up.
+    aspm: The states in which its link may save power (`L0s`, `L1`); null also if in none.
     acs: The redirections that Access Control Services have enabled at this port; null: no
         capability, or not readable.
     errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`); null:
@@ -80,6 +82,8 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     max_payload: int | None = None
     max_payload_supported: int | None = None
     max_read_request: int | None = None
+    relaxed_ordering: bool | None = None
+    aspm: tuple[str, ...] | None = None
     acs: tuple[str, ...] | None = None
     errors: dict[str, int] | None = None
     display: bool = False
@@ -163,6 +167,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     temperature: Its temperature in °C.
     power: The power that it draws in watts.
     power_limit: The limit of its power in watts.
+    power_default: The limit of its power that its board has by default, in watts.
     pcie_replays: Its counter of PCIe replays.
     ecc: Whether its memory has error correction switched on.
     ecc_errors: Errors of its memory that were not corrected.
@@ -203,6 +208,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     power: float | None = None
     power_limit: float | None = None
+    power_default: float | None = None
     pcie_replays: int | None = None
     ecc: bool | None = None
     ecc_errors: int | None = None

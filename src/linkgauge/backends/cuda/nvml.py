@@ -281,6 +281,9 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         temperature=now.temperature,
         power=now.power,
         power_limit=asked.scaled(_MILLI, "power limit", "nvmlDeviceGetEnforcedPowerLimit"),
+        power_default=asked.scaled(
+            _MILLI, "default power limit", "nvmlDeviceGetPowerManagementDefaultLimit"
+        ),
         pcie_replays=now.pcie_replays,
         ecc=asked.switch("ECC", "nvmlDeviceGetCurrentEccMode"),
         ecc_errors=asked.ask("ECC errors", "nvmlDeviceGetTotalEccErrors", *uncorrected),

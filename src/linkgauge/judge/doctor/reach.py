@@ -55,7 +55,7 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
     ]
     if off and evidence.machine.is_virtual:
         why += "; linkgauge sets it in guests, whose multicast memory may strike others' GPUs"
-        remedy[0] = "export NCCL_NVLS_ENABLE=1  # where all GPUs of the board are this guest's"
+        remedy[0] = "# Set NCCL_NVLS_ENABLE=1 where all GPUs of the board are this guest's."
     missed = any(each[2].cell.kind == "limit" for each in found)
     about = Part.fabric_switch(switches.pop() if len(switches) == 1 else "NVLink switches")
     severity: Severity = "note" if off and not missed else "warn"
