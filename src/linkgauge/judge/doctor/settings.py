@@ -20,6 +20,8 @@ _DATA_CENTRE = re.compile(r"\b(?:Tesla|Instinct|[ABHLPV]\d{1,3}S?|T4|G[BH]\d{3})
 Names of workstations' cards say RTX or Quadro."""
 _SMALL_WINDOW = re.compile(r"\b(?:T4|P4|P40|M\d{1,2})\b")
 """Models of data centres whose window is small by design."""
+_LEAST_MEMORY = 8 << 30
+"""Bytes of memory that all other models of data centres have at least."""
 _LESS = 0.99
 """Share of a power limit that is as good as all of it."""
 _SAVING = ("powersave", "powersupersave")
@@ -79,11 +81,12 @@ def check_window(evidence: Evidence) -> Iterator[Finding]:
     why += "and again"
     for device in evidence.machine.accelerators.values():
         own, size = device.bar1_bytes, sizes.get(device.memory)
-        if own is None or size is None or own >= size or device.mig:
+        large = is_of_data_centre(device.model) and not _SMALL_WINDOW.search(device.model)
+        least = size or (_LEAST_MEMORY if large else 0)
+        if own is None or own >= least or device.mig:
             continue
         found = f"its window in PCI (BAR1) has {approximate_size(own)}, its memory "
-        found += approximate_size(size)
-        large = is_of_data_centre(device.model) and not _SMALL_WINDOW.search(device.model)
+        found += approximate_size(size) if size else f"at least {approximate_size(least)}"
         remedy = (
             "# In the firmware's setup, enable Above 4G Decoding and Resizable BAR.",
             "# In a virtual machine, give the guest a large 64-bit window (OVMF: X-PciMmio64Mb).",
