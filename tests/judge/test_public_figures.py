@@ -5,13 +5,18 @@ from typing import NamedTuple
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
+import fakes
+from judge_kit import expect
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.judge.verdict import judge
 from linkgauge.model.busbw import bandwidths
 from linkgauge.model.collective import Collective, has_root, reduces
+from linkgauge.model.inventory import Interface, Inventory, PciFunction, PciLink
 from linkgauge.model.notation import parse_memory, parse_transfer, parse_transfers
 from linkgauge.model.notes import Remark
+from linkgauge.model.ranks import Rank
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.stats.summary import summarize
@@ -234,3 +239,45 @@ def test_two_gpus_at_sizes_whose_start_counts(name, size, figure):
     cell, expected = bus(TWO_H100, name, figure, WITHOUT_NVLS, size)
     assert cell.verdict == "ok", cell.expected
     assert figure <= AROUND * expected
+
+
+NICS = [
+    # What iperf shows of gigabit Ethernet, and with jumbo frames of 10.
+    ("tcp", Interface(name="eth0", kind="Ethernet", speed=1e9 / 8, mtu=1500), 0.941 / 8),
+    ("tcp", Interface(name="eth0", kind="Ethernet", speed=10e9 / 8, mtu=9000), 9.9 / 8),
+    # ConnectX-6 and -7 in SimAI's model (CX6_BW, CX7_BW).
+    ("rdma", Interface(name="eth0", kind="Ethernet", speed=25e9, mtu=4200, rdma="mlx5_0"), 23.5),
+    ("rdma", Interface(name="eth0", kind="Ethernet", speed=50e9, mtu=9000, rdma="mlx5_0"), 48.5),
+    # perftest over InfiniBand, 392 of 400 Gb/s.
+    ("rdma", Interface(name="mlx5_0", kind="InfiniBand", speed=50e9, rdma="mlx5_0"), 49.0),
+]
+
+
+@pytest.mark.parametrize(("engine", "nic", "figure"), NICS)
+def test_network_interfaces(engine, nic, figure):
+    nic = replace(nic, up=True, addresses=("10.0.0.1",))
+    ranks = tuple(Rank(number, f"node{number}", 1, nics=(nic,)) for number in (0, 1))
+    of = replace(fakes.machine(), ranks=ranks)
+    transfers = parse_transfers(f"host:0@0 -> host:0@1 by nic:0@0.{engine}")
+    cell = CellResult("0", "1", transfers, Report.FIRST, "pass", bytes=SIZE)
+    expected = expect(cell, SIZE, of)
+    assert figure / AROUND <= expected.achievable / 1e9 <= figure * AROUND, expected
+
+
+def test_a_slot_bounds_a_network_interface():
+    """A ConnectX-7 of 400 Gb/s in a slot of half its lanes."""
+    link = PciLink(speed=32.0, width=8, max_speed=32.0, max_width=16)
+    nic = Interface(
+        name="eth0", kind="Ethernet", speed=50e9, mtu=9000, rdma="mlx5_0", up=True,
+        pci="0000:01:00.0", addresses=("10.0.0.1",),
+    )  # fmt: skip
+    function = PciFunction(address="0000:01:00.0", port="endpoint", link=link)
+    bare = fakes.machine()
+    hosts = bare.host.hostname, "other"
+    ranks = tuple(Rank(number, host, 1, nics=(nic,)) for number, host in enumerate(hosts))
+    of = replace(bare, ranks=ranks, inventory=Inventory(pci=(function,)))
+    transfers = parse_transfers("host:0@0 -> host:0@1 by nic:0@0.rdma")
+    cell = CellResult("0", "1", transfers, Report.FIRST, "pass", bytes=SIZE)
+    expected = expect(cell, SIZE, of)
+    assert expected.theoretical == pytest.approx(63.015e9 / 2, rel=1e-3)
+    assert "PCIe 32 GT/s x8 (of 32 GT/s x16)" in expected.because

@@ -41,7 +41,8 @@ class Use(msgspec.Struct, frozen=True):
     least: What a byte takes at best; 0 for requests and for what sets no theoretical bound.
     cost: What it takes with all protocol overhead.
     why: The reason for the cost.
-    direction: "up" or "down" of a PCIe link: down is away from the host.
+    direction: "up" or "down" of a PCIe link: down is away from the host; "out" or "in" of a network
+        interface.
     payload: False for requests, which go in the opposite direction.
     measured: Whether the rate is one of this run's figures.
     """

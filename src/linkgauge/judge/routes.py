@@ -16,6 +16,7 @@ from linkgauge.model.wiring import Wire
 from .dram import Ceilings, HostMemory
 from .fabric_rates import fabric_path
 from .link_rates import ExpectedPath, Trained, Unknown, Use, pcie_path
+from .network_rates import network_path
 
 MEMORY_SHARE, COPIED_SHARE = 0.9, 0.85
 """Share of the peak rate of an accelerator's memory (clock × width) that kernels reach, and copy
@@ -40,7 +41,7 @@ class Paths:
         if transfer.engine.kind == "cpu":
             return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:
-            raise Unknown(f"what {transfer.engine.kind} can carry between two ranks is unknown")
+            return network_path(self.machine, transfer)
         path = ExpectedPath()
         within = (
             transfer.engine.kind == "ce" and transfer.source.place == transfer.destination.place

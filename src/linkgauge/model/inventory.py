@@ -158,8 +158,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     links: The links of its own fabric.
     memory_clock: The highest clock of its memory in Hz.
     memory_bus: The width of its memory's bus in bits.
-    memory_rate: The peak rate of its own memory in bytes/s: two transfers a clock; null also where
-        neither clock nor bus is known.
+    memory_rate: The peak rate of its own memory in bytes/s: two transfers a clock, of AMD's two to
+        16 by generation; null also where clock, bus or generation is not known.
     clock: The clock of its cores in Hz at that moment.
     max_clock: The highest clock of its cores in Hz.
     locked_clock: The application clock in Hz that somebody set; null also if none is set.
@@ -261,6 +261,7 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
     addresses: Its IP addresses.
     driver: The name of its driver.
     speed: The rate of its link in bytes/s.
+    mtu: The most bytes of a packet on it.
     node: The NUMA node of its device.
     pci: The PCI address of its device.
     rdma: The device with RDMA that belongs to it.
@@ -273,6 +274,7 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
     driver: str | None = None
     speed: float | None = None
+    mtu: int | None = None
     node: int | None = None
     pci: str | None = None
     rdma: str | None = None
