@@ -30,8 +30,10 @@ from linkgauge.model.result import (
     PlannedCell,
     Result,
 )
+from linkgauge.model.roofline import bound_of
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
+from linkgauge.model.workload import WorkDone
 
 from .crowds import Crowds
 from .dram import Ceilings
@@ -95,6 +97,8 @@ class Expectations:
         transfers = self._paths.machine.wiring.carried_out(cell)
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)
+        if isinstance(cell, CellResult) and cell.work is not None:
+            return _of_work(cell, cell.work)
         if cell.does.array and transfers[0].engine.owner.is_device:
             # Of each array that is counted, each byte crosses the memory once: as those of a read.
             transfers = tuple(Transfer(t.engine.owner, NULL, t.engine) for t in transfers)
@@ -348,6 +352,18 @@ class _Sharing:
         if several > 1:
             return f"{several} transfers at once"
         return "read and written" if narrow.shown == "memory" else "of what is reported"
+
+
+def _of_work(cell: CellResult, work: WorkDone) -> Expectation:
+    """Of an AI workload: what it would reach if the part of the machine that bounds it were busy
+    all the time, at the rate that this run measured of it. Where none is busy for half of it,
+    nothing is known."""
+    bound, figure = bound_of(work), cell.headline
+    if bound is None or bound.kind is None or not figure:
+        return _unknown("no part of the machine alone explains half of its time", "no-limit")
+    roof = figure * bound.share if cell.report.is_latency else figure / bound.share
+    because = f"{bound.kind}: {bound.share:.0%} of the time, by what this run measured of it"
+    return Expectation(Expected(None, roof, because, measured=True), loose=True)
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
