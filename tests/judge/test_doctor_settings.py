@@ -9,9 +9,9 @@ from doctor_kit import GOOD, GPU, card, found, gpu, inventory, measured, root, t
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.doctor.settings import is_of_data_centre
 from linkgauge.judge.findings import Evidence
-from linkgauge.model.machine import Device
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 from remedy_kit import assert_pasteable

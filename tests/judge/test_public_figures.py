@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 import fakes
 from judge_kit import expect
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.judge.verdict import judge
-from linkgauge.model.busbw import bandwidths
-from linkgauge.model.collective import Collective, has_root, reduces
-from linkgauge.model.inventory import Interface, Inventory, PciFunction, PciLink
+from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.hardware.inventory import Interface, Inventory, PciFunction, PciLink
 from linkgauge.model.notation import parse_memory, parse_transfer, parse_transfers
 from linkgauge.model.notes import Remark
+from linkgauge.model.operations.busbw import bandwidths
+from linkgauge.model.operations.collective import Collective, has_root, reduces
 from linkgauge.model.ranks import Rank
-from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report

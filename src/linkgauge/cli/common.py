@@ -138,7 +138,7 @@ class Shape(Options):
     no_affinity: bool = option(ENGINES, "Let the controlling thread run on any CPU.")
 
 
-class Collecting(Options):
+class CollectiveOptions(Options):
     """Which collectives are measured, and how they are called."""
 
     types: str | None = option(

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from linkgauge.engine.folder import checked_label
+from linkgauge.engine.kept.folder import checked_label
 from linkgauge.engine.request import RunRequest, What
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes

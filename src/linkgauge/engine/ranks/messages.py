@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from linkgauge.engine.messages import Measure, Standing
+from linkgauge.engine.workers.messages import Heartbeat, Measure
 from linkgauge.machine.channel import Answer, Reason, decoder
-from linkgauge.model.inventory import Interface
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.inventory import Interface
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
 
@@ -40,7 +40,7 @@ class Told(msgspec.Struct, frozen=True, tag=True):
     journal: str | None = None
 
 
-class Doing(msgspec.Struct, frozen=True, tag=True):
+class ShowProgress(msgspec.Struct, frozen=True, tag=True):
     """Rank 0 says in words what the run does from here on. Members do not answer it."""
 
     words: str
@@ -72,11 +72,11 @@ class Hold(msgspec.Struct, frozen=True, tag=True):
     """Keep other runs from measuring the member's device."""
 
 
-class Look(msgspec.Struct, frozen=True, tag=True):
+class ReadAccelerators(msgspec.Struct, frozen=True, tag=True):
     """Asks for what is known of the accelerators by now. Answered by an `Inventory`."""
 
 
-class Clock(msgspec.Struct, frozen=True, tag=True):
+class ReadClock(msgspec.Struct, frozen=True, tag=True):
     """The member's monotonic clock, in seconds."""
 
 
@@ -89,13 +89,14 @@ class Pong(msgspec.Struct, frozen=True, tag=True):
     """A sign of life: the answer to `Ping`; rank 0 gives it unasked, too. No answer."""
 
 
-class End(msgspec.Struct, frozen=True, tag=True):
-    """The run is over: leave, in peace with all others unless a rank was `lost`. No answer."""
+class EndRun(msgspec.Struct, frozen=True, tag="End"):
+    """The run is over: leave, in peace with all others unless a rank was `lost`. No answer. Its
+    word stays as it is: ranks of other versions understand it, too."""
 
     lost: bool = False
 
 
-class Part(msgspec.Struct, frozen=True, tag=True):
+class TakePart(msgspec.Struct, frozen=True, tag=True):
     """Carry out one's part of this work with the other `parties`, whose ranks all do the same at
     the same time. Memories in `shared` are of devices that several ranks have; with `anew`, what
     earlier visits of these cells established is forgotten. Answered by the results, or by none if
@@ -115,7 +116,7 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Meet(msgspec.Struct, frozen=True, tag=True):
-    """Said to rank 0 by all parties before any goes on; answered by `Met`, or by `Apart`. Each
+    """Said to rank 0 by all parties before any goes on; answered by `Met`, or by `PartyLeft`. Each
     moves at most `moved` bytes before its next word. With `start`, they are told when to begin;
     `late` is whether the last time had passed when it came."""
 
@@ -134,15 +135,28 @@ class Met(msgspec.Struct, frozen=True, tag=True):
     ahead: float = 0.0
 
 
-class Apart(msgspec.Struct, frozen=True, tag=True):
+class PartyLeft(msgspec.Struct, frozen=True, tag=True):
     """A party has left the cell: nothing comes of it for the others."""
 
     why: str
 
 
-Command = Told | Doing | Open | Hold | Look | Clock | Part | Met | Apart | Ping | Pong | End
+Command = (
+    Told
+    | ShowProgress
+    | Open
+    | Hold
+    | ReadAccelerators
+    | ReadClock
+    | TakePart
+    | Met
+    | PartyLeft
+    | Ping
+    | Pong
+    | EndRun
+)
 
-Reply = Card | Answer | Standing | Meet | Ping | Pong
+Reply = Card | Answer | Heartbeat | Meet | Ping | Pong
 
 decode_command = decoder(Command)
 decode_reply = decoder(Reply)

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.process import WorkerProcess
+from linkgauge.engine.kept.resume import Opening, alone
 from linkgauge.engine.request import RunRequest
-from linkgauge.engine.resume import Opening, alone
 from linkgauge.engine.session import Session
 from linkgauge.engine.session import opened as opened_alone
+from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.machine.launch import launched
 from linkgauge.model.errors import InputError
 from linkgauge.model.settings import Settings
@@ -32,10 +32,10 @@ def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[
         return
     _check(request)
     if launch.rank:
-        from .others import take_part  # which loads backends
+        from .member import take_part  # which loads backends
 
         sys.exit(take_part(launch, request))
-    from .first import opened_by_first
+    from .controller import opened_by_first
 
     with opened_by_first(launch, request) as session:
         yield session
@@ -68,10 +68,10 @@ def resuming(
         yield alone, 1
         return
     if launch.rank:
-        from .others import take_part
+        from .member import take_part
 
         sys.exit(take_part(launch, RunRequest(settings=Settings((), timeout=limit))))
-    from .first import gathered_to_go_on
+    from .controller import gathered_to_go_on
 
     with gathered_to_go_on(launch, folder, observer, limit=limit, wait=wait) as opening:
         yield opening, launch.size

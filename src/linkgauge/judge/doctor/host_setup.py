@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.judge.cases import Case, cases_of
+from linkgauge.judge.blame.cases import Case, cases_of
+from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.judge.link_rates import figure
 from linkgauge.judge.remedies import (
     COMPARE_ON_HOST,
     HUGE_PAGES,
@@ -16,9 +16,9 @@ from linkgauge.judge.remedies import (
     kernel_log,
 )
 from linkgauge.model.grouped import grouped
-from linkgauge.model.host_details import HostDetails
-from linkgauge.model.inventory import PciFunction
-from linkgauge.model.part import MACHINE, Part
+from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.inventory import PciFunction
+from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.units import BANDWIDTH
 
 from .pcie_chains import shown

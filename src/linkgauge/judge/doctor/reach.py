@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.judge.cases import Case, cases_of, exchanging, listed
-from linkgauge.judge.dram import Ceilings
-from linkgauge.judge.exchange_rates import SWITCHED_OFF, ExchangeRates
+from linkgauge.judge.blame.cases import Case, cases_of, exchanging, listed
+from linkgauge.judge.expected.dram import Ceilings
+from linkgauge.judge.expected.exchange_rates import SWITCHED_OFF, ExchangeRates
+from linkgauge.judge.expected.link_rates import figure
+from linkgauge.judge.expected.routes import Paths
 from linkgauge.judge.findings import Evidence, Finding, Severity
-from linkgauge.judge.link_rates import figure
 from linkgauge.judge.remedies import FABRIC_MANAGER
-from linkgauge.judge.routes import Paths
 from linkgauge.judge.verdict import LOW
-from linkgauge.model.busbw import bandwidths
-from linkgauge.model.collective import Collective, bus_factor
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.hardware.part import Part
 from linkgauge.model.notes import Remark
-from linkgauge.model.part import Part
-from linkgauge.model.result import CellResult
+from linkgauge.model.operations.busbw import bandwidths
+from linkgauge.model.operations.collective import Collective, bus_factor
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import BANDWIDTH
 

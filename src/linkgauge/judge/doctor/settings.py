@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import DEVICE_LOST
 from linkgauge.judge.vendor import nvidia
-from linkgauge.model.inventory import Accelerator
-from linkgauge.model.part import MACHINE
+from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.units import approximate_size
 
 from .pcie_chains import hops, latest_accelerators, shown

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from linkgauge.model.result import CellResult, Result
-from linkgauge.model.roofline import Bound, BoundKind, bound_of
-from linkgauge.model.workload import WorkDone, Workload
+from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.operations.roofline import Bottleneck, BoundKind, bound_of
+from linkgauge.model.operations.workload import WorkDone, Workload
 from linkgauge.report.blocks import Block, Line, Prose, Span, line, plain
 from linkgauge.report.sections import OneRun, Section
 
@@ -25,7 +25,7 @@ _ADVICE: Mapping[BoundKind, str] = {
 }
 
 
-def advice_on(bound: Bound, work: Workload) -> str | None:
+def advice_on(bound: Bottleneck, work: Workload) -> str | None:
     """What would change it, in a sentence; None where nothing explains the time."""
     if bound.kind is None:
         return None
@@ -54,19 +54,19 @@ _MILLI = 1e-3
 _NO_PART = "no part alone"
 
 
-class _Known(NamedTuple):
+class _AskedCell(NamedTuple):
     """A cell with what it asked for and what it shows."""
 
     cell: CellResult
     asked: Workload
     done: WorkDone
-    bound: Bound | None
+    bound: Bottleneck | None
 
 
-def _known(result: Result) -> Iterator[_Known]:
+def _known(result: Result) -> Iterator[_AskedCell]:
     for cell in result.cells:
         if cell.work is not None and cell.workload is not None:
-            yield _Known(cell, cell.workload, cell.work, bound_of(cell.work))
+            yield _AskedCell(cell, cell.workload, cell.work, bound_of(cell.work))
 
 
 def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
@@ -82,7 +82,7 @@ def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
     yield from _how_lines(known) if detailed else ()
 
 
-def _said(one: _Known) -> Iterator[Iterable[str]]:
+def _said(one: _AskedCell) -> Iterator[Iterable[str]]:
     """The parts of a training step and what its collectives cost; how busy the link and the device
     are, of the rates that each reaches alone; the tokens of a server's answers; what the time of a
     traced loop went to, and the file that has the trace."""
@@ -115,7 +115,7 @@ def _took(what: str, seconds: float, done: WorkDone) -> str:
     return f"{what} {seconds / _MILLI:.3g} ms ({seconds / done.seconds:.0%})"
 
 
-def _bounds_of(row: str, cells: Sequence[_Known]) -> Iterator[Line]:
+def _bounds_of(row: str, cells: Sequence[_AskedCell]) -> Iterator[Line]:
     """What bounds the cells of a row: neighbours that the same bounds are said at once."""
     said = []
     for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or _NO_PART)):
@@ -130,7 +130,7 @@ def _bounds_of(row: str, cells: Sequence[_Known]) -> Iterator[Line]:
         yield line(Span(f"{row} ", "name"), "bounded by ", ", ".join(said))
 
 
-def _advice(known: Sequence[_Known]) -> Iterator[Line]:
+def _advice(known: Sequence[_AskedCell]) -> Iterator[Line]:
     """What would change it, once for each."""
     found: dict[str, str] = {}
     for one in known:
@@ -140,9 +140,9 @@ def _advice(known: Sequence[_Known]) -> Iterator[Line]:
         yield line(Span(f"{kind}: ", "strong"), advice)
 
 
-def _how_lines(known: Sequence[_Known]) -> Iterator[Line]:
+def _how_lines(known: Sequence[_AskedCell]) -> Iterator[Line]:
     """What carried them out, once for each that differs."""
-    found: dict[tuple[str, ...], list[_Known]] = {}
+    found: dict[tuple[str, ...], list[_AskedCell]] = {}
     for one in known:
         found.setdefault(one.done.how, []).append(one)
     for how, alike in found.items():

@@ -44,8 +44,8 @@ def baseline(asked: BaselineOptions) -> int:
     """
     from linkgauge.cli.sides import side_of
     from linkgauge.engine.controller import now
-    from linkgauge.judge.baseline import baseline_of
-    from linkgauge.judge.likeness import unlike
+    from linkgauge.judge.compare.baseline import baseline_of
+    from linkgauge.judge.compare.likeness import unlike
     from linkgauge.model.units import parse_fraction
     from linkgauge.report.blocks import said
     from linkgauge.report.files import json_document, write_asked

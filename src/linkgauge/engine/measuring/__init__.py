@@ -1,0 +1,1 @@
+"""How a cell is measured: buffers, samples, visits, and what else happened meanwhile."""

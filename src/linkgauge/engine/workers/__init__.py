@@ -1,0 +1,1 @@
+"""Worker processes: what they are asked, what they answer, and who watches them."""

@@ -1,0 +1,1 @@
+"""Which parts of a machine make cells slow or unsteady."""

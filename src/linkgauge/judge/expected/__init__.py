@@ -1,0 +1,1 @@
+"""What the hardware should do: figures expected of cells, with their arithmetic."""
