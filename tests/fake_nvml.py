@@ -62,6 +62,8 @@ H200 = {
     "nvmlDeviceGetMaxClockInfo": lambda handle, kind: {1: 1980, 2: 3201}[kind],
     "nvmlDeviceGetClock": 1980,
     "nvmlDeviceGetMemoryBusWidth": 6144,
+    "nvmlDeviceGetNumGpuCores": 16896,
+    "nvmlDeviceGetCudaComputeCapability": [9, 0],
     "nvmlDeviceGetTemperature": 41,
     "nvmlDeviceGetCurrentClocksThrottleReasons": 1,
     "nvmlDeviceGetPcieReplayCounter": 7,

@@ -21,7 +21,7 @@ def measured(demands, workload=None, rates=RATES):
     work = WorkDone(1.0, 10**9, Demands(**demands), rates)
     cell = CellResult(
         "0", "0", parse_transfers("null -> null by host:0.cpu"), Report.FIRST, "pass",
-        bytes=1, samples=(10.0,) * 6, summary=summarize([10.0] * 6), operation="workload",
+        bytes=0, samples=(10.0,) * 6, summary=summarize([10.0] * 6), operation="workload",
         workload=workload or Workload("prefill"), work=work,
     )  # fmt: skip
     result = Result(

@@ -10,9 +10,17 @@ from msgspec.structs import replace
 import fakes
 from judge_kit import expect
 from linkgauge.engine.workers.worker import LocalWorker
-from linkgauge.judge.verdict import judge
+from linkgauge.judge.expected.expect import Expectations
+from linkgauge.judge.verdict import judge, verdict
 from linkgauge.model.documents.result import CellResult, Result, Run
-from linkgauge.model.hardware.inventory import Interface, Inventory, PciFunction, PciLink
+from linkgauge.model.hardware.inventory import (
+    Accelerator,
+    Interface,
+    Inventory,
+    PciFunction,
+    PciLink,
+    Reading,
+)
 from linkgauge.model.notation import parse_memory, parse_transfer, parse_transfers
 from linkgauge.model.notes import Remark
 from linkgauge.model.operations.busbw import bandwidths
@@ -281,3 +289,23 @@ def test_a_slot_bounds_a_network_interface():
     expected = expect(cell, SIZE, of)
     assert expected.theoretical == pytest.approx(63.015e9 / 2, rel=1e-3)
     assert "PCIe 32 GT/s x8 (of 32 GT/s x16)" in expected.because
+
+
+@pytest.mark.parametrize(
+    ("operation", "clock", "figure"),
+    [
+        ("matmul-fp32", 1980e6, 51.08), ("matmul-tf32", 1590e6, 342.41),
+        ("matmul-bf16", 1575e6, 659.49), ("matmul-fp16", 1485e6, 640.38),
+    ],
+)  # fmt: skip
+def test_products_of_an_h200_are_ok_at_the_clock_that_its_power_leaves(operation, clock, figure):
+    """docs/benchmarks.md: all but FP32 are throttled by the power cap."""
+    own = Accelerator(memory="fake:0", model="NVIDIA H200", cores=16896, capability="9.0")
+    of = replace(fakes.machine(), inventory=Inventory(accelerators=(own,)))
+    cell = CellResult(
+        "FP32", "0", parse_transfers("null -> null by fake:0.sm"), Report.RATE, "pass",
+        bytes=0, operation=operation, summary=summarize([figure * 1e12] * 6),
+        readings=(Reading(memory="fake:0", count=9, clock_max=clock),),
+    )  # fmt: skip
+    estimate = Expectations(of).of(cell, SIZE, "FLOP/s")
+    assert verdict(cell, estimate) == ("ok", None), estimate

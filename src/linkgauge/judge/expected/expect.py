@@ -38,6 +38,7 @@ from linkgauge.model.units import BANDWIDTH
 from .dram import Ceilings
 from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure
 from .link_sharing import LinkSharing
+from .product_rates import product_bound
 from .routes import Paths
 
 if TYPE_CHECKING:
@@ -99,6 +100,11 @@ class Expectations:
             return self._of_collective(cell, cell.operation, transfers, size)
         if isinstance(cell, CellResult) and cell.work is not None:
             return _of_work(cell, cell.work)
+        if cell.does.product is not None and len(transfers) == 1:
+            device = self._paths.machine.accelerators.get(str(transfers[0].engine.owner))
+            readings = cell.readings if isinstance(cell, CellResult) else ()
+            expected = product_bound(device, cell.operation, readings)
+            return Expectation(expected, without="bound" if expected.theoretical else "no-limit")
         if cell.does.array and transfers[0].engine.owner.is_device:
             # Of each array that is counted, each byte crosses the memory once: as those of a read.
             transfers = tuple(Transfer(t.engine.owner, NULL, t.engine) for t in transfers)
@@ -363,7 +369,7 @@ def _of_work(cell: CellResult, work: WorkDone) -> Expectation:
         return _unknown("no part of the machine alone explains half of its time", "no-limit")
     roof = figure * bound.share if cell.report.is_latency else figure / bound.share
     because = f"{bound.kind}: {bound.share:.0%} of the time, by what this run measured of it"
-    return Expectation(Expected(None, roof, because, measured=True), loose=True)
+    return Expectation(Expected(None, roof, because, measured=True), loose=True, start=0.0)
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:

@@ -162,6 +162,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
         16 by generation; null also where clock, bus or generation is not known.
     clock: The clock of its cores in Hz at that moment.
     max_clock: The highest clock of its cores in Hz.
+    cores: The number of its cores for single precision.
+    capability: Its compute capability (9.0, of NVIDIA's).
     locked_clock: The application clock in Hz that somebody set; null also if none is set.
     throttled: The reasons that hold its clocks down at that moment.
     temperature: Its temperature in °C.
@@ -203,6 +205,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     memory_rate: float | None = None
     clock: float | None = None
     max_clock: float | None = None
+    cores: int | None = None
+    capability: str | None = None
     locked_clock: float | None = None
     throttled: tuple[str, ...] = ()
     temperature: float | None = None
