@@ -30,15 +30,13 @@ from linkgauge.model.hardware.motion import FlowWork, movements
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.notes import Note
 from linkgauge.model.operations.collective import Collective
-from linkgauge.model.operations.roofline import bound_of
-from linkgauge.model.operations.workload import WorkDone
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
+from .computing_rates import product_bound, roof_of
 from .dram import Ceilings
 from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure
 from .link_sharing import LinkSharing
-from .product_rates import product_bound
 from .routes import Paths
 
 if TYPE_CHECKING:
@@ -99,7 +97,9 @@ class Expectations:
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)
         if isinstance(cell, CellResult) and cell.work is not None:
-            return _of_work(cell, cell.work)
+            roof = roof_of(cell, cell.work)
+            without: NotJudged | None = None if roof.achievable else "no-limit"
+            return Expectation(roof, loose=True, start=0.0, without=without)
         if cell.does.product is not None and len(transfers) == 1:
             device = self._paths.machine.accelerators.get(str(transfers[0].engine.owner))
             readings = cell.readings if isinstance(cell, CellResult) else ()
@@ -358,18 +358,6 @@ class _Sharing:
         if several > 1:
             return f"{several} transfers at once"
         return "read and written" if narrow.shown == "memory" else "of what is reported"
-
-
-def _of_work(cell: CellResult, work: WorkDone) -> Expectation:
-    """Of an AI workload: what it would reach if the part of the machine that bounds it were busy
-    all the time, at the rate that this run measured of it. Where none is busy for half of it,
-    nothing is known."""
-    bound, figure = bound_of(work), cell.headline
-    if bound is None or bound.kind is None or not figure:
-        return _unknown("no part of the machine alone explains half of its time", "no-limit")
-    roof = figure * bound.share if cell.report.is_latency else figure / bound.share
-    because = f"{bound.kind}: {bound.share:.0%} of the time, by what this run measured of it"
-    return Expectation(Expected(None, roof, because, measured=True), loose=True, start=0.0)
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:

@@ -1,12 +1,14 @@
-"""What the units of an accelerator multiply at its clock under load. docs/expect.md has the
-sources."""
+"""What the units of an accelerator multiply at its clock under load, and what an AI workload would
+reach under its roof. docs/expect.md has the sources."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from linkgauge.model.documents.result import Expected
+from linkgauge.model.documents.result import CellResult, Expected
 from linkgauge.model.hardware.inventory import Accelerator, Reading
+from linkgauge.model.operations.roofline import bound_of
+from linkgauge.model.operations.workload import WorkDone
 
 _PLAIN = 2
 """Operations of a core a clock without tensor cores: a multiplication and an addition."""
@@ -42,3 +44,15 @@ def product_bound(
     because += f"{rate / 1e12:.4g} TFLOP/s; achievable unknown: how much of it a power cap, the "
     because += "product and the library leave"
     return Expected(rate, None, because)
+
+
+def roof_of(cell: CellResult, work: WorkDone) -> Expected:
+    """What an AI workload would reach if the part of the machine that bounds it were busy all the
+    time, at the rate that this run measured of it. Where none is busy for half of it, nothing is
+    known."""
+    bound, figure = bound_of(work), cell.headline
+    if bound is None or bound.kind is None or not figure:
+        return Expected(because="unknown: no part of the machine alone explains half of its time")
+    roof = figure * bound.share if cell.report.is_latency else figure / bound.share
+    because = f"{bound.kind}: {bound.share:.0%} of the time, by what this run measured of it"
+    return Expected(None, roof, because, measured=True)
