@@ -4,6 +4,7 @@ import pytest
 
 from command_kit import called
 from fakes import machine
+from linkgauge.judge.verdict import judge
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.operations.workload import Demands, Rates, WorkDone, Workload
@@ -15,23 +16,27 @@ from linkgauge.report.files import write_run
 RATES = Rates(operations=100e12, memory=1e12, to_device=50e9, to_host=50e9, between_devices=200e9)
 
 
-def shown(folder, demands, workload=None, rates=RATES):
-    """What `linkgauge show` says of a workload that took a second for this."""
+def measured(demands, workload=None, rates=RATES):
+    """A run of a workload that took a second for this."""
     work = WorkDone(1.0, 10**9, Demands(**demands), rates)
     cell = CellResult(
         "0", "0", parse_transfers("null -> null by host:0.cpu"), Report.FIRST, "pass",
-        bytes=1, samples=(10.0,) * 6, summary=summarize([10.0] * 6), operation="workload",
+        bytes=0, samples=(10.0,) * 6, summary=summarize([10.0] * 6), operation="workload",
         workload=workload or Workload("prefill"), work=work,
     )  # fmt: skip
     result = Result(
         benchmark="ai_inference", title="", backend="host", size=1, unit="tokens/s",
         better="higher", status="pass", cells=(cell,),
     )  # fmt: skip
-    run = Run(
+    return Run(
         id="1", label="l", command=(), started="s", finished="f", machine=machine(),
         settings=Settings((1,)), results=(result,),
     )  # fmt: skip
-    write_run(folder, run)
+
+
+def shown(folder, *work, **more):
+    """What `linkgauge show` says of it."""
+    write_run(folder, measured(*work, **more))
     return " ".join(called("show", folder, "--matrix", COLUMNS=400).stdout.split())
 
 
@@ -71,3 +76,18 @@ def test_without_rates_nothing_is_said(tmp_path):
 )
 def test_each_bound_has_its_advice(demands, workload, said, tmp_path):
     assert said in shown(tmp_path, demands, workload)
+
+
+@pytest.mark.parametrize(
+    ("demands", "verdict", "achievable"),
+    [
+        ({"operations": 80e12, "memory_bytes": 0.2e12}, ("ok", None), 10 / 0.8),
+        ({"operations": 30e12, "launching": 0.95}, ("ok", None), 10 / 0.95),
+        ({"operations": 30e12}, ("unknown", "no-limit"), None),
+    ],
+)
+def test_what_a_part_explains_is_ok_and_held_against_its_roof(demands, verdict, achievable):
+    """Ten tokens a second, while the part would be busy for so much of it."""
+    cell = judge(measured(demands)).results[0].cells[0]
+    assert (cell.verdict, cell.not_judged) == verdict
+    assert cell.expected.achievable == (None if achievable is None else pytest.approx(achievable))

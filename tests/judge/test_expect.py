@@ -171,6 +171,7 @@ def cards(*links):
 
 
 FLITS = 16 / 18
+BOTH = "fake:0 -> fake:1 by ce & fake:1 -> fake:0 by ce"
 TO_ONE = "fake:1 -> fake:0 by ce & fake:2 -> fake:0 by ce"
 FROM_ONE = "fake:0 -> fake:1 by {0} & fake:0 -> fake:2 by {0}"
 DIRECT = cards(fabric(["fake:1", "fake:2"]), fabric(["fake:0"]), fabric(["fake:0"]))
@@ -184,8 +185,14 @@ SWITCHED = cards(*[fabric(["s"] * 2)] * 3)
          100 * FLITS),
         # Line coding comes off the signalling rate.
         *((PEER, joined([fabric(["s"] * 18, rate * 1e9)] * 2), "first", 18 * left,
-           18 * left * FLITS)
-          for rate, left in ((25, 25), (26.562, 25), (25.781, 25), (53.125, 50), (50, 50))),
+           18 * left * share)
+          for rate, left, share in (
+              (19.531, 19.531, 16 / 17), (25.781, 25, 16 / 17), (25, 25, FLITS),
+              (26.562, 25, FLITS), (53.125, 50, FLITS), (50, 50, FLITS))),
+        # A version that is known counts, whatever the rate; NVLink 2 answers with a flit.
+        (PEER, joined([fabric(["s"], version="2.2")] * 2), "first", 25, 25 * 16 / 17),
+        (BOTH, joined([fabric(["s"], version="2.2")] * 2), "sum", 50, 50 * FLITS),
+        (BOTH.replace("ce", "sm"), joined([fabric(["s"], version="2.0")] * 2), "sum", 50, 40),
         # Links that are down do not count, nor switches that only one has.
         (PEER, joined([fabric(["s"] * 12) + fabric([None] * 6, active=False), fabric(["s"] * 18)]),
          "first", 300, 300 * FLITS),
@@ -203,10 +210,15 @@ SWITCHED = cards(*[fabric(["s"] * 2)] * 3)
         (TO_ONE, SWITCHED, "total", 50, 50 * FLITS),
         (TO_ONE, SWITCHED, "first", 25, 25 * FLITS),
         (FROM_ONE.format("ce"), DIRECT, "total", 50, 50 * FLITS),
-        (FROM_ONE.format("sm"), DIRECT, "total", 50, 25 * FLITS),
-        ("fake:0 -> fake:1 by ce & fake:1 -> fake:0 by ce", joined([fabric(["s"] * 18)] * 2), "sum",
-         900, 900 * FLITS),
-        (IN, joined([fabric(["host:0"], 225e9, "c2c")] * 2), "first", 225, 225),
+        (FROM_ONE.format("sm"), DIRECT, "total", 50, 25 * 8 / 10),
+        (BOTH, joined([fabric(["s"] * 18)] * 2), "sum", 900, 900 * FLITS),
+        (IN, joined([fabric(["host:0"], 225e9, "c2c")] * 2), "first", 225, 225 * 0.927),
+        (OUT, joined([fabric(["host:0"], 225e9, "c2c")] * 2), "first", 225, 225 * 0.66),
+        # A copy engine may drive one link of several.
+        (PEER, joined([fabric(["fake:1"], 64e9, "XGMI"), fabric(["fake:0"], 64e9, "XGMI")]),
+         "first", 64, 48),
+        (PEER, joined([fabric(["fake:1"], 2e11, "XGMI"), fabric(["fake:0"], 2e11, "XGMI")]),
+         "first", 200, UNKNOWN),
     ],
 )  # fmt: skip
 def test_a_fabric(text, of, report, theoretical, achievable):
@@ -234,7 +246,8 @@ TWO_IN = "host:0 -> fake:0 by ce & host:0 -> fake:1 by ce x2"
     ("text", "of", "measured", "theoretical", "achievable"),
     [
         # A local copy reads and writes.
-        ("fake:0 -> fake:0 by ce", server(), {}, 2000, 1800),
+        ("fake:0 -> fake:0 by ce", server(), {}, 2000, 1700),
+        ("fake:0 -> fake:0 by sm", server(), {}, 2000, 1800),
         ("fake:0 -> fake:0 by ce", joined([(), ()]), {}, UNKNOWN, UNKNOWN),
         # Host memory is a node's share of the DIMMs, else the best that was measured.
         (READ, server(**DIMMS), {}, 100, 85),

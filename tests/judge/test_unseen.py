@@ -72,8 +72,8 @@ def said(tree, *names):
 
 def test_what_figures_do_not_show_is_said():
     tree, checks = yaml.safe_load(load("dgx-h200-8")[1]), {"in-switch", "kernel-reads", "hidden"}
-    assert not said(tree, "all_reduce", COPIES[0]).keys() & checks  # links told as of NVLink 3
-    tree["link_kinds"]["nvlink4"]["rate"] = "26.5625 GB/s"
+    assert not said(tree, "all_reduce", COPIES[0]).keys() & checks  # it reduces in its switch
+    del tree["collectives"]
     tree["link_kinds"]["pcie5"]["sm_efficiency"]["read"] = 0.55
     found = said(tree, "all_reduce", *COPIES[4:6])
     assert [found[check].split(" ")[0] for check in sorted(checks)] == ["unknown", "warn", "note"]
@@ -87,8 +87,7 @@ def test_what_figures_do_not_show_is_said():
 
 def test_what_belongs_together_is_one_finding():
     """Neither a host that one way shows to be sound, nor a GPU behind an IOMMU, is to blame."""
-    both = warned("both", names=COPIES[4:], noise=(0.001, 0.001))
-    assert [f.subject for f in both] == ["8 links (both directions at once)"]
+    assert not warned("both", names=COPIES[4:], noise=(0.001, 0.001))
     wrong = warned("quad", "flip sim:3", names=COPIES[:1], iommu="translating")
     assert [f.subject for f in wrong if f.check == "wrong-bytes"] == ["IOMMU"]
     benchmarks = ("nodes_rails", "device_local_copy")

@@ -361,7 +361,7 @@ OTHER = "pci0000:00/0000:00:04.0/0000:02:00.0"
         (routed(CARD, on=(0,), cores=8, pools=POOL), set()),
         (tree(sockets=8, cores=1, pools=POOL), {("sockets", "warn")}),
         (tree(sockets=2, cores=1, pools=POOL), set()),
-        (routed(CARD, nodes=TWO_NODES, pools=POOL), {("near-node", "unknown")}),
+        (routed(CARD, nodes=TWO_NODES, pools=POOL), {("near-node", "warn")}),
         (routed(CARD, OTHER, pools=POOL), {("cells", "note")}),
         (tree(bus=slow_card("current_link_width", b"4\n"), thp="never",
               pools={0: {2 << 20: (0, 0)}}, files=STOLEN),

@@ -55,6 +55,15 @@ def test_the_state_while_it_is_measured():
     assert (now.power, now.temperature, now.pcie_replays) == (158.0, 47.0, 3)
 
 
+@pytest.mark.parametrize(
+    ("version", "rate"), [(90402, 5.3248e12), (90010, 2.6624e12), (110003, None)]
+)
+def test_the_peak_of_the_memory_follows_clock_bus_and_generation(version, rate):
+    """MI300X: 8192 bits at 1.3 GHz, of which HBM3 makes four transfers: 5.3 TB/s."""
+    found = described(gpu(ADDRESSES[0]), node(1, 0x0500, version=version))
+    assert found.memory_rate == (None if rate is None else pytest.approx(rate))
+
+
 def test_the_link_is_that_of_the_slot_above_the_cards_own_switch():
     where, at = f"{DEVICES}/{ADDRESSES[0]}", f"sys/devices/pci0000:00/0000:04:00.0/{ADDRESSES[0]}"
     card = {path.replace(where, at): text for path, text in gpu(ADDRESSES[0]).items()}

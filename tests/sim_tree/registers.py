@@ -24,6 +24,7 @@ _AER_ID, _ACS_ID = 0x0001, 0x000D
 _ACS_ALL, _ACS_REDIRECT = 0x005F, 0x000C
 """ACS Capability: all services but egress control; ACS Control: redirect requests, completions."""
 
+_ASPM = {"L0s": 1, "L1": 2}
 PORTS: dict[PortType, int] = {
     "endpoint": 0,
     "root port": 4,
@@ -69,7 +70,10 @@ def config_space(function: PciFunction, buses: Buses | None) -> bytes:
         payload = _size_code(function.max_payload or 0)
         read_request = _size_code(function.max_read_request or 0)
         put(_CAPABILITY + 0x04, _size_code(function.max_payload_supported or 0), 4)  # DevCap
-        put(_CAPABILITY + 0x08, read_request << 12 | payload << 5, 2)  # DevCtl
+        # An order that is known is that of a function that was set up: it may skip snoops, too.
+        order = {None: 0, False: 0x0800, True: 0x0810}[function.relaxed_ordering]
+        put(_CAPABILITY + 0x08, read_request << 12 | payload << 5 | order, 2)  # DevCtl
+        put(_CAPABILITY + 0x10, sum(_ASPM[state] for state in function.aspm or ()), 2)  # LnkCtl
         put(_CAPABILITY + 0x0C, link.max_width << 4 | max_speed, 4)  # LnkCap
         put(_CAPABILITY + 0x12, link.width << 4 | speed, 2)  # LnkSta
         put(_CAPABILITY + 0x2C, ((1 << max_speed) - 1) << 1, 4)  # LnkCap2

@@ -14,6 +14,7 @@ RESET = "# Reset the device, or power the machine off and on. If it recurs, repl
 LESS_MEMORY = ("cat /sys/fs/cgroup/memory.max", "# Measure with a smaller --size.")
 IOMMU_PT = "# Boot with iommu=pt on the kernel's command line."
 HUGE_PAGES = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
+SMT_OFF = "echo off | sudo tee /sys/devices/system/cpu/smt/control"
 NEAR_NODE = "# Run with --numa-node N for each node N: the fastest one is the nearest."
 BUSIEST = "ps -eo pcpu,pid,args --sort=-pcpu | head  # the programs that use the CPUs most"
 FABRIC_MANAGER = "systemctl status nvidia-fabricmanager"

@@ -290,7 +290,7 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
     last visit, which measured it once more: where the median alone is low, that is unknown. A total
     is as good as the worst of its transfers that should be as fast as alone: of many, one slow one
     hardly lowers the sum. With only a theoretical figure a cell may be ok, but never low."""
-    if cell.summary is None or not cell.bytes:
+    if cell.summary is None or not _size(cell, cell):
         return "unknown", "no-figure"
     expected, most = estimate.expected, estimate.most
     if most is not None and cell.summary.median > HIGH * most:
@@ -309,15 +309,22 @@ def _beside(
     one: CellResult | TransferFigure, cell: CellResult, expected: float, estimate: Expectation
 ) -> Verdict:
     """The figure of a cell, or of a part of it, beside what is expected of it."""
-    if one.summary is None or not one.bytes:
+    size = _size(one, cell)
+    if one.summary is None or not size:
         return "unknown"
-    seconds = _seconds(cell, one.bytes)
-    longest = seconds(expected) / (LOOSE if estimate.loose else LOW) + estimate.start
+    seconds = _seconds(cell, size)
+    least = (LOOSE if estimate.loose else LOW) * estimate.sure
+    longest = seconds(expected) / least + estimate.start
     if seconds(one.summary.median) <= longest:
         return "ok"
     last = one.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
     figures = (one.summary.median, *(one.summary.ci95 or ()), *([median(last)] if last else ()))
     return "low" if min(map(seconds, figures)) > longest else "unknown"
+
+
+def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:
+    """The bytes that a figure counts; 1 where it counts none, but products or tokens."""
+    return 1 if cell.work or cell.does.product else one.bytes or 0
 
 
 def _seconds(cell: CellResult, size: int) -> Callable[[float], float]:

@@ -1,6 +1,6 @@
 """AMD's GPUs as their driver, amdgpu, shows them in sysfs: link, clocks, power, memory, errors and
-XGMI. No library is needed, and a captured tree reads like the machine. The peak of the memory is
-left open: its transfers a clock differ between generations, and no file has them.
+XGMI. No library is needed, and a captured tree reads like the machine. The transfers of the memory
+a clock, which no file has, follow from the instruction set.
 
 Source of the files' formats: the kernel's Documentation/gpu/amdgpu. A virtual machine shows few of
 them; what is missing is null, and `unknown` says so.
@@ -218,6 +218,7 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
     nodes = compute_nodes(root)
     node = nodes.get(address)
     now = sense(root, known.memory, address)
+    isa = node.isa if node is not None else None
     clock, bus = _memory(root, address, node)
     errors = _UNCORRECTED.search(_text(root, address, "ras/umc_err_count") or "")
     return msgspec.structs.replace(
@@ -230,13 +231,15 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
         links=read_links(root, address, nodes, peers),
         memory_clock=clock,
         memory_bus=bus,
-        isa=node.isa if node is not None else None,
+        memory_rate=_peak(isa, clock, bus),
+        isa=isa,
         clock=now.clock,
         max_clock=_highest(_text(root, address, "pp_dpm_sclk")),
         throttled=now.throttled,
         temperature=now.temperature,
         power=now.power,
         power_limit=_sensor(root, address, _MICRO, "power1_cap"),
+        power_default=_sensor(root, address, _MICRO, "power1_cap_default"),
         pcie_replays=now.pcie_replays,
         ecc=None if errors is None else True,
         ecc_errors=None if errors is None else int(errors[1]),
@@ -281,6 +284,24 @@ def _memory(root: Root, address: str, node: ComputeNode | None) -> tuple[float |
         return node.memory_clock, node.memory_bus
     highest = _highest(_text(root, address, "pp_dpm_mclk"))
     return highest, node.memory_bus if node else None
+
+
+_TRANSFERS = {
+    2: ("gfx900", "gfx906", "gfx908", "gfx90a"),
+    4: ("gfx940", "gfx941", "gfx942", "gfx950"),
+    16: ("gfx1010", "gfx1011", "gfx1012", "gfx1030", "gfx1031", "gfx1032", "gfx1034", "gfx1100",
+         "gfx1101", "gfx1102", "gfx1200", "gfx1201"),
+}  # fmt: skip
+"""Transfers a pin and clock as the driver counts it, of HBM2, HBM3 and GDDR6, by the instruction
+sets of cards that have these: with them clock and bus give the data sheets' peaks, such as MI250X'
+1.6 TB/s a die (1.6 GHz, 4096 bits), MI300X' 5.3 (1.3 GHz, 8192 bits) and RX 6800's 512 GB/s (1 GHz,
+256 bits)."""
+
+
+def _peak(isa: str | None, clock: float | None, bus: int | None) -> float | None:
+    """Bytes/s; None of other sets, whose memory is the host's, or is not known."""
+    transfers = next((many for many, sets in _TRANSFERS.items() if isa in sets), None)
+    return transfers * clock * bus / 8 if transfers and clock and bus else None
 
 
 def _highest(levels: str | None) -> float | None:

@@ -117,6 +117,13 @@ def container(root: Root) -> str | None:
     return "overlay root" if re.search(r"^\S+ / overlay ", mounts, re.MULTILINE) else None
 
 
+def aspm_policy(root: Root) -> str | None:
+    """The policy in force, which the kernel brackets: `default [performance] powersave`."""
+    text = read_text(root, "sys/module/pcie_aspm/parameters/policy") or ""
+    match = re.search(r"\[([a-z]{1,20})\]", text)
+    return match[1] if match else None
+
+
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
     """What the IOMMU does to devices' addresses, or why that is unknown.
 

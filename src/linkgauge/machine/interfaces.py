@@ -17,7 +17,7 @@ import msgspec
 
 from linkgauge.model.hardware.inventory import Interface
 
-from .network import ADAPTERS
+from .network import ADAPTERS, read_adapter
 from .tree import (
     ADDRESS,
     INTERFACES,
@@ -100,6 +100,7 @@ def _read(root: Root, name: str, devices: dict[str, str]) -> Interface:
         addresses=tuple(_addresses(root, name)),
         driver=_driver(root, folder),
         speed=megabits * _MEGABIT if megabits and megabits > 0 else None,
+        mtu=number(read_text(root, f"{folder}/mtu")) or None,
         node=_node(root, folder),
         pci=_pci(root, folder),
         rdma=devices.get(name),
@@ -110,11 +111,13 @@ def _of_rdma_alone(root: Root, name: str) -> Interface:
     folder = f"{ADAPTERS}/{name}"
     ports = names_in(root, f"{folder}/ports")
     states = (read_text(root, f"{folder}/ports/{port}/state") for port in ports)
+    rates = [port.rate for port in read_adapter(root, name) if port.rate]
     return Interface(
         name=name,
         up=any("ACTIVE" in (state or "") for state in states),
         kind="InfiniBand",
         driver=_driver(root, folder),
+        speed=max(rates, default=None),
         node=_node(root, folder),
         pci=_pci(root, folder),
         rdma=name,

@@ -21,7 +21,7 @@ def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
     """One adapter per port; those of a device with several ports are named `mlx5_0:1`, as in UCX.
     Never raises, whatever the files hold."""
     return tuple(
-        adapter for name in sorted(names_in(root, ADAPTERS)) for adapter in _read(root, name)
+        adapter for name in sorted(names_in(root, ADAPTERS)) for adapter in read_adapter(root, name)
     )
 
 
@@ -51,7 +51,8 @@ def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
     )
 
 
-def _read(root: Root, name: str) -> tuple[Adapter, ...]:
+def read_adapter(root: Root, name: str) -> tuple[Adapter, ...]:
+    """The ports of the device of this name."""
     folder = f"{ADAPTERS}/{name}"
     ports = sorted(names_in(root, f"{folder}/ports"), key=lambda port: (len(port), port))
     pci = _address(root, folder)

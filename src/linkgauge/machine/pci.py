@@ -197,6 +197,8 @@ class _FunctionReader:
             max_payload=packets("max_payload", wire.max_payload),
             max_payload_supported=packets("max_payload_supported", wire.max_payload_supported),
             max_read_request=packets("max_read_request", wire.max_read_request),
+            relaxed_ordering=wire.relaxed_ordering,
+            aspm=wire.aspm,
             acs=self._register("acs", config.acs, config.why_extended),
             errors=self._errors(),
             display=self._is_display(vendor, code),

@@ -32,6 +32,12 @@ _BRIDGE = 0x0604
 _REDIRECTIONS = ((1 << 2, "request redirect"), (1 << 3, "completion redirect"))
 """Bits of ACS Control that send peer requests and completions up to the root (lspci: ReqRedir,
 CmpltRedir)."""
+_RELAXED, _SET_UP = 1 << 4, 0x091F
+"""Bits of Device Control: relaxed ordering; and what firmware, kernel or reset switch on with it
+(reports of errors, extended tags, no snoop): where none is, as in a register that was made up,
+nothing is known."""
+_ASPM = ((1, "L0s"), (2, "L1"))
+"""Bits of Link Control: in which states the link may save power."""
 NO_EXPRESS = "the function has no PCI Express capability"
 NO_MEANING = "its register is absent, or its value has no meaning in PCI Express"
 VIRTUAL = "this is a virtual function: only its physical function, not visible here, reports it"
@@ -137,6 +143,7 @@ def _find_express(space: _Space) -> tuple[int | None, str | None]:
 def _express(space: _Space, at: int, header: Config) -> Config:
     """The header with the fields of the capability at `at`."""
     flags, capable, control = space.word(at + 2), space.word(at + 4, 4), space.word(at + 8)
+    states = space.word(at + 0x10)
     end = at + (0x14 if flags is not None and flags & 0xF < 2 else 0x32)
     acs, aer, why_extended = _extended(space)
     port = None if flags is None else _PORTS.get(flags >> 4 & 0xF)
@@ -149,6 +156,8 @@ def _express(space: _Space, at: int, header: Config) -> Config:
         max_payload=None if control is None or virtual else _size(control >> 5),
         max_payload_supported=None if capable is None else _size(capable),
         max_read_request=None if control is None or virtual else _size(control >> 12),
+        relaxed_ordering=bool(control & _RELAXED) if control and control & _SET_UP else None,
+        aspm=tuple(name for bit, name in _ASPM if (states or 0) & bit) or None,
         acs=acs,
         aer=aer,
         why=space.end if len(space.content) < end else why,

@@ -18,12 +18,13 @@ from .cpu import (
     governor,
     isa,
     microcode,
+    one_a_core,
     shown_cpus,
     topology,
 )
 from .cpu_time import ticks_and_steal
 from .dimms import huge_pages, memory_rate, transparent_huge_pages
-from .environment import container, firmware, hypervisor, iommu
+from .environment import aspm_policy, container, firmware, hypervisor, iommu
 from .host import read_host, unread
 from .interfaces import read_interfaces
 from .network import adapters_by_class, has_class, read_adapters
@@ -49,6 +50,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
     locked, lock_is_known = memlock_limit(root)
     ticks, steal = ticks_and_steal(root)
     rate, why_no_rate = memory_rate(root, sockets)
+    cpus_allowed = allowed(root, "Cpus")
     details = HostDetails(
         cpu_vendor=cpu_vendor(cpuinfo),
         sockets=sockets,
@@ -66,9 +68,11 @@ def read_details(root: Root = ROOT) -> HostDetails:
         microcode=microcode(cpuinfo),
         command_line=_command_line(root),
         iommu=translation,
+        aspm_policy=aspm_policy(root),
         hypervisor=below,
         container=container(root),
-        allowed_cpus=allowed(root, "Cpus"),
+        allowed_cpus=cpus_allowed,
+        allowed_cores=None if cpus_allowed is None else len(one_a_core(root, cpus_allowed)),
         allowed_nodes=allowed(root, "Mems"),
         memory_limit=limit,
         memlock_limit=locked,

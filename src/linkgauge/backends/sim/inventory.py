@@ -90,6 +90,7 @@ def details(
         iommu=about.iommu if grouped else None,
         hypervisor=about.hypervisor,
         allowed_cpus=cpus,
+        allowed_cores=len(cores),
         allowed_nodes=tuple(node.index for node in nodes),
         steal=0.0,
         cpu_ticks=float(len(cpus) * _TICKS),

@@ -27,12 +27,13 @@ from . import (
     kernel_log,
     links,
     reach,
+    settings,
     two_modes,
 )
 
 CHECKS = checks_in(
-    busy, cells, links, fabric, kernel_log, slow_parts, accelerator_state, host_setup, stalls,
-    scatter, shape, two_modes, reach,
+    busy, cells, links, fabric, kernel_log, slow_parts, accelerator_state, settings, host_setup,
+    stalls, scatter, shape, two_modes, reach,
 )  # fmt: skip
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 OF_MACHINE = ("busy", "steal")

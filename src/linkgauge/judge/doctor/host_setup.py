@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from linkgauge.judge.blame.cases import Case, cases_of
+from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.judge.remedies import HUGE_PAGES, IOMMU_PT, NEAR_NODE, kernel_log
+from linkgauge.judge.remedies import (
+    COMPARE_ON_HOST,
+    HUGE_PAGES,
+    IOMMU_PT,
+    NEAR_NODE,
+    SMT_OFF,
+    kernel_log,
+)
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
-from linkgauge.model.hardware.part import MACHINE
+from linkgauge.model.hardware.inventory import PciFunction
+from linkgauge.model.hardware.part import MACHINE, Part
+from linkgauge.model.units import BANDWIDTH
 
 from .pcie_chains import shown
 
+_LOST = 0.9
+"""Share of what one thread a core moves below which all threads clearly move less."""
 LITTLE_LOCKED = 1 << 30
 """Limit of locked memory, in bytes, that is too small for a run's buffers."""
 HUGE = 2 << 20
@@ -110,16 +124,71 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
     for device, function in shown(evidence):
         node = function.numa_node
         if node is None and len(nodes) > 1:
+            hidden = bool(evidence.machine.known.host.hypervisor)
             found = "its NUMA node is unknown"
-            if evidence.machine.known.host.hypervisor:
-                found += " (a virtual machine hides it)"
-            why = "memory on the far node costs bandwidth"
-            yield Finding("near-node", "unknown", device, found, why, (NEAR_NODE,))
+            found += " (a virtual machine hides it)" if hidden else ": the firmware names none"
+            why = (
+                "it is measured from node 0, and programs take memory there: on the far node that "
+            )
+            why += "costs bandwidth"
+            yield Finding("near-node", "warn", device, found, why, _placed(function, hidden=hidden))
         elif node is not None and node not in nodes:
             found = f"its node {node} has no memory that this system can see"
             why = "buffers lie on a remote node: transfers cross the link between sockets"
             populate = "# Fit DIMMs to that socket. Until then:"
             yield Finding("near-node", "warn", device, found, why, (populate, NEAR_NODE))
+
+
+def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
+    """How a device gets a node: from the host, or from whoever finds out which one is near."""
+    if hidden:
+        return (NEAR_NODE, *COMPARE_ON_HOST)
+    told = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
+    return NEAR_NODE, f"{told}  # until the next boot; update the firmware"
+
+
+def check_smt(evidence: Evidence) -> Iterator[Finding]:
+    """All threads of a node's cores that move less than one of each; a process whose CPUs are
+    threads of fewer cores than are near."""
+    host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
+    if threads < 2:
+        return
+    cpus, cores = set(host.allowed_cpus or ()), host.allowed_cores or 0
+    near = sum(len(own) for own in host.node_cpus.values() if cpus & set(own)) // threads
+    if 0 < cores < len(cpus) <= near:
+        found = f"this process may use {len(cpus)} CPUs, which are threads of {cores} cores; "
+        found += f"{near} cores are near"
+        why = "threads of one core share what moves bytes: copies by host threads are slower"
+        remedy = ("lscpu --extended=CPU,CORE,NODE", "# Give it CPUs of as many cores first.")
+        yield Finding("smt", "note", MACHINE, found, why, remedy)
+    for few, all_threads in _crowded(evidence, threads):
+        most = all_threads.cell.transfers[0].engine
+        found = f"{most.count} threads move {figure(all_threads.cell.headline or 0.0)}, and "
+        found += f"{few.cell.transfers[0].engine.count} {figure(few.cell.headline or 0.0)}"
+        why = "threads of one core take cache and buffers of each other"
+        remedy = ("# Start one thread a core, or switch SMT off:", SMT_OFF)
+        cells = (all_threads.name, few.name)
+        yield Finding("smt", "warn", Part.of(most.owner), found, why, remedy, cells)
+
+
+def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
+    """Of each node, threads of which there is at most one a core, and all, which move less."""
+    counts = {f"host:{node.index}": len(node.cpus) for node in evidence.machine.host.nodes}
+    cases = grouped(
+        ((case.result.benchmark, case.result.size, case.cell.row, one.engine.owner), case)
+        for case in cases_of(evidence)
+        for one in case.cell.transfers[:1]
+        if len(case.cell.transfers) == 1 and one.engine.kind == "cpu" and one.engine.count
+        if case.cell.status == "pass" and case.result.unit == BANDWIDTH.symbol
+    )
+    for key, alike in cases.items():
+        every = counts.get(str(key[-1]), 0)
+        by_count = {case.cell.transfers[0].engine.count or 0: case for case in alike}
+        few = [case for count, case in by_count.items() if count * threads <= every]
+        best = max(few, key=lambda case: case.cell.headline or 0.0, default=None)
+        full = by_count.get(every)
+        if best and full and (full.cell.headline or 0.0) < _LOST * (best.cell.headline or 0.0):
+            yield best, full
 
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:

@@ -6,76 +6,76 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.judge.blame.cases import Case, cases_of, exchanging, listed
+from linkgauge.judge.expected.dram import Ceilings
+from linkgauge.judge.expected.exchange_rates import SWITCHED_OFF, ExchangeRates
 from linkgauge.judge.expected.link_rates import figure
-from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.expected.routes import Paths
+from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.part import Part
+from linkgauge.model.notes import Remark
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective, bus_factor
+from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import BANDWIDTH
 
-_REDUCING = 26e9
-"""Bytes/s that a link signals from NVLink 4 on, whose switches are the first to reduce."""
-_GAIN = 1.25
-"""How much more the links would carry from which reductions in a switch show: of five devices and
-more. Of up to four, eight H100s reach the same with and without (NVIDIA/nccl issue 1455)."""
+_GAIN = 1.1
+"""How much faster reductions in a switch must be expected to be than rings for them to be missed:
+of up to four, eight H100s reach the same with and without (NVIDIA/nccl issue 1455)."""
 _CLEARLY = 0.8
-"""Share of the copy engines' rate below which kernels are clearly slower."""
+"""Share of one engine's rate below which another one is clearly slower."""
+_BESIDE = 0.6
+"""Share of its rate alone below which a read is clearly slower beside a write: 0.40 to 0.48 is seen
+of A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewhere."""
 
 
 def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Sums that miss a limit and are as fast as rings over their links, where switches could reduce
-    them."""
-    for case in cases_of(evidence):
-        cell = case.cell
-        if cell.kind != "limit" or not _as_rings(cell):
-            continue
-        ranks = len(cell.transfers)
-        switches, own = _reducing(evidence, cell), bandwidths(cell)
-        gain = bus_factor("all_reduce", ranks) / (1 + 1 / ranks)
-        if not switches or own is None or gain < _GAIN:
-            continue
-        said = f"all_reduce reaches {figure(own.bus)}, which is what rings over these links reach; "
-        said += f"reductions in the switch (NVLS) could reach up to {figure(gain * own.bus)}: "
-        why = f"over each link, a ring sends {gain:.3g} times the bytes; eight GPUs were seen to "
-        why += "be 1.2 to 1.3 times as fast with NVLS"
-        remedy = (
-            "# Unset NCCL_NVLS_ENABLE=0, and an NCCL_ALGO without NVLS, in NCCL's files, too.",
-            "# Run a program that uses NCCL with NCCL_DEBUG=INFO: it says whether there is NVLS.",
-            FABRIC_MANAGER,
-        )
-        about = Part.fabric_switch(switches.pop() if len(switches) == 1 else "NVLink switches")
-        found = f"{said}it seems to be off"
-        yield Finding("in-switch", "warn", about, found, why, remedy, (case.name,))
+    """Sums that are as fast as rings over their links, where switches could reduce them: the
+    fastest of all."""
+    rates = ExchangeRates(Paths(evidence.machine, Ceilings()), Collective("all_reduce"))
+    found = [one for case in cases_of(evidence) if (one := _as_rings(rates, case)) is not None]
+    if not found:
         return
+    own, reduced, case, switches = max(found, key=lambda one: one[0])
+    notes = case.cell.notes
+    off = any(isinstance(note, Remark) and note.text == SWITCHED_OFF for note in notes)
+    said = f"all_reduce reaches {figure(own)}, which is what rings over these links reach; "
+    said += f"reductions in the switch (NVLS) should reach about {figure(reduced)}: "
+    said += f"{SWITCHED_OFF} is set" if off else "it seems to be off"
+    ranks = len(case.cell.transfers)
+    gain = bus_factor("all_reduce", ranks) / (1 + 1 / ranks)
+    why = f"over each link, a ring sends {gain:.3g} times the bytes; eight GPUs were seen to "
+    why += "be 1.2 to 1.3 times as fast with NVLS"
+    remedy = [
+        "# Unset NCCL_NVLS_ENABLE=0, and an NCCL_ALGO without NVLS, in NCCL's files, too.",
+        "# Run a program that uses NCCL with NCCL_DEBUG=INFO: it says whether there is NVLS.",
+        FABRIC_MANAGER,
+    ]
+    if off and evidence.machine.is_virtual:
+        why += "; linkgauge sets it in guests, whose multicast memory may strike others' GPUs"
+        remedy[0] = "# Set NCCL_NVLS_ENABLE=1 where all GPUs of the board are this guest's."
+    missed = any(each[2].cell.kind == "limit" for each in found)
+    about = Part.fabric_switch(switches.pop() if len(switches) == 1 else "NVLink switches")
+    severity: Severity = "note" if off and not missed else "warn"
+    yield Finding("in-switch", severity, about, said, why, tuple(remedy), (case.name,))
 
 
-def _as_rings(cell: CellResult) -> bool:
-    """Whether it is a sum of all that is as fast as one ring should be, and no faster than the
-    links of one allow."""
-    work, expected, own = cell.operation, cell.expected, cell.headline
-    if not isinstance(work, Collective) or work.collective != "all_reduce" or expected is None:
-        return False
-    if not (own and expected.achievable and expected.theoretical):
-        return False
-    return expected.theoretical <= own <= expected.achievable / LOW
-
-
-def _reducing(evidence: Evidence, cell: CellResult) -> set[str]:
-    """The switches that join all of its ranks and can reduce; none where other ways do."""
-    wiring, found = evidence.machine.wiring, set[str]()
-    for one, other in exchanging(cell):
-        joined = wiring.bundles(one, other)
-        if not joined or not all(
-            "switch" in ends and bundle.is_nvlink and bundle.each > _REDUCING
-            for ends, bundle in joined.items()
-        ):
-            return set()
-        crossed = wiring.route(one, other) or ()
-        found |= {crossing.end for _, crossing in crossed} & wiring.switches
-    return found
+def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
+    """A sum that is about as fast as rings should be, what reductions should reach, and in which
+    switches; None where they would gain little."""
+    cell, work = case.cell, case.cell.operation
+    own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
+    if own is None or not isinstance(work, Collective) or work.collective != "all_reduce":
+        return None
+    devices = tuple(str(one.engine.owner) for one in cell.transfers)
+    bound = rates.bound(devices)
+    if not bound.least or not bound.reduced or bound.reduced < _GAIN * bound.least:
+        return None
+    if not LOW * bound.least <= own.bus <= (bound.least + bound.reduced) / 2:
+        return None
+    return own.bus, bound.reduced, case, rates.reducing(devices)
 
 
 def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
@@ -109,15 +109,84 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
 
 def _read(case: Case) -> tuple[str, str, int] | None:
     """The ends and the size of a read from the host over PCIe; None of other cells."""
-    cell, unit = case.cell, case.result.unit
-    if unit != BANDWIDTH.symbol or len(cell.transfers) != 1 or cell.transfers[0].both_ways:
-        return None
-    one = cell.transfers[0]
-    if not one.source.is_host or not one.destination.is_device:
-        return None
+    one = case.cell.transfers[0] if len(case.cell.transfers) == 1 else None
+    key = _read_by(case, one) if one is not None else None
+    return key[:3] if key is not None else None
+
+
+def _read_by(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
+    """The same of a transfer of a cell, with its engine."""
+    reads = one.source.is_host and one.destination.is_device and not one.both_ways
     by_pcie = any(part.kind == "PCIe link" for part in case.touched)
-    key = str(one.source), str(one.destination), case.result.size
-    return key if by_pcie and one.engine.owner == one.destination else None
+    if case.result.unit != BANDWIDTH.symbol or not reads or not by_pcie:
+        return None
+    key = str(one.source), str(one.destination), case.result.size, one.engine.kind
+    return key if one.engine.owner == one.destination else None
+
+
+def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
+    """Copy engines that reach clearly less of a device's memory than kernels do, where both are as
+    fast as is expected of them."""
+    shares: dict[str, dict[str, tuple[float, Case]]] = {}
+    for case in cases_of(evidence):
+        place, kinds = _within(case.cell), {one.engine.kind for one in case.cell.transfers}
+        share = case.cell.share(case.cell.expected.achievable) if case.cell.expected else None
+        if place and share and len(kinds) == 1 and case.cell.verdict == "ok":
+            own, kind = shares.setdefault(place, {}), kinds.pop()
+            own[kind] = max(own.get(kind, (0.0, case)), (share, case), key=lambda one: one[0])
+    both = [own for own in shares.values() if own.keys() >= {"ce", "sm"}]
+    slower = [own for own in both if own["ce"][0] < _CLEARLY * own["sm"][0]]
+    if not slower:
+        return
+    engine, kernel = slower[0]["ce"][1], slower[0]["sm"][1]
+    found = f"they copy {figure(engine.cell.headline or 0.0)} within {_within(engine.cell)}, "
+    found += f"{slower[0]['ce'][0]:.0%} of what its memory allows, and kernels reach "
+    found += f"{slower[0]['sm'][0]:.0%} ({kernel.name})"
+    found += f"; so it is on {len(slower)} of {len(both)} devices" if len(both) > 1 else ""
+    why = "how fast a copy engine is within a device is not published; the memory is well, as the "
+    why += "kernels show"
+    remedy = ("# Let kernels copy what is large within a device.",)
+    names = tuple(own["ce"][1].name for own in slower)
+    yield Finding("copy-engines", "note", "copy engines", found, why, remedy, names)
+
+
+def _within(cell: CellResult) -> str | None:
+    """The device that all of it stays within."""
+    places = {str(place) for place in cell.places if not place.is_null}
+    return places.pop() if len(places) == 1 and cell.transfers[0].engine.owner.is_device else None
+
+
+def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
+    """Reads from the host that are clearly slower while the same device writes to it, where they
+    are as fast as is expected of them alone."""
+    alone: dict[tuple[str, str, int, str], float] = {}
+    beside: list[tuple[tuple[str, str, int, str], Case]] = []
+    for case in cases_of(evidence):
+        first, *others = case.cell.transfers
+        if (key := _read_by(case, first)) is None or case.cell.status != "pass":
+            continue
+        if not others and case.cell.verdict == "ok":
+            alone[key] = case.cell.headline or 0.0
+        elif case.cell.report.is_first and [o.way for o in others] == [first.way[::-1]]:
+            beside.append((key, case))
+    slower = [
+        (alone[key], case)
+        for key, case in beside
+        if key in alone and (case.cell.headline or 0.0) < _BESIDE * alone[key]
+    ]
+    if not slower:
+        return
+    once, case = min(slower, key=lambda one: (one[1].cell.headline or 0.0) / one[0])
+    found = f"{case.name} reads {figure(case.cell.headline or 0.0)}, and {figure(once)} alone"
+    found += f" (the least of {len(slower)})" if len(slower) > 1 else ""
+    why = "the root complex orders its answers behind what devices write, unless they set relaxed "
+    why += "ordering; the links are well, as copies one way show"
+    remedy = (
+        "# In the firmware's setup, enable relaxed ordering (PCIe); ask the board's vendor.",
+        "sudo lspci -vv | grep -E 'RlxdOrd'",
+    )
+    names = tuple(case.name for _, case in slower)
+    yield Finding("both-ways", "note", "PCIe, both ways at once", found, why, remedy, names)
 
 
 def _of_ring(cell: CellResult) -> float:

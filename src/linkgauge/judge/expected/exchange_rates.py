@@ -7,15 +7,27 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from linkgauge.model.documents.scaling import BusbwBound
 from linkgauge.model.hardware.map import share
-from linkgauge.model.hardware.wiring import Wire
+from linkgauge.model.hardware.wiring import LinkBundle, Wire
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operations.collective import Collective, no_hypercube
-from linkgauge.model.operations.exchanges import Phase, pairs_of, phases
+from linkgauge.model.notes import Note, Remark
+from linkgauge.model.operations.collective import Collective, CollectiveName, no_hypercube
+from linkgauge.model.operations.exchanges import (
+    Algorithm,
+    Order,
+    Phase,
+    pairs_of,
+    phases,
+    ring_orders,
+    rings_over,
+)
 from linkgauge.model.transfer import Engine, Transfer
 
-from .link_rates import ExpectedPath, Unknown, capacity, fabric_path, figure, pcie_path
+from .fabric_rates import fabric_path
+from .link_rates import ExpectedPath, Unknown, capacity, figure, pcie_path
 from .routes import Paths
 
 SIZE = 1 << 30
@@ -34,7 +46,28 @@ _KINDS = {
 }
 """Kinds of links, in words."""
 
+_REDUCED = {4: 0.85}
+_REDUCED_SINCE = 0.74
+"""Share of what kernels reach of a link that reductions in its switch do, by the generation of
+NVLink, and from the fifth on: NCCL's own model (`nvlsEfficiency`, src/graph/tuning.cc)."""
+SWITCHES = "switch"
+"""What joins devices, in the place of one of them."""
+_RINGS: tuple[CollectiveName, ...] = (
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"
+)  # fmt: skip
+"""What libraries carry out in several rings at once."""
+SWITCHED_OFF = "NCCL_NVLS_ENABLE=0"
+_LIBRARIES = ("NCCL ", "RCCL ")
 Pair = tuple[str, str]
+
+
+class _CollectiveWay(NamedTuple):
+    """How the bytes are moved: by an algorithm, in rings in these orders, and how a line of
+    arithmetic begins."""
+
+    algorithm: Algorithm
+    orders: tuple[Order, ...]
+    name: str = ""
 
 
 class _Slowest(NamedTuple):
@@ -46,11 +79,15 @@ class _Slowest(NamedTuple):
 
 class ExchangeRates:
     """The rates that a collective should reach over the devices of a machine, whose `paths` these
-    are: `bound` is of its bus, whatever the size."""
+    are: `bound` is of its bus, whatever the size. `notes` say by which library, and what is
+    switched off."""
 
-    def __init__(self, paths: Paths, work: Collective) -> None:
+    def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work
         self._paths = paths
+        texts = [note.text for note in notes if isinstance(note, Remark)]
+        self._reduces = SWITCHED_OFF not in texts
+        self._is_known = any(text.startswith(_LIBRARIES) for text in texts)
         self._path = cache(self._find_path)
         self.bound = cache(self._bound)
 
@@ -70,9 +107,43 @@ class ExchangeRates:
         """How many wait for each other."""
         return sum(phase.steps for phase in phases(self._work, SIZE, ranks))
 
-    def _phases(self, devices: Sequence[str]) -> Iterator[tuple[Phase, list[Pair]]]:
-        for phase in phases(self._work, SIZE, len(devices)):
-            yield phase, [(devices[one.source], devices[one.target]) for one in phase.exchanges]
+    def _phases(
+        self, devices: Sequence[str], way: _CollectiveWay
+    ) -> Iterator[tuple[Phase, list[Pair]]]:
+        named = (*devices, SWITCHES)  # the last is the SWITCH, -1
+        for phase in phases(self._work, SIZE, len(devices), way.algorithm, way.orders):
+            yield phase, [(named[one.source], named[one.target]) for one in phase.exchanges]
+
+    def _ways(self, devices: Sequence[str]) -> Iterator[_CollectiveWay]:
+        """A ring as the devices are numbered, as many rings as links of their own allow, and
+        reductions in a switch."""
+        yield _CollectiveWay("ring", ring_orders(len(devices), 1))
+        if self._work.collective in _RINGS and (orders := rings_over(self._joined(devices))):
+            yield _CollectiveWay("ring", orders, f"{len(orders)} rings, ")
+        if self._work.collective == "all_reduce" and self.reducing(devices):
+            yield _CollectiveWay("nvls", (), "reduced in the switch (NVLS), ")
+
+    def _joined(self, devices: Sequence[str]) -> tuple[Order, ...]:
+        """How many links lead directly from each device to each other one."""
+        bundles = self._paths.machine.wiring.bundles
+        return tuple(
+            tuple(0 if a == b else getattr(bundles(a, b).get((a, b)), "count", 0) for b in devices)
+            for a in devices
+        )
+
+    def reducing(self, devices: Sequence[str]) -> set[str]:
+        """The switches that join all of these and can reduce; none where other ways do."""
+        wiring, found = self._paths.machine.wiring, set[str]()
+        for one, other in self.pairs(devices):
+            joined = wiring.bundles(one, other)
+            if not joined or not all(
+                "switch" in ends and (bundle.nvlink or 0) >= min(_REDUCED)
+                for ends, bundle in joined.items()
+            ):
+                return set()
+            crossed = wiring.route(one, other) or ()
+            found |= {crossing.end for _, crossing in crossed} & wiring.switches
+        return found
 
     def _bound(self, devices: tuple[str, ...]) -> BusbwBound:
         """The busbw of these devices. Of one there is none."""
@@ -81,37 +152,51 @@ class ExchangeRates:
         if (why := no_hypercube(self._work.collective, len(devices))) is not None:
             return BusbwBound(because=f"unknown: {why}")
         try:
-            slowest = self._slowest(devices, cost=False)
-            achievable = self._slowest(devices, cost=True)
+            reached = [
+                (way, found)
+                for way in self._ways(devices)
+                if (found := self._slowest(devices, way, cost=True)) is not None
+            ]
+            rings = [one for one in reached if one[0].algorithm == "ring"]
+            way, best = max(reached if self._reduces else rings, key=lambda one: one[1].bus)
+            slowest = self._slowest(devices, way, cost=False)
         except Unknown as reason:
             return BusbwBound(because=f"unknown: {reason}")
-        if slowest is None or achievable is None:
+        except ValueError:
             return BusbwBound(because="unknown: no rate on their way is known")
-        pair = achievable.pairs[0]
-        path = self._path(pair)
-        narrow = max(path.uses, key=lambda use: use.cost / use.rate)
-        all_pairs = self.pairs(devices)
-        doubts: dict[str, str] = {}  # of each, the first pair that has it
-        for one in all_pairs:
-            for doubt in self._path(one).doubts:
-                doubts.setdefault(doubt, f"{' -> '.join(one)}: {doubt}")
-        because = f"{' -> '.join(pair)}: {narrow.shown} = {figure(narrow.rate)}"
-        because += (
-            f"; achievable unknown: {'; '.join(doubts.values())}" if doubts else f"; {narrow.why}"
-        )
+        narrow = max(self._path(best.pairs[0]).uses, key=lambda use: use.cost / use.rate)
+        because = f"{way.name}{' -> '.join(best.pairs[0])}: {narrow.shown} = {figure(narrow.rate)}"
+        doubts = self._doubts(devices, way)
+        because += f"; achievable unknown: {'; '.join(doubts)}" if doubts else f"; {narrow.why}"
+        most = max(rings, key=lambda one: one[1].bus)
+        sure = most if self._is_known else rings[0]
+        reduced = max(found.bus for _, found in reached)
         return BusbwBound(
-            slowest.bus,
-            None if doubts else achievable.bus,
+            slowest and slowest.bus,
+            None if doubts else best.bus,
             because,
-            tuple(" -> ".join(one) for one in achievable.pairs),
+            tuple(" -> ".join(one) for one in best.pairs),
             narrow.link,
+            None if self._doubts(devices, sure[0]) else sure[1].bus,
+            reduced if reduced > most[1].bus else None,
         )
 
-    def _slowest(self, devices: Sequence[str], *, cost: bool) -> _Slowest | None:
+    def _doubts(self, devices: Sequence[str], way: _CollectiveWay) -> list[str]:
+        """Each reason why only the rates of links are known, with the first pair that has it."""
+        found: dict[str, str] = {}
+        for _, pairs in self._phases(devices, way):
+            for pair in pairs:
+                for doubt in self._path(pair).doubts:
+                    found.setdefault(doubt, f"{' -> '.join(pair)}: {doubt}")
+        return list(found.values())
+
+    def _slowest(
+        self, devices: Sequence[str], way: _CollectiveWay, *, cost: bool
+    ) -> _Slowest | None:
         """Raises Unknown; None if nothing limits it."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
-        for phase, pairs in self._phases(devices):
+        for phase, pairs in self._phases(devices, way):
             paths = [self._path(pair) for pair in pairs]
             rates = share([path.flow(cost=cost) for path in paths], capacity(paths))
             times = [one.bytes / rate for one, rate in zip(phase.exchanges, rates, strict=True)]
@@ -128,6 +213,8 @@ class ExchangeRates:
     def _find_path(self, pair: Pair) -> ExpectedPath:
         """Raises Unknown where nothing is known to join the two. Where the way is known, but not
         what it carries, the rates of its links are a bound."""
+        if SWITCHES in pair:
+            return self._of_switch(pair)
         source, target = map(parse_memory, pair)
         try:
             return self._paths.of(
@@ -136,6 +223,23 @@ class ExchangeRates:
         except Unknown as reason:
             return self._links(pair) + ExpectedPath(doubts=(str(reason),))
 
+    def _of_switch(self, pair: Pair) -> ExpectedPath:
+        """What a device sends the switches that it is joined to, or they it, to be reduced."""
+        own = next(end for end in pair if end != SWITCHES)
+        wiring = self._paths.machine.wiring
+        beside = [
+            wire.bundle
+            for wire in wiring.wires
+            if wire.bundle and own in (wire.a, wire.b) and {wire.a, wire.b} & wiring.switches
+        ]
+        joined = LinkBundle.joined(beside)
+        path = fabric_path(pair, joined, 1.0, "write", kernel=True)
+        part = _REDUCED.get(joined.nvlink or 0, _REDUCED_SINCE)
+        return replace(path, uses=tuple(
+            replace(use, cost=use.cost / part, why=f"{use.why}, {part:.0%} of that by reductions")
+            for use in path.uses
+        ))  # fmt: skip
+
     def _links(self, pair: Pair) -> ExpectedPath:
         crossed = self._paths.machine.wiring.route(*pair)
         if crossed is None:
@@ -143,7 +247,8 @@ class ExchangeRates:
         path = ExpectedPath()
         for wire, crossing in crossed:
             if wire.bundle is not None:
-                path += fabric_path((crossing.begin, crossing.end), wire.bundle, crossing.share)
+                ends = crossing.begin, crossing.end
+                path += fabric_path(ends, wire.bundle, crossing.share, "write", kernel=True)
         lanes = [(w, "up" if c.forward else "down") for w, c in crossed if w.kind == "pcie"]
         return path + pcie_path(lanes, "write", 1.0, True, {})
 
@@ -152,7 +257,10 @@ class ExchangeRates:
         narrower, else pairs that first cross a kind of link. None if the map shows neither."""
         here, there = devices[:now], devices[:before]
         try:
-            slow, fast = (self._slowest(some, cost=False) for some in (here, there))
+            slow, fast = (
+                self._slowest(some, _CollectiveWay("ring", ring_orders(len(some), 1)), cost=False)
+                for some in (here, there)
+            )
         except Unknown:
             slow = fast = None
         if slow is not None and fast is not None and slow.bus < LESS * fast.bus:

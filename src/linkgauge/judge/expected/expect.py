@@ -28,10 +28,12 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.map import Flow, Resource, share
 from linkgauge.model.hardware.motion import FlowWork, movements
 from linkgauge.model.memory import NULL, Memory
+from linkgauge.model.notes import Note
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
+from .computing_rates import product_bound, roof_of
 from .dram import Ceilings
 from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure
 from .link_sharing import LinkSharing
@@ -49,13 +51,15 @@ longer says nothing about a link."""
 class Expectation(msgspec.Struct, frozen=True):
     """What is expected, and how certain it is: `most` is the bound that no healthy sharing exceeds
     (`theoretical` assumes fair sharing), `loose` says that the achievable figure is only known
-    roughly. `start` is how many seconds it may take to start what is measured, `without` why there
-    is no achievable figure. `each` is what every transfer of a total should achieve, in bytes/s,
-    where the others take nothing of it (else null), and is empty where that is not known."""
+    roughly, `sure` which share of it every library reaches. `start` is how many seconds it may take
+    to start what is measured, `without` why there is no achievable figure. `each` is what every
+    transfer of a total should achieve, in bytes/s, where the others take nothing of it (else null),
+    and is empty where that is not known."""
 
     expected: Expected
     most: float | None = None
     loose: bool = False
+    sure: float = 1.0
     start: float = START
     without: NotJudged | None = None
     each: tuple[float | None, ...] = ()
@@ -78,7 +82,7 @@ class Expectations:
         self._shapes: dict[Hashable, dict[Transfer, _PathShape]] = {}
         self._kinds: dict[Hashable, int] = {}
         self._known: dict[Hashable, Expectation] = {}
-        self._exchanges: dict[Collective, ExchangeRates] = {}
+        self._exchanges: dict[tuple[Collective, tuple[Note, ...]], ExchangeRates] = {}
 
     def sharing(self, result: Result) -> LinkSharing:
         """How full links were while its cells were measured at the same time."""
@@ -91,7 +95,16 @@ class Expectations:
         seen to do under load counts only if `loaded`."""
         transfers = self._paths.machine.wiring.carried_out(cell)
         if isinstance(cell.operation, Collective):
-            return self._of_collective(cell.operation, transfers, size)
+            return self._of_collective(cell, cell.operation, transfers, size)
+        if isinstance(cell, CellResult) and cell.work is not None:
+            roof = roof_of(cell, cell.work)
+            without: NotJudged | None = None if roof.achievable else "no-limit"
+            return Expectation(roof, loose=True, start=0.0, without=without)
+        if cell.does.product is not None and len(transfers) == 1:
+            device = self._paths.machine.accelerators.get(str(transfers[0].engine.owner))
+            readings = cell.readings if isinstance(cell, CellResult) else ()
+            expected = product_bound(device, cell.operation, readings)
+            return Expectation(expected, without="bound" if expected.theoretical else "no-limit")
         if cell.does.array and transfers[0].engine.owner.is_device:
             # Of each array that is counted, each byte crosses the memory once: as those of a read.
             transfers = tuple(Transfer(t.engine.owner, NULL, t.engine) for t in transfers)
@@ -110,12 +123,17 @@ class Expectations:
             paths = [shape.path for shape in shapes]
             doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
             doubts += self._crowded(transfers, paths)
+            doubts += self._behind_writes(paths) if cell.report.is_first else []
             sharing = _Sharing(transfers, paths, cell.report, definition, size)
             self._known[key] = sharing.estimate(doubts)
         return self._known[key]
 
     def _of_collective(
-        self, work: Collective, transfers: Sequence[Transfer], size: int
+        self,
+        cell: CellResult | PlannedCell,
+        work: Collective,
+        transfers: Sequence[Transfer],
+        size: int,
     ) -> Expectation:
         """Of a call, in seconds. Libraries reach their rate only with hundreds of megabytes, and a
         step of theirs may take as long to start as a copy."""
@@ -126,27 +144,29 @@ class Expectations:
             return _unknown("groups of ranks share their links", "shared")
         if not all(rank.is_device for rank in ranks):
             return _unknown("what joins the ranks is unknown")
-        rates = self._rates(Collective(work.collective, root=work.root))
+        notes = cell.notes if isinstance(cell, CellResult) else ()
+        rates = self._rates(Collective(work.collective, root=work.root), notes)
         devices = tuple(map(str, ranks))
         bound, start = rates.bound(devices), START * rates.steps(len(devices))
         if bound.theoretical is None:
             return Expectation(Expected(because=bound.because), without="path")
         moved = work.bytes_on_bus(transfers[0].bytes_moved(size), len(ranks)) * work.aggregated
         least = moved / bound.theoretical
-        enough = moved / bound.achievable if bound.achievable else None
+        enough = moved / bound.achievable if bound.achievable and bound.least else None
         if (enough or least) < start:
             return _unknown("starting its steps may take as long as moving its bytes", "start")
         because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
         without: NotJudged | None = None if enough else "bound"
         expected = Expected(least, enough, because)
-        return Expectation(expected, loose=True, start=start, without=without)
+        sure = enough * bound.least / moved if bound.least and enough else 1.0
+        return Expectation(expected, loose=True, sure=sure, start=start, without=without)
 
-    def _rates(self, work: Collective) -> ExchangeRates:
+    def _rates(self, work: Collective, notes: tuple[Note, ...]) -> ExchangeRates:
         from .exchange_rates import ExchangeRates  # loaded for collectives alone
 
-        if work not in self._exchanges:
-            self._exchanges[work] = ExchangeRates(self._paths, work)
-        return self._exchanges[work]
+        if (work, notes) not in self._exchanges:
+            self._exchanges[work, notes] = ExchangeRates(self._paths, work, notes)
+        return self._exchanges[work, notes]
 
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained
@@ -183,6 +203,19 @@ class Expectations:
         shared = [node for node, met in nodes.items() if len(met) > 1]
         if not all(map(self._paths.host.knows, shared)):
             return ["the rate of the host's memory, which they share, is unknown"]
+        return []
+
+    def _behind_writes(self, paths: Sequence[ExpectedPath]) -> list[str]:
+        """Why what a device reads while it writes over the same PCIe link may be less than that
+        carries."""
+        read = {u.link for u in paths[0].uses if u.direction == "down" and u.payload}
+        written = {u.link for p in paths[1:] for u in p.uses if u.direction == "up" and u.payload}
+        machine = self._paths.machine
+        if (
+            "AMD" in (machine.known.host.cpu_vendor or machine.host.cpu_model or "")
+            and read & written
+        ):
+            return ["how an AMD host orders what it answers behind what is written is unknown"]
         return []
 
 

@@ -16,10 +16,10 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import astuple
 
-from linkgauge.model.hardware.inventory import PciLink
+from linkgauge.model.hardware.inventory import PciFunction, PciLink
 from linkgauge.model.hardware.map import Flow
 from linkgauge.model.hardware.pcie import encoding, link_rate, packet_overhead
-from linkgauge.model.hardware.wiring import LinkBundle, Wire, coding
+from linkgauge.model.hardware.wiring import Wire
 from linkgauge.model.transfer import Access
 
 # What a transfer crosses: segments, as far as the machine's readers found them.
@@ -41,7 +41,8 @@ class Use(msgspec.Struct, frozen=True):
     least: What a byte takes at best; 0 for requests and for what sets no theoretical bound.
     cost: What it takes with all protocol overhead.
     why: The reason for the cost.
-    direction: "up" or "down" of a PCIe link: down is away from the host.
+    direction: "up" or "down" of a PCIe link: down is away from the host; "out" or "in" of a network
+        interface.
     payload: False for requests, which go in the opposite direction.
     measured: Whether the rate is one of this run's figures.
     """
@@ -94,11 +95,15 @@ def figure(rate: float) -> str:
     return f"{rate / 1e9:.4g} GB/s"
 
 
-COMPLETION = 128
-"""Payload bytes of a read completion."""
+COMPLETION, SHORT_COMPLETION = 128, 64
+"""Payload bytes of a read completion; of root ports that do 8 GT/s at most, a line of the CPU."""
 LINE = 128
 """Bytes that a kernel reads or writes at once: a cache line of NVIDIA GPUs. On two H200s kernels
 reach 0.95 of what packets of this size leave (52 of 54.5 GB/s reading, 52.6 of 53.1 writing)."""
+_NVIDIA = 0x10DE
+_LINES_UP_TO = 16.0
+"""GT/s at most of NVIDIA's devices whose copy engines write a line a packet, as kernels do."""
+_SHORT_UP_TO = 8.0
 MAX_PAYLOAD, MAX_READ_REQUEST = 256, 512
 """Assumed where the registers cannot be read: the usual values on servers."""
 
@@ -168,10 +173,19 @@ def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
     request = (own.max_read_request if own else None) or MAX_READ_REQUEST
     assumed = "" if known else " (assumed)"
     if access == "write":
-        size = min(payload, LINE) if kernel else payload
-        return _Packets("write", size, None, "" if kernel else assumed)
-    size = min(payload, COMPLETION)
+        lines = kernel or _writes_lines(own)
+        size = min(payload, LINE) if lines else payload
+        return _Packets("write", size, None, "" if lines else assumed)
+    root = wires[-1].upper
+    short = root is not None and 0 < (root.link.max_speed or 0) <= _SHORT_UP_TO
+    size = min(payload, SHORT_COMPLETION if short else COMPLETION)
     return _Packets("completion", size, min(request, LINE) if kernel else request, "")
+
+
+def _writes_lines(own: PciFunction | None) -> bool:
+    """Whether copy engines of this device write as kernels do."""
+    most = own.link.max_speed if own is not None and own.vendor == _NVIDIA else None
+    return most is not None and most <= _LINES_UP_TO
 
 
 class _Packets(NamedTuple):
@@ -196,29 +210,3 @@ class _Packets(NamedTuple):
 
 def _trained(link: PciLink | None) -> tuple[float, int] | None:
     return (link.speed, link.width) if link and link.speed and link.width else None
-
-
-PACKET = 16 / 18
-"""Payload share of an NVLink: a packet of 256 bytes is 16 flits of 16 bytes after a header and an
-address flit. Source: D. Foley and J. Danskin, Ultra-Performance Pascal GPU and NVLink Interconnect,
-IEEE Micro 37 (2017). Two H200s reach 0.98 to 0.99 of it by copy engine and 0.93 by kernel."""
-
-
-def fabric_path(ends: tuple[str, str], bundle: LinkBundle, part: float) -> ExpectedPath:
-    """The path over parallel links that join these two, in this order. Raises Unknown."""
-    if not bundle.count:
-        raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
-    if not bundle.rate:
-        raise Unknown(f"the rate of {bundle.kind} is unknown")
-    segment = ">".join(ends), bundle.rate, _shown(bundle)
-    if bundle.is_nvlink:
-        return ExpectedPath((Use(*segment, part, part / PACKET, "packets of 16 in 18 flits"),))
-    why = f"the overhead of {bundle.kind} packets is unknown"
-    return ExpectedPath((Use(*segment, part, part, why),), loose=(why,))
-
-
-def _shown(bundle: LinkBundle) -> str:
-    share = coding(bundle.each)
-    coded = "" if share == 1 else f" × {share:.4g}"
-    of = "" if bundle.count == bundle.all else f" of {bundle.all}"
-    return f"{bundle.count}{of} {bundle.kind} × {figure(bundle.each)}{coded}"

@@ -14,12 +14,16 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import NIC_ENGINES, Access, Transfer
 
 from .dram import Ceilings, HostMemory
-from .link_rates import ExpectedPath, Trained, Unknown, Use, fabric_path, pcie_path
+from .fabric_rates import fabric_path
+from .link_rates import ExpectedPath, Trained, Unknown, Use, pcie_path
+from .network_rates import network_path
 
-MEMORY_SHARE = 0.9
-"""Share of the peak rate of an accelerator's memory (clock × width) that copies reach: refresh and
-read-write turnarounds take the rest. Two H200s reach 0.85 (docs/benchmarks.md), GB200s 0.92 (7.35
-of 8 TB/s, Azure HPC blog, "Azure's ND GB200 v6")."""
+MEMORY_SHARE, COPIED_SHARE = 0.9, 0.85
+"""Share of the peak rate of an accelerator's memory (clock × width) that kernels reach, and copy
+engines within it: refresh and read-write turnarounds take the rest. Kernels reach 0.92 on GB200
+(7.35 of 8 TB/s, Azure HPC blog, "Azure's ND GB200 v6"), copy engines 0.85 on two H200s
+(docs/benchmarks.md) and 0.83 on GB200."""
+_COPYING = ("how fast a copy engine is within a device is not published",)
 
 
 class Paths:
@@ -37,10 +41,15 @@ class Paths:
         if transfer.engine.kind == "cpu":
             return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:
-            raise Unknown(f"what {transfer.engine.kind} can carry between two ranks is unknown")
+            return network_path(self.machine, transfer)
         path = ExpectedPath()
+        within = (
+            transfer.engine.kind == "ce" and transfer.source.place == transfer.destination.place
+        )
+        share = COPIED_SHARE if within else MEMORY_SHARE
         for memory in transfer.memories:
-            path += self._memory(memory, alone)
+            path += self._memory(memory, alone, share)
+        path += ExpectedPath(loose=_COPYING if within else ())
         for leg in transfer.legs():
             path += self._leg(leg, transfer.engine.kind == "sm", trained)
         if transfer.engine.kind == "ce" and not transfer.engine.owner.is_device:
@@ -49,7 +58,7 @@ class Paths:
             raise Unknown(f"the rate of the memory of {transfer.engine.owner} is unknown")
         return path
 
-    def _find_memory(self, memory: Memory, alone: bool) -> ExpectedPath:
+    def _find_memory(self, memory: Memory, alone: bool, share: float) -> ExpectedPath:
         place = str(memory.place)
         if place in self._shares_host:
             raise Unknown(f"{place} uses the host's memory")
@@ -60,8 +69,8 @@ class Paths:
         own = self.machine.accelerators.get(place)
         if own is None or not own.memory_rate:
             return ExpectedPath()
-        why = f"{MEMORY_SHARE:.0%} of memory bandwidth is reachable"
-        use = Use(place, own.memory_rate, "memory", 1.0, 1.0 / MEMORY_SHARE, why)
+        why = f"{share:.0%} of memory bandwidth is reachable"
+        use = Use(place, own.memory_rate, "memory", 1.0, 1.0 / share, why)
         return ExpectedPath((use,))
 
     def _leg(
@@ -80,7 +89,7 @@ class Paths:
             raise Unknown(f"the link between {here} and {there} is unknown")
         path = ExpectedPath()
         for ends, bundle in bundles.items():
-            path += fabric_path(ends, bundle, part)
+            path += fabric_path(ends, bundle, part, access, kernel=kernel)
         links = [
             (wire, "up" if crossing.forward else "down")
             for wire, crossing in crossed

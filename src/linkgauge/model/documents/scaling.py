@@ -44,6 +44,11 @@ class BusbwBound(msgspec.Struct, frozen=True):
     because: The arithmetic, or why there is none.
     narrow: The pairs of devices that carry least.
     over: What limits these; null if of nothing that they cross the rate is known.
+    least: What rings reach by themselves, in bytes/s: as many as links of their own allow if the
+        library is known to take them, else one as the devices are numbered; null if that is
+        unknown.
+    reduced: What reductions in the switch reach with all that protocols take, in bytes/s; null
+        where no switch can, or rings reach as much.
     """
 
     theoretical: float | None = None
@@ -51,6 +56,8 @@ class BusbwBound(msgspec.Struct, frozen=True):
     because: str = ""
     narrow: tuple[str, ...] = ()
     over: str | None = None
+    least: float | None = None
+    reduced: float | None = None
 
     @property
     def figure(self) -> float | None:

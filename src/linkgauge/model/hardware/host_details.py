@@ -52,9 +52,11 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     microcode: The versions of the CPUs' microcode, each once (x86 only).
     command_line: The kernel's command line, without secrets.
     iommu: What the IOMMU does to devices' addresses.
+    aspm_policy: The kernel's policy of saving power on PCIe links.
     hypervisor: What the kernel runs under.
     container: What kind of container this process runs in.
     allowed_cpus: The CPUs that this process may use.
+    allowed_cores: The number of cores that these CPUs are threads of.
     allowed_nodes: The nodes whose memory this process may use.
     memory_limit: Bytes of memory that this process's cgroup allows.
     memlock_limit: Bytes that this process may lock in memory.
@@ -81,9 +83,11 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     microcode: str | None = None
     command_line: str | None = None
     iommu: Literal["off", "passthrough", "translating"] | None = None
+    aspm_policy: str | None = None
     hypervisor: str | None = None
     container: str | None = None
     allowed_cpus: tuple[int, ...] | None = None
+    allowed_cores: int | None = None
     allowed_nodes: tuple[int, ...] | None = None
     memory_limit: int | None = None
     memlock_limit: int | None = None

@@ -56,6 +56,8 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     max_payload: The largest payload of a packet that is set, in bytes.
     max_payload_supported: The largest payload of a packet that it supports, in bytes.
     max_read_request: The largest read request that is set, in bytes.
+    relaxed_ordering: Whether its writes may pass others; null also of one that nobody set up.
+    aspm: The states in which its link may save power (`L0s`, `L1`); null also if in none.
     acs: The redirections that Access Control Services have enabled at this port; null: no
         capability, or not readable.
     errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`); null:
@@ -80,6 +82,8 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     max_payload: int | None = None
     max_payload_supported: int | None = None
     max_read_request: int | None = None
+    relaxed_ordering: bool | None = None
+    aspm: tuple[str, ...] | None = None
     acs: tuple[str, ...] | None = None
     errors: dict[str, int] | None = None
     display: bool = False
@@ -154,15 +158,18 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     links: The links of its own fabric.
     memory_clock: The highest clock of its memory in Hz.
     memory_bus: The width of its memory's bus in bits.
-    memory_rate: The peak rate of its own memory in bytes/s: two transfers a clock; null also where
-        neither clock nor bus is known.
+    memory_rate: The peak rate of its own memory in bytes/s: two transfers a clock, of AMD's two to
+        16 by generation; null also where clock, bus or generation is not known.
     clock: The clock of its cores in Hz at that moment.
     max_clock: The highest clock of its cores in Hz.
+    cores: The number of its cores for single precision.
+    capability: Its compute capability (9.0, of NVIDIA's).
     locked_clock: The application clock in Hz that somebody set; null also if none is set.
     throttled: The reasons that hold its clocks down at that moment.
     temperature: Its temperature in °C.
     power: The power that it draws in watts.
     power_limit: The limit of its power in watts.
+    power_default: The limit of its power that its board has by default, in watts.
     pcie_replays: Its counter of PCIe replays.
     ecc: Whether its memory has error correction switched on.
     ecc_errors: Errors of its memory that were not corrected.
@@ -198,11 +205,14 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     memory_rate: float | None = None
     clock: float | None = None
     max_clock: float | None = None
+    cores: int | None = None
+    capability: str | None = None
     locked_clock: float | None = None
     throttled: tuple[str, ...] = ()
     temperature: float | None = None
     power: float | None = None
     power_limit: float | None = None
+    power_default: float | None = None
     pcie_replays: int | None = None
     ecc: bool | None = None
     ecc_errors: int | None = None
@@ -255,6 +265,7 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
     addresses: Its IP addresses.
     driver: The name of its driver.
     speed: The rate of its link in bytes/s.
+    mtu: The most bytes of a packet on it.
     node: The NUMA node of its device.
     pci: The PCI address of its device.
     rdma: The device with RDMA that belongs to it.
@@ -267,6 +278,7 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = ()
     driver: str | None = None
     speed: float | None = None
+    mtu: int | None = None
     node: int | None = None
     pci: str | None = None
     rdma: str | None = None

@@ -32,6 +32,10 @@ clauses 91 and 119). The result is the 25 or 50 GB/s of NVIDIA's data sheets; a 
 listed is assumed to be net of coding already."""
 
 
+_NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
+"""Generations by signalling rate in MB/s, where the library tells no version."""
+
+
 class LinkBundle(msgspec.Struct, frozen=True):
     """Parallel links: `count` of `all` are active, and `rate` is their total after line coding;
     `nominal` is the total signalling rate of all."""
@@ -42,10 +46,15 @@ class LinkBundle(msgspec.Struct, frozen=True):
     kind: str
     each: float
     nominal: float
+    version: str | None = None
 
     @property
-    def is_nvlink(self) -> bool:
-        return self.kind.lower().startswith("nvlink")
+    def nvlink(self) -> int | None:
+        """The generation of NVLinks, 0 if it is unknown; None for links of another kind."""
+        if not self.kind.lower().startswith("nvlink"):
+            return None
+        known = (self.version or "").partition(".")[0]
+        return int(known) if known.isdecimal() else _NVLINK.get(int(self.each / 1e6), 0)
 
     @staticmethod
     def joined(many: Sequence[LinkBundle], idle: int = 0) -> LinkBundle:
@@ -57,6 +66,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
             many[0].kind,
             many[0].each,
             sum(bundle.nominal for bundle in many),
+            many[0].version,
         )
 
 
@@ -71,7 +81,9 @@ def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
             each = link.rate or 0.0
             rate, count = rate + each * coding(each), count + 1
         nominal = known.nominal + (link.rate or 0.0)
-        found[remote] = LinkBundle(count, known.all + 1, rate, link.kind, each, nominal)
+        found[remote] = LinkBundle(
+            count, known.all + 1, rate, link.kind, each, nominal, link.version
+        )
     return found
 
 

@@ -27,6 +27,8 @@ from .collective import Collective, no_hypercube
 
 Algorithm = Literal["ring", "tree", "nvls"]
 """Rings; two trees; reductions and multicasts in a switch (NVLink SHARP)."""
+Order = tuple[int, ...]
+"""Ranks, each of which sends to the next one."""
 SWITCH = -1
 """The switch that joins all ranks, in place of one of them."""
 _SEARCHED = 16
@@ -52,13 +54,18 @@ class Phase(msgspec.Struct, frozen=True):
 
 
 def phases(
-    work: Collective, size: int, ranks: int, algorithm: Algorithm = "ring", rings: int = 1
+    work: Collective,
+    size: int,
+    ranks: int,
+    algorithm: Algorithm = "ring",
+    rings: int | Sequence[Order] = 1,
 ) -> tuple[Phase, ...]:
     """The phases of one call of `size` bytes, one after another; none of a single rank: by the
-    algorithm if it can do that, else in so many `rings`. Raises ValueError for a hypercube of a
-    number of ranks that is no power of two."""
+    algorithm if it can do that, else in so many `rings`, or in these. Raises ValueError for a
+    hypercube of a number of ranks that is no power of two."""
     if ranks < 2:
         return ()
+    orders = ring_orders(ranks, rings) if isinstance(rings, int) else rings
     share = work.counts(size, ranks).count * work.number.bytes
     root = work.root or 0
     match work.collective, algorithm:
@@ -68,9 +75,9 @@ def phases(
             return (_in_switch(work, size, ranks),)
         case (("all_reduce" | "all_gather" | "reduce_scatter"), _):
             steps = ranks - 1 if work.collective != "all_reduce" else 2 * (ranks - 1)
-            return (_rings(steps, ring_orders(ranks, rings), work.bytes_on_bus(size, ranks)),)
+            return (_rings(steps, orders, work.bytes_on_bus(size, ranks)),)
         case (("broadcast" | "reduce"), _):
-            return (_chains(work.collective == "reduce", root, ring_orders(ranks, rings), share),)
+            return (_chains(work.collective == "reduce", root, orders, share),)
         case "sendrecv", _:
             return (_rings(1, ring_orders(ranks, 1), share),)
         case "hypercube", _:
@@ -99,7 +106,7 @@ def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
 
 
 @lru_cache(maxsize=64)
-def ring_orders(ranks: int, rings: int) -> tuple[tuple[int, ...], ...]:
+def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
     """At most so many orders of the ranks, the first as they are numbered: as many as there are
     found in which no two ranks follow each other twice."""
     first = tuple(range(ranks))
@@ -108,35 +115,46 @@ def ring_orders(ranks: int, rings: int) -> tuple[tuple[int, ...], ...]:
     if ranks > _SEARCHED:
         strides = [stride for stride in range(1, ranks) if math.gcd(stride, ranks) == 1]
         return tuple(tuple(by * place % ranks for place in first) for by in strides[:rings])
-    tried = (_apart(ranks, many) for many in range(min(rings, ranks - 1), 0, -1))
-    return tuple(next(found for found in tried if found))
+    each = tuple(tuple(int(one != other) for other in first) for one in first)
+    return rings_over(each, rings)
 
 
-def _apart(ranks: int, rings: int) -> list[tuple[int, ...]]:
-    """Rings without a pair in common; none if they are not found. All there can be, ranks - 1,
-    exist of every number but 4 and 6 (T. Tillson, A Hamiltonian decomposition of K*2m, Journal of
-    Combinatorial Theory B 29 (1980))."""
-    found: list[tuple[int, ...]] = []
-    taken: set[tuple[int, int]] = set()
+@lru_cache(maxsize=64)
+def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order, ...]:
+    """As many rings (at most so many) as are found with links of their own, where `links[a][b]`
+    lead from rank a to rank b; none if no ring joins all, or there are too many ranks."""
+    ranks, limit = len(links), min(map(sum, (*links, *zip(*links, strict=True))))
+    if ranks > _SEARCHED:
+        return ()
+    tried = (_apart(links, many) for many in range(min(limit, most or limit), 0, -1))
+    return tuple(next((found for found in tried if found), ()))
+
+
+def _apart(links: Sequence[Order], rings: int) -> list[Order]:
+    """So many rings that take no link twice; none if they are not found. Of ranks that are joined
+    once each, all there can be, ranks - 1, exist of every number but 4 and 6 (T. Tillson, A
+    Hamiltonian decomposition of K*2m, Journal of Combinatorial Theory B 29 (1980))."""
+    ranks, found = len(links), list[Order]()
+    free = {(a, b): count for a, row in enumerate(links) for b, count in enumerate(row)}
     left = _STEPS
 
-    def goes_on(path: tuple[int, ...]) -> bool:
+    def goes_on(path: Order) -> bool:
         nonlocal left
         left -= 1
         if len(path) == ranks:
-            pairs = set(zip(path, (*path[1:], path[0]), strict=True))
-            if not pairs.isdisjoint(taken):
+            pairs = tuple(zip(path, (*path[1:], path[0]), strict=True))
+            if not all(free[pair] for pair in pairs):
                 return False
-            taken.update(pairs)
+            free.update((pair, free[pair] - 1) for pair in pairs)
             found.append(path)
             if len(found) == rings or goes_on((0,)):
                 return True
             found.pop()
-            taken.difference_update(pairs)
+            free.update((pair, free[pair] + 1) for pair in pairs)
             return False
         for step in range(ranks - 1):
             there = (path[-1] + (step + len(found)) % (ranks - 1) + 1) % ranks
-            is_free = there not in path and (path[-1], there) not in taken
+            is_free = there not in path and free[path[-1], there]
             if left > 0 and is_free and goes_on((*path, there)):
                 return True
         return False

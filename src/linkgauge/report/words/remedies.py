@@ -30,7 +30,10 @@ BY_HAND = frozenset({"top", "ulimit"})
 """Programs that a person looks at, or that matter to the shell that starts them."""
 _AFTERWARDS = {"virsh": {"shutdown", "start"}, "systemctl": {"enable"}}
 """What these programs do only once a person has done something else."""
-_WRITABLE = ("/sys/kernel/mm/", "/sys/devices/system/")
+_WRITABLE = (
+    "/sys/kernel/mm/", "/sys/devices/system/", "/sys/module/pcie_aspm/parameters/",
+    "/sys/bus/pci/devices/",
+)  # fmt: skip
 """Below these `tee` may write."""
 _EXPANDING = frozenset("$`\\~*?{")
 _PUNCTUATION = frozenset("();<>|&")

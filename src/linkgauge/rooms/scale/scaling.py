@@ -63,7 +63,9 @@ def scaling_of(run: Run) -> Scaling:
 
 
 def _rates(run: Run, work: Collective) -> ExchangeRates:
-    return ExchangeRates(Paths(run.machine, Ceilings()), work)
+    cells = (cell for result in run.results if _work(result) is not None for cell in result.cells)
+    notes = next((cell.notes for cell in cells if cell.notes), ())
+    return ExchangeRates(Paths(run.machine, Ceilings()), work, notes)
 
 
 def _member(run: Run, devices: Sequence[str]) -> Member:
@@ -126,14 +128,14 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _verdict(count: Count, least: float) -> Verdict:
-    """As of a cell: low below the `least` share of what is achievable; where only a bound is known,
-    ok or nothing."""
+    """As of a cell: low below the `least` share of what rings reach by themselves; where only a
+    bound is known, ok or nothing."""
     rate, expected = _once_started(count), count.expected
     if not rate or expected.figure is None:
         return "unknown"
-    if rate >= (least if expected.achievable else LOW) * expected.figure:
+    if rate >= (least * expected.least if expected.least else LOW * expected.figure):
         return "ok"
-    return "low" if expected.achievable else "unknown"
+    return "low" if expected.least else "unknown"
 
 
 def _points(result: Result, ranks: int) -> Iterator[At]:

@@ -276,11 +276,16 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         memory_rate=rate,
         clock=now.clock,
         max_clock=asked.scaled(_MHZ, "highest clock", "nvmlDeviceGetMaxClockInfo", sm),
+        cores=asked.ask("cores", "nvmlDeviceGetNumGpuCores") or None,
+        capability=_capability(asked),
         locked_clock=_locked_clock(asked),
         throttled=now.throttled,
         temperature=now.temperature,
         power=now.power,
         power_limit=asked.scaled(_MILLI, "power limit", "nvmlDeviceGetEnforcedPowerLimit"),
+        power_default=asked.scaled(
+            _MILLI, "default power limit", "nvmlDeviceGetPowerManagementDefaultLimit"
+        ),
         pcie_replays=now.pcie_replays,
         ecc=asked.switch("ECC", "nvmlDeviceGetCurrentEccMode"),
         ecc_errors=asked.ask("ECC errors", "nvmlDeviceGetTotalEccErrors", *uncorrected),
@@ -311,6 +316,11 @@ def _named(names: Sequence[str], number: int | None) -> str | None:
     if number is None:
         return None
     return names[number] if 0 <= number < len(names) else str(number)
+
+
+def _capability(asked: Questions) -> str | None:
+    found = asked.ask("compute capability", "nvmlDeviceGetCudaComputeCapability")
+    return None if found is None else ".".join(map(str, found))
 
 
 def _locked_clock(asked: Questions) -> float | None:

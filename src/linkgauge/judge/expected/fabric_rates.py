@@ -1,0 +1,83 @@
+"""What the packets of accelerators' own links leave of their rate: NVLink by generation and engine,
+NVLink-C2C and xGMI. docs/expect.md has the sources."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from linkgauge.model.hardware.wiring import LinkBundle, coding
+from linkgauge.model.transfer import Access
+
+from .link_rates import ExpectedPath, Unknown, Use, figure
+
+_COPIED, _STORED = 16, 8
+"""Flits of 16 bytes in a packet: a copy engine sends 256 bytes, a kernel's access has at most
+128."""
+_C2C: dict[Access, float] = {"read": 0.927, "write": 0.66}
+_C2C_BY_KERNEL = 0.87
+"""What copies reach of NVLink-C2C: about 417 and 297 of 450 GB/s by copy engine (GH200), 201 and
+193 of 225 by kernel (GB200)."""
+_XGMI = 0.75
+"""What copies reach of xGMI: 48 of 64 GB/s; checksums and protocol take the rest."""
+_ONE_XGMI = 80e9
+"""Bytes/s that one xGMI signals at most: faster bundles are several links."""
+
+
+class _PacketCost(NamedTuple):
+    """What a byte of payload takes: `cost` in its own direction, `back` in the other one."""
+
+    cost: float
+    back: float
+    why: str
+    loose: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+def fabric_path(
+    ends: tuple[str, str], bundle: LinkBundle, part: float, access: Access, *, kernel: bool
+) -> ExpectedPath:
+    """The path over parallel links that join these two, in this order. Raises Unknown."""
+    if not bundle.count:
+        raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
+    if not bundle.rate:
+        raise Unknown(f"the rate of {bundle.kind} is unknown")
+    packets = _packets(bundle, access, kernel=kernel)
+    forth, back = (Use(
+        ">".join(way), bundle.rate, _shown(bundle), least, cost, packets.why, payload=bool(least)
+    ) for way, least, cost in (
+        (ends, part, part * packets.cost), (ends[::-1], 0.0, part * packets.back)
+    ))  # fmt: skip
+    uses = (forth, back) if packets.back else (forth,)
+    return ExpectedPath(uses, packets.doubts, packets.loose)
+
+
+def _packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _PacketCost:
+    kind = bundle.kind.lower()
+    if bundle.nvlink is not None:
+        return _of_nvlink(bundle.nvlink, _STORED if kernel else _COPIED)
+    if kind.startswith("c2c"):
+        share = _C2C_BY_KERNEL if kernel else _C2C[access]
+        why = f"{share:.1%} of NVLink-C2C is reachable {'to' if access == 'read' else 'from'} it"
+        return _PacketCost(1 / share, 0.0, why, ("how its packets are made is unknown",))
+    if kind.startswith("xgmi"):
+        why = f"checksums and protocol leave {_XGMI:.0%} of {bundle.kind}"
+        several = not kernel and bundle.rate > _ONE_XGMI
+        doubts = ("a copy engine may drive one link of several",) if several else ()
+        return _PacketCost(1 / _XGMI, 0.0, why, (why,), doubts)
+    why = f"the overhead of {bundle.kind} packets is unknown"
+    return _PacketCost(1.0, 0.0, why, (why,))
+
+
+def _of_nvlink(generation: int, data: int) -> _PacketCost:
+    """NVLink 1 and 2 send a header before the data, and answer with a flit; from NVLink 3 on, two
+    flits come to the data, and no answer is seen."""
+    beside, back = (1, 1) if generation in (1, 2) else (2, 0)
+    why = f"packets of {data} in {data + beside} flits"
+    return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)
+
+
+def _shown(bundle: LinkBundle) -> str:
+    share = coding(bundle.each)
+    coded = "" if share == 1 else f" × {share:.4g}"
+    of = "" if bundle.count == bundle.all else f" of {bundle.all}"
+    return f"{bundle.count}{of} {bundle.kind} × {figure(bundle.each)}{coded}"

@@ -1,0 +1,57 @@
+"""What bounds an AI workload: a roof for each part of the machine, at the rate that the part
+reaches alone (S. Williams, A. Waterman and D. Patterson, Roofline, Communications of the ACM 52
+(2009))."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .workload import WorkDone
+
+BoundKind = Literal["host link", "device link", "memory", "compute", "launch"]
+_ENOUGH = 0.5
+"""A part that would be busy for less than this share of the time does not explain it."""
+_HELD_UP = 0.8
+"""The host hands over work for so much of a loop: the device waits for it."""
+
+
+class Bottleneck(msgspec.Struct, frozen=True):
+    """`kind` is what takes the most time of all, null if none of them explains half of it; `share`
+    is how much of a loop's time that part would take at the rate that it reaches alone, `shares`
+    those of all parts."""
+
+    kind: BoundKind | None
+    share: float
+    shares: dict[BoundKind, float]
+
+
+def bound_of(done: WorkDone) -> Bottleneck | None:
+    """What bounds the work (roofline: Williams, Waterman and Patterson, 2009, with a roof for each
+    link); None where no rate is known. The device waits for launches if the host hands over work
+    for most of the loop: the rest of the roofs are then out of reach."""
+    needs, rates = done.demands, done.rates
+    parts: tuple[tuple[BoundKind, float, float | None], ...] = (
+        ("host link", needs.to_device, rates.to_device),
+        ("host link", needs.to_host, rates.to_host),
+        ("device link", needs.between_devices, rates.between_devices),
+        ("memory", needs.memory_bytes, rates.memory),
+        ("compute", needs.operations, rates.operations),
+    )
+    shares: dict[BoundKind, float] = {}
+    for kind, amount, rate in parts:
+        if amount and rate:
+            shares[kind] = max(shares.get(kind, 0.0), amount / rate / done.seconds)
+    if needs.launching is not None:
+        shares["launch"] = needs.launching / done.seconds
+    if not shares:
+        return None
+    others = {kind: share for kind, share in shares.items() if kind != "launch"}
+    most = max(others, key=others.__getitem__, default=None)
+    launching = shares.get("launch", 0.0)
+    if launching >= _HELD_UP and (most is None or others[most] < _HELD_UP):
+        return Bottleneck("launch", launching, shares)
+    if most is None or others[most] < _ENOUGH:
+        return Bottleneck(None, others[most] if most else launching, shares)
+    return Bottleneck(most, others[most], shares)
