@@ -232,12 +232,13 @@ def _struck_most(
 
 
 def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[Suspect]:
-    """From the beginning; since some cell, if cells like those that are slow were well before it;
-    ever slower. Of the cells that touch it."""
+    """From the beginning; since some cell, if cells like those that are slow, or over the same
+    parts, were well before it; ever slower. Of the cells that touch it."""
     slow = sorted((each for each in touching if each.slow), key=_number)
     yield Suspect(part)
-    kinds = {each.case.peers for each in slow}
-    well = [each for each in touching if not each.slow and each.case.peers in kinds]
+    kinds, ways = {each.case.peers for each in slow}, {each.case.touched for each in slow}
+    well = [each for each in touching
+            if not each.slow and (each.case.peers in kinds or each.case.touched in ways)]  # fmt: skip
     first_well = min(map(_number, well), default=math.inf)
     any_kind = next((each for each in slow if first_well < _number(each)), None)
     for first in dict.fromkeys((_first_fallen(touching), any_kind)):

@@ -18,6 +18,7 @@ from typing import Literal
 import msgspec
 
 from linkgauge.benchmarks.collectives import LEAST
+from linkgauge.cli.requests import since_earlier
 from linkgauge.cli.tool import Parser, UsageError, Where, hinting, size_of
 from linkgauge.engine.folder import checked_label
 from linkgauge.engine.profiles import PROFILES
@@ -220,7 +221,7 @@ def run_benchmark(arguments: Sequence[str], where: Where) -> int:
     )
     with (
         opened(request) as session,
-        LiveReport(Display(FORMATS[TERMINAL], matrix=True), remember) as report,
+        LiveReport(Display(FORMATS[TERMINAL], matrix=True), remember, since_earlier) as report,
     ):
         measured = session.measure(session.plan(report), report, report.doubts)
         report.conclude(measured, session.folder)
