@@ -202,8 +202,8 @@ def causes(
     def loss(chosen: tuple[_Candidate, ...]) -> float:
         covered = spared = 0
         cost = sum(_PART + (_MIXED if one.is_mixed else 0.0) for one in chosen)
-        if len({one.part for one in chosen}) < len(chosen):
-            return math.inf
+        if min(len({one.part for one in chosen}), len({one.struck for one in chosen})) < len(chosen):
+            return math.inf  # what strikes the same cells is one part
         strikes = []
         for one in chosen:
             own = one.struck

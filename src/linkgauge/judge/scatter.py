@@ -15,10 +15,11 @@ from linkgauge.model.part import Kind
 from linkgauge.model.units import count_of
 
 from . import stalls
-from .alike import CHANCE, Excess, classes, more_scatter
+from .alike import CHANCE, classes, more_scatter
 from .cases import Case, named, timed_cases_of
 from .causes import Blame, fewest, remembered, suspects
 from .findings import Evidence, Finding
+from .relative_rates import noise_of
 from .remedies import BUSIEST
 from .spikes import LEAST, NOISE, SCATTER, Steadiness, pooled, steadiness_of
 from .vendor import tools
@@ -98,17 +99,19 @@ def _chance(
     some: Sequence[_Shaken], proven: Sequence[_Shaken], cells: Sequence[Steadiness]
 ) -> float:
     """How likely chance alone makes each of them scatter as much beside what none shakes."""
-    found = [_excess(one, [*proven, *(o for o in some if o != one)], cells) for one in some]
-    return max(each.p if each and each.ratio > _MORE else 1.0 for each in found)
+    return max(_by_chance(one, [*proven, *(o for o in some if o != one)], cells) for one in some)
 
 
-def _excess(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadiness]) -> Excess | None:
-    inside = _alone(one, proven, cells)
-    if not inside or pooled(inside) < SCATTER:
-        return None
-    rest = (cell for cell in cells if not any(each.strikes(cell) for each in proven))
+def _by_chance(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadiness]) -> float:
+    """The same of one, by all its cells, or by those over the same kinds of parts: what shakes a
+    device hardly shows in copies over links that vary as much."""
+    rest = [cell for cell in cells if not any(each.strikes(cell) for each in proven)]
     outside = [cell for cell in rest if one.blame.part not in cell.case.touched]
-    return more_scatter(classes(_deviations(inside), _deviations(outside)))
+    inside = _alone(one, proven, cells)
+    by_kind = grouped((noise_of(cell.case), cell) for cell in inside).values()
+    sides = [side for side in (inside, *by_kind) if pooled(side) > SCATTER]
+    found = (more_scatter(classes(_deviations(side), _deviations(outside))) for side in sides)
+    return min((len(sides) * f.p for f in found if f is not None and f.ratio > _MORE), default=1.0)
 
 
 def _deviations(cells: Sequence[Steadiness]) -> Iterator[tuple[Hashable, float]]:
@@ -130,14 +133,14 @@ def _attributed(
     """The fewest parts that explain which cells scatter, and how much."""
 
     def loss(shaken: tuple[_Shaken, ...]) -> float:
-        """Minus the logarithm of the likelihood: variances of what shakes a cell add up. How quiet
-        the quiet ones are (links of one kind more than of another) says nothing: each counts as if
-        it had the noise that any machine may have as well."""
-        with_parts = zip(cells, *(struck[each] for each in shaken), strict=True)
-        groups = grouped(((True, *parts), cell) for cell, *parts in with_parts)
-        found: dict[tuple[bool, ...], tuple[float, int]] = {
-            parts: (pooled(group) ** 2 + NOISE**2, sum(cell.degrees for cell in group))
-            for parts, group in groups.items()
+        """Minus the logarithm of the likelihood: to the variance that cells over the same kinds of
+        parts have, what shakes a cell adds its own. How quiet the quiet ones are says nothing:
+        each counts as if it had the noise that any machine may have as well."""
+        with_parts = zip(cells, noises, *(struck[each] for each in shaken), strict=True)
+        groups = grouped(((noise, *parts), cell) for cell, noise, *parts in with_parts)
+        found = {
+            by: (pooled(group) ** 2 + NOISE**2, sum(cell.degrees for cell in group))
+            for by, group in groups.items()
         }
         return sum(_SCATTERING + bool(each.since) for each in shaken) + sum(
             degrees * (math.log(expected) + variance / expected - 1) / 2
@@ -154,18 +157,21 @@ def _attributed(
         _Shaken(blame, since) for blame, first in firsts.items() for since in sorted({0, first})
     ]
     struck = {each: [each.strikes(cell) for cell in cells] for each in candidates}
+    noises = [noise_of(cell.case) for cell in cells]
     return fewest(candidates, remembered(loss))
 
 
-def _sums_of_parts(found: Mapping[tuple[bool, ...], tuple[float, int]]) -> list[float]:
-    """The variance of each group by its parts: what every part adds, never less than nothing, by
-    least squares. Groups are given by which parts they have, with their variance and its degrees of
-    freedom."""
+def _sums_of_parts(found: Mapping[tuple[Hashable, ...], tuple[float, int]]) -> list[float]:
+    """The variance of each group by its parts: what its noise has and every part adds, never less
+    than nothing, by least squares. Groups are given by their noise and by which parts they have,
+    with their variance and its degrees of freedom."""
     variances = [v for v, _ in found.values()]
     weights = [degrees / v**2 for v, degrees in found.values()]
-    members = [[at for at, has in enumerate(having) if has] for having in zip(*found, strict=True)]
-    added = [min(variances), *(0.0 for _ in members[1:])]
-    sums = [added[0]] * len(variances)
+    noises, *parts = zip(*found, strict=True)
+    members = [*grouped((noise, at) for at, noise in enumerate(noises)).values()]
+    members += [[at for at, has in enumerate(having) if has] for having in parts]
+    added = [0.0] * len(members)
+    sums = [0.0] * len(variances)
     for _ in range(_ROUNDS):
         for place, within in enumerate(members):
             weight = sum(weights[at] for at in within)

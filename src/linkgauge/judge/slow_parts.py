@@ -237,8 +237,8 @@ def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[S
     slow = sorted((each for each in touching if each.slow), key=_number)
     yield Suspect(part)
     kinds, ways = {each.case.peers for each in slow}, {each.case.touched for each in slow}
-    well = [each for each in touching
-            if not each.slow and (each.case.peers in kinds or each.case.touched in ways)]  # fmt: skip
+    like = (each for each in touching if each.case.peers in kinds or each.case.touched in ways)
+    well = [each for each in like if not each.slow]
     first_well = min(map(_number, well), default=math.inf)
     any_kind = next((each for each in slow if first_well < _number(each)), None)
     for first in dict.fromkeys((_first_fallen(touching), any_kind)):

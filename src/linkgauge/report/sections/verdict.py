@@ -193,9 +193,11 @@ def _well(run: Run, ending: Ending | None) -> Problem:
 
 
 def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
-    """The lowest cells, and where the precision was missed."""
+    """The lowest cells, what no figure shows, and where the precision was missed."""
     if outcome.verdict:
         yield from _lowest(run)
+    if outcome.unseen:
+        yield "unseen", plain(f"no figure shows whether {outcome.unseen} would be slow")
     if (missed := missed_precision(run)) is not None:
         yield "precision", plain(f"{what_precision(missed)}; {QUIET}")
 
