@@ -200,24 +200,17 @@ def causes(
     ]
 
     def loss(chosen: tuple[_Candidate, ...]) -> float:
+        # What strikes the same cells is one part.
+        if min(len({c.part for c in chosen}), len({c.struck for c in chosen})) < len(chosen):
+            return math.inf
+        strikes = [_strikes(one, chosen) for one in chosen]
         covered = spared = 0
-        cost = sum(_PART + (_MIXED if one.is_mixed else 0.0) for one in chosen)
-        if min(len({one.part for one in chosen}), len({one.struck for one in chosen})) < len(chosen):
-            return math.inf  # what strikes the same cells is one part
-        strikes = []
-        for one in chosen:
-            own = one.struck
-            for other in chosen:
-                own &= ~other.struck if other is not one else own
-            # From when on it surely strikes: nothing tells of what other parts explain, too.
-            surely = one.struck & -(own & -own)
-            own = own or one.struck  # of what no other part explains, the first bad cell
-            since = -(own & -own)
-            cost += began if one.well & ~since and not stays else 0.0
+        cost = _OTHERWISE * sum(_otherwise(strikes, *each) for each in sizes)
+        for one, by in zip(chosen, strikes, strict=True):
+            cost += _PART + (_MIXED if one.is_mixed else 0.0)
+            cost += began if one.well & ~by.since and not stays else 0.0
             covered |= one.struck
-            spared |= one.well & since
-            strikes.append((one.struck, surely))
-        cost += _OTHERWISE * sum(_otherwise(strikes, *each) for each in sizes)
+            spared |= one.well & by.since
         contradicted = (_STAYS if stays else 1.0) * spared.bit_count()
         return cost + contradicted + _MISSED * (len(bad) - covered.bit_count())
 
@@ -243,17 +236,34 @@ def causes(
     return found, [case for case in bad if case.touched.isdisjoint(parts)]
 
 
+class _Strikes(NamedTuple):
+    """The cells that a part may strike, those that it surely does (of what other parts explain,
+    too, nothing tells before the first that they do not), and all cells since its first one."""
+
+    may: int
+    surely: int
+    since: int
+
+
+def _strikes(one: _Candidate, chosen: Iterable[_Candidate]) -> _Strikes:
+    own = one.struck
+    for other in chosen:
+        own &= ~other.struck if other is not one else own
+    first = own or one.struck
+    return _Strikes(one.struck, one.struck & -(own & -own), -(first & -first))
+
+
 def _otherwise(
-    strikes: Sequence[tuple[int, int]], strength: Strength, sizes: Sequence[tuple[int, float]]
+    strikes: Sequence[_Strikes], strength: Strength, sizes: Sequence[tuple[int, float]]
 ) -> int:
     """How many cells are struck by more than all parts that may strike them do together, or by less
-    than the hardest of those that surely do, which are these sets of cells. A part strikes as hard
-    as it does where it is alone, else as hard as others leave it."""
+    than the hardest of those that surely do. A part strikes as hard as it does where it is alone,
+    else as hard as others leave it."""
     struck = [
         (
             size,
-            [at for at, (may, _) in enumerate(strikes) if may & bit],
-            [at for at, (_, sure) in enumerate(strikes) if sure & bit],
+            [at for at, by in enumerate(strikes) if by.may & bit],
+            [at for at, by in enumerate(strikes) if by.surely & bit],
         )
         for bit, size in sizes
     ]

@@ -110,8 +110,9 @@ def _by_chance(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadine
     inside = _alone(one, proven, cells)
     by_kind = grouped((noise_of(cell.case), cell) for cell in inside).values()
     sides = [side for side in (inside, *by_kind) if pooled(side) > SCATTER]
-    found = (more_scatter(classes(_deviations(side), _deviations(outside))) for side in sides)
-    return min((len(sides) * f.p for f in found if f is not None and f.ratio > _MORE), default=1.0)
+    beside = (more_scatter(classes(_deviations(side), _deviations(outside))) for side in sides)
+    found = [each.p for each in beside if each is not None and each.ratio > _MORE]
+    return len(sides) * min(found) if found else 1.0
 
 
 def _deviations(cells: Sequence[Steadiness]) -> Iterator[tuple[Hashable, float]]:
@@ -138,7 +139,7 @@ def _attributed(
         each counts as if it had the noise that any machine may have as well."""
         with_parts = zip(cells, noises, *(struck[each] for each in shaken), strict=True)
         groups = grouped(((noise, *parts), cell) for cell, noise, *parts in with_parts)
-        found = {
+        found: dict[tuple[Hashable, ...], tuple[float, int]] = {
             by: (pooled(group) ** 2 + NOISE**2, sum(cell.degrees for cell in group))
             for by, group in groups.items()
         }

@@ -197,7 +197,7 @@ def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     if outcome.verdict:
         yield from _lowest(run)
     if outcome.unseen:
-        yield "unseen", plain(f"no figure shows whether {outcome.unseen} would be slow")
+        yield "unseen", plain(f"no figure would show it if {outcome.unseen} were slow")
     if (missed := missed_precision(run)) is not None:
         yield "precision", plain(f"{what_precision(missed)}; {QUIET}")
 

@@ -192,7 +192,7 @@ def _cause(health: Health) -> str:
     match health.reason:
         case "LinksHealthy":
             unseen = health.outcome.unseen
-            more = f"; no figure shows whether {unseen} would be slow" if unseen else ""
+            more = f"; no figure would show it if {unseen} were slow" if unseen else ""
             return _measured(run, bounded.seconds) + more
         case "DeviceMissing":
             there, wanted = health.devices or (0, 0)
