@@ -40,6 +40,21 @@ _ALIKE = 1.25
 """How many times as hard as others one part may strike a cell."""
 
 
+_LINKS: tuple[Kind, ...] = ("link", "PCIe link")
+_ABOVE = frozenset[Kind](("PCIe link above", "host bridge", "node"))
+_TELLING: tuple[tuple[Kind, frozenset[Kind], str], ...] = (
+    ("device", frozenset(_LINKS),
+     "`device_local_copy` crosses no link: it would tell the device from its link"),
+    ("node", _ABOVE | {"PCIe link"},
+     "`host_to_host_memcpy_read_cpu` crosses no PCIe: it would tell the node from the rest"),
+    ("switch", _ABOVE,
+     "copies that turn around in it would tell the switch from what is above"),
+    ("switch", frozenset((*_LINKS, "switch")),
+     "errors that a switch counts or logs would tell it from what is beside it"),
+)  # fmt: skip
+"""What tells a part of one kind from parts of others, and in which words."""
+
+
 class Blame(msgspec.Struct, frozen=True):
     """A part, and others that explain as well."""
 
@@ -67,6 +82,13 @@ class Blame(msgspec.Struct, frozen=True):
         others = [part for blame in blames for part in (blame.part, *blame.others)]
         return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
 
+    @property
+    def _would_tell(self) -> str:
+        """Which measurement would tell them apart."""
+        kinds = {part.kind for part in (self.part, *self.others)}
+        telling = (say for one, others, say in _TELLING if one in kinds and kinds & others)
+        return next(telling, "exchange a cable, a slot or a card: what moves with it is to blame")
+
     def finding(
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
@@ -74,6 +96,7 @@ class Blame(msgspec.Struct, frozen=True):
         """What was `found` of the part in these cells; at the end, that others explain as well."""
         others = ", ".join(map(str, self.others))
         doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
+        why += f"; {self._would_tell}" if others else ""
         cells = named(cases)
         return Finding(check, severity, self.part, found + doubt, why, tuple(remedy), cells)
 
@@ -90,7 +113,6 @@ def suspects(
     return [Blame(part, tuple(others)) for part, *others in groups.values()]
 
 
-_LINKS: tuple[Kind, ...] = ("link", "PCIe link")
 _LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host bridge")
 
 

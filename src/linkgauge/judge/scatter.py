@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
@@ -45,6 +46,11 @@ _ROUNDS = 20
 """Rounds of the least squares, one part at a time."""
 _SCATTERING = 8.0
 """What it costs to blame a part, as a logarithm of likelihood: one in 3000."""
+
+
+_CLEARLY = 0.25
+"""Logarithm from which a cell varies more than usual, however much more: where all of a kind touch
+the part, what is usual hides most of it."""
 
 
 def check_scatter(evidence: Evidence) -> Iterator[Finding]:
@@ -119,6 +125,10 @@ def _deviations(cells: Sequence[Steadiness]) -> Iterator[tuple[Hashable, float]]
     return ((cell.case.kind, math.hypot(cell.lasting, NOISE)) for cell in cells)
 
 
+def _varies(cell: Steadiness) -> float:
+    return math.sqrt(cell.variance + NOISE**2)
+
+
 def _alone(
     one: _Shaken, shaken: Sequence[_Shaken], cells: Sequence[Steadiness]
 ) -> list[Steadiness]:
@@ -137,6 +147,8 @@ def _attributed(
         """Minus the logarithm of the likelihood: to the variance that cells over the same kinds of
         parts have, what shakes a cell adds its own. How quiet the quiet ones are says nothing:
         each counts as if it had the noise that any machine may have as well."""
+        if len({each.blame.part for each in shaken}) < len(shaken):
+            return math.inf
         with_parts = zip(cells, noises, *(struck[each] for each in shaken), strict=True)
         groups = grouped(((noise, *parts), cell) for cell, noise, *parts in with_parts)
         found: dict[tuple[Hashable, ...], tuple[float, int]] = {
@@ -150,16 +162,29 @@ def _attributed(
             )
         )
 
-    firsts = {
-        blame: min(cell.case.number for cell in bad if blame.part in cell.case.touched)
-        for blame in blames
-    }
-    candidates = [
-        _Shaken(blame, since) for blame, first in firsts.items() for since in sorted({0, first})
-    ]
-    struck = {each: [each.strikes(cell) for cell in cells] for each in candidates}
     noises = [noise_of(cell.case) for cell in cells]
+    by_noise = grouped(zip(noises, map(_varies, cells), strict=True))
+    usual = {noise: statistics.median(some) for noise, some in by_noise.items()}
+    candidates = list[_Shaken]()
+    for blame in blames:
+        own = [(cell.case.number, min(_CLEARLY, math.log(_varies(cell) / usual[noise])))
+               for cell, noise in zip(cells, noises, strict=True)
+               if blame.part in cell.case.touched]  # fmt: skip
+        candidates += (_Shaken(blame, since) for since in sorted({0, _onset(own)}))
+    struck = {each: [each.strikes(cell) for cell in cells] for each in candidates}
     return fewest(candidates, remembered(loss))
+
+
+def _onset(logs: Sequence[tuple[int, float]]) -> int:
+    """The number of the cell from which on these differ most from those before (the statistic of
+    cumulative sums; E. Page, Biometrika 41, 1954)."""
+    count, mean = len(logs), statistics.fmean(log for _, log in logs)
+    later, found = 0.0, (0.0, 0)
+    for before in range(count - 1, 0, -1):
+        number, log = logs[before]
+        later += log - mean
+        found = max(found, (later / math.sqrt(before * (count - before)), number))
+    return found[1]
 
 
 def _sums_of_parts(found: Mapping[tuple[Hashable, ...], tuple[float, int]]) -> list[float]:

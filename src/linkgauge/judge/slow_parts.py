@@ -248,6 +248,10 @@ def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[S
     equal = grouped((each.case.peers, each) for each in below if each.case.peers in kinds)
     if any(map(_falls, equal.values())) or (len(slow) == len(equal) and _falls(slow)):
         yield Suspect(part, drifts=True)
+        # What else bounds may hide it before.
+        since = min(_number(each) for each in touching if each.case.peers in kinds)
+        if any(_number(each) < since for each in touching):
+            yield Suspect(part, drifts=True, since=since)
 
 
 def _falls(slow: Sequence[RelativeRate]) -> bool:
@@ -278,8 +282,6 @@ def _slow(
     onset = f"; it was fine before {first.name}" if began else ""
     found = f"{_reach('through it', share, slow)}{onset}"
     why = "all the slow cells share this part, and the others do not"
-    if blame.links and LOCAL not in {result.benchmark for result in evidence.results}:
-        why += f"; `{LOCAL}` uses no link: it would tell the device from its link"
     cases = [each.case for each in slow]
     return blame.finding("slow", _severity(share, slow), found, why, _remedy(evidence), cases)
 

@@ -198,6 +198,9 @@ def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
         yield from _lowest(run)
     if outcome.unseen:
         yield "unseen", plain(f"no figure would show it if {outcome.unseen} were slow")
+    for few in outcome.found:
+        if (few.check, few.severity) == ("scatter", "unknown"):
+            yield "unseen", plain(f"stalls in {few.subject}: too few samples (--samples 8)")
     if (missed := missed_precision(run)) is not None:
         yield "precision", plain(f"{what_precision(missed)}; {QUIET}")
 
