@@ -26,10 +26,10 @@ from typing import NoReturn
 
 import msgspec
 
-from linkgauge.engine.runs import JOURNAL_FILE, read_run
+from linkgauge.engine.kept.runs import JOURNAL_FILE, read_run
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import decode_hook, encode_hook
-from linkgauge.model.result import Run
 from nvbandwidth_document import exit_status, make_sections, problems_of, render
 from nvbandwidth_figures import Document, last_document
 from nvbandwidth_plan import (

@@ -33,7 +33,7 @@ from linkgauge.backends.protocol import MOST_LAPS, Copy, Group
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operation import OperationName
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.stats.summary import percentile
 from references import compiled_by_nvcc

@@ -29,7 +29,7 @@ from linkgauge.backends.protocol import RESULTS, Copy, Group, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operation import ARRAYS, named
+from linkgauge.model.operations.operation import ARRAYS, named
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.units import parse_size
 from references import compiled_by_nvcc

@@ -28,12 +28,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from linkgauge.engine.runs import latest_run, read_run
+from linkgauge.engine.kept.runs import latest_run, read_run
 from linkgauge.history.address import address
 from linkgauge.history.store import opened
 from linkgauge.history.writing import add
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Run
 
 SCRAPERS = 4
 

@@ -20,13 +20,13 @@ import msgspec
 
 from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.cuda.driver import open_driver
-from linkgauge.backends.cuda.matmul import ProductWork
+from linkgauge.backends.cuda.matmul import CudaProductWork
 from linkgauge.backends.operations.products import PRODUCTS_A_SAMPLE, WARM_UPS, ProductGroup
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operation import PRODUCTS, operations_of, size_of
+from linkgauge.model.operations.operation import PRODUCTS, operations_of, size_of
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 from turns import Ratio, ratio, seconds, take_turns, watched
@@ -58,7 +58,9 @@ class Outcome(msgspec.Struct, frozen=True):
         return BAR[0] <= self.ratio.middle <= BAR[1] and self.wrong is None
 
 
-def by_torch(torch: Any, product: ProductWork, operation: str, order: int) -> Callable[[], float]:
+def by_torch(
+    torch: Any, product: CudaProductWork, operation: str, order: int
+) -> Callable[[], float]:
     """A turn of torch.matmul on our own inputs; its seconds for all timed products."""
     kind = getattr(torch, _DTYPES[operation])
     inputs = []
@@ -88,7 +90,7 @@ def compare(backend: CudaBackend, torch: Any, operation: Any, order: int, rounds
     copy = Copy(WORK, None, None, size_of(order), seed=1)
     with closing(backend.prepare([copy], operation)) as group:
         assert isinstance(group, ProductGroup)
-        assert isinstance(group.product, ProductWork)
+        assert isinstance(group.product, CudaProductWork)
         work = operations_of(order) * TIMED
         theirs = by_torch(torch, group.product, operation, order)
         runs = {

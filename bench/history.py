@@ -24,10 +24,10 @@ from time import perf_counter
 from linkgauge.history.address import address, shown
 from linkgauge.history.store import opened
 from linkgauge.history.writing import add
-from linkgauge.model.inventory import HostDetails, Inventory
-from linkgauge.model.machine import Device, Host, Machine
+from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.hardware.inventory import HostDetails, Inventory
+from linkgauge.model.hardware.machine import Device, Host, Machine
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report

@@ -32,10 +32,10 @@ from linkgauge.machine.cpu import revision
 from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import ROOT, read_text
-from linkgauge.model.machine import Host, Node
+from linkgauge.model.documents.result import Placement
+from linkgauge.model.hardware.machine import Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import Placement
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.stats.summary import median_interval
 from linkgauge.model.units import approximate_size

@@ -41,10 +41,10 @@ from linkgauge.backends.host_kernels import kernels_of
 from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import ROOT, read_text
-from linkgauge.model.machine import Host, Node
+from linkgauge.model.hardware.machine import Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.operation import ARRAYS, HOST_MODES, ArrayWork
+from linkgauge.model.operations.operation import ARRAYS, HOST_MODES, ArrayWork
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.stats.summary import median_interval
 from references import compiled

@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import fmean, median, variance
 from typing import NamedTuple
 
-from linkgauge.engine.runs import read_run
-from linkgauge.model.result import Run
+from linkgauge.engine.kept.runs import read_run
+from linkgauge.model.documents.result import Run
 from linkgauge.model.stats.intervals import estimates
 from linkgauge.model.stats.modes import cut
 

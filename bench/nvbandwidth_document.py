@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from linkgauge.model.result import Run
+from linkgauge.model.documents.result import Run
 from nvbandwidth_figures import HOST_TESTS, TESTS, Document, Figures, key_paths, shown
 from nvbandwidth_judge import (
     WALL_BAR,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from linkgauge.benchmarks.copies import NVBANDWIDTH
-from linkgauge.model.result import Result, Run
+from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
 
 TESTS: tuple[str, ...] = tuple(row.name for row in NVBANDWIDTH)

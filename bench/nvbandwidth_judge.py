@@ -9,7 +9,7 @@ from operator import truediv
 from statistics import median
 from typing import Literal
 
-from linkgauge.model.result import CellResult, Run
+from linkgauge.model.documents.result import CellResult, Run
 from nvbandwidth_figures import (
     CROSSING,
     DEVICE_TESTS,

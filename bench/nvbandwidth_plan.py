@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from linkgauge.model.documents.result import Run
 from linkgauge.model.notation import decode_hook
-from linkgauge.model.result import Run
 from nvbandwidth_figures import (
     CROSSING,
     DEVICE_TESTS,

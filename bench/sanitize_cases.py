@@ -9,17 +9,17 @@ from contextlib import suppress
 from typing import Any
 
 from linkgauge.backends.cuda import CudaBackend, flags, group, load, matmul, work
-from linkgauge.backends.cuda.collective_group import Content
 from linkgauge.backends.cuda.compiler import Compiler
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.memory import address_in
+from linkgauge.backends.cuda.nccl.group import RankData
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
-from linkgauge.backends.protocol import RESULTS, Buffer, Checked, Copy, Group, Pattern, run
+from linkgauge.backends.protocol import RESULTS, Buffer, CheckedGroup, Copy, Group, Pattern, run
 from linkgauge.machine.host import read_host
-from linkgauge.model.collective import NUMBERS, Collective, Origin
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operation import ARRAYS, OperationName, named, size_of
+from linkgauge.model.operations.collective import NUMBERS, Collective, ElementOrigin
+from linkgauge.model.operations.operation import ARRAYS, OperationName, named, size_of
 from linkgauge.model.settings import EngineSettings, Pieces
 from linkgauge.model.transfer import Transfer
 
@@ -128,9 +128,9 @@ def _contents(backend: CudaBackend) -> Iterator[str]:
     for number in NUMBERS.values():
         count = LARGE // number.bytes
         buffer = backend.allocate(transfer.source, count * number.bytes, transfer.engine)
-        content = Content(Collective("all_gather", number.name), 2, 7)
+        content = RankData(Collective("all_gather", number.name), 2, 7)
         content.fill(device, address_in(buffer), count, 1)
-        wrong, _ = content.wrong(device, address_in(buffer), count, Origin(1))
+        wrong, _ = content.wrong(device, address_in(buffer), count, ElementOrigin(1))
         buffer.free()
         if wrong:
             yield f"{wrong} elements of {number.name}"
@@ -285,7 +285,7 @@ def _products(backend: CudaBackend) -> Iterator[str]:
             yield str(reason)
             continue
         run(prepared, 1)
-        if isinstance(prepared, Checked) and prepared.mismatch() is None:
+        if isinstance(prepared, CheckedGroup) and prepared.mismatch() is None:
             yield f"{operation}: what was never multiplied is right"
         prepared.close()
 
@@ -330,7 +330,7 @@ def _beside_kernel(backend: CudaBackend) -> Iterator[str]:
     ]
     prepared = backend.prepare(copies, "overlap")
     run(prepared, LOOPS)
-    if isinstance(prepared, Checked) and (wrong := prepared.mismatch()) is not None:
+    if isinstance(prepared, CheckedGroup) and (wrong := prepared.mismatch()) is not None:
         yield wrong
     prepared.close()
     _free(*ends)

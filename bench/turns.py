@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.protocol import Group, run
-from linkgauge.engine.telemetry import sensing
-from linkgauge.model.inventory import Reading
+from linkgauge.engine.measuring.telemetry import sensing
+from linkgauge.model.hardware.inventory import Reading
 from linkgauge.model.memory import Memory
 from linkgauge.model.stats.summary import median_interval
 

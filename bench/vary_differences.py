@@ -22,7 +22,7 @@ from contextlib import suppress
 
 import msgspec
 
-from linkgauge.model.variation import Variation
+from linkgauge.model.documents.variation import Variation
 
 COMPARISONS, MOST_SAME = 40, 2
 PRIORITY = 10

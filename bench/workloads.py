@@ -19,9 +19,9 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from linkgauge.engine.runs import RUN_FILE, read_run
-from linkgauge.model.result import CellResult, Run
-from linkgauge.model.workload import NUMBER_KINDS, NumberKind, WorkDone, Workload
+from linkgauge.engine.kept.runs import RUN_FILE, read_run
+from linkgauge.model.documents.result import CellResult, Run
+from linkgauge.model.operations.workload import NUMBER_KINDS, NumberKind, WorkDone, Workload
 from linkgauge.rooms.ai.section import bound_of
 
 PREFILL, DECODE, STREAMED, SPLIT = 0.45, 0.60, 0.90, 0.03

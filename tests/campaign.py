@@ -39,17 +39,17 @@ from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.backends.sim.hardware import build
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Opened
+from linkgauge.engine.kept.journal import Opened
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
-from linkgauge.engine.supervisor import Supervisor
-from linkgauge.engine.worker import LocalWorker
-from linkgauge.judge.cases import timed_cases_of
+from linkgauge.engine.workers.supervisor import Supervisor
+from linkgauge.engine.workers.worker import LocalWorker
+from linkgauge.judge.blame.cases import timed_cases_of
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence, Finding, evidence_of
 from linkgauge.judge.verdict import judge
+from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.errors import PHASES
 from linkgauge.model.notation import decode_hook, encode_hook
-from linkgauge.model.result import CellResult, Run
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from sim_kit import Silent
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkgauge.model.result import CellResult, RankTimes
+from linkgauge.model.documents.result import CellResult, RankTimes
 from linkgauge.model.stats.summary import summarize
 
 LATENCY, RATE = 12e-6, 320e9

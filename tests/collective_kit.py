@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from linkgauge.model.collective import (
+from linkgauge.model.operations.collective import (
     COLLECTIVE_NAMES,
     NUMBERS,
     Collective,

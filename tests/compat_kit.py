@@ -15,8 +15,8 @@ from command_kit import called
 from fakes import device, machine
 from linkgauge.cli import tool as base
 from linkgauge.engine.plan import make_plan
+from linkgauge.model.documents.result import CellResult, Result, Run, TransferFigure, worst
 from linkgauge.model.ranks import Rank
-from linkgauge.model.result import CellResult, Part, Result, Run, worst
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 
@@ -122,7 +122,10 @@ def rated(figure=lambda *_: 100.0):
             return CellResult(**own, status="error", reason="process 1 ended")
         rates = [rate * 1e9 for rate in rates]
         total = rates[0] if cell.report.is_first else sum(rates)
-        parts = [Part(n, sheet.size, (rate,), summarize([rate])) for n, rate in enumerate(rates)]
+        parts = [
+            TransferFigure(n, sheet.size, (rate,), summarize([rate]))
+            for n, rate in enumerate(rates)
+        ]
         return CellResult(
             **own, status="pass", bytes=sheet.size, samples=(total,), summary=summarize([total]),
             parts=tuple(parts) if count > 1 else (),

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 
 from fakes import device, machine
 from linkgauge.machine.host import this_host
-from linkgauge.model.inventory import HostDetails, Inventory, PciFunction
-from linkgauge.model.machine import Machine
+from linkgauge.model.documents.result import CellResult, Interval, Result, Run
+from linkgauge.model.hardware.inventory import HostDetails, Inventory, PciFunction
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import CellResult, Interval, Result, Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report

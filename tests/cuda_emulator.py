@@ -12,7 +12,7 @@ from cuda_kit import Bindings, Status, gpu
 from emulated_fabric import FabricCalls
 from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.settings import EngineSettings
 
 TRANSLATED = {

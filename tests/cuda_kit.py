@@ -11,7 +11,7 @@ from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.work import EngineCopy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.settings import EngineSettings
 
 MiB = 1 << 20

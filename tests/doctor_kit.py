@@ -7,7 +7,8 @@ from msgspec.structs import replace
 import fakes
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence
-from linkgauge.model.inventory import (
+from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.hardware.inventory import (
     Accelerator,
     HostDetails,
     Inventory,
@@ -15,9 +16,8 @@ from linkgauge.model.inventory import (
     PciLink,
     Reading,
 )
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Result
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 from remedy_kit import assert_pasteable

@@ -15,10 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fake_nvml import FakeNvml
 from linkgauge.machine.tree import Captured
-from linkgauge.model.history import Figure, SeriesId
+from linkgauge.model.documents.history import Figure, SeriesId
 from linkgauge.rooms.exporter.machine import ThisMachine
 from linkgauge.rooms.exporter.results import Results, ShownRun
-from linkgauge.rooms.exporter.server import Page
+from linkgauge.rooms.exporter.server import MetricsPage
 from pci_kit import CARD, PORT, config
 
 PATIENT = 10.0
@@ -90,7 +90,7 @@ def nvml(**answers):
 def page(results=None, period=0.0, said=None, root=None, source=None):
     """The page of a host with GPUs."""
     say = (lambda line: None) if said is None else said.append
-    return Page(ThisMachine(period, say, root or tree()), source or Fixed(results), say)
+    return MetricsPage(ThisMachine(period, say, root or tree()), source or Fixed(results), say)
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.machine import Device, Host, Machine, Node
-from linkgauge.model.result import Placement
+from linkgauge.model.hardware.machine import Device, Host, Machine, Node
 
 MASK = (1 << 64) - 1
 

@@ -17,7 +17,7 @@ from linkgauge.machine import zstd
 from linkgauge.machine.archive import pack, read_archive, tar_of
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import LinkgaugeError
-from linkgauge.rooms.network.outside import Call
+from linkgauge.rooms.network.outside import ToolCall
 from linkgauge.rooms.network.tools import iperf_seconds, perftest_seconds
 from serving_kit import MODELS, STREAM, server_of, whole
 from sim_tree import tree_of
@@ -285,7 +285,7 @@ def environment(folder: Path) -> Prepared:
 def perftest(folder: Path) -> Prepared:
     files = sorted((DATA / "perftest").rglob("*.json"))
     given = folder / "given.json"
-    call = Call(size=65536, loops=100, streams=1, device=None, host=None, port=1, file=given)
+    call = ToolCall(size=65536, loops=100, streams=1, device=None, host=None, port=1, file=given)
 
     def one(draw: random.Random, seed: int) -> Callable[[], tuple[int, str]]:
         file = draw.choice(files)
@@ -297,7 +297,7 @@ def perftest(folder: Path) -> Prepared:
 
 def iperf3(folder: Path) -> Prepared:
     whole = b'{\n"end":{"sum_received":{"bytes":1000,"seconds":1.5}},\n"error":"none"\n}\n'
-    call = Call(65536, 100, 1, None, None, 1, folder / "unused")
+    call = ToolCall(65536, 100, 1, None, None, 1, folder / "unused")
 
     def one(draw: random.Random, seed: int) -> Callable[[], tuple[int, str]]:
         said = mutated(whole, draw)

@@ -9,8 +9,8 @@ import statistics
 from pathlib import Path
 
 from fakes import machine
-from linkgauge.judge.gate import hold, suspects
-from linkgauge.judge.likeness import CellFigure, RunFigures
+from linkgauge.judge.compare.gate import hold, suspects
+from linkgauge.judge.compare.likeness import CellFigure, RunFigures
 from linkgauge.model.load import Load
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim

@@ -14,8 +14,8 @@ from sqlalchemy import text
 
 from configurations_kit import cell, result
 from fakes import device, machine
-from linkgauge.model.inventory import HostDetails, Inventory
-from linkgauge.model.result import Run
+from linkgauge.model.documents.result import Run
+from linkgauge.model.hardware.inventory import HostDetails, Inventory
 from linkgauge.model.settings import Settings
 
 _NUMBERS = count()

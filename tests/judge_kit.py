@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Opened
+from linkgauge.engine.kept.journal import Opened
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.judge.verdict import judge
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report

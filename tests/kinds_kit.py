@@ -5,11 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from doctor_kit import found, inventory, measured
-from linkgauge.engine.measure import measure_together
-from linkgauge.engine.measurement import Measurement
-from linkgauge.engine.pool import BufferPool
+from linkgauge.engine.measuring.measure import measure_together
+from linkgauge.engine.measuring.measurement import Measurement
+from linkgauge.engine.measuring.pool import BufferPool
+from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 

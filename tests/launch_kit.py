@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.engine.journal import JOURNAL_FILE, read_records
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept.journal import JOURNAL_FILE, read_records
+from linkgauge.engine.kept.runs import read_run
 
 HERE = Path(sys.executable).parent
 BELOW = Path(__file__).parents[1] / ".venv" / "bin"

@@ -12,7 +12,7 @@ from linkgauge.machine.archive import read_archive, write_archive
 from linkgauge.machine.host import read_host
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import ROOT, Captured
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import EngineSettings, Simulation
 from sim_tree import tree_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from compiled_kit import own_library_of
-from linkgauge.backends.cuda.nccl import Nccl
+from linkgauge.backends.cuda.nccl.library import Nccl
 
 SOURCE = Path(__file__).parent / "fake_nccl.cpp"
 

@@ -17,7 +17,7 @@ os.environ.setdefault("POCL_DEVICES", "pthread pthread")
 from linkgauge.backends import open_backend, opencl, protocol
 from linkgauge.backends.protocol import Buffer, Copy, Pattern
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Transfer
 

@@ -13,10 +13,17 @@ from fakes import device, machine
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.curves import Level
-from linkgauge.model.inventory import Accelerator, Adapter, HostDetails, Inventory, PciLink, Reading
+from linkgauge.model.documents.result import CellResult, Expected, Levels, Result, Run
+from linkgauge.model.hardware.inventory import (
+    Accelerator,
+    Adapter,
+    HostDetails,
+    Inventory,
+    PciLink,
+    Reading,
+)
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.notes import Remark
-from linkgauge.model.result import CellResult, Expected, Levels, Result, Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report

@@ -13,15 +13,24 @@ from unittest.mock import Mock
 import msgspec
 
 from linkgauge.backends.protocol import Copy, Pace, Timing, Wrong, run
-from linkgauge.engine.ranks.links import Links, Patience
+from linkgauge.engine.ranks.commands import (
+    EndRun,
+    Met,
+    PartyLeft,
+    Ping,
+    Pong,
+    ShowProgress,
+    Told,
+    decode_command,
+)
 from linkgauge.engine.ranks.meeting import Meeting
-from linkgauge.engine.ranks.messages import Apart, Doing, End, Met, Ping, Pong, Told, decode_command
+from linkgauge.engine.ranks.member_links import Links, Patience
 from linkgauge.engine.ranks.spanning import SpanningBackend
 from linkgauge.machine.channel import Channel, Done, Reason, Refused, encode
 from linkgauge.machine.launch import Launch
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import Rank
-from linkgauge.model.result import Placement
 
 SOON = 0.05
 """A limit that has to pass in a test."""
@@ -81,9 +90,9 @@ class Fake:
                 if isinstance(command, Ping):
                     for reply in self.on_ping:
                         self._reply(reply)
-                elif isinstance(command, End):
+                elif isinstance(command, EndRun):
                     break
-                elif not isinstance(command, (Told, Doing, Pong)):
+                elif not isinstance(command, (Told, ShowProgress, Pong)):
                     self._reply(self.answer(command))
         self.channel.close(0.0)
 
@@ -258,7 +267,7 @@ class Ranks:
         self.lates += [any(one.late for one in said.values())] if at else []
         words = {rank: one.said for rank, one in said.items()}
         self._answer = {
-            rank: Apart("another has left") if apart else Met(words, at, self.ahead[rank])
+            rank: PartyLeft("another has left") if apart else Met(words, at, self.ahead[rank])
             for rank in said
         }
         self._changed.notify_all()

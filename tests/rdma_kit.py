@@ -20,8 +20,8 @@ from ctypes.util import find_library
 from pathlib import Path
 
 from linkgauge.machine.interfaces import read_interfaces
-from linkgauge.model.inventory import Interface
-from linkgauge.rooms.network.outside import Call, is_heard
+from linkgauge.model.hardware.inventory import Interface
+from linkgauge.rooms.network.outside import ToolCall, is_heard
 from linkgauge.rooms.network.tools import perftest_command
 
 PROGRAMS = ("ib_write_bw", "ib_read_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat")
@@ -111,7 +111,7 @@ def record(program: str, nic: Interface, folder: Path) -> None:
     file = folder.resolve() / f"{program}.json"
     with socket.create_server(("", 0)) as free:
         port = free.getsockname()[1]
-    client = Call(65536, 100, 1, nic.rdma, nic.addresses[0], port, file)
+    client = ToolCall(65536, 100, 1, nic.rdma, nic.addresses[0], port, file)
     server = client._replace(host=None, file=file.with_suffix(".server"))
     serving = subprocess.Popen([program, *perftest_command(program, "", server)])
     while not is_heard(server.port):

@@ -4,7 +4,7 @@ import gzip
 from functools import cache
 from pathlib import Path
 
-from linkgauge.engine.runs import run_of
+from linkgauge.engine.kept.runs import run_of
 
 FOLDER = Path(__file__).parent / "data" / "runs-2xH100"
 HEALTHY = tuple(f"{number:02}" for number in range(1, 11))

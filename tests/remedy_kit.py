@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from linkgauge.judge.findings import Finding
-from linkgauge.report.remedies import as_command
+from linkgauge.report.words.remedies import as_command
 
 
 def unmarked(remedy: Sequence[str]) -> Iterator[str]:

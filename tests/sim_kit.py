@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import closing, contextmanager
 
-from linkgauge.engine.journal import Opened
+from linkgauge.engine.kept.journal import Opened
 from linkgauge.engine.session import Session
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
 
@@ -45,7 +45,7 @@ def planned(*transfers, number=0, report=Report.SUM):
 
 def opened(cells, settings, machine):
     """The first record of a run of one sheet with these cells."""
-    sheet = PlannedSheet(
+    sheet = PlannedTable(
         benchmark="test", title="Test", backend="sim", size=SIZE, unit="B/s", better="higher",
         cells=tuple(cells),
     )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 import linkgauge
-from linkgauge.engine.journal import JOURNAL_FILE
+from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.report.files import write_run
 from report.samples import RUN
 

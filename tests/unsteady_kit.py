@@ -8,10 +8,10 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from linkgauge.judge import steadiness
+from linkgauge.judge.blame import steadiness
 from linkgauge.judge.findings import Evidence, Finding, evidence_of
 from linkgauge.judge.verdict import judge
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.stats.summary import summarize
 from recorded_kit import recorded_run
 

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 from fakes import machine
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.journal import Measured, Opened, assemble
+from linkgauge.engine.kept.journal import MeasuredVisit, Opened, assemble
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
-from linkgauge.engine.worker import LocalWorker
-from linkgauge.model.result import PlannedCell, PlannedSheet
+from linkgauge.engine.workers.worker import LocalWorker
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.settings import Settings
 
 FIXED = Settings((1,), samples=1)
@@ -29,7 +29,7 @@ def whole(*visits, settings=FIXED):
     cell = PlannedCell(
         first.row, first.column, first.transfers, first.report, operation=first.operation
     )
-    sheet = PlannedSheet(
+    sheet = PlannedTable(
         benchmark="b", title="B", backend="fake", size=64, unit="B/s", better="higher",
         cells=(cell,),
     )  # fmt: skip
@@ -37,7 +37,7 @@ def whole(*visits, settings=FIXED):
         id="1", label="l", command=(), started="s", machine=machine(), settings=settings,
         plan=(sheet,),
     )  # fmt: skip
-    run = assemble((opened, *(Measured(0, visit) for visit in visits)))
+    run = assemble((opened, *(MeasuredVisit(0, visit) for visit in visits)))
     return run.results[0].cells[0]
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.rooms.watch.probes import Asked, begin
 

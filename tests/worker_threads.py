@@ -10,7 +10,7 @@ from importlib import import_module
 from threading import Thread
 from unittest.mock import patch
 
-from linkgauge.engine.process import WorkerProcess
+from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.machine.channel import Channel
 from linkgauge.rooms.check import bounded
 

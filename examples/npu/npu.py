@@ -18,10 +18,10 @@ from linkgauge.backends.iterations import Named, Queue, address_of
 from linkgauge.backends.offering import Holding
 from linkgauge.backends.protocol import Backend, Buffer, Pattern
 from linkgauge.backends.rules import no_node, of_copy_engine, of_load
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
-from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
-from linkgauge.model.result import Placement
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Engine, Transfer
 

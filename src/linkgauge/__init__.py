@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from linkgauge.judge.findings import Finding as Finding
+    from linkgauge.model.documents.result import Run as Run
     from linkgauge.model.errors import DeviceBusy as DeviceBusy
     from linkgauge.model.errors import InputError as InputError
     from linkgauge.model.errors import Interrupted as Interrupted
     from linkgauge.model.errors import LinkgaugeError as LinkgaugeError
     from linkgauge.model.errors import MissingPackage as MissingPackage
     from linkgauge.model.errors import ResultsError as ResultsError
-    from linkgauge.model.result import Run as Run
     from linkgauge.report.rows import CellRow as CellRow
     from linkgauge.report.rows import SampleRow as SampleRow
     from linkgauge.rooms.notebook.api import MeasuredRun as MeasuredRun
@@ -32,7 +32,7 @@ _MODULES = {
         "DeviceBusy", "InputError", "Interrupted", "LinkgaugeError", "MissingPackage",
         "ResultsError",
     ),
-    "model.result": ("Run",),
+    "model.documents.result": ("Run",),
     "report.rows": ("CellRow", "SampleRow"),
 }  # fmt: skip
 __all__ = [

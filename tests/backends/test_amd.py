@@ -8,7 +8,7 @@ import pytest
 from amd_tree import ADDRESSES, gpu, tree
 from fakes import device
 from linkgauge.backends.amd import AmdTelemetry
-from linkgauge.model.inventory import PciLink
+from linkgauge.model.hardware.inventory import PciLink
 from machine_kit import captured
 
 HERE = [

@@ -10,7 +10,7 @@ from linkgauge.backends.cuda.settings import ARRAY_DEFAULT, CopySettings, load_t
 from linkgauge.backends.protocol import RESULTS, Copy, Pattern
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operation import ARRAYS, named
+from linkgauge.model.operations.operation import ARRAYS, named
 
 OPERATIONS = [name for name, work in ARRAYS.items() if work.mode == "peak"]
 TILES = CopySettings(blocks=3, threads=64, unroll=2)

@@ -5,11 +5,12 @@ import pytest
 from collective_kit import works_in_each_place
 from cuda_emulator import emulated
 from linkgauge.backends import iterations
-from linkgauge.backends.cuda import collective_calls, collectives
-from linkgauge.backends.protocol import Collecting, Copy, Wrong, follows, run
-from linkgauge.model.collective import NUMBERS, REDUCTIONS, Collective
+from linkgauge.backends.cuda.nccl import calls as collective_calls
+from linkgauge.backends.cuda.nccl import collectives
+from linkgauge.backends.protocol import CollectingGroup, Copy, Wrong, follows, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operations.collective import NUMBERS, REDUCTIONS, Collective
 from nccl_kit import library_in, nccl_of
 
 RANKS = 4
@@ -50,7 +51,7 @@ WORKS = [one for one in works_in_each_place(root=2) if one.values[0].is_checked]
 @pytest.mark.parametrize("work", WORKS)
 def test_each_is_carried_out_right(backend, work):
     group = group_of(backend, work)
-    assert follows(group, Collecting)
+    assert follows(group, CollectingGroup)
     timing = run(group, 2)
     assert len(timing.seconds) == RANKS
     assert min(timing.seconds) > 0

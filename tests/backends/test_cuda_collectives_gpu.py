@@ -5,9 +5,9 @@ import pytest
 from collective_kit import works_in_each_place
 from cuda_kit import on_gpus
 from linkgauge.backends.protocol import Copy, Wrong, run
-from linkgauge.model.collective import NUMBERS, REDUCTIONS, Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operations.collective import NUMBERS, REDUCTIONS, Collective
 
 SIZE = 1 << 20
 

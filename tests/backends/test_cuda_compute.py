@@ -6,7 +6,7 @@ import pytest
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.protocol import Checked, Copy, Pattern, follows, run
+from linkgauge.backends.protocol import CheckedGroup, Copy, Pattern, follows, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
 
@@ -56,7 +56,7 @@ def test_copies_run_without_and_with_a_kernel_of_all_loops(made):
     assert len(enqueued) == 2 * 2 * 3  # each way, without and with the kernel, three loops
     kernels = [call[1] for call in bindings.calls[before:] if call[0] == "cuLaunchKernel"]
     assert kernels.count("multiply_add") == 2
-    assert follows(group, Checked)
+    assert follows(group, CheckedGroup)
     assert group.mismatch() is None
     for copy in copies[1:]:
         assert backend.first_mismatch(copy.destination, SIZE, Pattern.WORDS, 3) is None

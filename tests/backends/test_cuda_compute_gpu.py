@@ -5,7 +5,7 @@ import pytest
 from cuda_kit import on_gpus
 from linkgauge.backends.protocol import Copy, Pattern, run
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.overlap import hidden
+from linkgauge.model.operations.overlap import hidden
 
 pytestmark = pytest.mark.gpu
 SIZE = 64 << 20

@@ -16,7 +16,7 @@ from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operation import HAND_OVERS, named
+from linkgauge.model.operations.operation import HAND_OVERS, named
 
 
 @pytest.mark.parametrize("text", ["host:0 -> cuda:0 by sm", "cuda:0 -> cuda:0 by sm"])

@@ -46,7 +46,7 @@ def test_each_flag_takes_as_long_as_memory_is_away(backend, text):
 def test_a_partner_that_never_answers_ends_it_in_time_and_the_device_is_free(
     backend, text, monkeypatch
 ):
-    started = flags.Side.start
+    started = flags.FlagKernel.start
     silent = []
 
     def start(side, stream, first, count):
@@ -56,12 +56,12 @@ def test_a_partner_that_never_answers_ends_it_in_time_and_the_device_is_free(
             return
         started(side, stream, first, count)
 
-    monkeypatch.setattr(flags.Side, "start", start)
+    monkeypatch.setattr(flags.FlagKernel, "start", start)
     begin = time.monotonic()
     with pytest.raises(TookTooLong, match=r"no answer from cuda:0 within 2 s"):
         bounce(backend, text)
     assert time.monotonic() - begin < 5
-    monkeypatch.setattr(flags.Side, "start", started)
+    monkeypatch.setattr(flags.FlagKernel, "start", started)
     begin = time.monotonic()
     bounce(backend, text)
     assert time.monotonic() - begin < 1

@@ -19,11 +19,11 @@ SIZE = 6 * load.TILE
 def backend(monkeypatch):
     """The emulator runs a kernel to its end as it is launched: another thread has to end it."""
     monkeypatch.setattr(load, "_WHOLE", 0.0)
-    monkeypatch.setattr(load.Load, "start", start)
+    monkeypatch.setattr(load.KernelLoad, "start", start)
     return emulated()[0]
 
 
-STARTED = load.Load.start
+STARTED = load.KernelLoad.start
 
 
 def start(loading):
@@ -92,7 +92,7 @@ def test_each_byte_is_copied_and_the_rate_is_that_of_the_load(backend):
 
 def test_a_share_of_the_rate_is_not_exceeded(backend):
     whole, part = (
-        load.Load(backend.device_of(copy.transfer.engine.owner), copy)
+        load.KernelLoad(backend.device_of(copy.transfer.engine.owner), copy)
         for copy in (
             copy_of(backend, f"cuda:0 -> cuda:0 by sm{share}") for share in ("", " at 25%")
         )
@@ -121,13 +121,13 @@ def test_a_load_is_a_copy_one_way_by_a_kernel(backend, text, size):
 def test_a_load_that_ended_by_its_limit_is_an_error(backend, monkeypatch):
     monkeypatch.setattr(load, "LIMIT", 0.02)
     group = loaded_by(backend, copy_of(backend, "cuda:0 -> cuda:0 by sm"))
-    monkeypatch.setattr(load.Load, "start", STARTED)
+    monkeypatch.setattr(load.KernelLoad, "start", STARTED)
     with pytest.raises(BackendError, match="ended before"):
         group.wait()
 
 
 def test_a_rate_that_cannot_be_measured_is_an_error(backend, monkeypatch):
     monkeypatch.setattr(load, "LIMIT", 0.02)
-    monkeypatch.setattr(load.Load, "start", STARTED)
+    monkeypatch.setattr(load.KernelLoad, "start", STARTED)
     with pytest.raises(BackendError, match="nothing was copied"):
         loaded_by(backend, copy_of(backend, "cuda:0 -> cuda:0 by sm at 25%"))

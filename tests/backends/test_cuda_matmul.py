@@ -13,7 +13,7 @@ from linkgauge.backends.cuda import cublas
 from linkgauge.backends.protocol import Copy, run
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operation import PRODUCTS, operations_of, size_of
+from linkgauge.model.operations.operation import PRODUCTS, operations_of, size_of
 
 ORDER = 100
 """No multiple of what one sum checks, nor of what one thread draws."""

@@ -6,7 +6,7 @@ from cuda_kit import Status, backend_of, gpu
 from linkgauge.backends import native
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.notation import parse_memory, parse_transfer
 
 SIZE = 8192

@@ -5,7 +5,8 @@ import pytest
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.cuda import fabric, ipc, nvlink
+from linkgauge.backends.cuda import fabric, ipc
+from linkgauge.backends.cuda.nvml import nvlink
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import (
     AllocationError,

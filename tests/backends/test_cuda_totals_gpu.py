@@ -9,13 +9,13 @@ import pytest
 from cuda_kit import on_gpus
 from linkgauge.backends.cuda.settings import BULK_DEFAULT, DEFAULT, SPLIT_DEFAULT
 from linkgauge.backends.protocol import Copy, Pattern, run
-from linkgauge.engine.measure import measure_together
-from linkgauge.engine.measurement import Measurement
-from linkgauge.engine.pool import BufferPool
+from linkgauge.engine.measuring.measure import measure_together
+from linkgauge.engine.measuring.measurement import Measurement
+from linkgauge.engine.measuring.pool import BufferPool
+from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
 from linkgauge.model.notes import Remark
-from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from visit_kit import whole

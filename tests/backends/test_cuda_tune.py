@@ -6,7 +6,7 @@ from fakes import FakeBackend, FakeGroup
 from linkgauge.backends.cuda.settings import CopySettings, load_tuned
 from linkgauge.backends.cuda.tune import tune
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 
 SIZE = 512
 STREAMS, BULK = CopySettings(streams=3), CopySettings(kernel="bulk", unroll=2)

@@ -9,7 +9,7 @@ from linkgauge.backends.cuda.settings import ARRAY_DEFAULT, CopySettings, load_t
 from linkgauge.backends.protocol import RESULTS, Copy, Pattern, run
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.operation import ARRAYS, PRODUCTS, named, operations_of, size_of
+from linkgauge.model.operations.operation import ARRAYS, PRODUCTS, named, operations_of, size_of
 
 pytestmark = pytest.mark.gpu
 MiB = 1 << 20

@@ -16,9 +16,9 @@ from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.operation import size_of
+from linkgauge.model.operations.operation import size_of
 from machine_kit import captured
 
 CPUS = sorted(os.sched_getaffinity(0))

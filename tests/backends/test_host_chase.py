@@ -8,7 +8,7 @@ from linkgauge.backends.host import HostBackend
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Report
 

@@ -88,8 +88,13 @@ def test_a_search_finds_the_best_two_whatever_disturbs_half_of_the_turns(tmp_pat
     for op in OPS:
         best = tuple(reversed(_native.kernels(op)))[:2]  # as paces() has it
         assert load(file)[Regime(crowd=False, beyond=False).case(op)] == best
-    fields = [len(kernels) for op, kernels, _, _ in courses[0].turns if op == READ]
-    assert fields == sorted(fields, reverse=True)  # the slower half leaves
+    # The slower half leaves; narrower twins (avx2 of avx512) join late, and bring no other family.
+    fields = [
+        len({kernel.replace("-avx512", "-avx2") for kernel in kernels})
+        for op, kernels, _, _ in courses[0].turns
+        if op == READ
+    ]
+    assert fields == sorted(fields, reverse=True)
     assert fields[-1] < fields[0]
 
 

@@ -11,9 +11,9 @@ from linkgauge.backends.host import HostBackend
 from linkgauge.backends.protocol import Copy, run
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory, parse_transfer
-from linkgauge.model.result import Placement
 
 HUGE = 2 << 20
 CPUS = read_host().nodes[0].cpus

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_nvml import FIELDS, GPU, H200, Device, FakeNvml, address
-from linkgauge.backends.cuda.nvml import NvmlTelemetry
+from linkgauge.backends.cuda.nvml.library import NvmlTelemetry
 from linkgauge.model.errors import BackendError
-from linkgauge.model.inventory import PciLink, Telemetry
+from linkgauge.model.hardware.inventory import PciLink, Telemetry
 
 
 @pytest.fixture

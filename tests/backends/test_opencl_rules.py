@@ -14,7 +14,7 @@ pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 from linkgauge.backends import open_backend
 from linkgauge.backends.opencl.runtime import _pci
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.transfer import Engine, Transfer

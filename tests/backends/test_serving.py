@@ -13,7 +13,7 @@ from linkgauge.backends.host import HostBackend
 from linkgauge.backends.protocol import run
 from linkgauge.model.errors import BackendError, InputError, MissingPackage, Unsupported
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.workload import Server, Workload
+from linkgauge.model.operations.workload import Server, Workload
 from serving_kit import (
     HEAD,
     MODELS,

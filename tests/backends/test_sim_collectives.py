@@ -4,17 +4,23 @@ from itertools import product
 
 import pytest
 
-from linkgauge.backends.protocol import Collecting, Copy, run
+from linkgauge.backends.protocol import CollectingGroup, Copy, run
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.faults import parse_fault
-from linkgauge.engine.measure import measure_together
-from linkgauge.engine.measurement import Measurement
-from linkgauge.engine.pool import BufferPool
-from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, REDUCTIONS, Collective, bus_factor
+from linkgauge.engine.measuring.measure import measure_together
+from linkgauge.engine.measuring.measurement import Measurement
+from linkgauge.engine.measuring.pool import BufferPool
+from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import PlannedCell
+from linkgauge.model.operations.collective import (
+    COLLECTIVE_NAMES,
+    NUMBERS,
+    REDUCTIONS,
+    Collective,
+    bus_factor,
+)
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Report, Transfer
 from sim_machine import backend
@@ -178,7 +184,7 @@ def test_every_number_is_right(name, size):
     for one in EVERY:
         if one.collective == name and one.is_checked:
             group = prepared(machine, one, size)
-            assert isinstance(group, Collecting)
+            assert isinstance(group, CollectingGroup)
             assert group.check().count == 0, one
 
 

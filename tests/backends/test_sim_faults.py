@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from linkgauge.backends.sim.faults import (
     FAULTS,
     PARAMETERS,
-    Cells,
     Crash,
     Drift,
     Flip,
     Hang,
     Lost,
     NoMem,
+    OrdinalRange,
     Slow,
     Stall,
     parameters,
@@ -38,7 +38,7 @@ ordinals = st.integers(0, 999_999_999)
 @st.composite
 def cells(draw):
     first, last = sorted((draw(ordinals), draw(ordinals)))
-    return Cells(first, draw(st.sampled_from([None, first, last])))
+    return OrdinalRange(first, draw(st.sampled_from([None, first, last])))
 
 
 VALUES = {
@@ -64,7 +64,7 @@ def faults(draw):
         if field.encode_name in PARAMETERS and draw(st.booleans())
     }
     if kind is Lost and "cells" in values:
-        values["cells"] = Cells(values["cells"].first, values["cells"].first)
+        values["cells"] = OrdinalRange(values["cells"].first, values["cells"].first)
     return kind(draw(targets), **values)
 
 
@@ -94,10 +94,10 @@ def test_no_text_raises_anything_but_a_notation_error(text):
         ("slow sim:0 rate=25%", Slow("sim:0", rate=0.25)),
         (
             "  crash\tsim:3   signal=KILL cells=5 ",
-            Crash("sim:3", Cells(5, 5), signal=signal.SIGKILL),
+            Crash("sim:3", OrdinalRange(5, 5), signal=signal.SIGKILL),
         ),
-        ("hang * phase=warm-up cells=3..", Hang("*", Cells(3), "warm up")),
-        ("flip sim:3 offset=4K bit=7 cells=0..9", Flip("sim:3", Cells(0, 9), 4096, 7)),
+        ("hang * phase=warm-up cells=3..", Hang("*", OrdinalRange(3), "warm up")),
+        ("flip sim:3 offset=4K bit=7 cells=0..9", Flip("sim:3", OrdinalRange(0, 9), 4096, 7)),
         ("flip sim:3 offset=0x10", Flip("sim:3", offset=16)),
         ("stall host:0 every=2 for=1.5", Stall("host:0", every=2, seconds=1.5)),
         ("drift sim:0 per_cell=0.2%", Drift("sim:0", per_cell=0.002)),

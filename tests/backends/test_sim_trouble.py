@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.transfer import Report
 from sim_kit import MACHINE, SIZE, planned, settings
 from visit_kit import whole

@@ -11,7 +11,7 @@ from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.backends.torch import content as device_content
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_memory, parse_transfer
-from linkgauge.model.operation import size_of
+from linkgauge.model.operations.operation import size_of
 
 pytestmark = pytest.mark.ai
 torch = pytest.importorskip("torch")

@@ -5,9 +5,9 @@ import pytest
 from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Copy, run
 from linkgauge.backends.torch.collectives import TorchCollective
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_memory, parse_transfer
+from linkgauge.model.operations.collective import Collective
 
 pytestmark = pytest.mark.ai
 pytest.importorskip("torch")

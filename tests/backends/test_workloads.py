@@ -8,7 +8,7 @@ import pytest
 from linkgauge.backends.protocol import run
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.workload import Workload
+from linkgauge.model.operations.workload import Workload
 from linkgauge.rooms.ai.workloads.group import kind_of, name_of, shares_of
 from linkgauge.rooms.ai.workloads.ranks import joined
 
@@ -181,7 +181,7 @@ def test_an_allocation_that_fails_after_all_is_no_error(workloads, monkeypatch, 
     def fails(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(decoder.Cache, "__init__", fails)
+    monkeypatch.setattr(decoder.KeyValueCache, "__init__", fails)
     with pytest.raises(Unsupported, match="out of memory at batch 4"):
         workloads.group("cpu", CPU, Workload("prefill", batch=4, **SMALL))
 

@@ -11,7 +11,7 @@ from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG, select
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.request import RunRequest, Selection
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.settings import Settings
 
 SECONDS = 30

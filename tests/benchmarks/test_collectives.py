@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.model.collective import CollectiveChoice
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
+from linkgauge.model.operations.collective import CollectiveChoice
 
 
 def devices(backend, count, rank=""):

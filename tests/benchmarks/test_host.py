@@ -11,7 +11,7 @@ from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.plan import make_plan, peak_memory
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 
 KI, MI, GI = 1 << 10, 1 << 20, 1 << 30
 ONE = (Node(0, (0, 1, 2), memory_available=24 * GI, last_level_cache=32 * MI),)

@@ -7,7 +7,7 @@ import pytest
 
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.model.machine import Device, Node
+from linkgauge.model.hardware.machine import Device, Node
 from linkgauge.model.transfer import Report
 
 ORDER = """

@@ -5,8 +5,8 @@ import pytest
 from fakes import machine
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.model.inventory import Interface
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.inventory import Interface
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NETWORK
 from linkgauge.model.ranks import Rank
 

@@ -6,8 +6,8 @@ from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.request import RunRequest, Selection
-from linkgauge.model.machine import Device
-from linkgauge.model.workload import Server, WorkloadChoice
+from linkgauge.model.hardware.machine import Device
+from linkgauge.model.operations.workload import Server, WorkloadChoice
 
 NAMES = [name for name in CATALOG if name.startswith("ai_") and "serving" not in name]
 CPU = Device("torch:cpu:0", "CPU", 1 << 34, 1 << 34, is_cpu=True)

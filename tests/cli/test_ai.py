@@ -11,7 +11,7 @@ def called(*words):
 
 @pytest.mark.ai
 def test_every_workload_at_its_small_size(tmp_path, monkeypatch, capsys):
-    from linkgauge.engine.runs import RUN_FILE, read_run
+    from linkgauge.engine.kept.runs import RUN_FILE, read_run
 
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("LINKGAUGE_HISTORY", "none")

@@ -68,9 +68,9 @@ def test_what_cannot_even_be_opened_is_named_and_its_processes_are_gone(tmp_path
         f"    open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{worker}}')\n"
         "    import sys, socket\n"
         "    sys.path[:] = sys.argv[5:]\n"
-        "    from linkgauge.rooms.check.bounded import Channel, Doing, encode\n"
+        "    from linkgauge.rooms.check.bounded import Channel, CheckStep, encode\n"
         "    end = Channel(socket.socket(fileno=int(sys.argv[2])))\n"
-        "    end.send(encode(Doing('opening the devices')))\n"
+        "    end.send(encode(CheckStep('opening the devices')))\n"
         "time.sleep(60)\n",
     )  # fmt: skip
     code, out, _ = check(*NODE, "--under", "5s", "--json")

@@ -14,9 +14,9 @@ import pytest
 
 from campaigns import FULL, trials
 from command_kit import linkgauge
-from linkgauge.engine.journal import Measured, read_records
+from linkgauge.engine.kept.journal import MeasuredVisit, read_records
+from linkgauge.engine.kept.runs import read_run
 from linkgauge.engine.locks import hold
-from linkgauge.engine.runs import read_run
 
 # What strikes and drifts does so by the number of the cell, not of the cells measured so far.
 FAULTS = ("drift * per_cell=-0.02%", "jitter sim:2", "flip * offset=77 cells=3..5",
@@ -110,7 +110,7 @@ def visited(journal):
     return Counter(
         (record.sheet, record.cell.row, record.cell.column)
         for record in read_records(journal.read_bytes())
-        if isinstance(record, Measured)
+        if isinstance(record, MeasuredVisit)
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from cli.test_cli import COPY, ENDLESS, FAST, wait_for_its_plan
 from command_kit import called, folder_of, linkgauge
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept.runs import read_run
 from profiler_kit import NVTX, REFUSES, install
 
 HOST = ("run", COPY, *FAST[:-1], "--backend", "host")

@@ -16,9 +16,16 @@ import pytest
 
 from cli.test_cli import COPY, ENDLESS, wait_for_its_plan
 from command_kit import called, folder_of, linkgauge
-from linkgauge.engine.journal import Closed, Logged, Measured, Opened, assemble, read_records
+from linkgauge.engine.kept.journal import (
+    Closed,
+    Logged,
+    MeasuredVisit,
+    Opened,
+    assemble,
+    read_records,
+)
+from linkgauge.engine.kept.runs import read_run
 from linkgauge.engine.locks import hold
-from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import InputError
 
 FILES = ("samples.csv", "samples.bin", "run.json")
@@ -57,7 +64,7 @@ def test_cut_off_at_any_byte_a_real_journal_reads_up_to_its_last_whole_record(wh
     data = (whole / "journal.jsonl").read_bytes()
     records = read_records(data)
     first, *others, last = (type(one) for one in records if not isinstance(one, Logged))
-    assert (first, {*others}, last) == (Opened, {Measured}, Closed)
+    assert (first, {*others}, last) == (Opened, {MeasuredVisit}, Closed)
     for length in range(len(data) + 1):
         count = data.count(b"\n", 0, length)
         if count:
@@ -79,7 +86,7 @@ def test_it_measures_what_is_left_and_shows_all(whole, broken):
     assert before.kernel_log is not None
     assert after.kernel_log is not None
     records = read_records((whole / "journal.jsonl").read_bytes())
-    first = next(record for record in records if isinstance(record, Measured))
+    first = next(record for record in records if isinstance(record, MeasuredVisit))
     assert after.results[0].cells[0].samples == first.cell.samples
     named = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("host_to_")]
     assert named == [result.benchmark for result in before.results]

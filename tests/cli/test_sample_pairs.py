@@ -1,7 +1,7 @@
 """`run --sample-pairs N`: a stated sample of the pairs, from the command line to the files."""
 
 from command_kit import called
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept.runs import read_run
 
 PAIRWISE = ("device_to_device_memcpy_read_ce", "device_to_device_bidirectional_memcpy_write_sm")
 OPTIONS = ("--machine", "dgx-h200-8", "--size", "64M", "--samples", "3")

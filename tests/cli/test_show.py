@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from command_kit import called
 from configurations_kit import THREE, here, measured, run_of
-from linkgauge.engine.runs import find_run, latest_run, one_run, own_run, read_run
+from linkgauge.engine.kept.runs import find_run, latest_run, one_run, own_run, read_run
 from linkgauge.model.errors import InputError
 from linkgauge.model.notes import Profiled
 from linkgauge.report.files import write_run

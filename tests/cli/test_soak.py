@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from command_kit import called
-from linkgauge.engine.journal import JOURNAL_FILE, Measured, read_records
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept.journal import JOURNAL_FILE, MeasuredVisit, read_records
+from linkgauge.engine.kept.runs import read_run
 
 READ = "device_to_device_memcpy_read_ce"
 SOAK = ("run", READ, "--machine", "ppu-8", "--device", "0", "--device", "1", "--device", "2",
@@ -36,7 +36,7 @@ def test_everything_is_measured_and_compared_round_after_round(tmp_path):
     visits = [
         record
         for record in read_records((folder / JOURNAL_FILE).read_bytes())
-        if isinstance(record, Measured)
+        if isinstance(record, MeasuredVisit)
     ]
     assert how.visits == how.checked == len(visits) == sum(one.visits for one in how.cells)
     assert how.rounds == len(visits) // CELLS > 10
@@ -47,7 +47,7 @@ def test_everything_is_measured_and_compared_round_after_round(tmp_path):
         assert 8 <= len(cell.visits) <= 16
         assert cell.verdict == "ok"
     assert "soak: 20" in text
-    assert "none struck" in text
+    assert "0 failed" in text
     assert "SIMULATED" in text
 
 
@@ -143,5 +143,5 @@ def test_it_goes_on_for_the_remaining_time_after_kill_9_and_ctrl_c(number, code,
     assert [one.moment.round for one in whole.soak.struck] == [3]
     assert len(whole.resumed) == 1
     records = read_records((folder / JOURNAL_FILE).read_bytes())
-    seen = [(r.round, r.sheet, r.cell.place) for r in records if isinstance(r, Measured)]
+    seen = [(r.round, r.sheet, r.cell.place) for r in records if isinstance(r, MeasuredVisit)]
     assert len(seen) == len(set(seen)), "no cell is measured twice in a round"

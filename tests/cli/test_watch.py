@@ -80,7 +80,7 @@ def test_busy_devices_are_left_alone_and_said_once(monkeypatch):
     fault = f"busy sim:2 cells={3 * CELLS - 1}..{3 * CELLS + 4}"
     code, events = watch(monkeypatch, MACHINE, fault, budget=0.5, probes=7)
     assert code == 0
-    (alone,), (idle,) = of("LeftAlone", events), of("Idle", events)
+    (alone,), (idle,) = of("LeftAlone", events), of("MeasuredAgain", events)
     assert (alone.device, alone.why) == ("sim:2", "at work for 100% of the time")
     assert idle.device == "sim:2"
     while_busy = [probe for probe in of("Probed", events) if probe.left_alone]
@@ -116,7 +116,7 @@ def test_a_history_that_fails_costs_no_probe(monkeypatch, tmp_path):
     monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "broken.db"))
     code, events = watch(monkeypatch, MACHINE, budget=0.5, probes=2)
     assert (code, len(of("Probed", events))) == (0, 2)
-    assert "is not in the history" in of("Problem", events)[-1].reason
+    assert "is not in the history" in of("ProbeFailed", events)[-1].reason
 
 
 SIMULATED = ("--machine", "ppu-8", "--device", "0", "--device", "1", "--size", "1M")

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import pytest
 
 from fakes import device
-from linkgauge.engine.ranks import agent as module
-from linkgauge.engine.ranks import messages
-from linkgauge.engine.ranks.agent import ENDED, Agent
-from linkgauge.engine.ranks.links import Patience
-from linkgauge.engine.ranks.messages import Pong, decode_reply
+from linkgauge.engine.ranks import commands as messages
+from linkgauge.engine.ranks import member_loop as module
+from linkgauge.engine.ranks.commands import Pong, decode_reply
+from linkgauge.engine.ranks.member_links import Patience
+from linkgauge.engine.ranks.member_loop import ENDED, Agent
 from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode
 from linkgauge.model.errors import (
     AllocationError,
@@ -24,7 +24,7 @@ from linkgauge.model.errors import (
     TookTooLong,
     Unsupported,
 )
-from linkgauge.model.inventory import Inventory
+from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.settings import Settings
 from ranks_kit import LONG, SOON, launch
 
@@ -139,7 +139,7 @@ class TestCommands:
         monkeypatch.setattr(module, "open_rank", fails)
         with serving() as first:
             assert first.result(OPEN, messages.Present) == messages.Present(None, str(problem))
-            refused = first.ask(messages.Look())
+            refused = first.ask(messages.ReadAccelerators())
         assert refused == Refused(Reason("call", "member: nothing is open"))
 
     def test_its_device_is_held_until_the_run_is_over(self, first, member):
@@ -149,7 +149,7 @@ class TestCommands:
             refused = another.ask(messages.Hold())
             assert refused.reason.kind == "set-aside"
             assert "fake:0 (0000:aa:00.0) is being measured by process" in refused.reason.text
-            first.channel.send(encode(messages.End()))
+            first.channel.send(encode(messages.EndRun()))
             first.thread.join()
             assert another.result(messages.Hold(), type(None)) is None
 
@@ -166,14 +166,14 @@ class TestErrors:
     )  # fmt: skip
     def test_are_refusals_after_which_it_goes_on(self, first, member, error, kind):
         member.fails = error
-        refused = first.ask(messages.Look())
+        refused = first.ask(messages.ReadAccelerators())
         assert refused == Refused(Reason(kind, str(error)))
         member.fails = None
-        assert first.result(messages.Look(), Inventory) == INVENTORY
+        assert first.result(messages.ReadAccelerators(), Inventory) == INVENTORY
 
     def test_that_are_unexpected_end_it(self, first, member):
         member.fails = KeyError(3)
-        assert first.ask(messages.Look()) == Broke("KeyError: 3")
+        assert first.ask(messages.ReadAccelerators()) == Broke("KeyError: 3")
         first.thread.join()
         assert isinstance(first.error, KeyError)
         assert member.closed == 1
@@ -185,14 +185,14 @@ class TestSigns:
         with serving() as first:
             first.result(OPEN, messages.Present)
             assert member.enough.wait(LONG)
-            assert first.result(messages.Look(), Inventory) == INVENTORY
+            assert first.result(messages.ReadAccelerators(), Inventory) == INVENTORY
 
 
 class TestEnd:
     @pytest.mark.parametrize("last_words", [b"", b"\x04\x00", b"\x01\x00\x00\x00\xc1"])
     def test_of_rank_0_without_a_word_is_at_once(self, first, member, last_words):
         member.stuck.clear()
-        first.channel.send(encode(messages.Look()))
+        first.channel.send(encode(messages.ReadAccelerators()))
         first.channel.socket.sendall(last_words)
         first.channel.socket.shutdown(socket.SHUT_RDWR)
         assert first.gone.wait(LONG)
@@ -205,7 +205,7 @@ class TestEnd:
 class TestSilenceOfRank0:
     @pytest.fixture(autouse=True)
     def _short(self, monkeypatch):
-        monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", SOON)
+        monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", SOON)
 
     def test_that_goes_on_when_it_is_asked_for_a_sign_ends_the_member_whatever_it_is_at(
         self, member
@@ -214,14 +214,14 @@ class TestSilenceOfRank0:
             opened = messages.Open("fake", Settings((1,), timeout=SOON))
             assert isinstance(first.ask(opened), Done)
             member.stuck.clear()
-            first.channel.send(encode(messages.Look()))
+            first.channel.send(encode(messages.ReadAccelerators()))
             assert first.hear() == messages.Ping()
             assert first.gone.wait(LONG)
             assert first.left == ["gives no sign of life after 0.05 s"]
             member.stuck.set()
 
     def test_that_a_sign_ends_does_not(self, monkeypatch):
-        monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", LONG)
+        monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", LONG)
         with serving(Patience(limit=SOON)) as first:
             for _ in range(3):
                 assert first.hear() == messages.Ping()

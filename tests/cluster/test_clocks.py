@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from linkgauge.engine.ranks import clocks as module
 from linkgauge.engine.ranks.clocks import EXCHANGES, FRESH, Clocks, compare
-from linkgauge.engine.ranks.messages import Clock
+from linkgauge.engine.ranks.commands import ReadClock
 from ranks_kit import rank
 
 
@@ -25,7 +25,7 @@ class Network:
         self.time = SimpleNamespace(monotonic=lambda: self.now)
 
     def one(self, number, command, kind):
-        assert (command, kind) == (Clock(), float)
+        assert (command, kind) == (ReadClock(), float)
         there, back = self.delays[len(self.asked) % len(self.delays)]
         self.asked.append(number)
         self.now += there

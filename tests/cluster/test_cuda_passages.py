@@ -5,7 +5,8 @@ import pytest
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.cuda import collectives, flags
+from linkgauge.backends.cuda import flags
+from linkgauge.backends.cuda.nccl import collectives
 from linkgauge.backends.cuda.rank import BY_FABRIC, BY_IPC, BY_NCCL, CudaRank
 from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.model.errors import BackendError, Unsupported

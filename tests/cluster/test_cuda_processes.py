@@ -26,7 +26,8 @@ os.environ["LINKGAUGE_HOST"] = f"node{{rank}}"
 
 from cuda_emulator import emulated
 from cuda_kit import Status
-from linkgauge.backends.cuda import collectives, rank as ranked
+from linkgauge.backends.cuda import rank as ranked
+from linkgauge.backends.cuda.nccl import collectives
 
 backend, bindings = emulated(2)
 bindings.answers["cuDeviceGetPCIBusId"] = [b"%04x:1b:00.0" % (os.getpid() % 65536)]

@@ -9,7 +9,7 @@ import pytest
 
 import linkgauge
 from command_kit import called
-from linkgauge.engine.ranks.messages import Card, End, Ping, Pong, Told, decode_command
+from linkgauge.engine.ranks.commands import Card, EndRun, Ping, Pong, Told, decode_command
 from linkgauge.machine.channel import Channel, encode
 from ranks_kit import LONG
 
@@ -124,8 +124,8 @@ def test_who_does_not_fit_is_named_and_all_are_told_that_it_is_over(gathered, ca
     assert says in done.stderr.splitlines()[-1]
     fits = len(cards) > 1
     assert all(isinstance(one.said[0], Told) for one in visits.visitors[:fits])
-    assert all(one.said == [End(lost=True)] for one in visits.visitors[fits:])
-    assert {visits.last_words(one) for one in visits.visitors} == {End(lost=True)}
+    assert all(one.said == [EndRun(lost=True)] for one in visits.visitors[fits:])
+    assert {visits.last_words(one) for one in visits.visitors} == {EndRun(lost=True)}
 
 
 def test_who_ends_before_all_are_there_is_named(gathered):
@@ -135,8 +135,8 @@ def test_who_ends_before_all_are_there_is_named(gathered):
         assert visits.last_words(stays) == Pong()
         with visits.connected():  # and says nothing
             visits.visit(card(1)).close(0.0)
-            assert visits.last_words(stays) == End(lost=True)
-        assert visits.visit(card(3)).said == [End(lost=True)]
+            assert visits.last_words(stays) == EndRun(lost=True)
+        assert visits.visit(card(3)).said == [EndRun(lost=True)]
 
     done, _ = gathered(come, 4, "copy", "sim:0@0 -> sim:1@1 by sim:0@0.ce")
     assert done.returncode == 3
@@ -152,9 +152,9 @@ def test_who_does_not_appear_is_named_and_hears_later_that_it_comes_to_nothing(
     def come(visits):
         first = visits.visit(card(1))
         ahead[0] = 3600.0
-        assert visits.last_words(first) == End(lost=True)
+        assert visits.last_words(first) == EndRun(lost=True)
         late = visits.visit(card(2))
-        assert late.said == [End(lost=True)]
+        assert late.said == [EndRun(lost=True)]
 
     done, _ = gathered(come, 3)
     assert done.returncode == 3
@@ -167,7 +167,7 @@ STRANGERS = [
     (CARD_BYTES + 1).to_bytes(4, "little") + bytes(CARD_BYTES + 1),
     b"\xff\xff\xff\xff",
     Pong(),
-    End(),
+    EndRun(),
     card(1, token=b"", process=666),
     card(1, token=b"guessed-by-one-else", process=666),
 ]

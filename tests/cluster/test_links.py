@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from linkgauge.engine.ranks.messages import Clock, Pong, Told
+from linkgauge.engine.ranks.commands import Pong, ReadClock, Told
 from linkgauge.machine.channel import Broke, encode
 from linkgauge.model.errors import (
     AllocationError,
@@ -22,7 +22,7 @@ from ranks_kit import GONE, LONG, SOON, Fake, done, linked, rank, refused
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
-    monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", SOON)
+    monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", SOON)
 
 
 def says(value):
@@ -51,7 +51,7 @@ class TestAnswers:
             return done(2.0)
 
         with linked(Fake(slow), says(1.0), Fake(fast)) as links:
-            assert list(links.ask((2, 0, 1), Clock(), float).items()) == [
+            assert list(links.ask((2, 0, 1), ReadClock(), float).items()) == [
                 (0, 0.0), (1, 1.0), (2, 2.0)
             ]  # fmt: skip
 
@@ -61,7 +61,7 @@ class TestAnswers:
             gone.end()
             links.tell(Told(rank(0)))
             with pytest.raises(RankLost, match="rank 1 "):
-                links.one(0, Clock(), int)
+                links.one(0, ReadClock(), int)
 
 
 def _framed(reply):
@@ -89,7 +89,7 @@ class TestRefusals:
     def test_are_raised_as_what_they_were(self, kind, error, said):
         with linked(says(0), Fake(lambda command: refused(kind))) as links:
             with pytest.raises(error, match=f"^{said}$") as caught:
-                links.ask(links.all, Clock(), int)
+                links.ask(links.all, ReadClock(), int)
             assert type(caught.value) is error
             assert links.lost is None
 
@@ -100,7 +100,7 @@ class TestLoss:
     def lost(self, links, asked=(0,)):
         links.doing = "measuring"
         with pytest.raises(RankLost) as caught:
-            links.ask(asked, Clock(), int)
+            links.ask(asked, ReadClock(), int)
         assert links.lost is caught.value
         return caught.value
 
@@ -124,7 +124,7 @@ class TestLoss:
             gone.end()
             for _ in range(2):
                 with pytest.raises(RankLost, match=r"rank 1 .* ended"):
-                    links.ask((1,), Clock(), int)
+                    links.ask((1,), ReadClock(), int)
 
     def test_of_a_rank_that_met_an_unexpected_error(self):
         with linked(says(0), Fake(lambda command: Broke("KeyError: 3"))) as links:
@@ -146,7 +146,7 @@ class TestSilence:
         with linked(*fakes, limit=SOON) as links:
             links.doing = "measuring"
             with pytest.raises(RankLost) as caught:
-                links.ask(asked, Clock(), int)
+                links.ask(asked, ReadClock(), int)
         assert caught.value.kind == "timeout"
         return caught.value.lost
 
@@ -162,9 +162,9 @@ class TestSilence:
 
     @pytest.mark.parametrize("signs", [(Pong(), done(1)), (done(1), Pong()), (done(1),)])
     def test_ends_with_an_answer_that_is_late(self, monkeypatch, signs):
-        monkeypatch.setattr("linkgauge.engine.patience.SIGN_SECONDS", LONG)
+        monkeypatch.setattr("linkgauge.engine.workers.patience.SIGN_SECONDS", LONG)
         with linked(says(0), silent(on_ping=signs), limit=SOON) as links:
-            assert links.ask((0, 1), Clock(), int) == {0: 0, 1: 1}
+            assert links.ask((0, 1), ReadClock(), int) == {0: 0, 1: 1}
             assert links.lost is None
 
 
@@ -174,7 +174,7 @@ class TestGoingOn:
     def ask(self, links, ranks):
         links.goes_on = True
         links.doing = "measuring"
-        return links.ask(ranks, Clock(), int)
+        return links.ask(ranks, ReadClock(), int)
 
     def test_only_questions_that_ask_it_fail(self):
         with linked(says(0), Fake(lambda command: GONE), says(2)) as links:
@@ -201,7 +201,7 @@ class TestGoingOn:
             with pytest.raises(RankLost, match="rank 1 "):
                 self.ask(links, (1, 2))
             gone.set()
-            assert links.ask((2,), Clock(), int) == {2: 2}
+            assert links.ask((2,), ReadClock(), int) == {2: 2}
 
     def test_one_that_gives_no_sign_of_life_is_gone(self):
         with linked(says(0), silent(on_ping=()), says(2), limit=SOON) as links:

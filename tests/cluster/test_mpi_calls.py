@@ -9,9 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collective_kit import carried_out, sent, stored
-from linkgauge.backends.mpi.calls import MOST_ELEMENTS, OPERATIONS, TYPES, Calls, Place, check_work
-from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, Collective, has_root, reduces
+from linkgauge.backends.mpi.calls import (
+    MOST_ELEMENTS,
+    OPERATIONS,
+    TYPES,
+    Calls,
+    GroupPlace,
+    check_work,
+)
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.operations.collective import (
+    COLLECTIVE_NAMES,
+    NUMBERS,
+    Collective,
+    has_root,
+    reduces,
+)
 
 IN_PLACE, COMM, ALONE, TYPE, SEED = (1 << 64) - 1, 77, 55, 66, 7
 MPI = SimpleNamespace(
@@ -170,7 +183,7 @@ def made_by_all(work, size, ranks):
     counts, parts = work.counts(size, ranks), []
     for rank, own in enumerate(work.buffer_bytes(size, ranks)):
         send, receive = (ctypes.create_string_buffer(b"\xff" * most, most + 8) for most in own)
-        place = Place(rank, ranks, ctypes.addressof(send), ctypes.addressof(receive))
+        place = GroupPlace(rank, ranks, ctypes.addressof(send), ctypes.addressof(receive))
         calls = Calls(MPI, COMM, work, counts, place)
         given = [stored("int64", sent(work, ranks, SEED, rank, at)) for at in range(counts.send)]
         if work.collective not in ("broadcast", "scatter") or rank == work.root:

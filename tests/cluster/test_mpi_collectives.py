@@ -12,7 +12,7 @@ import pytest
 
 from launch_kit import launch, mpich, openmpi
 from linkgauge.backends.mpi.calls import OPERATIONS, TYPES
-from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, REDUCTIONS
+from linkgauge.model.operations.collective import COLLECTIVE_NAMES, NUMBERS, REDUCTIONS
 
 NAMES = list(COLLECTIVE_NAMES)
 QUICK = ("--backend", "mpi", "--samples", "1", "--loops", "2", "--size")

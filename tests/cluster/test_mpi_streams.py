@@ -6,7 +6,13 @@ from collections import Counter
 
 import pytest
 
-from linkgauge.backends.mpi.streams import WINDOW, Part, broadcast_streams, message_stream, run
+from linkgauge.backends.mpi.streams import (
+    WINDOW,
+    StreamPart,
+    broadcast_streams,
+    message_stream,
+    run,
+)
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.notation import parse_transfer
 from ranks_kit import LONG
@@ -120,7 +126,7 @@ def parts(net, loops, *copies):
     """Each rank's streams of these copies."""
 
     def of(rank):
-        part = Part(net.comm(rank), rank, loops, memory)
+        part = StreamPart(net.comm(rank), rank, loops, memory)
         made = (message_stream(part, place, one) for place, one in enumerate(copies))
         return [stream for stream in made if stream is not None]
 
@@ -176,7 +182,7 @@ class TestBroadcast:
 
         def of(rank):
             comms = {root: net.comm(rank, f"of {root}") for root in roots}
-            return broadcast_streams(Part(net.comm(rank), rank, loops, memory), comms, copies)
+            return broadcast_streams(StreamPart(net.comm(rank), rank, loops, memory), comms, copies)
 
         return net, net.run(of)
 

@@ -7,7 +7,7 @@ import pytest
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.rank import SpannedBuffer
 from linkgauge.model.errors import BackendError
-from linkgauge.model.inventory import Interface
+from linkgauge.model.hardware.inventory import Interface
 from linkgauge.model.notation import parse_transfer
 from linkgauge.rooms.network import links as nic_links
 

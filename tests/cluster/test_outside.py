@@ -12,7 +12,7 @@ import pytest
 
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.rooms.network.outside import Call, Outside
+from linkgauge.rooms.network.outside import Outside, ToolCall
 from linkgauge.rooms.network.tools import tool_of
 
 RECORDED = Path(__file__).parents[1] / "data" / "perftest" / "ib_write_bw-quoted.json"
@@ -48,7 +48,7 @@ def ends():
     def make(operation, device=None, silent=15.0):
         port = free_port()
         for host in (None, "127.0.0.1"):
-            call = Call(1 << 20, 1, 1, device, host, port, Path())
+            call = ToolCall(1 << 20, 1, 1, device, host, port, Path())
             made.append(Outside(tool_of(operation), BY_TCP, call, silent))
         return made[-2:]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.model.errors import BackendError
-from linkgauge.rooms.network.outside import Call
+from linkgauge.rooms.network.outside import ToolCall
 from linkgauge.rooms.network.tools import (
     iperf_command,
     iperf_seconds,
@@ -28,7 +28,7 @@ def call(file="ib_write_bw-quoted.json", **more):
         "size": MIB, "loops": 100, "streams": 1, "device": "mlx5_0", "host": "10.0.0.2",
         "port": 7001, "file": RECORDED / file,
     }  # fmt: skip
-    return Call(**settings | more)
+    return ToolCall(**settings | more)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -8,7 +8,7 @@ import pytest
 
 import rdma_kit
 from launch_kit import launch
-from linkgauge.model.inventory import Interface
+from linkgauge.model.hardware.inventory import Interface
 
 SECONDS = 400
 """An emulated machine is slow."""

@@ -4,7 +4,7 @@ import pytest
 
 from command_kit import called
 from launch_kit import by_variables, harmed, launch
-from linkgauge.engine.journal import Measured, read_records
+from linkgauge.engine.kept.journal import MeasuredVisit, read_records
 
 PASSED = [("0", "1"), ("0", "2"), ("1", "0")]
 COST = [("1", "2"), ("2", "0"), ("2", "1")]
@@ -33,7 +33,7 @@ def resumed(broken, **more):
 def measured(broken):
     """Each visit in the journal that passed, in order."""
     records = read_records(broken.journals[0].read_bytes())
-    cells = [record.cell for record in records if isinstance(record, Measured)]
+    cells = [record.cell for record in records if isinstance(record, MeasuredVisit)]
     return [(cell.row, cell.column) for cell in cells if cell.status == "pass"]
 
 

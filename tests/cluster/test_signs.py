@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from linkgauge.engine.ranks import links as module
-from linkgauge.engine.ranks.messages import Clock, Pong
+from linkgauge.engine.ranks import member_links as module
+from linkgauge.engine.ranks.commands import Pong, ReadClock
 from linkgauge.machine.channel import Channel
 from ranks_kit import SOON, Fake, done, linked
 
@@ -38,7 +38,7 @@ def test_signs_are_not_given_unasked_while_it_waits_for_an_answer(beats):
     with linked(says(0), Fake(at_work), other) as links:
         links.show_life()
         other.await_some(Pong)
-        assert links.one(1, Clock(), int) <= 1, "one may have been on its way"
+        assert links.one(1, ReadClock(), int) <= 1, "one may have been on its way"
         links.close()
 
 
@@ -50,5 +50,5 @@ def test_signs_wait_for_no_rank_that_reads_nothing(beats):
             ours.send(bytes(1 << 12), socket.MSG_DONTWAIT)
         links.channels = {2: full, **links.channels}
         links._give_signs()
-        assert links.one(1, Clock(), int) == 1
+        assert links.one(1, ReadClock(), int) == 1
         full.close(0.0)

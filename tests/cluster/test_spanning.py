@@ -6,15 +6,15 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from linkgauge.backends.protocol import Collecting, Pace, Pattern, Wrong, follows
+from linkgauge.backends.protocol import CollectingGroup, Pace, Pattern, Wrong, follows
 from linkgauge.engine.ranks.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS
+from linkgauge.engine.ranks.commands import Meet, Said
 from linkgauge.engine.ranks.meeting import Meetings
-from linkgauge.engine.ranks.messages import Meet, Said
 from linkgauge.engine.ranks.spanning import SimSpanningBackend
 from linkgauge.engine.ranks.worker import ClusterWorker
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.operations.collective import Collective
 from linkgauge.model.ranks import LostRank, RankLost
 from linkgauge.model.settings import Settings
 from ranks_kit import SIZE, Fake, Ranks, copies, linked, measured
@@ -265,7 +265,7 @@ class TestCollectives:
     def test_are_of_all_ranks_each_of_which_times_its_part(self, ranks):
         def call(backend):
             group = backend.prepare(copies(backend, *PARTS), REDUCE)
-            assert follows(group, Collecting)
+            assert follows(group, CollectingGroup)
             timing = measured(group, 3)
             return timing.seconds, timing.span
 

@@ -7,7 +7,7 @@ import pytest
 
 from compat_kit import ONE, MadeUp, spoken, two_devices
 from fakes import device, machine
-from linkgauge.model.result import CellResult
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.stats.summary import summarize
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from collected_kit import collected, unmeasured
 from compat_kit import MadeUp, as_rank, of_processes, spoken
 from launch_kit import launch
-from linkgauge.model.result import RankTimes
+from linkgauge.model.documents.result import RankTimes
 
 DATA = Path(__file__).parents[1] / "data"
 BEGIN = "# nccl-tests version"

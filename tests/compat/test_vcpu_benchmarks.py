@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from compat_kit import ONE, spoken
 from fakes import device, machine
-from linkgauge.engine.runs import read_run
-from linkgauge.model.inventory import Inventory, PciFunction
+from linkgauge.engine.kept.runs import read_run
+from linkgauge.model.hardware.inventory import Inventory, PciFunction
 
 
 @pytest.fixture

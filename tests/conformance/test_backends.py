@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from conformance.subjects import Subject, out_of_order, release
 from kinds_kit import outcome
-from linkgauge.backends.protocol import Checked, Copy, Pattern, follows, run
+from linkgauge.backends.protocol import CheckedGroup, Copy, Pattern, follows, run
 from linkgauge.model.errors import AllocationError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.operation import OPERATIONS, PRODUCTS, named
+from linkgauge.model.operations.operation import OPERATIONS, PRODUCTS, named
 from linkgauge.model.transfer import Transfer
 
 SIZES = [1, 7, 8, 511, 512, 513, 4096, 65_537, (1 << 20) + 3]
@@ -158,7 +158,7 @@ def test_pointers_are_followed_again_and_again(subject):
                 for times in timing.progress:
                     assert len(times) in (2, laps + 1)
                     assert list(times) == sorted(times)
-                assert not follows(group, Checked) or group.mismatch() is None
+                assert not follows(group, CheckedGroup) or group.mismatch() is None
 
 
 def test_a_line_bounces_between_any_two_cpus_lap_by_lap(subject):

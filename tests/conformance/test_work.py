@@ -3,11 +3,18 @@
 import pytest
 
 from conformance.subjects import out_of_order, release
-from linkgauge.backends.protocol import RESULTS, Checked, Copy, Pattern, follows, run
-from linkgauge.model.collective import COLLECTIVE_NAMES, Collective, has_root, reduces
+from linkgauge.backends.protocol import RESULTS, CheckedGroup, Copy, Pattern, follows, run
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.operation import ARRAYS, HAND_OVERS, PRODUCTS, named, operations_of, size_of
+from linkgauge.model.operations.collective import COLLECTIVE_NAMES, Collective, has_root, reduces
+from linkgauge.model.operations.operation import (
+    ARRAYS,
+    HAND_OVERS,
+    PRODUCTS,
+    named,
+    operations_of,
+    size_of,
+)
 
 
 @pytest.mark.parametrize("kind", ["read", "write", "copy", "scale", "add", "triad"])
@@ -62,7 +69,7 @@ def test_products_are_right_or_unsupported_and_take_no_memory(subject, operation
     out_of_order(group.wait, group.open)
     assert run(group, 2).seconds[0] > 0
     assert group.pace.steps == operations_of(300)
-    assert not follows(group, Checked) or group.mismatch() is None
+    assert not follows(group, CheckedGroup) or group.mismatch() is None
     assert any(backend.remarks(transfer)) or backend.name == "sim"
     group.close()
     group.close()

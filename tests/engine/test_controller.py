@@ -8,10 +8,18 @@ import pytest
 from fakes import FakeBackend, device, machine
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Again, Closed, Logged, Measured, Opened, Resumed, assemble
+from linkgauge.engine.kept.journal import (
+    Again,
+    Closed,
+    Logged,
+    MeasuredVisit,
+    Opened,
+    Resumed,
+    assemble,
+)
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.visits import CellAt
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
@@ -87,7 +95,7 @@ def test_ctrl_c_loses_nothing_that_the_kernel_logged():
         begun("device_to_device_memcpy_read_ce"), worker_with(backend), records.append, Silent(),
         log=Log(None, "just before"),
     )  # fmt: skip
-    assert [type(record) for record in records] == [Measured, Logged]
+    assert [type(record) for record in records] == [MeasuredVisit, Logged]
     assert (run.finished, run.kernel_log.lines[0].text) == (None, "just before")
 
 
@@ -140,7 +148,13 @@ def test_what_is_in_doubt_is_measured_once_more_before_the_run_ends():
     plan, observer, records = begun("device_to_device_memcpy_read_ce"), Doubting(), []
     worker = worker_with(FakeBackend())
     run = execute(plan, worker, records.append, observer, observer.doubts)
-    assert [type(record) for record in records] == [Measured, Measured, Again, Measured, Closed]
+    assert [type(record) for record in records] == [
+        MeasuredVisit,
+        MeasuredVisit,
+        Again,
+        MeasuredVisit,
+        Closed,
+    ]
     assert [len(cell.samples) for cell in run.results[0].cells] == [5, 10]
     assert "measuring 1 cell once more" in observer.told
     assert [len(asked.results[0].cells) for asked in observer.asked] == [2]
@@ -165,10 +179,10 @@ def test_what_a_lost_rank_cost_may_be_in_doubt_and_what_was_before_is_not_again(
     execute(plan, worker_with(FakeBackend()), first.append, Doubting(), Doubting().doubts)
     one, other, *end = first
     cost = msgspec.structs.replace(one.cell, status="error", samples=(), visits=(), lost=1)
-    known = (*plan, Measured(0, cost), other, *end, Resumed("noon", ()))
+    known = (*plan, MeasuredVisit(0, cost), other, *end, Resumed("noon", ()))
     rest, both = [], [CellAt(0, Place("0", "1")), CellAt(0, Place("1", "0"))]
     run = execute(known, worker_with(FakeBackend()), rest.append, Silent(), lambda run: both)
-    measured = [record.cell.row for record in rest if isinstance(record, Measured)]
+    measured = [record.cell.row for record in rest if isinstance(record, MeasuredVisit)]
     assert measured == ["0", "0"]
     assert [record.cells for record in rest if isinstance(record, Again)] == [tuple(both[:1])]
     assert [len(cell.samples) for cell in run.results[0].cells] == [10, 10]

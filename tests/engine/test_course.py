@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from command_kit import called
 from fakes import device, machine
-from linkgauge.engine.journal import JOURNAL_FILE, Journal, Measured, Opened, Resumed
-from linkgauge.engine.runs import read_run
-from linkgauge.model.inventory import Reading
+from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, MeasuredVisit, Opened, Resumed
+from linkgauge.engine.kept.runs import read_run
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
+from linkgauge.model.documents.soak import SLICES, Soaking
+from linkgauge.model.hardware.inventory import Reading
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
-from linkgauge.model.soak import SLICES, Soaking
 from linkgauge.model.transfer import Report
 from linkgauge.report.files import write_run
 
@@ -28,7 +28,7 @@ START = "2026-11-24T12:00:00.000Z"
 
 
 def opened(*cells, seconds=100.0, most=None):
-    sheet = PlannedSheet(
+    sheet = PlannedTable(
         benchmark="b", title="B", backend="fake", size=1000, unit="B/s", better="higher",
         cells=cells,
     )  # fmt: skip
@@ -45,7 +45,7 @@ def visit(number, at, *samples, cell=CELL, **more):
         cell.row, cell.column, cell.transfers, cell.report, samples=samples,
         visits=((1,) * len(samples),) if samples else (), **values,
     )  # fmt: skip
-    return Measured(0, found, number, at)
+    return MeasuredVisit(0, found, number, at)
 
 
 def kept(folder, records, begun=None, **more):

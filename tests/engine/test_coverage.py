@@ -7,9 +7,9 @@ import pytest
 from campaigns import FULL, trials
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Opened
+from linkgauge.engine.kept.journal import Opened
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.model.settings import Settings, Simulation
 from sim_kit import Silent
 

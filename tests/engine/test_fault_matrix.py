@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Journal, assemble, read_records
-from linkgauge.engine.runs import JOURNAL_FILE, read_run
-from linkgauge.engine.supervisor import Supervisor
-from linkgauge.model.result import exit_code
+from linkgauge.engine.kept.journal import Journal, assemble, read_records
+from linkgauge.engine.kept.runs import JOURNAL_FILE, read_run
+from linkgauge.engine.workers.supervisor import Supervisor
+from linkgauge.model.documents.result import exit_code
 from linkgauge.report.files import write_run
 from sim_kit import SIZE, Silent, opened, planned, settings
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import select
-from linkgauge.engine.folder import accelerator_name, create_run_folder, slug
+from linkgauge.engine.kept.folder import accelerator_name, create_run_folder, slug
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 
 STARTED = "2026-11-21T20:15:00.123Z"

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from fakes import device, machine
 from linkgauge.engine.locks import hold
-from linkgauge.model.inventory import Accelerator, Inventory
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
+from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell, PlannedSheet
 from linkgauge.model.transfer import Report
 from linkgauge.rooms.watch.rota import HOST, busy_devices, busy_host, is_free
 
@@ -22,7 +22,7 @@ def cell(transfers):
 COPY, OTHER = cell("host:0 -> fake:0 by ce"), cell("host:0 -> fake:1 by ce")
 THREADS = cell("host:0 -> host:1 by cpu")
 PLAN = (
-    PlannedSheet(
+    PlannedTable(
         benchmark="b", title="B", backend="fake", size=64, unit="B/s", better="higher",
         cells=(COPY, OTHER),
     ),

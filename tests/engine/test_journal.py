@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fakes import machine
-from linkgauge.engine.journal import (
+from linkgauge.engine.kept.journal import (
     Closed,
     Journal,
     Logged,
-    Measured,
+    MeasuredVisit,
     Opened,
     Resumed,
     assemble,
     read_records,
     visits_of,
 )
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notation import encode_hook, parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
@@ -32,7 +32,7 @@ TRANSFER = parse_transfers("host:0 -> host:0 by cpu")
 
 def sheet(name="b", cells=2, reason=None):
     planned = tuple(PlannedCell("0", str(n), TRANSFER, Report.FIRST) for n in range(cells))
-    return PlannedSheet(
+    return PlannedTable(
         benchmark=name, title="t", backend="host", size=64, unit="B/s", better="higher",
         reason=reason, cells=planned,
     )  # fmt: skip
@@ -48,7 +48,7 @@ OPENED = Opened(
 )  # fmt: skip
 LOG = KernelLog((LogLine(1.5, "NVRM: täst \\x1b", "xid", "0000:01:00.0", 3, 79),), 2, lost=True)
 RECORDS = (
-    OPENED, Measured(0, cell("0")), Measured(0, cell("1", "skip", "no")), Logged(LOG),
+    OPENED, MeasuredVisit(0, cell("0")), MeasuredVisit(0, cell("1", "skip", "no")), Logged(LOG),
     Closed("later"),
 )  # fmt: skip
 
@@ -110,7 +110,7 @@ def test_a_run_is_its_journal_put_together():
 
 def test_what_a_lost_rank_cost_does_not_count_once_the_run_is_resumed():
     cost = replace(cell("1", "error", "rank 1 ended"), samples=(), lost=1)
-    ended = (OPENED, Measured(0, cell("0")), Measured(0, cost), Closed("noon"))
+    ended = (OPENED, MeasuredVisit(0, cell("0")), MeasuredVisit(0, cost), Closed("noon"))
     assert [one.column for one in visits_of(ended).left()[0]] == ["0"]  # its next visit
     assert assemble(ended).results[0].cells[1].lost == 1
     resumed = (*ended, Resumed("one", ("linkgauge",)))
@@ -123,7 +123,7 @@ def test_left_is_what_has_no_record():
         return [[one.column for one in cells] for cells in visits_of((OPENED, *records)).left()]
 
     assert columns() == [["0", "1"], []]
-    assert columns(Measured(0, cell("1", "error", "lost"))) == [["0"], []]
+    assert columns(MeasuredVisit(0, cell("1", "error", "lost"))) == [["0"], []]
     second = [["0"], []]  # the other was skipped, and is not visited again
     assert columns(*RECORDS[1:]) == second
     assert columns(*RECORDS[1:], *[RECORDS[1]] * 5) == [[], []]
@@ -195,7 +195,7 @@ def test_a_disk_too_full_for_the_plan_leaves_nothing(path, monkeypatch):
     def full(_descriptor):
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("linkgauge.engine.journal.os.fsync", full)
+    monkeypatch.setattr("linkgauge.engine.kept.journal.os.fsync", full)
     with pytest.raises(ResultsError, match=r"journal\.jsonl.*No space left"):
         Journal.begin(path, OPENED)
     assert list(path.parent.iterdir()) == []

@@ -6,10 +6,10 @@ import pytest
 
 from fakes import FakeBackend, content
 from linkgauge.backends.protocol import Pace, Pattern, Timing
-from linkgauge.engine.messages import Visit
+from linkgauge.engine.workers.messages import Visit
+from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from visit_kit import whole, worker_with

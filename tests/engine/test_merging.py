@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from linkgauge.model.documents.result import CellResult, TransferFigure
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import NotRevisited
-from linkgauge.model.result import CellResult, Part
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
 from visit_kit import whole
@@ -83,7 +83,7 @@ def test_two_modes_are_reported_and_the_larger_is_the_headline():
 
 def test_parts_have_intervals_of_their_own_visits():
     def both(one, other):
-        parts = (Part(0, 64, (one,), None), Part(1, 64, (other,), None))
+        parts = (TransferFigure(0, 64, (one,), None), TransferFigure(1, 64, (other,), None))
         return visit(one + other, parts=parts)
 
     cell = merged(both(1.0, 2.0), both(1.01, 2.0), both(0.99, 2.0))
@@ -98,7 +98,7 @@ def test_of_what_is_hidden_more_is_better_and_of_its_times_less():
     shares, times = tuple(0.5 + n / 100 for n in range(11)), tuple(1.0 + n for n in range(11))
     cell = CellResult(
         "H2D", "0", transfers, Report.HIDDEN, "pass", samples=shares, visits=((1,) * 11,),
-        parts=(Part(0, 0, times, None), Part(1, 64, times, None)),
+        parts=(TransferFigure(0, 0, times, None), TransferFigure(1, 64, times, None)),
     )  # fmt: skip
     found = merged(cell, settings=Settings((64,), samples=11))
     assert found.summary.slow_p95 < found.summary.median

@@ -4,7 +4,7 @@ know of it."""
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept.runs import read_run
 from linkgauge.model.notes import Beside, Imprecise, Remark
 from linkgauge.report.files import write_run
 from report.samples import RUN

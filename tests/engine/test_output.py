@@ -6,7 +6,7 @@ import pytest
 
 from command_kit import called, with_processes
 from engine.test_supervisor import settings
-from linkgauge.engine.supervisor import Supervisor
+from linkgauge.engine.workers.supervisor import Supervisor
 from linkgauge.machine import process
 
 CHATTY = """import atexit

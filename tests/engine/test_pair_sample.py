@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fakes import device, machine
 from linkgauge.model.settings import PairSample, Settings
-from linkgauge.model.transfer import Drawn, Place
+from linkgauge.model.transfer import DrawnPairs, Place
 from visit_kit import plan_of
 
 PAIRWISE = (
@@ -28,7 +28,7 @@ def places(sheet):
 def test_a_seed_draws_these_pairs():
     """They are part of what the option promises: a later version draws the same."""
     (sheet,) = drawn(8, 5)
-    assert sheet.drawn == Drawn(5, 56, 1)
+    assert sheet.drawn == DrawnPairs(5, 56, 1)
     assert places(sheet) == [Place(*both) for both in "02 06 14 42 51".split()]
 
 
@@ -38,7 +38,7 @@ def test_it_is_as_large_as_asked_for_in_the_matrix_order(devices, count, seed):
     every = devices * (devices - 1)
     assert len(sheet.cells) == min(count, every)
     assert [place for place in places(whole) if place in places(sheet)] == places(sheet)
-    assert sheet.drawn == (None if count >= every else Drawn(count, every, seed))
+    assert sheet.drawn == (None if count >= every else DrawnPairs(count, every, seed))
 
 
 @given(st.integers(3, 8), st.integers(1, 60), st.integers(0, 1000))

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from command_kit import linkgauge
-from linkgauge.engine import process
-from linkgauge.engine.messages import Survey
-from linkgauge.engine.process import WorkerProcess
-from linkgauge.engine.supervisor import Supervisor
+from linkgauge.engine.workers import process
+from linkgauge.engine.workers.messages import Survey
+from linkgauge.engine.workers.process import WorkerProcess
+from linkgauge.engine.workers.supervisor import Supervisor
 from linkgauge.machine import process as started
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Settings, Surroundings
 
 

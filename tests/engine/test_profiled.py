@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from engine.test_supervisor import alive, gone
-from linkgauge.engine import profiled, supervisor
-from linkgauge.engine.supervisor import Supervisor
+from linkgauge.engine.workers import profiled, supervisor
+from linkgauge.engine.workers.supervisor import Supervisor
 from linkgauge.machine import process
+from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Profiled
-from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from profiler_kit import LEAVES_NOTHING, REFUSES, WRITES, arguments_of, install
@@ -176,8 +176,8 @@ class TestAnEnd:
         code = (
             "import time, sys\n"
             "from pathlib import Path\n"
-            "from linkgauge.engine.profiled import ProfiledProcess\n"
-            "from linkgauge.engine.profiled import Reports\n"
+            "from linkgauge.engine.workers.profiled import ProfiledProcess\n"
+            "from linkgauge.engine.workers.profiled import Reports\n"
             "from linkgauge.model.settings import Surroundings\n"
             f"worker = ProfiledProcess(Reports('nsys', Path({str(folder)!r})), Surroundings())\n"
             "print(worker._pid, worker.process.pid, flush=True)\n"

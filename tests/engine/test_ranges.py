@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from fakes import FakeBackend
-from linkgauge.engine.messages import Visit
+from linkgauge.engine.workers.messages import Visit
+from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Beside, Profiled
-from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from visit_kit import worker_with

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from command_kit import called
-from linkgauge.engine.journal import JOURNAL_FILE
+from linkgauge.engine.kept.journal import JOURNAL_FILE
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ import pytest
 from fakes import FakeBackend, device, machine
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Opened
+from linkgauge.engine.kept.journal import Opened
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
+from linkgauge.model.documents.result import exit_code
 from linkgauge.model.errors import AllocationError
 from linkgauge.model.notes import Beside
-from linkgauge.model.result import exit_code
 from linkgauge.model.settings import Settings
 from sim_kit import Silent
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.engine import runs
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept import runs
+from linkgauge.engine.kept.runs import read_run
 from linkgauge.model.errors import InputError
 from linkgauge.report.files import write_run
 
@@ -161,7 +161,7 @@ def test_memory_stays_bounded(content, tmp_path):
 LIMITED = """
 import resource, sys
 from linkgauge.cli.main import main
-from linkgauge.engine import runs
+from linkgauge.engine.kept import runs
 room, path = sys.argv[1:]
 pages = int(open("/proc/self/statm").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + int(room),) * 2)

@@ -10,10 +10,10 @@ from fakes import device, machine
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.request import RunRequest, Selection, Written
 from linkgauge.engine.session import check_shape, opened, unasked
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.errors import InputError
-from linkgauge.model.inventory import Inventory, PciFunction
+from linkgauge.model.hardware.inventory import Inventory, PciFunction
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import PlannedCell, PlannedSheet
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.transfer import Report
 
@@ -23,7 +23,7 @@ SHAPE = EngineSettings(kernel="bulk", streams=2)
 def plan(*transfers, reason=None):
     cells = (PlannedCell("0", "0", tuple(map(parse_transfer, transfers)), Report.FIRST, reason),)
     return (
-        PlannedSheet(benchmark="x", title="x", backend="x", size=1, unit="B/s",
+        PlannedTable(benchmark="x", title="x", backend="x", size=1, unit="B/s",
                      better="higher", cells=cells),
     )  # fmt: skip
 

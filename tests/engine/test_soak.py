@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Journal, assemble, read_records
-from linkgauge.engine.supervisor import Supervisor
+from linkgauge.engine.kept.journal import Journal, assemble, read_records
+from linkgauge.engine.workers.supervisor import Supervisor
 from sim_kit import Silent, opened, planned, settings
 
 CELLS = 2000 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 60

@@ -4,8 +4,8 @@ import pytest
 
 from fakes import FakeBackend
 from linkgauge.backends.protocol import Timing
+from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from visit_kit import whole, worker_with

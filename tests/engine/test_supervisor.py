@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from linkgauge.backends.sim.description import load
-from linkgauge.engine import supervisor
-from linkgauge.engine.supervisor import Supervisor
+from linkgauge.engine.workers import supervisor
+from linkgauge.engine.workers.supervisor import Supervisor
 from linkgauge.machine import process
+from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
 
@@ -58,7 +58,7 @@ def test_a_worker_that_is_stopped_ends_at_its_deadline(monkeypatch):
         before = worker._workers["sim"].process.pid
         os.kill(before, signal.SIGSTOP)
         with monkeypatch.context() as shorter:
-            shorter.setattr("linkgauge.engine.patience.ANSWER_SECONDS", 0.5)
+            shorter.setattr("linkgauge.engine.workers.patience.ANSWER_SECONDS", 0.5)
             (result,) = worker.measure([write(0, 1)], SIZE)
         assert result.status == result.kind == "timeout"
         assert gone(before)
@@ -156,13 +156,13 @@ def test_a_deadline_grows_with_what_there_is_to_do(monkeypatch, standing, asked,
     monkeypatch.setattr(supervisor.time, "monotonic", iter([0.0, 100.0]).__next__)
     copy = [cell("host:0 -> host:0 by cpu")]
     watch = supervisor._Watch(copy, 10**9, Settings((1,), **{"max_time": 2.0, **asked}))
-    assert watch.left(supervisor.Standing(*standing)) == pytest.approx(left)
+    assert watch.left(supervisor.Heartbeat(*standing)) == pytest.approx(left)
 
 
 def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):
     broken = process._PROGRAM.replace(
         "main(module",
-        "from linkgauge.engine.worker import LocalWorker\n"
+        "from linkgauge.engine.workers.worker import LocalWorker\n"
         "def fail(self, *asked): raise ZeroDivisionError('a bug')\n"
         "LocalWorker.measure = fail\n"
         "main(module",

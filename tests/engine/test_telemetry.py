@@ -6,9 +6,9 @@ import time
 import pytest
 
 from fakes import FakeBackend
-from linkgauge.model.inventory import Reading, Telemetry
+from linkgauge.model.documents.result import PlannedCell
+from linkgauge.model.hardware.inventory import Reading, Telemetry
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from visit_kit import worker_with

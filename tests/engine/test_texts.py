@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept.runs import read_run
+from linkgauge.model.documents.result import Expected
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Expected
 from linkgauge.report.files import json_document, write_run
 from report.samples import RUN
 

@@ -5,9 +5,9 @@ import pytest
 from linkgauge.backends.sim.description import load
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.engine.plan import fabrics, lay_out
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
+from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
 from visit_kit import whole

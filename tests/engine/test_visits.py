@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.engine.visits import Visits, least_visits
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
@@ -20,7 +20,7 @@ def planned(column, transfer="fake:0 -> fake:1 by ce", **more):
 
 
 def sheet(*cells, name="b"):
-    return PlannedSheet(
+    return PlannedTable(
         benchmark=name, title="t", backend="fake", size=64, unit="B/s", better="higher",
         cells=cells,
     )  # fmt: skip

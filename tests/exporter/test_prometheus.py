@@ -15,7 +15,7 @@ import prometheus_kit
 from exporter_kit import RESULTS, RUN, nvml, page
 from linkgauge.model.printable import printable
 from linkgauge.rooms.exporter.results import Results
-from linkgauge.rooms.exporter.server import LOOPBACK, Address, Server
+from linkgauge.rooms.exporter.server import LOOPBACK, Address, MetricsServer
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "contrib" / "grafana-dashboard.json"
@@ -56,7 +56,9 @@ def prometheus(tmp_path_factory):
     with nvml():
         other = replace(RUN, id=HOSTILE, label="nightly", host="box", simulated=True)
         shown = page(Results((*RESULTS.runs, other), RESULTS.figures))
-        with Server(Address(LOOPBACK, 0), lambda packed: shown.text(packed=packed)) as server:
+        with MetricsServer(
+            Address(LOOPBACK, 0), lambda packed: shown.text(packed=packed)
+        ) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             with prometheus_kit.prometheus(tmp_path_factory.mktemp("p"), server.at) as running:
                 yield running

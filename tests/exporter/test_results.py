@@ -16,9 +16,9 @@ from linkgauge.history.address import address
 from linkgauge.history.reading import Filter, runs_of
 from linkgauge.history.store import opened
 from linkgauge.history.writing import add, remove
-from linkgauge.model.history import SeriesId
+from linkgauge.model.documents.history import SeriesId
+from linkgauge.model.documents.result import Expected
 from linkgauge.model.printable import printable
-from linkgauge.model.result import Expected
 from linkgauge.model.units import UNITS
 from linkgauge.report.files import write_run
 from linkgauge.rooms.exporter.machine import PATIENCE

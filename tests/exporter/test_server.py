@@ -11,7 +11,7 @@ import pytest
 
 from exporter_kit import RESULTS, families, nvml, page
 from linkgauge.model.errors import InputError
-from linkgauge.rooms.exporter.server import LOOPBACK, Address, Server, parse_listen
+from linkgauge.rooms.exporter.server import LOOPBACK, Address, MetricsServer, parse_listen
 
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -20,7 +20,7 @@ SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 def serving(text=None, address=None):
     """A server and its port."""
     own = text or (lambda packed: gzip.compress(b"a 1\n") if packed else b"a 1\n")
-    with Server(address or Address(LOOPBACK, 0), own) as server:
+    with MetricsServer(address or Address(LOOPBACK, 0), own) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield server
@@ -93,9 +93,9 @@ class TestAddress:
 
     def test_that_is_taken_or_of_nobody_is_one_line(self):
         with serving() as server, pytest.raises(InputError, match=r"cannot listen at 127\.0\.0\.1"):
-            Server(server.at, lambda packed: b"")
+            MetricsServer(server.at, lambda packed: b"")
         with pytest.raises(InputError, match=r"cannot listen at 192\.0\.2\.1:0"):
-            Server(Address("192.0.2.1", 0), lambda packed: b"")
+            MetricsServer(Address("192.0.2.1", 0), lambda packed: b"")
 
 
 def test_the_connection_that_has_taken_longest_gives_way(monkeypatch):

@@ -4,12 +4,12 @@ import pytest
 
 from command_kit import called
 from fakes import machine
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.operations.workload import Demands, Rates, WorkDone, Workload
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
-from linkgauge.model.workload import Demands, Rates, WorkDone, Workload
 from linkgauge.report.files import write_run
 
 RATES = Rates(operations=100e12, memory=1e12, to_device=50e9, to_host=50e9, between_devices=200e9)

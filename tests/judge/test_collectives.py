@@ -6,10 +6,16 @@ from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description, shipped
 from linkgauge.benchmarks.collectives import cell_of
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.judge.verdict import judge
-from linkgauge.model.collective import COLLECTIVE_NAMES, Collective, has_root, no_hypercube, reduces
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.operations.collective import (
+    COLLECTIVE_NAMES,
+    Collective,
+    has_root,
+    no_hypercube,
+    reduces,
+)
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.stats.summary import summarize
 

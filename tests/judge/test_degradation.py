@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from configurations_kit import cell, result
-from linkgauge.model.history import EarlierRun, Figure, SeriesId
-from linkgauge.rooms.watch.degradation import Degradation, Seen
+from linkgauge.model.documents.history import EarlierRun, Figure, SeriesId
+from linkgauge.rooms.watch.degradation import Degradation, WatchedCell
 from linkgauge.rooms.watch.events import Degraded, Recovered
 
 OF = SeriesId("host_to_device_memcpy_ce", "cuda", 64, "0", "1", 0, "cuda:1 -> cuda:0 by ce")
@@ -20,7 +20,7 @@ def seen(*figures, verdict="unknown", status="pass", better="higher", **more):
         cell("0", "1", figures[0] if figures else 1.0),
         samples=figures, visits=((1,),) * len(figures), status=status, verdict=verdict, **more,
     )  # fmt: skip
-    return Seen(OF, found, replace(result(OF.benchmark, found), better=better))
+    return WatchedCell(OF, found, replace(result(OF.benchmark, found), better=better))
 
 
 def after(figures, follow=None, **more):

@@ -29,7 +29,7 @@ from doctor_kit import (
 )  # fmt: skip
 from linkgauge.judge.doctor import CHECKS, diagnose, failed
 from linkgauge.judge.findings import Evidence, Finding, Part
-from linkgauge.model.inventory import Inventory, PciFunction, PciLink
+from linkgauge.model.hardware.inventory import Inventory, PciFunction, PciLink
 from linkgauge.model.notation import parse_transfers
 from machine_kit import SWITCHED
 

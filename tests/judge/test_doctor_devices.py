@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from doctor_kit import card, found, gpu, inventory, measured, reading, root, the, told
-from linkgauge.model.inventory import FabricLink
+from linkgauge.model.hardware.inventory import FabricLink
 
 CARDS = {
     "persistence": ({"persistence": False}, "note"),

@@ -7,10 +7,10 @@ from doctor_kit import GPU, ROOT, card, gpu, inventory, machine, measured, root,
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence
 from linkgauge.judge.outcome import outcome_of
-from linkgauge.model.inventory import Adapter, Gap
+from linkgauge.model.documents.result import Run
+from linkgauge.model.hardware.inventory import Adapter, Gap
 from linkgauge.model.kernel_log import KernelLog, LogLine, joined
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import Run
 from linkgauge.model.settings import Settings
 from remedy_kit import assert_pasteable
 

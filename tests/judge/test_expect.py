@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from fakes import device, machine
 from judge_kit import expect
-from linkgauge.model.inventory import (
+from linkgauge.model.documents.result import CellResult, PlannedCell
+from linkgauge.model.hardware.inventory import (
     Accelerator,
     FabricLink,
     HostDetails,
@@ -17,7 +18,6 @@ from linkgauge.model.inventory import (
     Reading,
 )
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.transfer import Report
 
 GEN5 = PciLink(speed=32, width=16, max_speed=32, max_width=16)

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate_kit import AIM, MACHINE, Trial, cell, normal, run, runs
-from linkgauge.judge.gate import hold, suspects
+from linkgauge.judge.compare.gate import hold, suspects
 
 BASE = (100.0, 100.4, 99.6, 100.2, 99.8)
 LOSS = (90.0, 90.4, 89.6)

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from campaigns import FULL, trials
 from gate_kit import AIM, Trial, drawn_from, failed, normal, recorded, standardized
 from judge_kit import run_of
-from linkgauge.judge import earlier
-from linkgauge.judge.gate import hold
-from linkgauge.judge.likeness import figures_of
+from linkgauge.judge.compare import earlier
+from linkgauge.judge.compare.gate import hold
+from linkgauge.judge.compare.likeness import figures_of
 from linkgauge.model.settings import Settings
 
 DESIGNS = {"5 against 3": (5, 3, 0), "5 against 1 and --rerun 2": (5, 1, 2)}

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from gate_kit import AIM
-from linkgauge.judge.gate import hold
-from linkgauge.judge.likeness import figures_of
+from linkgauge.judge.compare.gate import hold
+from linkgauge.judge.compare.likeness import figures_of
 from linkgauge.model.stats.summary import summarize
 from recorded_kit import HEALTHY, recorded_run
 

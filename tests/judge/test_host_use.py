@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.judge.likeness import figures_of
+from linkgauge.judge.compare.likeness import figures_of
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Report
 from recorded_kit import recorded_run

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from command_kit import called
 from fakes import device, machine
-from linkgauge.judge.limits import Bound, parse_bound, parse_limits
-from linkgauge.model.collective import Collective
+from linkgauge.judge.limits import StatisticLimit, parse_bound, parse_limits
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.errors import InputError, NotationError
-from linkgauge.model.inventory import Accelerator, Inventory
+from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.operations.collective import Collective
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
@@ -60,17 +60,17 @@ def limited(run, *limits):
 @pytest.mark.parametrize(
     ("text", "bound"),
     [
-        ("≥ 50 GB/s", Bound("median", True, 50e9, "B/s")),
-        (">=50GB/s", Bound("median", True, 50e9, "B/s")),
-        ("p99 <= 25 us", Bound("p99", False, 25e-6, "s")),
-        ("p99 ≤ 25 µs", Bound("p99", False, 25e-6, "s")),
-        ("min ≥ 1.5e3 MB/s", Bound("min", True, 1.5e9, "B/s")),
-        ("≥ 45 TFLOP/s", Bound("median", True, 45e12, "FLOP/s")),
-        ("≥ 0.9 × achievable", Bound("median", True, 0.9, of="achievable")),
-        (">= 90% of theoretical", Bound("median", True, 0.9, of="theoretical")),
-        ("slow_p95 >= 33 GB/s", Bound("slow_p95", True, 33e9, "B/s")),
-        ("max ≤ 1 x theoretical", Bound("max", False, 1.0, of="theoretical")),
-        ("p50 >= 50 % * achievable", Bound("p50", True, 0.5, of="achievable")),
+        ("≥ 50 GB/s", StatisticLimit("median", True, 50e9, "B/s")),
+        (">=50GB/s", StatisticLimit("median", True, 50e9, "B/s")),
+        ("p99 <= 25 us", StatisticLimit("p99", False, 25e-6, "s")),
+        ("p99 ≤ 25 µs", StatisticLimit("p99", False, 25e-6, "s")),
+        ("min ≥ 1.5e3 MB/s", StatisticLimit("min", True, 1.5e9, "B/s")),
+        ("≥ 45 TFLOP/s", StatisticLimit("median", True, 45e12, "FLOP/s")),
+        ("≥ 0.9 × achievable", StatisticLimit("median", True, 0.9, of="achievable")),
+        (">= 90% of theoretical", StatisticLimit("median", True, 0.9, of="theoretical")),
+        ("slow_p95 >= 33 GB/s", StatisticLimit("slow_p95", True, 33e9, "B/s")),
+        ("max ≤ 1 x theoretical", StatisticLimit("max", False, 1.0, of="theoretical")),
+        ("p50 >= 50 % * achievable", StatisticLimit("p50", True, 0.5, of="achievable")),
     ],
 )  # fmt: skip
 def test_bounds(text, bound):

@@ -4,12 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 from doctor_kit import GOOD, card, inventory, machine, measured
-from linkgauge.judge import earlier
+from linkgauge.judge.compare import earlier
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
+from linkgauge.model.documents.result import Run
 from linkgauge.model.notes import Profiled
 from linkgauge.model.ranks import Rank
-from linkgauge.model.result import Run
 from linkgauge.model.settings import Settings
 
 WELL = inventory()
@@ -64,6 +64,6 @@ SEVERITIES = {(0, 0.9): "note", (0, 0.7): "warn", (1, 0.9): "warn", (3, 0.7): "f
 
 @pytest.mark.parametrize(("since", "share"), SEVERITIES)
 def test_a_part_without_peers_is_judged_by_earlier_runs(since, share):
-    told = earlier.Earlier(5, since, (earlier.Lost(0, 1e9, share),))
+    told = earlier.Earlier(5, since, (earlier.EarlierLoss(0, 1e9, share),))
     found = {each.check: each.severity for each in outcome_of(replace(run(), earlier=told)).found}
     assert found["slow"] == SEVERITIES[since, share]

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from fakes import machine
 from linkgauge.judge.verdict import judge
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report

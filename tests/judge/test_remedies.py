@@ -20,7 +20,7 @@ from judge.test_doctor_host import BUSY, HOST, under
 from judge.test_doctor_kernel_log import findings, line, xid
 from judge.test_vm_host import CARD, HUGE, well
 from judge.test_vm_host import machine as host
-from linkgauge.report.remedies import CHANGING, LOOKING, SETTING, Command, WrittenFile, steps
+from linkgauge.report.words.remedies import CHANGING, LOOKING, SETTING, Command, WrittenFile, steps
 from remedy_kit import unmarked
 from vm_kit import compare, domain, hostdev, tree
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from gate_kit import AIM, cell, run, runs
-from linkgauge.judge.gate import hold
+from linkgauge.judge.compare.gate import hold
 from linkgauge.model.settings import EngineSettings, Settings
 
 

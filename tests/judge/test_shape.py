@@ -10,9 +10,9 @@ from msgspec.structs import replace
 import fakes
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence
-from linkgauge.model.inventory import Accelerator, FabricLink, Inventory
+from linkgauge.model.documents.result import CellResult, Expected, Result
+from linkgauge.model.hardware.inventory import Accelerator, FabricLink, Inventory
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Expected, Result
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from campaigns import trials
 from linkgauge.judge.findings import Evidence, evidence_of
 from linkgauge.judge.outcome import doubtful, outcome_of
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Result
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 from recorded_kit import HEALTHY

@@ -11,10 +11,10 @@ from fakes import machine
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load, shipped
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.judge.expect import START, Expectation
+from linkgauge.judge.expected.expect import START, Expectation
 from linkgauge.judge.verdict import HIGH, LOOSE, LOW, judge, verdict
+from linkgauge.model.documents.result import CellResult, Expected, TransferFigure
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Expected, Part
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
 
@@ -192,10 +192,15 @@ EACH = Expectation(Expected(100e9, 80e9, ""), most=100e9, each=(40e9, 40e9))
 def total(*rates, samples=None, expected=40e9):
     """Of two transfers that should reach 40 GB/s each."""
     parts = tuple(
-        Part(n, 1 << 30, samples or (rate,) * 6, summarize([rate or 1] * 6) if rate else None,
-             expected)
+        TransferFigure(
+            n,
+            1 << 30,
+            samples or (rate,) * 6,
+            summarize([rate or 1] * 6) if rate else None,
+            expected,
+        )
         for n, rate in enumerate(rates)
-    )  # fmt: skip
+    )
     whole = sum(map(bool, rates)) and sum(rate or 40e9 for rate in rates)
     return CellResult(
         "0", "0", parse_transfers("x:0 -> x:1 by ce & x:2 -> x:3 by ce"), Report.TOTAL, "pass",

@@ -16,7 +16,7 @@ from linkgauge.machine.capture import capture, read_machine
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured, read_text
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device, Machine
+from linkgauge.model.hardware.machine import Device, Machine
 from machine_kit import through_a_file
 
 

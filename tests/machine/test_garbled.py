@@ -11,7 +11,7 @@ from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import parse_description
 from linkgauge.machine.capture import capture, read_machine
 from linkgauge.machine.tree import Captured
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.notation import decode_hook, encode_hook
 from machine_kit import DMI, LIMITS, SWITCHED, dimm, seen, table
 from pci_kit import why

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.backends.sim.description import load, parse_description
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept.runs import read_run
 from linkgauge.model.errors import InputError
 
 READERS = {"machine": lambda path: load(str(path)), "show": read_run}

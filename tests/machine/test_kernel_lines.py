@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fakes import device, machine
 from linkgauge.machine.kernel_log import Follower
-from linkgauge.model.inventory import Inventory, PciFunction
+from linkgauge.model.hardware.inventory import Inventory, PciFunction
 from linkgauge.model.kernel_log import LogLine
 
 PRINTED = st.text(st.characters(categories=("L", "N", "P", "S")), max_size=80)

@@ -10,7 +10,7 @@ import pytest
 from fakes import machine
 from linkgauge.machine import kernel_log
 from linkgauge.machine.kernel_log import ALIKE, KMSG, Follower, following
-from linkgauge.model.inventory import Inventory, PciFunction
+from linkgauge.model.hardware.inventory import Inventory, PciFunction
 from linkgauge.model.kernel_log import KernelLog
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from linkgauge.machine.interfaces import from_device
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured
-from linkgauge.model.inventory import Interface
+from linkgauge.model.hardware.inventory import Interface
 from pci_kit import Bus
 
 CLASS = "sys/class/infiniband"

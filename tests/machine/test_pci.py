@@ -4,7 +4,7 @@ from operator import attrgetter
 
 import pytest
 
-from linkgauge.model.inventory import PciLink
+from linkgauge.model.hardware.inventory import PciLink
 from pci_kit import AER, CARD, PORT, ROOT_PORT, Bus, config, read, why
 
 

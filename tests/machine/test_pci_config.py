@@ -4,8 +4,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from linkgauge.model.inventory import PciLink
-from linkgauge.model.pcie import SPEEDS, WIDTHS
+from linkgauge.model.hardware.inventory import PciLink
+from linkgauge.model.hardware.pcie import SPEEDS, WIDTHS
 from pci_kit import AER, CARD, Bus, acs, config, read, why
 
 PORTS = {

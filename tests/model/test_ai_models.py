@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.model.workload import MODELS, NUMBER_BYTES
+from linkgauge.model.operations.workload import MODELS, NUMBER_BYTES
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collective_kit import carried_out, reduced, sent, stored
-from linkgauge.model.collective import (
+from linkgauge.model.operations.collective import (
     COLLECTIVE_NAMES,
     NUMBERS,
     REDUCTIONS,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.map import Flow, Link, Map, share
+from linkgauge.model.hardware.map import Flow, Link, Map, share
 
 WEIGHTS = st.floats(0.1, 10)
 CAPACITIES = st.lists(st.floats(0.5, 1000), min_size=6, max_size=6)

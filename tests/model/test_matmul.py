@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.model.documents.result import PlannedCell
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.operation import PRODUCTS, order_of, size_of, tolerance
-from linkgauge.model.result import PlannedCell
+from linkgauge.model.operations.operation import PRODUCTS, order_of, size_of, tolerance
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from fakes import machine
 from linkgauge.engine.plan import check_exists
 from linkgauge.model.errors import InputError
-from linkgauge.model.inventory import Interface
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.inventory import Interface
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.ranks import Rank
 

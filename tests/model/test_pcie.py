@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.model.pcie import SPEEDS, encoding, generation, link_rate
+from linkgauge.model.hardware.pcie import SPEEDS, encoding, generation, link_rate
 
 
 def test_generations_are_those_of_the_transfer_rates():

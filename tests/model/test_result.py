@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.notation import decode_hook, encode_hook
-from linkgauge.model.result import CellResult, PlannedCell
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from linkgauge.model.stats.changes import (
     needed,
     within,
 )
-from linkgauge.model.stats.spread import Spread, Varied, spreads, varied
+from linkgauge.model.stats.spread import CellSpread, Spread, spreads, varied
 
 
 def side(*figures, of=None):
@@ -63,7 +63,7 @@ def test_alike_cells_lend_degrees_of_freedom_and_unlike_ones_fewer():
     def cells(*scales):
         shape = (-1.2, 0.3, 1.1, -0.4, 0.2)
         return [
-            Varied("kind", ({run: scale * shape[(run + at) % 5] for run in range(5)},))
+            CellSpread("kind", ({run: scale * shape[(run + at) % 5] for run in range(5)},))
             for at, scale in enumerate(scales)
         ]
 
@@ -79,19 +79,19 @@ def test_figures_that_are_off_together_lend_little():
     together = dict(enumerate((0.012, -0.009, 0.004, -0.007)))
     generator = random.Random(1)
     apart = [dict(enumerate(generator.gauss(0, 0.01) for _ in range(4))) for _ in range(30)]
-    shared = spreads([Varied("kind", (together,))] * 30)
+    shared = spreads([CellSpread("kind", (together,))] * 30)
     assert shared[0].degrees < 3 + 3 + 1e-6
     assert spreads([varied("kind", [one]) for one in apart])[0].degrees > 8
 
 
 def test_a_cell_without_several_runs_takes_what_its_peers_show():
-    known = Varied("kind", ({0: 0.01, 1: -0.01},))
-    found = spreads([known, known, Varied("kind"), Varied("other")])
+    known = CellSpread("kind", ({0: 0.01, 1: -0.01},))
+    found = spreads([known, known, CellSpread("kind"), CellSpread("other")])
     assert found[2].deviation == pytest.approx(0.014, rel=0.5)
     assert found[3] is None
-    third = Varied("third", ({0: 0.02, 1: -0.02},))
-    assert spreads([known, known, third, Varied("other")])[3].deviation > 0.01
-    assert spreads([Varied("kind")]) == [None]
+    third = CellSpread("third", ({0: 0.02, 1: -0.02},))
+    assert spreads([known, known, third, CellSpread("other")])[3].deviation > 0.01
+    assert spreads([CellSpread("kind")]) == [None]
 
 
 def test_single_runs_are_compared_by_their_intervals_as_far_as_these_were_shown_to_hold():

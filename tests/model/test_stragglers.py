@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from linkgauge.model.stragglers import Straggler, find_straggler
+from linkgauge.model.operations.stragglers import Straggler, find_straggler
 
 
 def test_the_rank_that_is_last_in_most_iterations_is_named_with_the_wait():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from collective_kit import carried_out, sent, stored
 from linkgauge._native import count_wrong, fill_content
-from linkgauge.model.collective import (
+from linkgauge.model.operations.collective import (
     NUMBERS,
     REDUCTIONS,
     Collective,

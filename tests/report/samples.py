@@ -1,9 +1,9 @@
 """A run of every kind of result, with fixed figures."""
 
 from fakes import device, machine
+from linkgauge.model.documents.result import CellResult, Placement, Result, Run, TransferFigure
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.notes import Remark
-from linkgauge.model.result import CellResult, Part, Placement, Result, Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
@@ -14,7 +14,9 @@ SIZE = 64 << 20
 def cell(row, column, transfers, gigabytes, report=Report.FIRST, parts=(), **more):
     samples = tuple(gigabytes * 1e9 * (1 + k / 1000) for k in range(-3, 4))
     parts = tuple(
-        Part(number, SIZE, tuple(part * 1e9 for _ in range(7)), summarize([part * 1e9] * 7))
+        TransferFigure(
+            number, SIZE, tuple(part * 1e9 for _ in range(7)), summarize([part * 1e9] * 7)
+        )
         for number, part in enumerate(parts)
     )
     return CellResult(

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from command_kit import called
 from fakes import device, machine
-from linkgauge.engine.runs import read_run
-from linkgauge.model.inventory import Accelerator, Inventory
+from linkgauge.engine.kept.runs import read_run
+from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.notes import Remark
 from linkgauge.model.ranks import Rank
 from linkgauge.report.files import write_run

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from command_kit import called
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.kept.runs import read_run
 from linkgauge.report.files import write_run
 from report.samples import RUN
 

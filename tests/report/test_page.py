@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from command_kit import called
-from linkgauge.engine.runs import run_of
+from linkgauge.engine.kept.runs import run_of
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.report.blocks import text_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from command_kit import called
-from linkgauge.engine.runs import run_of as read_back
+from linkgauge.engine.kept.runs import run_of as read_back
 from linkgauge.report.reading import page_of_run
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.html import html_of

@@ -12,9 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from command_kit import called
-from linkgauge.engine.runs import read_run
-from linkgauge.model.collective import Collective
-from linkgauge.model.result import RankTimes
+from linkgauge.engine.kept.runs import read_run
+from linkgauge.model.documents.result import RankTimes
+from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report
 from linkgauge.report.files import json_document
 

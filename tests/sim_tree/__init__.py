@@ -13,8 +13,8 @@ import msgspec
 
 from linkgauge.backends.sim import SimBackend
 from linkgauge.machine.tree import Captured
-from linkgauge.model.inventory import Inventory, PciLink
-from linkgauge.model.machine import Host
+from linkgauge.model.hardware.inventory import Inventory, PciLink
+from linkgauge.model.hardware.machine import Host
 
 from .functions import pci_files
 from .host import host_files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.inventory import Inventory, PciFunction
+from linkgauge.model.hardware.inventory import Inventory, PciFunction
 
 from .registers import Buses, config_space
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.inventory import HostDetails
-from linkgauge.model.machine import Host, Node
+from linkgauge.model.hardware.inventory import HostDetails
+from linkgauge.model.hardware.machine import Host, Node
 
 # What /proc/cpuinfo tells of the instruction set.
 _FEATURES = {

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from linkgauge.model.inventory import PciFunction, PortType
-from linkgauge.model.pcie import SPEEDS
+from linkgauge.model.hardware.inventory import PciFunction, PortType
+from linkgauge.model.hardware.pcie import SPEEDS
 
 _SIZE = 4096
 _COMMAND = 0x0406

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import InputError, Unsupported
-from linkgauge.model.machine import Host
+from linkgauge.model.hardware.machine import Host
 from linkgauge.model.memory import NETWORK
 from linkgauge.model.names import hint
 from linkgauge.model.settings import EngineSettings

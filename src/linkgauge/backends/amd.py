@@ -14,8 +14,8 @@ import msgspec
 
 from linkgauge.machine.amd_gpus import describe, is_amd, sense, with_gaps
 from linkgauge.machine.tree import ROOT, Root
-from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.inventory import Accelerator, PciLink, Telemetry
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 
 _MEGA, _MEGATRANSFERS = 1e6, 1e-3

@@ -20,13 +20,13 @@ import msgspec
 
 from linkgauge import _native
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NearCache, Note
-from linkgauge.model.operation import ARRAY_NAMES, PRODUCT_NAMES, ArrayWork, Operation
+from linkgauge.model.operations.operation import ARRAY_NAMES, PRODUCT_NAMES, ArrayWork, Operation
+from linkgauge.model.operations.workload import Workload
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
-from linkgauge.model.workload import Workload
 from linkgauge.registry import operation
 
 from . import host_chase, native

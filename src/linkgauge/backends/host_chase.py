@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from linkgauge import _native
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.transfer import FULL_LOAD
 
 from .native import native_errors

@@ -21,9 +21,9 @@ from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.host import cpu_model
 from linkgauge.machine.tree import ROOT, Root, read_text
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.names import hint
-from linkgauge.model.operation import ARRAYS
+from linkgauge.model.operations.operation import ARRAYS
 from linkgauge.model.settings import EngineSettings
 
 from . import cache

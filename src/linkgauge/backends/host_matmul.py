@@ -8,7 +8,14 @@ from importlib import import_module
 from typing import Any
 
 from linkgauge.model.errors import Unsupported, pip_install
-from linkgauge.model.operation import BLOCK, PRODUCTS, OperationName, order_of, tolerance, wrong_sum
+from linkgauge.model.operations.operation import (
+    BLOCK,
+    PRODUCTS,
+    OperationName,
+    order_of,
+    tolerance,
+    wrong_sum,
+)
 
 from .protocol import Gated, Pace, Timing
 

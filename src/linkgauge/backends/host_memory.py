@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 from linkgauge._native import Kind
 from linkgauge.backends import native
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.memory import Memory
-from linkgauge.model.result import Placement
 
 from .protocol import Pattern
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import BackendError
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Engine
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from linkgauge import _native
 from linkgauge._native import Kind, Policy
 from linkgauge.machine.tree import NODES, ROOT, Root, number, read_text
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.memory import SPREAD, STAGING, Memory
-from linkgauge.model.result import Placement
 from linkgauge.model.units import approximate_size
 
 from .protocol import Pattern

@@ -9,7 +9,7 @@ from functools import cache
 from math import prod
 from statistics import fmean
 
-from linkgauge.model.collective import NumberName, Reduction
+from linkgauge.model.operations.collective import NumberName, Reduction
 
 _FORMATS: dict[NumberName, str] = {
     "int8": "b", "uint8": "B", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",

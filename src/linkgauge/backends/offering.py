@@ -12,10 +12,10 @@ from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import Operation, OperationName, named
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import Operation, OperationName, named
 
 from .iterations import Queue, iterated
 from .protocol import Buffer, Copy, Group, Pattern
@@ -23,7 +23,7 @@ from .threaded import ThreadedGroup, Worked, called
 
 if TYPE_CHECKING:
     from .operations.overlap import Computing
-    from .operations.products import Product
+    from .operations.products import ProductBuffers
 
 
 class Offering:
@@ -94,7 +94,9 @@ class Offering:
         it, one of the copies, and one of all; `made` closes them."""
         raise NotImplementedError
 
-    def multiplying(self, copies: Sequence[Copy], does: Operation) -> tuple[Group, Product | None]:
+    def multiplying(
+        self, copies: Sequence[Copy], does: Operation
+    ) -> tuple[Group, ProductBuffers | None]:
         """A group of products of matrices, and the product that is checked."""
         raise NotImplementedError
 

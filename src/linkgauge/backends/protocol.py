@@ -26,16 +26,16 @@ from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
 import msgspec
 
 from linkgauge.model.counters import Counters
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Phase, Unsupported
-from linkgauge.model.inventory import Accelerator, Telemetry
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.inventory import Accelerator, Telemetry
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note
-from linkgauge.model.operation import OperationName
-from linkgauge.model.result import Placement
+from linkgauge.model.operations.operation import OperationName
+from linkgauge.model.operations.workload import WorkDone, Workload
 from linkgauge.model.settings import Tried
 from linkgauge.model.transfer import Engine, Transfer
-from linkgauge.model.workload import WorkDone, Workload
 
 
 class Pattern(IntEnum):
@@ -186,7 +186,7 @@ class Group(Protocol):
 
 
 @runtime_checkable
-class Checked(Protocol):
+class CheckedGroup(Protocol):
     """A group whose operation computes what is in none of the copies' buffers."""
 
     def mismatch(self) -> str | None:
@@ -204,7 +204,7 @@ class Wrong(msgspec.Struct, frozen=True):
 
 
 @runtime_checkable
-class Collecting(Protocol):
+class CollectingGroup(Protocol):
     """A group that carries out a collective. Both calls come between samples."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
@@ -289,7 +289,7 @@ class Clocked(Protocol):
 
 
 @runtime_checkable
-class Virtual(Clocked, Protocol):
+class SimulatedClock(Clocked, Protocol):
     """A simulated machine, whose time is simulated, too."""
 
     def enter(

@@ -13,18 +13,18 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from msgspec.structs import replace
 
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.inventory import Interface, Inventory
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.inventory import Interface, Inventory
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import OperationName
-from linkgauge.model.result import Placement
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Engine, Transfer
 
 from .protocol import (
     Backend,
     Buffer,
-    Collecting,
+    CollectingGroup,
     Copy,
     Gated,
     Group,
@@ -160,7 +160,7 @@ def await_time(at: float | None) -> float:
     return time.monotonic()
 
 
-class Idle(Gated):
+class IdlePart(Gated):
     """The part of a rank that has nothing to do while others reach its memory."""
 
     pace = Pace()
@@ -170,7 +170,7 @@ class Idle(Gated):
         return Timing((), 0.0)
 
 
-class Part:
+class OwnCopies:
     """A group of which only the copies at these places are this rank's to report."""
 
     def __init__(self, group: Group, places: Sequence[int]) -> None:
@@ -191,11 +191,11 @@ class Part:
         return tuple(values[place] for place in self._places) if values else ()
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        return self._own(cast("Collecting", self._group).iterations(count))
+        return self._own(cast("CollectingGroup", self._group).iterations(count))
 
     def check(self) -> Wrong:
         """What is wrong counts where it is."""
-        found = cast("Collecting", self._group).check()
+        found = cast("CollectingGroup", self._group).check()
         return found if found.rank in self._places else Wrong()
 
 
@@ -261,7 +261,7 @@ class OfProcess(RankBackend):
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         mine = [self.copy(copy) for copy in filter(self.is_mine, copies)]
-        return self.backend.prepare(mine, operation) if mine else Idle()
+        return self.backend.prepare(mine, operation) if mine else IdlePart()
 
     def copy(self, copy: Copy) -> Copy:
         """The copy as the backend carries it out."""

@@ -7,9 +7,9 @@ from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import PAGE_KINDS, POLICY_KINDS, Memory
-from linkgauge.model.operation import Operation, OperationName, named
+from linkgauge.model.operations.operation import Operation, OperationName, named
 from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
 
 from .protocol import Copy

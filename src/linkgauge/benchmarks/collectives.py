@@ -12,16 +12,16 @@ from itertools import product
 from typing import ClassVar
 
 from linkgauge.backends import ACROSS_RANKS
-from linkgauge.model.collective import (
+from linkgauge.model.hardware.machine import Device
+from linkgauge.model.memory import Memory
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.operations.collective import (
     Collective,
     CollectiveName,
     has_root,
     no_hypercube,
     reduces,
 )
-from linkgauge.model.machine import Device
-from linkgauge.model.memory import Memory
-from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import COLLECTIVE, format_size
 
@@ -54,7 +54,7 @@ def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:
     return [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
 
 
-class Collectives(Sweep, frozen=True, kw_only=True):
+class CollectiveSweep(Sweep, frozen=True, kw_only=True):
     """A collective over one backend's devices, or over the ranks of a run."""
 
     collective: CollectiveName
@@ -160,8 +160,8 @@ def _profiles(name: CollectiveName) -> tuple[Profile, ...]:
     return UNHURRIED if name == "all_reduce" else ("full",)
 
 
-COLLECTIVES: tuple[Collectives, ...] = tuple(
-    Collectives(
+COLLECTIVES: tuple[CollectiveSweep, ...] = tuple(
+    CollectiveSweep(
         name,
         f"{title}, type(row) by size(column)",
         lambda _: iter(()),

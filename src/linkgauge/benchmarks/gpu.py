@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import ARRAYS, PRODUCTS, size_of
+from linkgauge.model.operations.operation import ARRAYS, PRODUCTS, size_of
 from linkgauge.model.transfer import BEST_OF, Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import FLOPS, HIDDEN, STREAM
 
@@ -41,7 +41,7 @@ class OnDevices(Sweep, frozen=True):
         return Benchmark(*named, cells, self.unit, sweep=True, size=size, reason=reason)
 
 
-class Product(OnDevices, frozen=True):
+class ProductBenchmark(OnDevices, frozen=True):
     """Products by type and device; where no device multiplies, smaller ones by the host."""
 
     def over(
@@ -104,7 +104,7 @@ def _memories(fabric: DeviceSet) -> list[Memory]:
 
 
 GPU: tuple[Row | Sweep, ...] = (
-    Product(
+    ProductBenchmark(
         "gpu_matmul",
         "matrix product, type(row)",
         _products,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations, product
 
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, format_size

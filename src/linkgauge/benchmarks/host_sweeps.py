@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, PAGE_KINDS, POLICY_KINDS, Memory, host
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, RATE, format_size

@@ -7,7 +7,7 @@ from itertools import permutations, product
 
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import HandOver, OperationName
+from linkgauge.model.operations.operation import HandOver, OperationName
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, format_size
 

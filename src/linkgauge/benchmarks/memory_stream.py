@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import NULL, Memory, host
-from linkgauge.model.operation import ARRAYS, HOST_MODES, ArrayKind, HostMode
+from linkgauge.model.operations.operation import ARRAYS, HOST_MODES, ArrayKind, HostMode
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import STREAM
 

@@ -9,7 +9,7 @@ multinode_testcases.cpp.
 
 from __future__ import annotations
 
-from linkgauge.model.operation import OperationName
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 

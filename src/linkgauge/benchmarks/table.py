@@ -15,15 +15,15 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from linkgauge.model.collective import CollectiveChoice
-from linkgauge.model.machine import Device, Node
+from linkgauge.model.hardware.machine import Device, Node
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory, parse_transfers
-from linkgauge.model.operation import OperationName, named
+from linkgauge.model.operations.collective import CollectiveChoice
+from linkgauge.model.operations.operation import OperationName, named
+from linkgauge.model.operations.workload import WorkloadChoice
 from linkgauge.model.ranks import Rank
 from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, Unit
-from linkgauge.model.workload import WorkloadChoice
 
 HOST_ROW = "0"
 """Matrices call the host row 0, whatever its node."""

@@ -11,15 +11,15 @@ from . import common
 from .options import one_of
 
 if TYPE_CHECKING:
-    from linkgauge.model.collective import CollectiveChoice
+    from linkgauge.model.operations.collective import CollectiveChoice
 
 _MOST_RANKS = 4096
 _T = TypeVar("_T", bound=str)
 
 
-def choice_of(given: common.Collecting) -> CollectiveChoice:
+def choice_of(given: common.CollectiveOptions) -> CollectiveChoice:
     """Raises InputError for what no collective takes."""
-    from linkgauge.model.collective import NUMBERS, REDUCTIONS, CollectiveChoice
+    from linkgauge.model.operations.collective import NUMBERS, REDUCTIONS, CollectiveChoice
 
     default = CollectiveChoice()
     return CollectiveChoice(
@@ -54,7 +54,7 @@ def _ranks(text: str) -> tuple[int, ...]:
 
 def _split(text: str | None) -> str | None:
     if text is not None:
-        from linkgauge.model.collective import colors_of
+        from linkgauge.model.operations.collective import colors_of
 
         try:
             colors_of(text, _MOST_RANKS)

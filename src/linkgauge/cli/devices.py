@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from linkgauge.machine.tree import Root
-    from linkgauge.model.machine import Machine
+    from linkgauge.model.hardware.machine import Machine
     from linkgauge.report.formats import Format
 
 
@@ -72,7 +72,7 @@ def devices(asked: DevicesOptions) -> int:
 
 def _measured(path: Path, form: Format, *, verbose: bool) -> int:
     """The machine of a run, with what its links carried."""
-    from linkgauge.engine.runs import one_run, read_run
+    from linkgauge.engine.kept.runs import one_run, read_run
     from linkgauge.report.reading import judged
 
     run = read_run(one_run(path, command="devices"))

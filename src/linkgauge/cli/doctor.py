@@ -14,7 +14,7 @@ from .remedies import FIX_SCRIPT, write_fixes
 
 if TYPE_CHECKING:
     from linkgauge.judge.findings import Evidence
-    from linkgauge.report.remedies import Command
+    from linkgauge.report.words.remedies import Command
 
 
 class DoctorOptions(Options):
@@ -61,10 +61,10 @@ def doctor(asked: DoctorOptions) -> int:
 
 def _look_at_a_run() -> Command:
     """What shows more than the setup: this machine's latest run, else the first."""
-    from linkgauge.engine.runs import own_run
+    from linkgauge.engine.kept.runs import own_run
     from linkgauge.model.errors import InputError
-    from linkgauge.report.remedies import Command
-    from linkgauge.report.sentences import program
+    from linkgauge.report.words.remedies import Command
+    from linkgauge.report.words.sentences import program
 
     try:
         folder = quote(str(own_run()))
@@ -75,7 +75,7 @@ def _look_at_a_run() -> Command:
 
 def _examine(path: Path, fix_script: Path | None, form: common.FindingsFormat) -> int:
     """All findings of a run that was kept, with its verdict. Returns the exit code."""
-    from linkgauge.engine.runs import one_run, read_run, run_file
+    from linkgauge.engine.kept.runs import one_run, read_run, run_file
     from linkgauge.judge.outcome import outcome_of
     from linkgauge.judge.verdict import judge
     from linkgauge.report.live import kept_line

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from linkgauge.engine.again import AGAIN
-from linkgauge.engine.folder import label_name
-from linkgauge.engine.runs import RESULTS, run_folders, usable
+from linkgauge.engine.kept.again import AGAIN
+from linkgauge.engine.kept.folder import label_name
+from linkgauge.engine.kept.runs import RESULTS, run_folders, usable
 from linkgauge.history.keeping import earlier as remembered
 from linkgauge.history.named import is_off
-from linkgauge.judge.earlier import apart_from, as_figures, earlier
-from linkgauge.judge.likeness import RunFigures, figures_of
+from linkgauge.judge.compare.earlier import apart_from, as_figures, earlier
+from linkgauge.judge.compare.likeness import RunFigures, figures_of
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import LinkgaugeError
-from linkgauge.model.result import Run
 
 MOST = 50
 """Earlier runs that are read: the latest ones."""
@@ -30,7 +30,7 @@ def since(run: Run) -> tuple[Run, str | None]:
     """A judged run with what those of the history before it tell of it, and how it differs from
     them in a line. Neither of what was not measured whole, of very many cells, and without any
     before it."""
-    from linkgauge.report.figures import since_line
+    from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
     last = min(_LATEST, _MOST_FIGURES // max(1, count))

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.session import Session
+from linkgauge.model.documents.result import Run
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import Run
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.report.live import LiveReport
 

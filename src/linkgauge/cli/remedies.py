@@ -24,7 +24,7 @@ def write_fixes(path: Path | None, findings: Sequence[Finding], of: str) -> None
     written."""
     if path is None:
         return
-    from linkgauge.report.fix_script import fix_script
+    from linkgauge.report.words.fix_script import fix_script
 
     try:
         with path.open("x", encoding="utf-8") as file:

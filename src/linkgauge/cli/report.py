@@ -37,7 +37,7 @@ def report(asked: ReportOptions) -> int:
         linkgauge report results/nvidia-h200 --against host
         linkgauge report host pinned -o compared.html
     """
-    from linkgauge.engine.runs import find_run
+    from linkgauge.engine.kept.runs import find_run
     from linkgauge.report.reading import kept_at, page_of, page_of_kept
     from linkgauge.report.render.drawing import Drawer
     from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page

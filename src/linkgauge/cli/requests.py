@@ -9,17 +9,18 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from linkgauge.engine.journal import JOURNAL_FILE
-from linkgauge.engine.process import WorkerProcess
+from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.engine.profiles import PROFILES
-from linkgauge.engine.ranks.session import opened
+from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
+from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
+from linkgauge.model.documents.result import Run
+from linkgauge.model.documents.soak import Soaking
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.names import hint
 from linkgauge.model.pairs import PairSample, Seed
-from linkgauge.model.result import Run
 from linkgauge.model.settings import (
     Blocks,
     EngineSettings,
@@ -28,7 +29,6 @@ from linkgauge.model.settings import (
     Streams,
     Threads,
 )
-from linkgauge.model.soak import Soaking
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.files import resumable
 from linkgauge.report.formats import PLAN
@@ -97,7 +97,7 @@ def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> 
         raise InputError(f"--{asked[0]}: a profiler sees nothing of a simulated machine")
     if out is None:
         raise InputError(f"--{asked[0]} keeps its files with the run: give --out, too")
-    from linkgauge.engine.profiled import find
+    from linkgauge.engine.workers.profiled import find
 
     find(asked[0])
     return replace(settings, profiler=asked[0])
@@ -176,7 +176,7 @@ def carry_out(
         except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
             if session.folder is None or not (session.folder / JOURNAL_FILE).exists():
                 raise
-            from linkgauge.engine.runs import read_run
+            from linkgauge.engine.kept.runs import read_run
 
             return report.conclude(read_run(session.folder / JOURNAL_FILE), session.folder)
 

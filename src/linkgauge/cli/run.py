@@ -34,7 +34,7 @@ class RunOptions(Options):
     device: tuple[str, ...] = common.DEVICE
     size: str | None = common.SIZE
     sampling: common.Sampling
-    collecting: common.Collecting
+    collecting: common.CollectiveOptions
     label: str = common.label("default")
     out: Path = common.RUNS_BELOW
     form: common.RunFormat
@@ -90,7 +90,7 @@ def run(asked: RunOptions) -> int:
         linkgauge run --prefix host_to_ --size 64M,512M
         linkgauge run all_reduce --for 8h --max-temperature 85
     """
-    from linkgauge.engine.process import WorkerProcess
+    from linkgauge.engine.workers.process import WorkerProcess
     from linkgauge.machine.launch import launched
 
     # It loads while the rest of this process loads. Ranks have none.

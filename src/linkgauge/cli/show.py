@@ -16,7 +16,7 @@ from .help_text import OTHER, OUTPUT
 from .options import Options, argument, option
 
 if TYPE_CHECKING:
-    from linkgauge.model.result import Run
+    from linkgauge.model.documents.result import Run
     from linkgauge.report.formats import Format
 
 
@@ -50,7 +50,7 @@ def show(asked: ShowOptions) -> int:
         linkgauge show results/cpu/default/20261121T201500Z
         linkgauge show results/nvidia-h200 --against host
     """
-    from linkgauge.engine.runs import find_run, is_run, read_run, run_file
+    from linkgauge.engine.kept.runs import find_run, is_run, read_run, run_file
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.live import Display, show_kept
     from linkgauge.report.reading import kept_at
@@ -82,8 +82,8 @@ def _compare(folder: Path, against: str | None, form: Format) -> int:
     """The labels of all runs below a folder, by the folder of their accelerator."""
     from functools import partial
 
-    from linkgauge.engine.runs import none_in, run_folders, usable
-    from linkgauge.judge.configurations import compare
+    from linkgauge.engine.kept.runs import none_in, run_folders, usable
+    from linkgauge.judge.compare.configurations import compare
 
     found: dict[str, list[Run]] = {}
     said = partial(print, file=sys.stderr)

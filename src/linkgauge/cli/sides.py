@@ -10,12 +10,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from linkgauge.engine.again import AGAIN
-from linkgauge.engine.runs import find_run, is_run, none_in, read_run, run_folders, usable
-from linkgauge.judge.baseline import read_baseline
-from linkgauge.judge.likeness import CellFigure, RunFigures, figures_of, unlike
+from linkgauge.engine.kept.again import AGAIN
+from linkgauge.engine.kept.runs import find_run, is_run, none_in, read_run, run_folders, usable
+from linkgauge.judge.compare.baseline import read_baseline
+from linkgauge.judge.compare.likeness import CellFigure, RunFigures, figures_of, unlike
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Run
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.blocks import said

@@ -17,13 +17,13 @@ import msgspec
 from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.ranks.session import opened as opened_session
+from linkgauge.engine.ranks.opening import opened as opened_session
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
 from linkgauge.machine.launch import launched
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device, Machine
-from linkgauge.model.result import Run
+from linkgauge.model.hardware.machine import Device, Machine
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Benchmark
 from linkgauge.model.units import parse_size
@@ -207,7 +207,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(next((match.expand(own) for match, own in found if match), message))
 
 
-class Once(argparse.Action):
+class OnceAction(argparse.Action):
     """An option that may be given once, and is absent until then: its default is suppressed."""
 
     refusal = "option {given} is given more than once"

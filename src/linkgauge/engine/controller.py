@@ -10,23 +10,32 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from linkgauge.engine.kept.journal import (
+    Again,
+    Closed,
+    Left,
+    Logged,
+    LossRecord,
+    MeasuredVisit,
+    Record,
+    result_of,
+)
+from linkgauge.engine.kept.run_state import PreciseRun, RunState, book_of
+from linkgauge.engine.workers.messages import Visit, Workers
+from linkgauge.engine.workers.ranges import advice
 from linkgauge.machine.kernel_log import Follower
-from linkgauge.model.machine import Machine
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Result, Run
+from linkgauge.model.documents.soak import FailedVisit
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.ranks import RankLost
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
 from linkgauge.model.settings import VISIT_SECONDS, Settings, Tried
-from linkgauge.model.soak import Struck
 from linkgauge.model.units import count_of
 
-from .books import Book, PreciseRun, book_of
 from .interrupts import Interrupts
-from .journal import Again, Closed, Left, Logged, Lost, Measured, Record, result_of
-from .messages import Visit, Workers
-from .ranges import advice
 from .visits import CellAt, Visits
 
 if TYPE_CHECKING:
-    from .course import Course
+    from linkgauge.engine.kept.soak_state import SoakState
 
 Sink = Callable[[Record], None]
 Doubts = Callable[[Run], Collection[CellAt]]
@@ -42,7 +51,7 @@ class Observer:
     def planned(self, visits: int) -> None:
         """A pass begins, with an estimate of the visits to come."""
 
-    def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
+    def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         """The first of the cells that are measured at once."""
 
     def finished(self, cell: CellResult, /) -> None:
@@ -54,7 +63,7 @@ class Observer:
     def tried(self, tried: Tried) -> None:
         """A candidate was tried while tuning a device."""
 
-    def struck(self, struck: Struck) -> None:
+    def failed(self, visit: FailedVisit) -> None:
         """Of a run that repeats its plan for a time: a visit did not pass."""
 
     def say(self, line: str) -> None:
@@ -84,7 +93,7 @@ def execute(
 
 
 def go_on_with(
-    book: PreciseRun | Course,
+    book: PreciseRun | SoakState,
     worker: Workers,
     sink: Sink,
     observer: Observer,
@@ -111,7 +120,7 @@ def go_on_with(
             end_profile(opened.settings, worker, kept.keep, observer)
             kept.keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
     except RankLost as ended:  # nothing can be asked of the others any more
-        kept.keep(Lost(ended.lost), Closed(now()))
+        kept.keep(LossRecord(ended.lost), Closed(now()))
     except KeyboardInterrupt:  # what was measured is kept; the caller sees that it has no end
         end_profile(opened.settings, worker, kept.keep, observer)
     return book.run()
@@ -135,12 +144,12 @@ def _measure_what_is_left(
                 observer.started(sheet, together[0])
                 visit = visits.visit(number, together[0])
                 for cell in worker.measure(together, sheet.size, visit):
-                    kept.keep(Measured(number, cell))
+                    kept.keep(MeasuredVisit(number, cell))
                     observer.finished(cell)
             shown = _show(shown, plan, visits, observer)
 
 
-def _repeat(course: Course, kept: _Records, worker: Workers, observer: Observer) -> None:
+def _repeat(course: SoakState, kept: _Records, worker: Workers, observer: Observer) -> None:
     """Measures round after round until the time is over, or something else ends it."""
     passed = _Passed(course)
     while not course.is_over:
@@ -154,19 +163,19 @@ def _repeat(course: Course, kept: _Records, worker: Workers, observer: Observer)
                 visit = Visit(course.round, benchmark=sheet.benchmark, passed=course.passed)
                 measured = worker.measure(together, sheet.size, visit)
                 at, own = passed.after(measured), course.round
-                struck = len(course.struck)
+                known = len(course.struck)
                 for cell in measured:
-                    kept.keep(Measured(number, cell, own, at))
+                    kept.keep(MeasuredVisit(number, cell, own, at))
                     observer.finished(cell)
-                for one in course.struck[struck:]:
-                    observer.struck(one)
+                for one in course.struck[known:]:
+                    observer.failed(one)
 
 
 class _Passed:
     """The time of a repeated run: without those in which it was interrupted, and of a simulated
     machine its own, in which a visit takes `VISIT_SECONDS` at least."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: SoakState) -> None:
         self._before = course.at
         self._began = time.monotonic()
         self._is_virtual = course.opened.settings.simulation is not None
@@ -182,7 +191,7 @@ class _Passed:
 class _Records:
     """Keeps what a run adds to its records."""
 
-    def __init__(self, book: Book, sink: Sink, log: Follower | None) -> None:
+    def __init__(self, book: RunState, sink: Sink, log: Follower | None) -> None:
         self._book = book
         self._sink = sink
         self._log = log
@@ -220,7 +229,7 @@ def _order(sheets: int, turn: int) -> Sequence[int]:
     return range(sheets)[:: -1 if turn == 1 else 1]
 
 
-def _show(shown: int, plan: Sequence[PlannedSheet], visits: Visits, observer: Observer) -> int:
+def _show(shown: int, plan: Sequence[PlannedTable], visits: Visits, observer: Observer) -> int:
     """Shows the final results in the plan's order. Returns how many have been shown."""
     while shown < len(plan) and visits.is_whole(shown):
         observer.completed(result_of(plan[shown], visits.cells(shown)))

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from linkgauge.model.documents.result import PlannedTable
 from linkgauge.model.errors import DeviceBusy
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import PlannedSheet
+from linkgauge.model.hardware.machine import Machine
 
 from .plan import able
 
@@ -34,7 +34,7 @@ _CREDENTIALS = struct.Struct("3i")
 """Linux' ucred: process, user and group."""
 
 
-def devices_measured(machine: Machine, plan: Sequence[PlannedSheet]) -> dict[str, str]:
+def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str, str]:
     """The devices in the plan's cells, by the key to hold: PCI address, else UUID.
 
     A device with neither is not held, nor is host memory: CPUs serve any number of runs at once,

@@ -11,19 +11,19 @@ import msgspec
 
 from linkgauge.backends import ON_REQUEST
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device, Machine, Node
+from linkgauge.model.hardware.machine import Device, Machine, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.ranks import nic_problem
-from linkgauge.model.result import PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Benchmark, Cell, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .rounds import size_of, title_of, tournament
 
-Plan = tuple[PlannedSheet, ...]
+Plan = tuple[PlannedTable, ...]
 
 NUMBER = 8
 """Bytes of a floating-point number."""
@@ -169,12 +169,12 @@ def make_plan(
     )
 
 
-def able(plan: Iterable[PlannedSheet]) -> Iterator[tuple[PlannedSheet, PlannedCell]]:
+def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCell]]:
     """The cells to be measured, with their sheets."""
     return ((sheet, cell) for sheet in plan for cell in sheet.cells if cell.reason is None)
 
 
-def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Capacity]) -> PlannedSheet:
+def _in_rounds(sheet: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
     """The sheet's cells in the order of their rounds. Pairs of a round that do not fit at once (on
     devices that share the host's DRAM) are measured one by one."""
     # A sample of pairs may have devices that are in no row.
@@ -193,7 +193,7 @@ def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Capacity]) -> Planned
     return msgspec.structs.replace(sheet, cells=tuple(cells))
 
 
-def _at_once(sheet: PlannedSheet, rounds: Sequence[int]) -> PlannedSheet:
+def _at_once(sheet: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
     """With the cells in these rounds, if there are any."""
     if not rounds:
         return sheet
@@ -204,8 +204,8 @@ def _at_once(sheet: PlannedSheet, rounds: Sequence[int]) -> PlannedSheet:
 
 def _sheet(
     benchmark: Benchmark, size: int, reasons: Sequence[str | None], title: str
-) -> PlannedSheet:
-    return PlannedSheet(
+) -> PlannedTable:
+    return PlannedTable(
         benchmark=benchmark.name,
         title=title,
         backend=benchmark.backend,

@@ -15,16 +15,16 @@ import msgspec
 from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, KNOWN, SIMULATED
 from linkgauge.benchmarks.catalog import select
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
-from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.names import hint
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.operation import HostMode
+from linkgauge.model.operations.collective import CollectiveChoice
+from linkgauge.model.operations.operation import HostMode
+from linkgauge.model.operations.workload import WorkloadChoice
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import NIC_ENGINES, Benchmark, Cell, Report
-from linkgauge.model.workload import WorkloadChoice
 
 from .plan import check_exists, fabrics, lay_out
 from .rewriting import DeviceEngine

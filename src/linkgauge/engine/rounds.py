@@ -9,8 +9,8 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Machine
-from linkgauge.model.pairs import Drawn, PairSample
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.pairs import DrawnPairs, PairSample
 from linkgauge.model.transfer import Benchmark, Place
 
 
@@ -72,7 +72,7 @@ def _drawn(benchmark: Benchmark, sample: PairSample) -> Benchmark:
         return benchmark
     chosen = set(sorted(places, key=lambda place: _rank(place, sample.seed))[: sample.count])
     cells = (c for c in benchmark.cells if c.place in chosen or not _is_pair(c.place))
-    drawn = Drawn(sample.count, len(places), sample.seed)
+    drawn = DrawnPairs(sample.count, len(places), sample.seed)
     return replace(benchmark, cells=tuple(cells), drawn=drawn)
 
 

@@ -19,28 +19,28 @@ import msgspec
 
 from linkgauge.backends import ACCELERATORS, ON_REQUEST, SHAPED
 from linkgauge.benchmarks.table import COMPARISON
+from linkgauge.engine.kept.folder import accelerator_name, create_run_folder, keep_topology
+from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, Opened
+from linkgauge.engine.measuring.garbage import collect_seldom
+from linkgauge.engine.workers.messages import Workers
+from linkgauge.engine.workers.process import WorkerProcess
+from linkgauge.engine.workers.supervisor import Supervisor
 from linkgauge.machine.hardware import state
 from linkgauge.machine.kernel_log import following
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.inventory import is_accelerator
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import Run
+from linkgauge.model.hardware.inventory import is_accelerator
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 
 from .controller import Doubts, Observer, Sink, end_profile, execute, now
-from .folder import accelerator_name, create_run_folder, keep_topology
-from .garbage import collect_seldom
 from .interrupts import Interrupts
-from .journal import JOURNAL_FILE, Journal, Opened
 from .locks import devices_measured, hold
-from .messages import Workers
 from .plan import Plan, able, make_plan
-from .process import WorkerProcess
 from .request import RunRequest
 from .rewriting import as_graphs, by_engine, in_memory
 from .rounds import draw
-from .supervisor import Supervisor
 
 
 class Session:

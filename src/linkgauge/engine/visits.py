@@ -15,15 +15,14 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.engine.measuring.merging import Merged, merge, spent
+from linkgauge.engine.workers.messages import Visit
 from linkgauge.model.cell_id import CellId, numbered
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NotRevisited
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
-
-from .merging import Merged, merge, spent
-from .messages import Visit
 
 _DEGREES = 6
 """Target degrees of freedom of the variance between visits: Student's t is then 2.45, little more
@@ -52,7 +51,7 @@ def least_visits(alike: int) -> int:
 class Visits:
     """What a run has measured, and what it will measure next."""
 
-    def __init__(self, plan: Sequence[PlannedSheet], settings: Settings) -> None:
+    def __init__(self, plan: Sequence[PlannedTable], settings: Settings) -> None:
         self._plan = plan
         self._settings = settings
         self._rounds: defaultdict[tuple[int, int], list[CellId]] = defaultdict(list)
@@ -234,7 +233,7 @@ class Visits:
             yield from (keys for keys in self._rounds.values() if self._class_of[keys[0]] == kind)
 
 
-def _keys_of(plan: Sequence[PlannedSheet]) -> list[dict[Place, CellId]]:
+def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, CellId]]:
     """The keys of each sheet's cells, in the plan's order."""
     return [
         {cell.place: of.cell(cell.place, repeat) for cell in sheet.cells}
@@ -261,7 +260,7 @@ def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
     return error <= settings.precision or hopeless
 
 
-def class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:
+def class_of(sheet: PlannedTable, cell: PlannedCell) -> Hashable:
     """Cells of a class are alike: the same figure of transfers by the same kinds of engines between
     the same kinds of memories, whatever the devices and the direction."""
     shapes = tuple(

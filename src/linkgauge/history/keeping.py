@@ -11,13 +11,13 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import LinkgaugeError
-from linkgauge.model.result import Run
 
 from .named import VARIABLE, is_off
 
 if TYPE_CHECKING:
-    from linkgauge.model.history import EarlierRun
+    from linkgauge.model.documents.history import EarlierRun
 
     from .store import Store
 

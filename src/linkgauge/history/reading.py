@@ -10,20 +10,28 @@ import msgspec
 from msgspec.structs import astuple
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
 
-from linkgauge.engine.folder import slug
-from linkgauge.model.history import EarlierRun, Figure, History, PastRun, Point, Series, SeriesId
+from linkgauge.engine.kept.folder import slug
+from linkgauge.model.documents.history import (
+    EarlierRun,
+    Figure,
+    History,
+    PastRun,
+    Point,
+    Series,
+    SeriesId,
+)
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import Better
 
-from .records import Measured, began, machine_row, setup_row
+from .records import ComparableRun, began, machine_row, setup_row
 from .store import Store, rows_in
 from .tables import cells, facts, figures, machines, results, runs, setups, sheets
 
 _Kind = TypeVar("_Kind")
 
 
-class _Cell(SeriesId, frozen=True, gc=False, kw_only=True):
+class _NumberedCell(SeriesId, frozen=True, gc=False, kw_only=True):
     """A cell of the history, which has a `number` for it."""
 
     number: int
@@ -74,7 +82,7 @@ def histories_of(
         wanted = [sheets.c.benchmark == benchmark]
         named = {
             cell.number: cell
-            for cell in _of(_Cell, connection.execute(_select_cells().where(*wanted)))
+            for cell in _of(_NumberedCell, connection.execute(_select_cells().where(*wanted)))
             if not places or cell.place in places
         }
         which = msgspec.structs.replace(which, benchmarks=(benchmark,))
@@ -110,7 +118,7 @@ def _points(
 def _history(
     connection: Connection,
     group: Sequence[PastRun],
-    named: dict[int, _Cell],
+    named: dict[int, _NumberedCell],
     points: dict[int, dict[int, Point]],
 ) -> History:
     series = []
@@ -148,7 +156,7 @@ def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[st
 
 
 def earlier_runs(
-    store: Store, run: Measured, *, label: str | None = None, last: int | None = None
+    store: Store, run: ComparableRun, *, label: str | None = None, last: int | None = None
 ) -> tuple[EarlierRun, ...]:
     """The whole runs of the same machine under the same setup that began before this one, with all
     of their cells, the latest first: those of a label, or all; the `last` of them, or all. Runs
@@ -182,14 +190,14 @@ def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, list[F
     by_run: dict[int, list[Figure]] = {}
     rows = list(rows_in(connection, select(*_FIGURES), figures.c.run_id, numbers))
     wanted = {row.cell_id for row in rows}
-    found = _of(_Cell, rows_in(connection, _select_cells(), cells.c.id, wanted))
+    found = _of(_NumberedCell, rows_in(connection, _select_cells(), cells.c.id, wanted))
     names = {cell.number: cell for cell in found}
     for row in rows:
         by_run.setdefault(row.run_id, []).append(_figure_of(names[row.cell_id], row))
     return by_run
 
 
-def _figure_of(cell: _Cell, row: Row[Any]) -> Figure:
+def _figure_of(cell: _NumberedCell, row: Row[Any]) -> Figure:
     """Of a row that ends with the columns of figures."""
     own = dict(zip(_NAMES, row[-len(_NAMES) :], strict=True))
     return msgspec.convert(
@@ -308,5 +316,5 @@ def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Figu
         both = _select_cells().add_columns(*_FIGURES)
         asked = both.join(figures, cells.c.id == figures.c.cell_id)
         for row in rows_in(connection, asked, figures.c.run_id, numbers):
-            (cell,) = _of(_Cell, [row])
+            (cell,) = _of(_NumberedCell, [row])
             yield row.run_id, _figure_of(cell, row)

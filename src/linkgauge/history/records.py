@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import msgspec
 
 from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.documents.history import DESCRIPTION, Figure, SeriesId
+from linkgauge.model.documents.result import Result, Run, worst
 from linkgauge.model.errors import InputError
-from linkgauge.model.history import DESCRIPTION, Figure, SeriesId
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import Result, Run, worst
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import EngineSettings, Settings, Surroundings
 
 from .tables import DIGEST, EPOCH, STATUSES
@@ -35,7 +35,7 @@ def microseconds(moment: str | None) -> int | None:
     return (found - EPOCH) // timedelta(microseconds=1)
 
 
-class Measured(Protocol):
+class ComparableRun(Protocol):
     """A run, or what a comparison reads of one."""
 
     @property
@@ -48,7 +48,7 @@ class Measured(Protocol):
     def settings(self) -> Settings: ...
 
 
-def began(run: Measured) -> int:
+def began(run: ComparableRun) -> int:
     """Microseconds since 1970. Raises InputError for a run whose start is no time."""
     try:
         return microseconds(run.started) or 0
@@ -111,7 +111,7 @@ def setup_row(settings: Settings) -> Row:
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
     """The state, and its facts without their state's number."""
-    from linkgauge.judge.machine_state import state_of  # loads every check of the doctor
+    from linkgauge.judge.compare.machine_state import state_of  # loads every check of the doctor
 
     state = state_of(run)
     named = [{"name": name, "value": value} for name, value in sorted(state.items())]

@@ -34,7 +34,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from linkgauge.model.result import Status, Verdict
+from linkgauge.model.documents.result import Status, Verdict
 from linkgauge.model.settings import Settings
 
 STATUSES: tuple[Status, ...] = ("pass", "fail", "skip", "error", "timeout")

@@ -9,8 +9,8 @@ from typing import Literal
 from sqlalchemy import Connection, Table, delete, insert, select, update
 from sqlalchemy.dialects import sqlite
 
-from linkgauge.model.history import Figure, figures_by_result
-from linkgauge.model.result import Result, Run
+from linkgauge.model.documents.history import Figure, figures_by_result
+from linkgauge.model.documents.result import Result, Run
 
 from .records import (
     Row,

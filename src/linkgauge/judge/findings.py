@@ -8,14 +8,13 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from linkgauge.judge.expected.readings import run_of
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.earlier import Earlier
-from linkgauge.model.inventory import Inventory
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.part import Part
 from linkgauge.model.kernel_log import KernelLog
-from linkgauge.model.machine import Machine
-from linkgauge.model.part import Part
-from linkgauge.model.result import CellResult, Result, Run
-
-from .readings import run_of
 
 Severity = Literal["fail", "warn", "note", "unknown"]
 """`fail` costs bandwidth or correctness, `warn` may, `note` is good to know; `unknown` could not be

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.model.busbw import bandwidths
+from linkgauge.model.documents.result import CellResult, PlannedTable, Result, Run, worst
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.notes import Unjudged
-from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, worst
+from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, HIDDEN, LATENCY, STEP, STREAM, unit_of
 
@@ -37,7 +37,7 @@ _QUANTITY = {
 _NAMES = 5
 """Names that are listed where none is near."""
 
-Sheets = Sequence[Result | PlannedSheet]
+Sheets = Sequence[Result | PlannedTable]
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
@@ -45,7 +45,7 @@ def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
     what a limit needs. Expectations come from `judge`."""
     if not limits:
         return run
-    models = _Models(run.machine)
+    models = _MachineModels(run.machine)
     return replace(run, results=tuple(_limited(each, limits, models) for each in run.results))
 
 
@@ -65,7 +65,7 @@ def refuse_unmatched(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) 
             )
     others = of_other_models(sheets, machine, limits)
     if others and len(others) == len(limits):
-        near = _near(others[0].device, _Models(machine).names)
+        near = _near(others[0].device, _MachineModels(machine).names)
         raise InputError(f"{others[0].where}: no device matches {others[0].device!r}: {near}")
 
 
@@ -73,7 +73,7 @@ def of_other_models(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -
     """The limits that fit no device that takes part."""
     if not limits:
         return ()
-    models = _Models(machine)
+    models = _MachineModels(machine)
     return tuple(
         limit
         for limit in limits
@@ -107,7 +107,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(every[:_NAMES]) + (" …" if len(every) > _NAMES else "")
 
 
-class _Models:
+class _MachineModels:
     """The models of a machine's devices and of its processor."""
 
     def __init__(self, machine: Machine) -> None:
@@ -132,7 +132,7 @@ def _fits(limit: Limit, unit: str) -> bool:
     return asked in (None, _QUANTITY.get(unit, unit))
 
 
-def _limited(result: Result, limits: tuple[Limit, ...], models: _Models) -> Result:
+def _limited(result: Result, limits: tuple[Limit, ...], models: _MachineModels) -> Result:
     cells = result.cells
     for limit in limits:
         if fnmatchcase(result.benchmark, limit.benchmark) and _fits(limit, result.unit):

@@ -30,9 +30,9 @@ import yaml
 from msgspec.structs import replace
 
 from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
+from linkgauge.model.documents.result import CellResult, Result, Run, worst
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import Cursor
-from linkgauge.model.result import CellResult, Result, Run, worst
 
 _STATISTICS = ("median", "p50", "p95", "p99", "slow_p95", "slow_p99", "min", "max", "mean")
 _UNITS = {
@@ -49,7 +49,7 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
 _WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
 
 
-class Bound(msgspec.Struct, frozen=True):
+class StatisticLimit(msgspec.Struct, frozen=True):
     """What a statistic must reach (`at_least`) or must not exceed: `value` in `unit` (B/s, s,
     FLOP/s, 1/s, tokens/s, requests/s, or % for a fraction of time that is hidden), or as a share of
     the expected figure that `of` names."""
@@ -66,7 +66,7 @@ class Limit(msgspec.Struct, frozen=True):
 
     device: str
     benchmark: str
-    bound: Bound
+    bound: StatisticLimit
     text: str
     where: str
 
@@ -126,7 +126,7 @@ def _entry(node: yaml.Node, name: str) -> Limit:
     return Limit(*patterns, bound, " ".join(fields["limit"].split()), where)
 
 
-def parse_bound(text: str, where: str = "") -> Bound:
+def parse_bound(text: str, where: str = "") -> StatisticLimit:
     """The bound in a text. Raises NotationError, which points at the error."""
     return _LimitParser(text, where).bound()
 
@@ -137,7 +137,7 @@ class _LimitParser(Cursor):
     blanks = frozenset(" \t\u00a0")
     word = re.compile(".", re.DOTALL)
 
-    def bound(self) -> Bound:
+    def bound(self) -> StatisticLimit:
         statistic = self.one_of(_WORD, _STATISTICS) or "median"
         at_least = self.direction()
         value = self.number()
@@ -145,13 +145,13 @@ class _LimitParser(Cursor):
         times = self.take("×") or self.take("*") or self.one_of(_WORD, ("x", "of")) is not None
         if share and not times:
             self.end("expected '×' or 'of'")
-            bound = Bound(statistic, at_least, value / 100, "%")
+            bound = StatisticLimit(statistic, at_least, value / 100, "%")
         elif times:
             of = self.known(_EXPECTED, "an expected figure")
-            bound = Bound(statistic, at_least, value / (100 if share else 1), of=of)
+            bound = StatisticLimit(statistic, at_least, value / (100 if share else 1), of=of)
         else:
             unit, scale = _UNITS[self.known(_UNITS, "a unit")]
-            bound = Bound(statistic, at_least, value * scale, unit)
+            bound = StatisticLimit(statistic, at_least, value * scale, unit)
         self.end("expected the end of the limit")
         return bound
 

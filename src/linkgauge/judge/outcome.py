@@ -8,13 +8,13 @@ from itertools import pairwise
 import msgspec
 
 from linkgauge.engine.visits import CellAt
+from linkgauge.judge.blame.cases import exchanging
 from linkgauge.model.cell_id import spoken
+from linkgauge.model.documents.result import Result, Run, exit_code
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import Result, Run, exit_code
 from linkgauge.model.units import COLLECTIVE
 
-from . import steadiness
-from .cases import exchanging
+from .blame import steadiness
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
 from .verdict import Judge

@@ -23,8 +23,8 @@ from statistics import median
 from msgspec.structs import replace
 
 from linkgauge.model.curves import Level, Levels
+from linkgauge.model.documents.result import Result
 from linkgauge.model.memory import Memory
-from linkgauge.model.result import Result
 from linkgauge.model.transfer import Transfer
 
 TOLERANCE = 0.13

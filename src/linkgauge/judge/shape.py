@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.model.cell_id import ends_of, spoken
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.grouped import grouped
-from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
 
-from .cases import Case, cases_of
 from .findings import Evidence, Finding
 
 ASYMMETRIC = 0.9

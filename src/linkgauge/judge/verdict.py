@@ -10,21 +10,29 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from linkgauge.judge.blame.cases import Case, each_case
+from linkgauge.judge.expected.as_one import with_ranks
+from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
+from linkgauge.judge.expected.expect import Expectation, Expectations
+from linkgauge.judge.expected.link_sharing import LinkSharing
+from linkgauge.judge.expected.nominal import Nominal
+from linkgauge.judge.expected.readings import run_of
+from linkgauge.model.documents.result import (
+    CellResult,
+    Expected,
+    NotJudged,
+    Result,
+    Run,
+    TransferFigure,
+    Verdict,
+)
 from linkgauge.model.grouped import grouped
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, Expected, NotJudged, Part, Result, Run, Verdict
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.stats.hockney import Timed, fit
 from linkgauge.model.units import BANDWIDTH, STREAM
 
-from .as_one import with_ranks
-from .cases import Case, each_case
-from .crowds import Crowds
-from .dram import Ceilings, measured_ceilings
-from .expect import Expectation, Expectations
 from .findings import Evidence
-from .nominal import Nominal
 from .plateaus import with_levels
-from .readings import run_of
 
 # Cells whose figures are far from those of their peers, whether or not anything is expected of
 # them.
@@ -234,8 +242,10 @@ def judge_result(
 ) -> Result:
     """One result with expectations and verdicts, and with `nominal` figures if they are asked
     for."""
-    crowds = expectations.crowds(result)
-    cells = tuple(_judge_cell(cell, result, expectations, crowds, nominal) for cell in result.cells)
+    sharing = expectations.sharing(result)
+    cells = tuple(
+        _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
+    )
     return with_levels(replace(result, cells=cells))
 
 
@@ -243,13 +253,13 @@ def _judge_cell(
     cell: CellResult,
     result: Result,
     expectations: Expectations,
-    crowds: Crowds,
+    sharing: LinkSharing,
     nominal: Nominal | None,
 ) -> CellResult:
     if cell.status == "skip":
         return cell
     estimate = expectations.of(cell, result.size, result.unit)
-    if crowds.of(cell) is None:
+    if sharing.of(cell) is None:
         estimate = _shared(estimate)
     parts = cell.parts
     if estimate.each and estimate.expected.achievable is not None:
@@ -296,7 +306,7 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
 
 
 def _beside(
-    one: CellResult | Part, cell: CellResult, expected: float, estimate: Expectation
+    one: CellResult | TransferFigure, cell: CellResult, expected: float, estimate: Expectation
 ) -> Verdict:
     """The figure of a cell, or of a part of it, beside what is expected of it."""
     if one.summary is None or not one.bytes:

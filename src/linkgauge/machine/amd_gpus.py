@@ -16,8 +16,8 @@ from itertools import takewhile
 
 import msgspec
 
-from linkgauge.model.gaps import Gap
-from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, Telemetry
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.inventory import Accelerator, FabricLink, PciLink, Telemetry
 
 from .pci import gigatransfers, lanes, lineage
 from .tree import Root, hexadecimal, names_in, number, read_bytes, read_text, resolve

@@ -172,7 +172,7 @@ def _unpacked(path: Path, remedy: str) -> _Unpacked:
             magic = packed.peek(8)[:8]
             opener = next((o for begin, o in _OPENERS if magic.startswith(begin)), None)
             stream = packed if opener is None else opener(packed)
-            with tarfile.open(fileobj=_Bounded(path, stream.read), mode="r|") as tar:
+            with tarfile.open(fileobj=_BoundedContent(path, stream.read), mode="r|") as tar:
                 return _Unpacked(path, tar)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
@@ -200,7 +200,7 @@ def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
     )
 
 
-class _Bounded(io.BytesIO):
+class _BoundedContent(io.BytesIO):
     """The unpacked content of an archive, up to a limit that includes headers."""
 
     def __init__(self, path: Path, read: Callable[[int], bytes]) -> None:

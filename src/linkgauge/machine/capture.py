@@ -14,8 +14,8 @@ import msgspec
 
 import linkgauge
 from linkgauge import __version__
-from linkgauge.model.inventory import Accelerator
-from linkgauge.model.machine import Device, Machine
+from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.machine import Device, Machine
 
 from .anonymize import anonymize
 from .host import read_host

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 import msgspec
 
-from linkgauge.model.host_details import Cache
+from linkgauge.model.hardware.host_details import CpuCache
 
 from .tree import Root, names_in, number, parse_cpu_list, read_cpus, read_text
 
@@ -246,7 +246,7 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
     return total or None
 
 
-def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[Cache, ...]:
+def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
     """Each kind of cache that these CPUs have, from the innermost on, and how many of them share
     one: kernels also list CPUs there that are offline."""
     shown = set(cpus)
@@ -258,7 +258,7 @@ def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[Cache, ...]:
     return tuple(sorted(found, key=msgspec.structs.astuple))
 
 
-def _caches(root: Root, cpu: int) -> Iterator[tuple[Cache, tuple[int, ...]]]:
+def _caches(root: Root, cpu: int) -> Iterator[tuple[CpuCache, tuple[int, ...]]]:
     """The caches of a CPU, each with all CPUs that share it."""
     folder = f"sys/devices/system/cpu/cpu{cpu}/cache"
     for name in names_in(root, folder):
@@ -270,4 +270,4 @@ def _caches(root: Root, cpu: int) -> Iterator[tuple[Cache, tuple[int, ...]]]:
             shared = read_cpus(root, f"{cache}/shared_cpu_list", f"{cache}/shared_cpu_map")
             kind = (read_text(root, f"{cache}/type") or "").lower()
             behind = shared or threads_of(root, cpu)
-            yield Cache(level, kind, int(size[1]) * _UNITS[size[2]], len(behind)), behind
+            yield CpuCache(level, kind, int(size[1]) * _UNITS[size[2]], len(behind)), behind

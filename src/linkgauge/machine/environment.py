@@ -152,7 +152,7 @@ _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
 _DEVICES = "sys/bus/pci/devices"
 
 
-class Need(msgspec.Struct, frozen=True):
+class EnvironmentNeed(msgspec.Struct, frozen=True):
     """`variable` is set to `value` on a machine with a PCI device of this `vendor`, one of these
     `devices` if there are any, `because` of what happens without; `source` says so. Some are of
     guests of a hypervisor alone."""
@@ -166,8 +166,8 @@ class Need(msgspec.Struct, frozen=True):
     only_in_guests: bool = False
 
 
-NEEDS: tuple[Need, ...] = (
-    Need(
+NEEDS: tuple[EnvironmentNeed, ...] = (
+    EnvironmentNeed(
         "HSA_NO_SCRATCH_RECLAIM",
         "1",
         _AMD,
@@ -175,7 +175,7 @@ NEEDS: tuple[Need, ...] = (
         "RCCL ends with a fatal error of scratch memory being reclaimed",
         "vCPU benchmark suite, AMD-specific notes",
     ),
-    Need(
+    EnvironmentNeed(
         "NCCL_P2P_DISABLE",
         "1",
         _AMD,
@@ -183,7 +183,7 @@ NEEDS: tuple[Need, ...] = (
         "virtual functions that access each other's memory hang; RCCL goes by way of the host",
         "vCPU benchmark suite, AMD-specific notes",
     ),
-    Need(
+    EnvironmentNeed(
         "NCCL_NVLS_ENABLE",
         "0",
         _NVIDIA,
@@ -215,7 +215,7 @@ def in_force(root: Root, address: str, environment: Mapping[str, str]) -> tuple[
     )
 
 
-def _applying(root: Root) -> Iterator[Need]:
+def _applying(root: Root) -> Iterator[EnvironmentNeed]:
     present = set(_present(root))
     is_guest = hypervisor(root)[0] is not None
     for need in NEEDS:

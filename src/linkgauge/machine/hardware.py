@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.machine import Machine
 
 from .given import MOST_YAML, encodable, read_given, yaml_problem
 

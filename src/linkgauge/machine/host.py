@@ -6,8 +6,8 @@ import os
 import re
 import resource
 
-from linkgauge.model.gaps import Gap
-from linkgauge.model.machine import Host
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.machine import Host
 
 from .cgroup import UNLIMITED, memory_groups
 from .cpu import arm_core, last_level_cache, online_cpus

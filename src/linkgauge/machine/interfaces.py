@@ -15,7 +15,7 @@ from itertools import takewhile
 
 import msgspec
 
-from linkgauge.model.inventory import Interface
+from linkgauge.model.hardware.inventory import Interface
 
 from .network import ADAPTERS
 from .tree import ROOT, Root, hexadecimal, link_name, names_in, number, read_text, resolve

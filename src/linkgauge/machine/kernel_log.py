@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.model.gaps import NEEDS_ROOT, Gap
+from linkgauge.model.hardware.gaps import NEEDS_ROOT, Gap
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.kernel_log import Gravity, KernelLog, LogKind, LogLine
-from linkgauge.model.machine import Machine
 
 # Records of /dev/kmsg, and which of them concern what a run measures.
 #

@@ -143,7 +143,7 @@ def parent_in(status: Mapping[str, str]) -> int:
     return int(above) if above.isdecimal() else 0
 
 
-def crowd_of(launch: Launch) -> float:
+def ranks_per_cpu(launch: Launch) -> float:
     """Ranks of this machine to a CPU, as far as that is known before they are here."""
     return (launch.local_size or 1) / (os.cpu_count() or 1)
 

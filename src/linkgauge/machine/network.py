@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from linkgauge.model.gaps import Gap
-from linkgauge.model.inventory import Adapter, PciFunction
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.inventory import Adapter, PciFunction
 
 from .tree import ROOT, Root, link_name, listed, names_in, read_text, resolve
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from linkgauge.model.machine import MemoryKind, Node
+from linkgauge.model.hardware.machine import MemoryKind, Node
 
 from .cpu import last_level_cache, one_a_core
 from .dimms import is_all_stacked

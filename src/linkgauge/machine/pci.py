@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import msgspec
 
-from linkgauge.model.gaps import Gap
-from linkgauge.model.inventory import PciFunction, PciLink
-from linkgauge.model.pcie import SPEEDS, WIDTHS
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.inventory import PciFunction, PciLink
+from linkgauge.model.hardware.pcie import SPEEDS, WIDTHS
 
 from .network import has_class, is_rdma
 from .pci_config import decode, read_names

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from linkgauge.model.inventory import PciFunction, PciLink, PortType
-from linkgauge.model.pcie import SPEEDS, WIDTHS
+from linkgauge.model.hardware.inventory import PciFunction, PciLink, PortType
+from linkgauge.model.hardware.pcie import SPEEDS, WIDTHS
 
 from .tree import Root, read_text
 

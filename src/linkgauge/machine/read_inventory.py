@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from linkgauge.model.gaps import Gap
-from linkgauge.model.host_details import HostDetails
-from linkgauge.model.inventory import Accelerator, Inventory
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.notation import decode_hook, encode_hook
 
 from .cgroup import allowed, memlock_limit, memory_limit

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from linkgauge.model.host_details import Cache, HostDetails
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.host_details import CpuCache, HostDetails
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import approximate_size
 
 from .tree import ROOT, Root, ranges, read_text
@@ -203,7 +203,7 @@ def _share(whole: int | None, parts: int | None) -> int | None:
     return whole // parts if whole and parts else None
 
 
-def _cache(cache: Cache) -> str:
+def _cache(cache: CpuCache) -> str:
     return f"{approximate_size(cache.size)} (shared by {cache.shared_by})"
 
 

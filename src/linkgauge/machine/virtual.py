@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import asdict
 
-from linkgauge.model.inventory import Inventory
-from linkgauge.model.pcie import PciTree
-from linkgauge.model.virtual import BusFunction, RunningDomain, Virtual
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.pcie import PciTree
+from linkgauge.model.hardware.virtual import BusFunction, RunningDomain, Virtual
 
 from .cpu import shown_cpus, threads_of
 from .dimms import pages_below

@@ -150,7 +150,7 @@ def is_first(launch: Launch) -> socket.socket | None:
     others."""
     mark = socket.socket(socket.AF_UNIX)
     with suppress(OSError):
-        mark.bind(name_of(launch, "heir"))
+        mark.bind(name_of(launch, "controller-lost"))
         return mark
     mark.close()
     return None

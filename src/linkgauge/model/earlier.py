@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Lost(msgspec.Struct, frozen=True):
+class EarlierLoss(msgspec.Struct, frozen=True):
     """A cell that reaches less than it did.
 
     cell: Its number among all cells of the run, from 0.
@@ -30,6 +30,6 @@ class Earlier(msgspec.Struct, frozen=True):
 
     runs: int
     since: int = 0
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[EarlierLoss, ...] = ()
     unknown: tuple[int, ...] = ()
     changed: dict[str, tuple[str | None, str | None]] = {}

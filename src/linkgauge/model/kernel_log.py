@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from .gaps import Gap
+from linkgauge.model.hardware.gaps import Gap
 
 LogKind = Literal[
     "xid", "sxid", "aer", "hotplug", "hardware", "iommu", "out-of-memory", "driver"

@@ -25,10 +25,11 @@ import re
 from collections.abc import Callable, Collection
 from typing import get_args
 
+from linkgauge.model.hardware.gaps import Gap, read_gap
+from linkgauge.model.hardware.part import Part
+
 from .errors import NotationError
-from .gaps import Gap, read_gap
 from .memory import HOST_KINDS, NIC, NULL, Memory
-from .part import Part
 from .transfer import (
     DEVICE_ENGINES,
     FULL_LOAD,

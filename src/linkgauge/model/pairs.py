@@ -21,7 +21,7 @@ class PairSample(msgspec.Struct, frozen=True):
     seed: Seed = 1
 
 
-class Drawn(msgspec.Struct, frozen=True):
+class DrawnPairs(msgspec.Struct, frozen=True):
     """A random sample of pairs.
 
     pairs: How many pairs were drawn.

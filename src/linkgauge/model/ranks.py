@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from linkgauge.model.hardware.inventory import Interface
+
 from .errors import LinkgaugeError, OutcomeKind
-from .inventory import Interface
 from .memory import NIC, Memory
 from .transfer import Transfer
 
@@ -42,7 +43,7 @@ class Rank(msgspec.Struct, frozen=True):
         return f"rank {self.number} ({where})"
 
 
-class Crowd(msgspec.Struct, frozen=True):
+class Oversubscription(msgspec.Struct, frozen=True):
     """More ranks on a machine than CPUs that they may use.
 
     host: The machine's name.
@@ -92,7 +93,7 @@ class RankLost(LinkgaugeError):
 # Which network interfaces of two ranks a transfer goes over, and why it cannot.
 
 
-class End(NamedTuple):
+class RankInterface(NamedTuple):
     """A rank and the number of one of its interfaces."""
 
     rank: int
@@ -103,16 +104,16 @@ class End(NamedTuple):
         return Memory(NIC, self.nic, rank=self.rank)
 
 
-def nic_ends(transfer: Transfer) -> tuple[End, End]:
+def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
     """The source's end and the destination's: the engine's owner is one of them, and the other is
     the one that it names, or of the same number."""
     engine = transfer.engine
-    own = End(engine.owner.rank or 0, engine.owner.index or 0)
+    own = RankInterface(engine.owner.rank or 0, engine.owner.index or 0)
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
     far = own.nic if engine.far is None else engine.far
     if own.rank == source:
-        return own, End(destination, far)
-    return End(source, far), own
+        return own, RankInterface(destination, far)
+    return RankInterface(source, far), own
 
 
 def nic_problem(transfer: Transfer, ranks: Mapping[int, Rank]) -> str | None:

@@ -8,8 +8,9 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from linkgauge.model.documents.soak import Soaking
+
 from .pairs import PairSample
-from .soak import Soaking
 from .transfer import Cell
 
 Profiler = Literal["nsys", "ncu"]

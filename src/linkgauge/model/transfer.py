@@ -13,12 +13,13 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import force_setattr
 
-from .collective import Collective
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import MATRICES, Operation, OperationName, named
+from linkgauge.model.operations.workload import WORK_SAMPLES, Workload
+
 from .memory import NIC, NULL, Memory
-from .operation import MATRICES, Operation, OperationName, named
-from .pairs import Drawn
+from .pairs import DrawnPairs
 from .units import BANDWIDTH, Unit
-from .workload import WORK_SAMPLES, Workload
 
 EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma"]
 """Copy engines, kernels, host threads; between processes MPI's one-sided accesses and messages; a
@@ -376,6 +377,6 @@ class Benchmark(msgspec.Struct, frozen=True):
     pairs: bool = False
     rounds: tuple[int, ...] = ()
     in_rounds: bool = False
-    drawn: Drawn | None = None
+    drawn: DrawnPairs | None = None
     size: int | None = None
     reason: str | None = None

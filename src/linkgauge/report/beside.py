@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
 
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import operations_of, order_of
-from linkgauge.model.overlap import time_together
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.operations.operation import operations_of, order_of
+from linkgauge.model.operations.overlap import time_together
 from linkgauge.model.transfer import BEST_OF, Place, Report
 from linkgauge.model.units import BANDWIDTH, unit_of
 

@@ -7,9 +7,8 @@ from functools import cached_property
 from gzip import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from linkgauge.judge.machine_state import Fact
-
-from .remedies import Step
+from linkgauge.judge.compare.machine_state import Fact
+from linkgauge.report.words.remedies import Step
 
 if TYPE_CHECKING:
     import altair as alt
@@ -214,7 +213,7 @@ class Figure(NamedTuple):
     anchor: str = ""
 
 
-class Drawn(NamedTuple):
+class DrawnPart(NamedTuple):
     """A part of a machine in a picture, by a name of its own: below which other part it hangs, what
     is wrong with it, in a word, and of a fabric's switches how many steps they are from what they
     join."""
@@ -228,7 +227,7 @@ class Drawn(NamedTuple):
     level: int = 0
 
 
-class Joined(NamedTuple):
+class DrawnLink(NamedTuple):
     """A link between two parts of a picture: the texts beside it, the `word` if it is one of those
     that must stand out, and all that is known of it."""
 
@@ -247,8 +246,8 @@ class Picture(NamedTuple):
     title: str
     says: str
     head: Line
-    parts: Sequence[Drawn]
-    links: Sequence[Joined]
+    parts: Sequence[DrawnPart]
+    links: Sequence[DrawnLink]
     table: Table
     lines: Sequence[Line] = ()
     anchor: str = ""
@@ -279,7 +278,7 @@ class Attachments(NamedTuple):
 Block = Prose | Problem | Tiles | Table | Heat | Figure | Picture | Code | Attachments
 
 
-class Part(NamedTuple):
+class ShownSection(NamedTuple):
     """A section with its blocks, as it is shown."""
 
     name: str
@@ -292,7 +291,7 @@ class Page(NamedTuple):
 
     title: str
     under: Sequence[Line]
-    parts: Sequence[Part]
+    parts: Sequence[ShownSection]
     simulated: bool = False
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.judge.configurations import Comparison
-from linkgauge.judge.run_comparison import RunCell
+from linkgauge.judge.compare.configurations import ConfigurationComparison
+from linkgauge.judge.compare.run_comparison import RunCell
 
 from .files import csv_text, json_document
 
@@ -15,13 +15,13 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def configurations_json(comparisons: Sequence[Comparison]) -> str:
+def configurations_json(comparisons: Sequence[ConfigurationComparison]) -> str:
     """One document of all accelerators."""
     named = list(map(_named, comparisons))
     return json_document({"schema": "linkgauge.comparison/1", "comparisons": named})
 
 
-def _named(one: Comparison) -> dict[str, object]:
+def _named(one: ConfigurationComparison) -> dict[str, object]:
     """The baseline itself is `against` nothing."""
     return {
         "accelerator": one.accelerator,
@@ -51,12 +51,12 @@ def _figure(cell: RunCell, at: int) -> dict[str, object] | None:
     }  # fmt: skip
 
 
-def configurations_csv(comparisons: Sequence[Comparison]) -> str:
+def configurations_csv(comparisons: Sequence[ConfigurationComparison]) -> str:
     """A line for each label and figure, in the unit of data."""
     return csv_text((COLUMNS, *(row for one in comparisons for row in _rows(one))))
 
 
-def _rows(one: Comparison) -> Iterator[tuple[object, ...]]:
+def _rows(one: ConfigurationComparison) -> Iterator[tuple[object, ...]]:
     for aspect, cell in one.aspects.items():
         for at, (name, side) in enumerate(zip(one.found.sides, cell.sides, strict=True)):
             if side is not None and side.figure is not None:

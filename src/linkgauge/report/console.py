@@ -14,8 +14,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from linkgauge.model.printable import printable
-
-from .figures import BARS
+from linkgauge.report.words.figures import BARS
 
 WIDE = 100_000
 """Columns of a pipe or a file, where lines are for programs: nothing is wrapped or folded."""

@@ -7,9 +7,9 @@ from functools import partial
 from statistics import median
 from typing import Any, TypeVar
 
-from linkgauge.model.busbw import bandwidths
-from linkgauge.model.collective import Collective
-from linkgauge.model.result import Result
+from linkgauge.model.documents.result import Result
+from linkgauge.model.operations.busbw import bandwidths
+from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import Unit, format_size
 
 from . import charts

@@ -12,17 +12,17 @@ from shlex import quote
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.engine.journal import JOURNAL_FILE, RUN_FILE
-from linkgauge.engine.packed import SAMPLES_BIN
-from linkgauge.engine.stored import share_texts, stored
+from linkgauge.engine.kept.journal import JOURNAL_FILE, RUN_FILE
+from linkgauge.engine.kept.packed import SAMPLES_BIN
+from linkgauge.engine.kept.stored import share_texts, stored
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.errors import ResultsError, unwritable
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped, printable
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.report.words.sentences import program, sentence
 
 from .results import size_of
 from .rows import OneRun, SampleRow, samples_of
-from .sentences import program, sentence
 
 # CSV that no spreadsheet takes for formulas.
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from statistics import median
 from typing import Literal, NamedTuple
 
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.units import COLLECTIVE
 
 from .shading import sign_of
@@ -35,7 +35,7 @@ whose figures are much the same; none."""
 _REDUCED: tuple[Large, ...] = ("summary", "reduced")
 
 
-class Together(NamedTuple):
+class SharedTable(NamedTuple):
     """Results that are shown in one table."""
 
     form: Form
@@ -59,7 +59,7 @@ def has_figures(result: Result) -> bool:
     return any(cell.summary for cell in result.cells)
 
 
-def together(results: Sequence[Result], large: Large) -> Iterator[Together]:
+def together(results: Sequence[Result], large: Large) -> Iterator[SharedTable]:
     """The results with figures, in their order, but for those of a benchmark that was measured at
     several sizes, which stand together."""
     by_benchmark: dict[tuple[str, str], list[Result]] = {}
@@ -71,7 +71,7 @@ def together(results: Sequence[Result], large: Large) -> Iterator[Together]:
         for group in [own] if of_sizes else [[one] for one in own]:
             found.append((_alike(group, len(found), large), group))
     for alike, neighbours in groupby(found, key=lambda each: each[0]):
-        yield Together(alike.form, tuple(one for _, own in neighbours for one in own))
+        yield SharedTable(alike.form, tuple(one for _, own in neighbours for one in own))
 
 
 def _alike(own: Sequence[Result], number: int, large: Large) -> _Alike:

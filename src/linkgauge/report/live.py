@@ -19,26 +19,26 @@ from linkgauge.judge.limits import Objection, hold_run
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.verdict import Judge, judge
 from linkgauge.model.cell_id import spoken
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
+from linkgauge.model.documents.soak import FailedVisit
 from linkgauge.model.errors import LinkgaugeError, ResultsError
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Tried
-from linkgauge.model.soak import Struck
+from linkgauge.report.words.groups import groups_of
+from linkgauge.report.words.run_notes import folded_notes, note_lines
+from linkgauge.report.words.worst import worst_of
 
 from .blocks import Block, Prose, plain
 from .console import make_console
 from .files import write_run
-from .formats import FORMATS, RUN, TERMINAL, Format
-from .groups import groups_of
+from .formats import RUN, TERMINAL, Format, formats
 from .matrix import shown
-from .progress import progress_bar, struck_line
+from .progress import failed_line, progress_bar
 from .reading import shown_as
 from .render.terminal import print_blocks, styled
-from .run_notes import folded_notes, note_lines
 from .sections import OneRun, details, figures, findings, of_rooms, opening, screen, verdict
 from .sections.notes import reason_lines
 from .sections.verdict import Closing
-from .worst import worst_of
 
 if TYPE_CHECKING:
     from linkgauge.judge.limits import Limit
@@ -102,7 +102,7 @@ class LiveReport(Observer):
     def planned(self, visits: int) -> None:
         self._progress.update(self._task, total=self._done + visits)
 
-    def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
+    def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         if not self._progress.disable:
             self._progress.update(self._task, description=spoken(sheet, cell))
 
@@ -116,8 +116,8 @@ class LiveReport(Observer):
         why = f": {tried.problem}" if tried.problem else ""
         self.say(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 
-    def struck(self, struck: Struck) -> None:
-        self._errors.print(styled(struck_line(struck)))
+    def failed(self, visit: FailedVisit) -> None:
+        self._errors.print(styled(failed_line(visit)))
 
     def say(self, line: str) -> None:
         self._errors.print(line)
@@ -201,7 +201,7 @@ def show_kept(run: Run, path: Path, display: Display) -> int:
 
 def whole_run(run: Run) -> Iterator[Block]:
     """A judged run as a display without options shows it."""
-    return run_blocks(run, outcome_of(run), Display(FORMATS[TERMINAL]))
+    return run_blocks(run, outcome_of(run), Display(formats()[TERMINAL]))
 
 
 def run_blocks(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import unit_of
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.memory import POLICY_KINDS, Memory
-from linkgauge.model.result import CellResult, Result
+from linkgauge.report.words.sentences import first_of
 
 from .blocks import Line, Span, line
-from .sentences import first_of
 
 HUGE = ("huge", "thp", "hugetlb")
 MOST_SIZES = 6

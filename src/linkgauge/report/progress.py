@@ -16,7 +16,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from linkgauge.model.soak import Moment, Struck
+from linkgauge.model.documents.soak import FailedVisit, Moment
 from linkgauge.model.units import clock
 
 from .blocks import Line, Span, line
@@ -79,9 +79,9 @@ def day(moment: Moment) -> str:
     return moment.time[:19].replace("T", " ")
 
 
-def struck_line(struck: Struck) -> Line:
+def failed_line(failed: FailedVisit) -> Line:
     """A visit that did not pass, in one line."""
-    reason = f": {struck.reason}" if struck.reason else ""
+    reason = f": {failed.reason}" if failed.reason else ""
     return line(
-        Span(struck.status.upper(), "bad"), f"  {struck.cell}  {when(struck.moment)}{reason}"
+        Span(failed.status.upper(), "bad"), f"  {failed.cell}  {when(failed.moment)}{reason}"
     )

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 
 from linkgauge import registry
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
-from linkgauge.engine.folder import accelerator_of
-from linkgauge.engine.runs import is_run, none_in, read_kept, read_run, run_folders, usable
-from linkgauge.judge.configurations import Comparison, compare
+from linkgauge.engine.kept.folder import accelerator_of
+from linkgauge.engine.kept.runs import is_run, none_in, read_kept, read_run, run_folders, usable
+from linkgauge.judge.compare.configurations import ConfigurationComparison, compare
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge, unjudged
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
 
-from .blocks import Attachment, Attachments, Block, Page, Part, plain
-from .formats import FORMATS, Document
+from .blocks import Attachment, Attachments, Block, Page, ShownSection, plain
+from .formats import Document, formats
 from .results import label, named
 from .rows import OneRun
 from .sections import Section, SeveralRuns, sections
@@ -100,7 +100,9 @@ def _accelerator(path: Path, run: Run) -> str:
     return accelerator_of(run.machine)
 
 
-def _comparison(accelerator: str, runs: Sequence[OneRun], against: str | None) -> Comparison:
+def _comparison(
+    accelerator: str, runs: Sequence[OneRun], against: str | None
+) -> ConfigurationComparison:
     """By what profile vm measures; of runs without that, by the worst cell of each benchmark that
     all labels have."""
     measured = [one.run for one in runs]
@@ -149,8 +151,8 @@ def page_of_runs(several: SeveralRuns) -> Page:
     return Page(configurations, lines, _parts(made), simulated)
 
 
-def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[Part, ...]:
-    parts = (Part(section.name, section.title, tuple(blocks)) for section, blocks in made)
+def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[ShownSection, ...]:
+    parts = (ShownSection(section.name, section.title, tuple(blocks)) for section, blocks in made)
     return tuple(part for part in parts if part.blocks)
 
 
@@ -173,15 +175,15 @@ def page_of_kept(document: Document, value: Any) -> Page:
     """What a room's command keeps besides runs: what people see of it, and what programs read."""
     name, said = document.name.split()[-1], f"{document.name}, for programs"
     files = [
-        Attachment(f"{name}.{form}", said, FORMATS[form].document(document, value))
+        Attachment(f"{name}.{form}", said, formats()[form].document(document, value))
         for form in document.texts
     ]
     return Page(
         label(f"{document.title} · {value.label}", MOST_NAME),
         (plain(label(shlex.join(value.command), 2 * MOST_NAME)), plain(_times(value), "dim")),
         (
-            Part(name, document.title, tuple(document.shown(value))),
-            Part("data", "Raw data", (Attachments(files),)),
+            ShownSection(name, document.title, tuple(document.shown(value))),
+            ShownSection("data", "Raw data", (Attachments(files),)),
         ),
         value.simulated,
     )

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from linkgauge.model.documents.result import BenchmarkTable, CellResult, PlannedTable, Result
 from linkgauge.model.grouped import grouped
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, PlannedSheet, Result, Sheet
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.transfer import Cell
 from linkgauge.model.units import format_size, unit_of
+from linkgauge.report.words.expectations import HELD, Word, held_below, word_of
 
 from .blocks import (
     TONES,
@@ -29,7 +30,6 @@ from .blocks import (
     plain,
     text_of,
 )
-from .expectations import HELD, Word, held_below, word_of
 from .forms import cells_of
 from .matrix import brief
 from .shading import legend, peers_sign
@@ -45,19 +45,19 @@ def has_own_size(cell: Cell) -> bool:
     return cell.does.of_sizes
 
 
-def size_of(result: Sheet, cell: Cell) -> int | None:
+def size_of(result: BenchmarkTable, cell: Cell) -> int | None:
     """The bytes that a cell is of; None of work that is in no memory."""
     if has_own_size(cell):
         return cell.transfers[0].bytes_moved(result.size)
     return (result.size or None) if cell.does.has_size else None
 
 
-def size_without_cells(result: Sheet) -> int | None:
+def size_without_cells(result: BenchmarkTable) -> int | None:
     """Of a result that was skipped as a whole; None if its cells have sizes of their own."""
     return result.size if result.size > _UNIT else None
 
 
-def sizes_of(result: Result | PlannedSheet) -> tuple[int, ...]:
+def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
     """The sizes of its cells, the least first."""
     if not result.cells:
         return () if (size := size_without_cells(result)) is None else (size,)
@@ -65,7 +65,7 @@ def sizes_of(result: Result | PlannedSheet) -> tuple[int, ...]:
     return tuple(sorted(size for size in known if size is not None))
 
 
-def size_ends(result: Result | PlannedSheet) -> str:
+def size_ends(result: Result | PlannedTable) -> str:
     """`8 B to 512 MiB`; empty without any."""
     sizes = sizes_of(result)
     return " to ".join(map(format_size, dict.fromkeys((sizes[0], sizes[-1])))) if sizes else ""
@@ -184,7 +184,7 @@ def heading(result: Result) -> Line:
     return line(Span(result.benchmark, "strong"), where(result), *marks([result]))
 
 
-def where(sheet: Result | PlannedSheet) -> str:
+def where(sheet: Result | PlannedTable) -> str:
     """Backend and sizes, and how many pairs if they are a sample."""
     sizes, drawn = size_ends(sheet), sheet.drawn
     sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""

@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import asdict
 
 from linkgauge.model.cell_id import sheet_id
-from linkgauge.model.history import figure_of
-from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
+from linkgauge.model.documents.history import figure_of
+from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 
 from .results import size_of, size_without_cells

@@ -12,7 +12,7 @@ from linkgauge.judge.findings import Finding
 from linkgauge.model.printable import printable
 from linkgauge.model.units import format_size, unit_of
 
-from .blocks import Block, Column, Entry, Part, Problem, Prose, line
+from .blocks import Block, Column, Entry, Problem, Prose, ShownSection, line
 from .matrix import shown
 from .render.markdown import as_markdown
 from .results import SIMULATED, names_of, share, size_ends, table
@@ -32,7 +32,7 @@ def run_markdown(one: OneRun) -> str:
     return as_markdown(f"linkgauge: {one.run.label} {one.run.id}".strip(), _blocks(one))
 
 
-def _blocks(one: OneRun) -> Iterator[Block | Part]:
+def _blocks(one: OneRun) -> Iterator[Block | ShownSection]:
     run, outcome = one.run, one.outcome
     if run.machine.simulated is not None:
         yield Prose([line(SIMULATED, f" {run.machine.simulated}")])
@@ -41,7 +41,7 @@ def _blocks(one: OneRun) -> Iterator[Block | Part]:
         yield block._replace(steps=()) if isinstance(block, Problem) else block
     yield table("", _HEADS, map(_entries, cell_rows(run)))
     if outcome.findings:
-        yield Part("findings", "Findings", tuple(findings(outcome.findings)))
+        yield ShownSection("findings", "Findings", tuple(findings(outcome.findings)))
 
 
 def _entries(row: CellRow) -> Sequence[str | int | Entry | None]:

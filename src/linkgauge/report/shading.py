@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from linkgauge.model.result import CellResult, Status
+from linkgauge.model.documents.result import CellResult, Status
 from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
+from linkgauge.report.words.expectations import (
+    HELD,
+    expected_of,
+    is_held,
+    is_judged,
+    reference_of,
+    share_of,
+)
 
 from .blocks import TONES, Line, Shade, Span, Tone, cut, line
-from .expectations import HELD, expected_of, is_held, is_judged, reference_of, share_of
 from .matrix import brief
 
 WORDS: dict[Status, str] = {

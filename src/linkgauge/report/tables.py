@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from linkgauge.machine.extras import needed
+from linkgauge.model.documents.result import Run
 from linkgauge.model.printable import printable
-from linkgauge.model.result import Run
 
 from .files import csv_text, json_document
 from .rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows

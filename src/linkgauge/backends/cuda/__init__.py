@@ -12,17 +12,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from linkgauge.backends.cuda.nccl.collectives import ENGINE, NcclCommunicators, Passage, PassingWork
+from linkgauge.backends.cuda.nvml.library import NvmlTelemetry
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rules import check_alone, no_node, of_load, settle
 from linkgauge.backends.threaded import ThreadedGroup
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
-from linkgauge.model.inventory import Accelerator, Telemetry
-from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.hardware.inventory import Accelerator, Telemetry
+from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import STAGED
-from linkgauge.model.operation import (
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import (
     COPY,
     HAND_OVERS,
     PEAK_NAMES,
@@ -36,22 +38,20 @@ from linkgauge.model.transfer import Engine, Transfer
 
 from . import memory as cuda_memory
 from .arrays import ArrayKernels, array_work
-from .collectives import ENGINE, Collectives, Passage, PassingWork
 from .compiler import Compiler
 from .compute import ComputeWork, beside, chase
-from .device import CudaDevice, Peers
+from .device import CudaDevice, PeerAccess
 from .driver import Driver, open_driver
 from .flags import device_flags, host_flags
 from .group import CudaGroup, streams_of
 from .load import loaded
-from .matmul import Products, ProductWork
+from .matmul import CudaProductWork, Products
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
-from .nvml import NvmlTelemetry
 from .pieces import PieceCopies, pieces_launch
 from .queue import CudaQueue, EnqueuingGroup, by_the_driver, enqueued
 from .settings import DEFAULT, CopySettings, chosen, defaults
 from .verify import Verifier
-from .work import KernelWork, PeerCopy, StreamWork, blocking, copying, reading, writing
+from .work import CudaKernelWork, PeerCopy, StreamWork, blocking, copying, reading, writing
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
@@ -85,10 +85,10 @@ class CudaBackend(Offering):
         compiler = compiler or Compiler()
         count = int(driver.call("cuDeviceGetCount"))
         self._devices = [CudaDevice(driver, index, compiler, engines) for index in range(count)]
-        self._peers = Peers(driver)
+        self._peers = PeerAccess(driver)
         self._verifier = Verifier()
         self._products = Products(driver)
-        self.collectives = Collectives(self.device_of)
+        self.collectives = NcclCommunicators(self.device_of)
         self._arrays = ArrayKernels(self._devices, engines, self._search)
         self.sensors = NvmlTelemetry(self._devices)
         driver.lost_device = self.sensors.lost_device
@@ -227,7 +227,9 @@ class CudaBackend(Offering):
         device = self.device_of(copy.transfer.engine.owner)
         return chase(self._driver, device, ours(copy.source), copy.size)
 
-    def multiplying(self, copies: Sequence[Copy], does: Operation) -> tuple[CudaGroup, ProductWork]:
+    def multiplying(
+        self, copies: Sequence[Copy], does: Operation
+    ) -> tuple[CudaGroup, CudaProductWork]:
         check_alone(copies)
         device = self.device_of(copies[0].transfer.engine.owner)
         return self._products.group(device, copies[0], does)
@@ -364,7 +366,7 @@ class CudaBackend(Offering):
         if pieces is not None and not copy.transfer.both_ways:
             if copy.transfer.engine.kind == "ce":
                 return PieceCopies(device, *ends, copy.size, pieces)
-            return KernelWork(device, pieces_launch(device, *ends, copy.size, pieces), True)
+            return CudaKernelWork(device, pieces_launch(device, *ends, copy.size, pieces), True)
         return copying(device, copy, ends, settings)
 
     def _is_left_to_the_driver(self, transfer: Transfer) -> bool:

@@ -8,12 +8,12 @@ from contextlib import suppress
 
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import ArrayKind, ArrayWork, Operation, OperationName
+from linkgauge.model.operations.operation import ArrayKind, ArrayWork, Operation, OperationName
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import approximate_size, format_size
 
-from .device import CudaDevice, Launch
+from .device import CudaDevice, KernelLaunch
 from .launches import UNIT, copy_launch, first_word, plain_grid
 from .memory import CudaBuffer
 from .settings import (
@@ -26,7 +26,7 @@ from .settings import (
     store_tuned,
 )
 from .verify import new_word
-from .work import KernelWork, ReadWork, StreamWork
+from .work import CudaKernelWork, ReadWork, StreamWork
 
 _KINDS: dict[ArrayKind, int] = {
     "read": 0, "write": 1, "copy": 2, "scale": 3, "add": 4, "triad": 5,
@@ -45,7 +45,7 @@ def array_work(
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
         kernel = copy_launch(device, destination, source, copy.size, settings, both_ways=False)
-        return KernelWork(device, kernel, in_kernel=False)
+        return CudaKernelWork(device, kernel, in_kernel=False)
     if array.read > 1 and copy.size % UNIT:
         size = format_size(copy.size)
         raise Unsupported(
@@ -59,7 +59,7 @@ def array_work(
         if word:
             device.driver.call("cuMemFree", word)
         raise
-    return ReadWork(device, kernel, word, False) if word else KernelWork(device, kernel, False)
+    return ReadWork(device, kernel, word, False) if word else CudaKernelWork(device, kernel, False)
 
 
 def _launch(
@@ -69,7 +69,7 @@ def _launch(
     copy: Copy,
     settings: CopySettings,
     word: int,
-) -> Launch:
+) -> KernelLaunch:
     blocks, unroll = plain_grid(copy.size, settings, device.multiprocessors)
     defines = {
         "KIND": _KINDS[kind],
@@ -81,7 +81,7 @@ def _launch(
     named = [f"{name}={value}" for name, value in defines.items()]
     kernel = device.kernel("arrays", "arrays", named)
     arguments = (*ends, copy.size, first_word(copy.seed), word)
-    return Launch(device, kernel, (blocks, settings.threads), arguments)
+    return KernelLaunch(device, kernel, (blocks, settings.threads), arguments)
 
 
 class ArrayKernels:

@@ -12,7 +12,7 @@ from linkgauge.backends.operations.overlap import FACTOR, SUMMAND, launched
 from linkgauge.backends.protocol import Group, Pace
 from linkgauge.model.errors import Unsupported
 
-from .device import CudaDevice, Launch
+from .device import CudaDevice, KernelLaunch
 from .driver import Driver
 from .group import CudaGroup
 from .launches import chase_launches, link_launch
@@ -41,7 +41,7 @@ class ComputeWork(StreamWork):
             kernel = device.kernel("compute", "multiply_add")
             grid = device.multiprocessors * _BLOCKS_A_MULTIPROCESSOR, _THREADS
             arguments = (None, c_float(FACTOR), c_float(SUMMAND), self._wrong)
-            self._launch = Launch(device, kernel, grid, arguments)
+            self._launch = KernelLaunch(device, kernel, grid, arguments)
             # A kernel is loaded as it first runs, and the driver may wait for that: not behind a
             # gate.
             run(device, self._launch)

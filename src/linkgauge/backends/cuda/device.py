@@ -13,7 +13,7 @@ from typing import Any
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, read_text
 from linkgauge.model.errors import BackendError
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings
 
 from .compiler import Compiler
@@ -171,7 +171,7 @@ class CudaDevice:
             self.driver.call("cuDevicePrimaryCtxRelease", self.handle)
 
 
-class Launch:
+class KernelLaunch:
     """A kernel with its grid and arguments, ready to be enqueued any number of times.
 
     `arguments` are ctypes values, 64-bit integers, or None for `varying`, which is 1 unless set:
@@ -218,7 +218,7 @@ def _text(value: bytes) -> str:
 # Access of devices to each other's memory.
 
 
-class Peers:
+class PeerAccess:
     """The pairs of devices between which this process has enabled access."""
 
     def __init__(self, driver: Driver) -> None:

@@ -14,7 +14,7 @@ from linkgauge.backends.iterations import WARM_UPS, IteratedGroup, single_iterat
 from linkgauge.backends.protocol import Gated, Timing
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 
-from .device import CudaDevice, Launch
+from .device import CudaDevice, KernelLaunch
 
 LIMIT = 2.0
 """Seconds after which a side gives up that hears nothing."""
@@ -30,7 +30,7 @@ _WORD, _HEAD = 8, 3
 _NANO = 1e-9
 
 
-class Side:
+class FlagKernel:
     """A kernel of one thread that stores at `theirs` and polls `mine`. It begins if it has a
     `report`, an address of its device; else it answers."""
 
@@ -38,7 +38,7 @@ class Side:
         self._device = device
         self._first, self._count = ctypes.c_uint64(0), ctypes.c_uint64(0)
         arguments = (mine, theirs, self._first, self._count, int(LIMIT / _NANO), report)
-        self._launch = Launch(device, device.kernel("flags", "bounce"), (1, 1), arguments)
+        self._launch = KernelLaunch(device, device.kernel("flags", "bounce"), (1, 1), arguments)
         # A kernel is loaded as it is first launched, which would wait for the other side.
         self.start(device.stream(0), 0, 0)
 
@@ -56,7 +56,7 @@ class Answerer:
     def __init__(self, device: CudaDevice, mine: int, theirs: int, stream: int = 0) -> None:
         self.device = device
         self._stream = device.stream(stream)
-        self._side = Side(device, mine, theirs)
+        self._side = FlagKernel(device, mine, theirs)
 
     def start(self, first: int, count: int) -> None:
         self._side.start(self._stream, first, count)
@@ -99,7 +99,7 @@ class FlagGroup(_Restarted):
         size = (_HEAD + 1 + WARM_UPS + MOST) * _WORD
         self._report = int(device.call("cuMemAlloc", size))
         try:
-            self._begins = Side(device, mine, theirs, self._report)
+            self._begins = FlagKernel(device, mine, theirs, self._report)
             self._settle()
         except BaseException:
             self.close()
@@ -181,7 +181,7 @@ def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
     host's memory, at `flags`: the device polls its own over the link."""
     mine, theirs = flags, flags + APART
     value = ctypes.c_uint64(_unused())
-    side = Side(device, theirs, mine)
+    side = FlagKernel(device, theirs, mine)
     stream, at = device.stream(0), ctypes.addressof(value)
     calls = (
         (_native.STORE_WORD, (theirs, at)),

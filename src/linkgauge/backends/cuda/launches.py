@@ -9,7 +9,7 @@ from typing import Any
 from linkgauge.backends.protocol import MOST_LAPS, Pattern
 from linkgauge.model.errors import InputError, Unsupported
 
-from .device import CudaDevice, Launch
+from .device import CudaDevice, KernelLaunch
 from .memory import CudaBuffer
 from .settings import CopySettings
 
@@ -61,10 +61,10 @@ _SWEEP_THREADS = 512
 _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
-def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> Launch:
+def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> KernelLaunch:
     """Spins until the word at `state` is not 0, for at most `limit_ns`; records the time at the
     varying address, unless that is 0."""
-    return Launch(device, device.kernel("gate", "gate"), (1, 1), (state, limit_ns, None))
+    return KernelLaunch(device, device.kernel("gate", "gate"), (1, 1), (state, limit_ns, None))
 
 
 def copy_launch(
@@ -75,7 +75,7 @@ def copy_launch(
     settings: CopySettings,
     both_ways: bool,
     marks: Marks | None = None,
-) -> Launch:
+) -> KernelLaunch:
     """A kernel of `device` that copies `size` bytes; addresses are 16-byte aligned. It records
     its progress in `marks`, if given.
 
@@ -111,7 +111,7 @@ def copy_launch(
         attributes = device.driver.enums.CUfunction_attribute
         attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         device.driver.call("cuFuncSetAttribute", kernel, attribute, shared)
-    return Launch(device, kernel, grid, arguments, shared)
+    return KernelLaunch(device, kernel, grid, arguments, shared)
 
 
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
@@ -137,44 +137,46 @@ def _check_bulk(device: CudaDevice, settings: CopySettings, both_ways: bool) -> 
         raise InputError(f"{settings.unroll} chunks ahead: the bulk kernel takes 1 to {STAGES - 1}")
 
 
-def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> Launch:
+def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
     """Reads `size` bytes and xors their 64-bit words into the word at `checksum`."""
     kernel = device.kernel("stream", "read")
-    return Launch(device, kernel, _sweep(device, size), (source, size, LOOPS, checksum))
+    return KernelLaunch(device, kernel, _sweep(device, size), (source, size, LOOPS, checksum))
 
 
-def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> Launch:
+def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> KernelLaunch:
     """Writes the CONSTANT pattern of `seed` over `size` bytes."""
     kernel, grid = device.kernel("stream", "write"), _sweep(device, size)
-    return Launch(device, kernel, grid, (destination, size, LOOPS, first_word(seed)))
+    return KernelLaunch(device, kernel, grid, (destination, size, LOOPS, first_word(seed)))
 
 
-def fill_launch(buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool) -> Launch:
+def fill_launch(
+    buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool
+) -> KernelLaunch:
     """Writes a pattern, or its complement, over the first `size` bytes of a buffer."""
     kernel = buffer.home.kernel("pattern", "fill")
     mask = _WORDS - 1 if flip else 0
     arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), mask)
-    return Launch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
+    return KernelLaunch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
 
 
 def compare_launch(
     buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, first: int
-) -> Launch:
+) -> KernelLaunch:
     """Lowers the word at `first` to the offset of the first byte that differs from a pattern."""
     kernel = buffer.home.kernel("pattern", "compare")
     arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), first)
-    return Launch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
+    return KernelLaunch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
 
 
-def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Launch:
+def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> KernelLaunch:
     """Makes a ring of `count` pointers, `stride` bytes apart."""
     kernel, grid = device.kernel("chase", "link"), _sweep(device, count * UNIT)
-    return Launch(device, kernel, grid, (address, count, stride))
+    return KernelLaunch(device, kernel, grid, (address, count, stride))
 
 
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int
-) -> list[Launch]:
+) -> list[KernelLaunch]:
     """One launch for each multiprocessor; in each, one block follows `accesses` pointers of a ring
     of `count`.
 
@@ -188,7 +190,7 @@ def chase_launches(
     for block in range(device.multiprocessors):
         start = address + block * accesses % count * stride
         arguments = (start, c_uint32(accesses), c_uint32(block))
-        launches.append(Launch(device, kernel, grid, arguments))
+        launches.append(KernelLaunch(device, kernel, grid, arguments))
     return launches
 
 

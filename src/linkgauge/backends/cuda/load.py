@@ -13,7 +13,7 @@ from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import FULL_LOAD
 
-from .device import CudaDevice, Launch
+from .device import CudaDevice, KernelLaunch
 from .memory import address_in, pinned_words
 
 THREADS, UNIT = 512, 16
@@ -30,7 +30,7 @@ _STREAM = 2
 _WORD, _NANO = 8, 1e-9
 
 
-class Load:
+class KernelLoad:
     """A load by a kernel of `device`, the `number`th beside the same group. Raises Unsupported for
     what it cannot copy."""
 
@@ -56,7 +56,7 @@ class Load:
             limit = int(LIMIT / _NANO)
             arguments = (*ends, copy.size // TILE, self._pace, signals, limit, self._done)
             kernel = device.kernel("load", "load")
-            self._launch = Launch(device, kernel, (self._blocks, THREADS), arguments)
+            self._launch = KernelLaunch(device, kernel, (self._blocks, THREADS), arguments)
             self._run(0.0)  # loads the kernel
             share = transfer.load / FULL_LOAD
             if transfer.load != FULL_LOAD:
@@ -101,7 +101,7 @@ class Load:
 class LoadedGroup:
     """A group while loads run, each for as long as it does."""
 
-    def __init__(self, group: Group, loads: list[Load], sizes: list[int]) -> None:
+    def __init__(self, group: Group, loads: list[KernelLoad], sizes: list[int]) -> None:
         self._group, self._loads, self._sizes = group, loads, sizes
         self.pace = group.pace
         self.most_loops = group.most_loops
@@ -116,7 +116,7 @@ class LoadedGroup:
 
     def wait(self) -> Timing:
         """Seconds of a load are those that all loops would have taken at its rate."""
-        begun: list[Load] = []
+        begun: list[KernelLoad] = []
         begin = time.monotonic()
         try:
             for load in self._loads:
@@ -154,7 +154,7 @@ def loaded(device_of: Callable[[Memory], CudaDevice], group: Group, loads: Seque
         opened.callback(group.close)
         made = []
         for number, copy in enumerate(loads):
-            made.append(load := Load(device_of(copy.transfer.engine.owner), copy, number))
+            made.append(load := KernelLoad(device_of(copy.transfer.engine.owner), copy, number))
             opened.callback(load.close)
         opened.pop_all()
     return LoadedGroup(group, made, [copy.size for copy in loads])

@@ -13,7 +13,7 @@ import msgspec
 from linkgauge.backends.operations.products import WARM_UPS
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import (
+from linkgauge.model.operations.operation import (
     BLOCK,
     PRODUCTS,
     Operation,
@@ -27,7 +27,7 @@ from linkgauge.model.units import approximate_size
 
 from . import cublas
 from .cublas import BlasHandle, CuBlas, open_cublas
-from .device import CudaDevice, Launch
+from .device import CudaDevice, KernelLaunch
 from .driver import Driver
 from .group import CudaGroup
 from .verify import read_word, run
@@ -68,7 +68,7 @@ class Products:
 
     def group(
         self, device: CudaDevice, copy: Copy, does: Operation
-    ) -> tuple[CudaGroup, ProductWork]:
+    ) -> tuple[CudaGroup, CudaProductWork]:
         """Raises Unsupported without cuBLAS, or if the device has no such numbers."""
         kind = _KINDS[does.name]
         if device.capability < kind.capability:
@@ -78,7 +78,7 @@ class Products:
         if device.index not in self._handles:
             self._library = self._library or open_cublas(self._driver)
             self._handles[device.index] = BlasHandle(self._library, device)
-        work = ProductWork(self._handles[device.index], device, does.name, copy)
+        work = CudaProductWork(self._handles[device.index], device, does.name, copy)
         try:
             return CudaGroup(self._driver, [work]), work
         except BaseException:
@@ -96,7 +96,7 @@ class Products:
         self._handles.clear()
 
 
-class ProductWork(StreamWork):
+class CudaProductWork(StreamWork):
     """A, B and their product on a device; a loop is one product."""
 
     on_host = False
@@ -169,12 +169,12 @@ class ProductWork(StreamWork):
         made.callback(self.device.call, "cuMemFree", address)
         return address
 
-    def _launch(self, function: str, count: int, arguments: Sequence[Any]) -> Launch:
+    def _launch(self, function: str, count: int, arguments: Sequence[Any]) -> KernelLaunch:
         """A kernel of one thread for each of `count` items, or as many threads as run well."""
         kernel = self.device.kernel("matmul", function, (f"NUMBER={self._kind.define}",))
         most = self.device.multiprocessors * _MOST_BLOCKS_A_MULTIPROCESSOR
         grid = (min(-(-count // _THREADS), most), _THREADS)
-        return Launch(self.device, kernel, grid, arguments)
+        return KernelLaunch(self.device, kernel, grid, arguments)
 
 
 def _number_at(device: CudaDevice, address: int) -> float:

@@ -14,10 +14,10 @@ import msgspec
 from linkgauge.backends import native
 from linkgauge.backends.host_memory import NodeMemory, shift_within, usable_cpus
 from linkgauge.backends.protocol import Buffer, Pattern
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import SPREAD, Memory
-from linkgauge.model.result import Placement
 from linkgauge.model.units import approximate_size
 
 from .device import CudaDevice

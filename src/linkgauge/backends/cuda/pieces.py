@@ -7,7 +7,7 @@ from typing import Any
 
 from linkgauge.model.settings import MOST_STREAMS, Pieces
 
-from .device import CudaDevice, Launch
+from .device import CudaDevice, KernelLaunch
 from .launches import LOOPS
 from .work import StreamWork, cut
 
@@ -17,13 +17,13 @@ _LANES = 32
 
 def pieces_launch(
     device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
-) -> Launch:
+) -> KernelLaunch:
     """A kernel of `device` that copies `size` bytes, a block for each stream; addresses are 16-byte
     aligned. In a warp's access of 128, 256 or 512 bytes, each lane accesses 4, 8 or 16 bytes."""
     kernel = device.kernel("pieces", "copy", (f"PIECE={pieces.size}", f"PAYLOAD={pieces.payload}"))
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
     arguments = (destination, source, size, LOOPS)
-    return Launch(device, kernel, (pieces.streams, threads), arguments)
+    return KernelLaunch(device, kernel, (pieces.streams, threads), arguments)
 
 
 class PieceCopies(StreamWork):

@@ -16,7 +16,7 @@ from linkgauge.backends.iterations import Named, Queue
 from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Timing
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 
-from .device import CudaDevice, Launch
+from .device import CudaDevice, KernelLaunch
 from .driver import LIBRARY
 from .gate import GATE_SECONDS, PATIENCE, StartGate
 from .group import QUEUE
@@ -97,11 +97,11 @@ class CudaQueue(Queue):
         # The number that is waited for is the next launch's argument.
         yield _AWAIT, (word, ctypes.addressof(launch.varying), int(flags.LIMIT * 1e9))
 
-    def _loaded(self, kernel: str, *arguments: int | None) -> Launch:
+    def _loaded(self, kernel: str, *arguments: int | None) -> KernelLaunch:
         """A launch of a kernel that is loaded, as it is when it first runs: a capture does not
         allow that. Its arguments are there until all is closed."""
         device = self._device
-        launch = Launch(device, device.kernel("flags", kernel), (1, 1), arguments)
+        launch = KernelLaunch(device, device.kernel("flags", kernel), (1, 1), arguments)
         self._made.callback(lambda: launch)
         device.enter()
         launch.enqueue(self._stream)

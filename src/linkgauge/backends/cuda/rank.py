@@ -9,24 +9,22 @@ from functools import cached_property, partial
 
 from linkgauge.backends import GPUS, open_backend
 from linkgauge.backends.cuda import CudaBackend, fabric
-from linkgauge.backends.cuda.collectives import ENGINE
 from linkgauge.backends.cuda.flags import Answerer, AnsweringGroup, FlagGroup
 from linkgauge.backends.cuda.ipc import OutOfReach, export, open_handle
 from linkgauge.backends.cuda.memory import address_in, ours
+from linkgauge.backends.cuda.nccl.collectives import ENGINE, Passage
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
-from linkgauge.backends.rank import Idle, OfProcess, Part, crosses, spanned
+from linkgauge.backends.rank import IdlePart, OfProcess, OwnCopies, crosses, spanned
 from linkgauge.backends.rules import check_flags
 from linkgauge.machine.host import read_host
 from linkgauge.machine.launch import Launch
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import OperationName, named
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Transfer
-
-from .collectives import Passage
 
 _WORD = 8
 """Bytes of a flag."""
@@ -133,14 +131,14 @@ class CudaRank(GpuOfRank):
         """This rank's part: the others' have no buffers here."""
         mine = self.places(copies)
         if not mine:
-            return Idle()
+            return IdlePart()
         known = [
             self.copy(copy)
             if place in mine
             else Copy(copy.transfer, None, None, copy.size, copy.seed)
             for place, copy in enumerate(copies)
         ]
-        return Part(self.backend.collectives.group(known, work, self.tokens), mine)
+        return OwnCopies(self.backend.collectives.group(known, work, self.tokens), mine)
 
     def _beside_passages(self, copies: Sequence[Copy]) -> Group:
         """This rank's part of copies of which NCCL carries out those that have a token. Whichever
@@ -161,8 +159,8 @@ class CudaRank(GpuOfRank):
             elif self.is_mine(copy):
                 mine.append(self.copy(copy))
         if not mine:
-            return Idle()
-        return Part(self.backend.prepare_with(mine, None, passages=passages), timed)
+            return IdlePart()
+        return OwnCopies(self.backend.prepare_with(mine, None, passages=passages), timed)
 
     def _side(self, copy: Copy) -> Copy:
         """The copy with the buffer of this rank alone, by its own GPU."""

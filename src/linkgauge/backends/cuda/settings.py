@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from linkgauge.backends.cache import load, store, tuned_file
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import OperationName
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.settings import Blocks, EngineSettings, Streams, Threads
 from linkgauge.model.transfer import Transfer
 

@@ -13,7 +13,7 @@ import msgspec
 from linkgauge.backends.protocol import RESULTS, Copy, Pattern, run
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import NULL, Memory
-from linkgauge.model.operation import ARRAYS, OperationName, named
+from linkgauge.model.operations.operation import ARRAYS, OperationName, named
 from linkgauge.model.settings import Tried
 from linkgauge.model.transfer import Engine, Transfer
 

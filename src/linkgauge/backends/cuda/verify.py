@@ -13,7 +13,7 @@ from linkgauge.backends.host_memory import usable_cpus
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import BackendError
 
-from .device import CudaDevice, Launch
+from .device import CudaDevice, KernelLaunch
 from .launches import compare_launch, fill_launch, read_launch
 from .memory import CudaBuffer
 
@@ -69,7 +69,7 @@ class Verifier:
         return word
 
 
-def run(device: CudaDevice, launch: Launch) -> None:
+def run(device: CudaDevice, launch: KernelLaunch) -> None:
     """Runs one launch to its end on the `aside` stream, where no gate blocks it. Raises
     BackendError for any failure."""
     device.enter()

@@ -12,7 +12,7 @@ from typing import Any
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.threaded import Worked
 
-from .device import CudaDevice, Launch
+from .device import CudaDevice, KernelLaunch
 from .launches import Marks, copy_launch, read_launch, write_launch
 from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
 from .verify import new_word, read_word
@@ -193,14 +193,14 @@ class Interference(InPieces):
         return whole
 
 
-class KernelWork(StreamWork):
+class CudaKernelWork(StreamWork):
     """A copy or a write by a kernel. With `in_kernel` one launch carries out all loops, else each
     loop is a launch."""
 
     def __init__(
         self,
         device: CudaDevice,
-        kernel: Launch,
+        kernel: KernelLaunch,
         in_kernel: bool,
         warm_up: int = 1,
         least_loops: int = 1,
@@ -220,11 +220,11 @@ class KernelWork(StreamWork):
             self.kernel.enqueue(streams[0])
 
 
-class RecordedWork(KernelWork):
+class RecordedWork(CudaKernelWork):
     """A kernel's copy in which one launch carries out all loops. `recording` is the variant of
     `plain` that records its progress in `marks`."""
 
-    def __init__(self, plain: KernelWork, recording: Launch, marks: Marks) -> None:
+    def __init__(self, plain: CudaKernelWork, recording: KernelLaunch, marks: Marks) -> None:
         super().__init__(plain.device, plain.kernel, True, plain.warm_up, plain.least_loops)
         self.marks = marks
         self._recording = recording
@@ -260,15 +260,15 @@ def copying(
 
 def kernel_copy(
     device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
-) -> KernelWork:
+) -> CudaKernelWork:
     """A copy by a kernel; if tracked and one launch carries out all loops, it records progress."""
     how = *ends, copy.size, settings, copy.transfer.both_ways
     kernel, warm_up = copy_launch(device, *how), warm_ups(copy)
     if copy.size < IN_KERNEL_LOOPS:
-        return KernelWork(device, kernel, False, warm_up)
+        return CudaKernelWork(device, kernel, False, warm_up)
     # The number of in-place repeats of a step determines how many of them caches serve.
     least_loops = IN_PLACE_LOOPS if settings.in_place else LEAST_IN_KERNEL
-    work = KernelWork(device, kernel, True, warm_up, least_loops)
+    work = CudaKernelWork(device, kernel, True, warm_up, least_loops)
     if not copy.tracked:
         return work
     marks = Marks(device)
@@ -280,10 +280,12 @@ def kernel_copy(
     return RecordedWork(work, recording, marks)
 
 
-class ReadWork(KernelWork):
+class ReadWork(CudaKernelWork):
     """A pure read by a kernel; `word` is the device address of its checksum."""
 
-    def __init__(self, device: CudaDevice, kernel: Launch, word: int, in_kernel: bool) -> None:
+    def __init__(
+        self, device: CudaDevice, kernel: KernelLaunch, word: int, in_kernel: bool
+    ) -> None:
         super().__init__(device, kernel, in_kernel)
         self._word = word
 
@@ -309,7 +311,7 @@ class ReadWork(KernelWork):
 def writing(device: CudaDevice, destination: int, copy: Copy) -> StreamWork:
     """The work that writes alone."""
     kernel = write_launch(device, destination, copy.size, copy.seed)
-    return KernelWork(device, kernel, copy.size >= IN_KERNEL_LOOPS)
+    return CudaKernelWork(device, kernel, copy.size >= IN_KERNEL_LOOPS)
 
 
 def reading(device: CudaDevice, source: int, copy: Copy) -> StreamWork:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from linkgauge.backends.iterations import Call, address_of
-from linkgauge.model.collective import (
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.operations.collective import (
     Collective,
     CollectiveName,
     Counts,
@@ -20,7 +21,6 @@ from linkgauge.model.collective import (
     Reduction,
     no_hypercube,
 )
-from linkgauge.model.errors import Unsupported
 
 from .world import library
 
@@ -61,7 +61,7 @@ class NamedCall(NamedTuple):
     call: Call
 
 
-class Place(NamedTuple):
+class GroupPlace(NamedTuple):
     """Where a rank is in its group, of so many ranks, and the addresses of its buffers; in place,
     it sends from the receive buffer."""
 
@@ -80,7 +80,9 @@ def barrier(mpi: Any, comm: Any) -> NamedCall:
 class Calls:
     """Makes the calls of one collective. They use memory that this object holds."""
 
-    def __init__(self, mpi: Any, comm: Any, work: Collective, counts: Counts, at: Place) -> None:
+    def __init__(
+        self, mpi: Any, comm: Any, work: Collective, counts: Counts, at: GroupPlace
+    ) -> None:
         self._functions = library(mpi)
         handle = mpi._handleof  # noqa: SLF001  # mpi4py documents it
         self._comm, self._alone = handle(comm), handle(mpi.COMM_SELF)

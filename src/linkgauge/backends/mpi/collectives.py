@@ -12,13 +12,13 @@ from typing import Any
 
 from linkgauge import _native
 from linkgauge.backends import native
-from linkgauge.backends.operations.collectives import CollectiveGroup, Share
+from linkgauge.backends.operations.collectives import CollectiveGroup, RankShare
 from linkgauge.backends.protocol import Copy, Pattern, Timing, Wrong, seed_of
-from linkgauge.model.collective import Collective, CollectiveName, colors_of
 from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.operations.collective import Collective, CollectiveName, colors_of
 from linkgauge.model.transfer import Transfer
 
-from .calls import FUNCTIONS, Calls, NamedCall, Place, barrier, check_work
+from .calls import FUNCTIONS, Calls, GroupPlace, NamedCall, barrier, check_work
 from .group import address_in
 from .world import mpi_errors
 
@@ -105,12 +105,12 @@ class MpiCollective(CollectiveGroup):
             if copy.transfer.destination.rank == mpi.COMM_WORLD.rank
         )
         self._cpus = cpus
-        self._share = Share(work, comm.rank, comm.size, own.size)
+        self._share = RankShare(work, comm.rank, comm.size, own.size)
         self._counts = self._share.counts
         self._receive = address_in(own.destination)
         send = 0 if own.source is None else address_in(own.source)
         self._calls = Calls(
-            mpi, comm, work, self._counts, Place(comm.rank, comm.size, send, self._receive)
+            mpi, comm, work, self._counts, GroupPlace(comm.rank, comm.size, send, self._receive)
         )
         # Of all ranks: groups that work at the same time have to start together.
         self._start, self._once = barrier(mpi, mpi.COMM_WORLD), self._calls.once()

@@ -12,7 +12,7 @@ from linkgauge.backends.protocol import Addressed, Buffer, Copy, Gated, Pace, Ti
 from linkgauge.backends.rank import held
 from linkgauge.model.errors import Unsupported
 
-from .streams import Part, broadcast_streams, message_stream, run
+from .streams import StreamPart, broadcast_streams, message_stream, run
 from .world import mpi_errors
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class MpiGroup(Gated):
         """Makes this rank's part of the messages; beside one-sided copies, the word of their
         end."""
         super().arm(loops, laps)
-        part = Part(self._mpi.COMM_WORLD, self._rank, loops * laps, self._memory)
+        part = StreamPart(self._mpi.COMM_WORLD, self._rank, loops * laps, self._memory)
         if self.from_one:
             self._ready = broadcast_streams(part, self._comms, self._copies)
         else:

@@ -20,11 +20,11 @@ from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
 from linkgauge.backends.rank import RankBackend, held
 from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.launch import Launch
-from linkgauge.model.collective import Collective
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import OperationName, named
-from linkgauge.model.result import Placement
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Transfer
 from linkgauge.model.units import approximate_size

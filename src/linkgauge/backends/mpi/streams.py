@@ -22,7 +22,7 @@ Step = tuple[int, Callable[[], Any]]
 """So many messages, each begun by this call, which returns its request."""
 
 
-class Part(NamedTuple):
+class StreamPart(NamedTuple):
     """This rank's part of a group: MPI's communicator, the rank, how often each copy is made, and
     the memories."""
 
@@ -32,7 +32,7 @@ class Part(NamedTuple):
     memory: Memory
 
 
-class Stream:
+class StepStream:
     """Steps one after another, whose end is that of the copies at `timed` places."""
 
     def __init__(self, timed: Sequence[int], steps: Sequence[Step]) -> None:
@@ -67,12 +67,12 @@ class Stream:
             self.ended = time.monotonic()
 
 
-def run(mpi: Any, streams: Sequence[Stream]) -> dict[int, float]:
+def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
     """Carries all streams out; when each timed one had ended, by its place."""
     requests: list[Any] = []
-    owners: list[Stream] = []
+    owners: list[StepStream] = []
 
-    def begin(stream: Stream) -> None:
+    def begin(stream: StepStream) -> None:
         for request in stream.more():
             requests.append(request)
             owners.append(stream)
@@ -91,7 +91,7 @@ def run(mpi: Any, streams: Sequence[Stream]) -> dict[int, float]:
     return {place: stream.ended for stream in streams for place in stream.timed}
 
 
-def message_stream(part: Part, place: int, copy: Copy) -> Stream | None:
+def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | None:
     """This rank's part of a copy, if it has one: of messages, or the word at the end of a one-sided
     copy, which its target waits for so that MPI makes progress there."""
     comm, rank, transfer = part.comm, part.rank, copy.transfer
@@ -104,7 +104,7 @@ def message_stream(part: Part, place: int, copy: Copy) -> Stream | None:
     say: Step = (1, lambda: comm.Isend([b"", 0], other, word))
     hear: Step = (1, lambda: comm.Irecv([bytearray(1), 0], other, word))
     if transfer.engine.kind == "rma":
-        return Stream((), (say if rank == owner else hear,))
+        return StepStream((), (say if rank == owner else hear,))
     payload = part.memory(copy.source if rank == source else copy.destination, copy.size)
     if rank == source:
         move: Step = (part.loops, lambda: comm.Isend(payload, other, data))
@@ -112,10 +112,12 @@ def message_stream(part: Part, place: int, copy: Copy) -> Stream | None:
     else:
         move = (part.loops, lambda: comm.Irecv(payload, other, data))
         steps = (say, move) if rank == owner else (move, say)
-    return Stream((place,) if rank == owner else (), steps)
+    return StepStream((place,) if rank == owner else (), steps)
 
 
-def broadcast_streams(part: Part, comms: Mapping[int, Any], copies: Sequence[Copy]) -> list[Stream]:
+def broadcast_streams(
+    part: StreamPart, comms: Mapping[int, Any], copies: Sequence[Copy]
+) -> list[StepStream]:
     """A stream for each rank that broadcasts, with which all others take part; it ends
     when all ranks have everything. Each has a communicator of its own, since all ranks must call
     collective operations of one in the same order."""
@@ -131,5 +133,5 @@ def broadcast_streams(part: Part, comms: Mapping[int, Any], copies: Sequence[Cop
         def send(payload: list[Any] = payload, root: int = root) -> Any:
             return comms[root].Ibcast(payload, root)
 
-        streams.append(Stream(timed, ((part.loops, send), (1, comms[root].Ibarrier))))
+        streams.append(StepStream(timed, ((part.loops, send), (1, comms[root].Ibarrier))))
     return streams

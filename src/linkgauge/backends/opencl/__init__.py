@@ -18,10 +18,10 @@ from linkgauge.backends.offering import Holding
 from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group
 from linkgauge.backends.rules import check_alone
 from linkgauge.model.errors import Unsupported, pip_install
-from linkgauge.model.inventory import Accelerator, Telemetry
-from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.hardware.inventory import Accelerator, Telemetry
+from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import COPY, PEAK_NAMES, Operation
+from linkgauge.model.operations.operation import COPY, PEAK_NAMES, Operation
 from linkgauge.model.settings import EngineSettings, Pieces
 from linkgauge.model.transfer import Engine, Transfer
 
@@ -97,12 +97,12 @@ class OpenCL(Holding["OpenCLBuffer"]):
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Raises AllocationError if the device or host lacks the memory, and Unsupported if
         pageable memory cannot be bound to its node. Only `engine` can use the buffer."""
-        from .device_memory import DeviceBuffer
+        from .device_memory import OpenCLDeviceBuffer
         from .host_memory import allocate_host
 
         buffer: OpenCLBuffer
         if memory.is_device:
-            buffer = DeviceBuffer(self._unit(memory), memory, size)
+            buffer = OpenCLDeviceBuffer(self._unit(memory), memory, size)
         else:
             unit = self._unit(engine.owner)
             node = self._nodes[memory.index or 0]

@@ -9,9 +9,9 @@ import pyopencl as cl
 
 from linkgauge.backends import offering
 from linkgauge.backends.protocol import Buffer, Pattern
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError, BackendError
 from linkgauge.model.memory import Memory
-from linkgauge.model.result import Placement
 
 from .runtime import OpenCLDevice, calling
 

@@ -22,7 +22,7 @@ _PIECE = 1 << 31
 """Words per comparison: their indices must fit a 32-bit atomic."""
 
 
-class DeviceBuffer(OpenCLBuffer):
+class OpenCLDeviceBuffer(OpenCLBuffer):
     """Memory of a device."""
 
     def __init__(self, unit: OpenCLDevice, memory: Memory, size: int) -> None:

@@ -13,9 +13,9 @@ import pyopencl as cl
 from linkgauge._native import Kind
 from linkgauge.backends.host_memory import ByThreads, NodeMemory, usable_cpus
 from linkgauge.backends.protocol import Pattern
-from linkgauge.model.machine import Node
+from linkgauge.model.documents.result import Placement
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import Memory
-from linkgauge.model.result import Placement
 from linkgauge.model.transfer import EngineKind
 
 from .buffer import OpenCLBuffer, create, refuse_larger

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linkgauge.backends.rules import of_copy_engine, of_load
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import STAGING, Memory
 from linkgauge.model.transfer import Transfer
 
 SPACE = "opencl"
 
 
-class Facts(msgspec.Struct, frozen=True):
+class OpenCLFacts(msgspec.Struct, frozen=True):
     """Input of the rules. `platform` numbers the device's runtime, `fine_grained` means that its
     kernels reach host memory in place (fine-grained shared virtual memory)."""
 
@@ -27,12 +27,12 @@ class Facts(msgspec.Struct, frozen=True):
     fine_grained: bool
 
 
-def refusal(transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]) -> str | None:
+def refusal(transfer: Transfer, facts: Sequence[OpenCLFacts], nodes: Sequence[int]) -> str | None:
     """Why this transfer cannot be carried out on these devices and host nodes, or None."""
     return next(_reasons(transfer, facts, nodes), None)
 
 
-def remarks(transfer: Transfer, facts: Sequence[Facts]) -> tuple[str, ...]:
+def remarks(transfer: Transfer, facts: Sequence[OpenCLFacts]) -> tuple[str, ...]:
     """A remark if both ends are one DRAM, or the only end and the device that reaches for it. For
     transfers that `refusal` accepts."""
     ends = _places(transfer)
@@ -44,7 +44,9 @@ def remarks(transfer: Transfer, facts: Sequence[Facts]) -> tuple[str, ...]:
     return (f"{one} and {other} share one DRAM",)
 
 
-def _reasons(transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]) -> Iterator[str]:
+def _reasons(
+    transfer: Transfer, facts: Sequence[OpenCLFacts], nodes: Sequence[int]
+) -> Iterator[str]:
     for memory in (*transfer.memories, transfer.engine.owner):
         yield from _unreachable(memory, len(facts), nodes)
     yield from of_load(transfer)
@@ -92,7 +94,9 @@ def _wrong_ends(transfer: Transfer) -> Iterator[str]:
         yield f"{transfer.engine.owner} holds neither end: an OpenCL copy runs on one of the two"
 
 
-def _host_reasons(memory: Memory, transfer: Transfer, owner: Facts, nodes: int) -> Iterator[str]:
+def _host_reasons(
+    memory: Memory, transfer: Transfer, owner: OpenCLFacts, nodes: int
+) -> Iterator[str]:
     if memory.kind == "huge":
         yield "OpenCL allocates pinned memory itself, and offers no huge pages"
     elif memory.kind == "mapped":
@@ -130,7 +134,7 @@ def _places(transfer: Transfer) -> tuple[Memory, ...]:
     return ends if len(ends) > 1 else (*ends, transfer.engine.owner)
 
 
-def _pair_reasons(transfer: Transfer, facts: Sequence[Facts]) -> Iterator[str]:
+def _pair_reasons(transfer: Transfer, facts: Sequence[OpenCLFacts]) -> Iterator[str]:
     pair = [facts[memory.index or 0] for memory in _places(transfer) if memory.is_device]
     if len(pair) < 2 or pair[0] == pair[1]:
         return

@@ -24,10 +24,10 @@ from linkgauge.model.errors import (
     Unsupported,
     pip_install,
 )
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import Pieces
 
-from .refusals import SPACE, Facts
+from .refusals import SPACE, OpenCLFacts
 
 _NO_MEMORY = {cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.OUT_OF_HOST_MEMORY}
 # Drivers return these for any failure, so they mean lack of memory only if memory was requested.
@@ -83,7 +83,7 @@ class OpenCLDevice:
     All of them are created at first use: listing the devices must not wake them.
     """
 
-    def __init__(self, handle: cl.Device, facts: Facts, domain: Domain) -> None:
+    def __init__(self, handle: cl.Device, facts: OpenCLFacts, domain: MemoryDomain) -> None:
         self.handle = handle
         self.facts = facts
         self.domain = domain
@@ -204,7 +204,7 @@ class OpenCLDevice:
             raise BackendError("clBuildProgram", _first_complaint(str(error))) from error
 
 
-class Domain:
+class MemoryDomain:
     """Devices whose buffers are in the same memory, so that they can share a context.
 
     A platform's devices that share the host's memory are one domain. Any other device is a domain
@@ -260,14 +260,18 @@ def _units_of(platform: cl.Platform, number: int, first: int, root: Path) -> lis
         for place, handle in enumerate(handles)
     ]
     pairs = list(zip(handles, facts, strict=True))
-    sharing = Domain([handle for handle, fact in pairs if fact.device.shares_host_memory])
+    sharing = MemoryDomain([handle for handle, fact in pairs if fact.device.shares_host_memory])
     return [
-        OpenCLDevice(handle, fact, sharing if fact.device.shares_host_memory else Domain([handle]))
+        OpenCLDevice(
+            handle, fact, sharing if fact.device.shares_host_memory else MemoryDomain([handle])
+        )
         for handle, fact in pairs
     ]
 
 
-def _facts(handle: cl.Device, platform: cl.Platform, number: int, index: int, root: Path) -> Facts:
+def _facts(
+    handle: cl.Device, platform: cl.Platform, number: int, index: int, root: Path
+) -> OpenCLFacts:
     is_cpu = bool(handle.type & cl.device_type.CPU)
     pci = _pci(handle)
     device = Device(
@@ -287,7 +291,7 @@ def _facts(handle: cl.Device, platform: cl.Platform, number: int, index: int, ro
     with suppress(cl.Error):
         capabilities = int(handle.svm_capabilities)
         fine_grained = bool(capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
-    return Facts(device, number, fine_grained)
+    return OpenCLFacts(device, number, fine_grained)
 
 
 def _pci(handle: cl.Device) -> str | None:

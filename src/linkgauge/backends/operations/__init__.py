@@ -1,5 +1,5 @@
 """Operations as backends carry them out: each is a file here, written once upon what a backend
-offers (`backends.offering`). What an operation is, beside that, is in `model.operation`.
+offers (`backends.offering`). What an operation is, beside that, is in `model.operations.operation`.
 
 A file has `prepare(on, copies, does) -> Group`, where `on` is the backend.
 """
@@ -12,7 +12,7 @@ from importlib import import_module
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rules import check_exchanges, check_work, lacking
-from linkgauge.model.operation import ARRAYS, HAND_OVERS, PRODUCTS, Operation
+from linkgauge.model.operations.operation import ARRAYS, HAND_OVERS, PRODUCTS, Operation
 
 _FILES: Mapping[object, str] = {
     "copy": "copies",

@@ -8,7 +8,7 @@ from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rules import lacking
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import Operation
+from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:

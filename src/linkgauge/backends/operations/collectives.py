@@ -7,13 +7,19 @@ from typing import NamedTuple
 
 from linkgauge import _native
 from linkgauge.backends.protocol import Gated, Pace, Wrong
-from linkgauge.model.collective import Collective, Counts, Origin, content_fields, origin_of
+from linkgauge.model.operations.collective import (
+    Collective,
+    Counts,
+    ElementOrigin,
+    content_fields,
+    origin_of,
+)
 
 POISON = 0xA5
 """Every byte of a receive buffer before a check."""
 
 
-class Share(NamedTuple):
+class RankShare(NamedTuple):
     """The part of a `rank` among the `ranks` of a group, in a collective of so many bytes."""
 
     work: Collective
@@ -38,7 +44,7 @@ class Share(NamedTuple):
         return step * self.rank * self.work.number.bytes if self.work.in_place else 0
 
     @property
-    def origin(self) -> Origin | None:
+    def origin(self) -> ElementOrigin | None:
         """Where what it receives comes from; None if it receives nothing."""
         counts = self.counts
         return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rules import check_copy_engine
-from linkgauge.model.operation import Operation
+from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:

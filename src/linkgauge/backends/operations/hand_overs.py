@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from linkgauge.backends.iterations import iterated
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Copy, Group
-from linkgauge.model.operation import Operation
+from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:

@@ -9,7 +9,7 @@ from typing import Protocol
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Copy, Gated, Group, Pace, Timing, run
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import Operation
+from linkgauge.model.operations.operation import Operation
 
 FACTOR, SUMMAND = -1.0, 1.0
 """A kernel's step is x · FACTOR + SUMMAND: x is what it was after an even number of them, exactly.

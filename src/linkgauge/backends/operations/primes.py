@@ -16,7 +16,7 @@ from linkgauge.machine.cpu_time import steal_seconds
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.counters import Counters, ThreadSteps, total
 from linkgauge.model.errors import BackendError
-from linkgauge.model.operation import Operation
+from linkgauge.model.operations.operation import Operation
 
 LIMIT = 10_000
 """An event verifies the numbers below this: sysbench's default."""

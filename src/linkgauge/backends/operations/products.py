@@ -7,14 +7,14 @@ from typing import Protocol
 
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Copy, Group, Pace, Timing
-from linkgauge.model.operation import Operation, operations_of, order_of
+from linkgauge.model.operations.operation import Operation, operations_of, order_of
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 
 WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
 """100 products are timed, in 50 samples, which is as many as fit behind one gate."""
 
 
-class Product(Protocol):
+class ProductBuffers(Protocol):
     """A, B and their product."""
 
     on_host: bool
@@ -33,7 +33,7 @@ class Product(Protocol):
 class ProductGroup:
     """A group of products, the last of which is checked."""
 
-    def __init__(self, group: Group, product: Product, pace: Pace) -> None:
+    def __init__(self, group: Group, product: ProductBuffers, pace: Pace) -> None:
         self._group, self.product, self.pace = group, product, pace
         self.most_loops = group.most_loops
 

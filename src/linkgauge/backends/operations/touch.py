@@ -11,7 +11,7 @@ from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Timing
 from linkgauge.backends.rules import check_alone
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import Operation
+from linkgauge.model.operations.operation import Operation
 from linkgauge.model.transfer import Transfer
 
 KINDS = ("pageable", "base", "thp", "hugetlb")

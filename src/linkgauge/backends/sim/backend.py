@@ -13,15 +13,15 @@ from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.offering import Filling, own
 from linkgauge.backends.protocol import RESULTS, Buffer, Copy, Pace
 from linkgauge.backends.rules import check_alone, exchange_refusal
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Phase, Unsupported
-from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
-from linkgauge.model.machine import Device, Host
-from linkgauge.model.map import Flow
+from linkgauge.model.hardware.inventory import Accelerator, Inventory, Telemetry
+from linkgauge.model.hardware.machine import Device, Host
+from linkgauge.model.hardware.map import Flow
+from linkgauge.model.hardware.motion import FlowWork, Movement, movements, steady
 from linkgauge.model.memory import Memory, host
-from linkgauge.model.motion import Movement, Work, movements, steady
 from linkgauge.model.notes import STAGED
-from linkgauge.model.operation import (
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import (
     PEAK_NAMES,
     PRODUCT_NAMES,
     Operation,
@@ -276,7 +276,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _moving(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> tuple[Movement, ...]:
         bounded = any(not copy.endless for copy in copies)
         works = [
-            Work(d.flow, copy.size, d.startup, d.queue, copy.endless and bounded)
+            FlowWork(d.flow, copy.size, d.startup, d.queue, copy.endless and bounded)
             for d, copy in zip(demands, copies, strict=True)
         ]
         return movements(works, self._trouble.capacity(demands))

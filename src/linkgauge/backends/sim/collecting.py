@@ -11,10 +11,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.backends.number_bytes import combine, decode, encode
-from linkgauge.backends.operations.collectives import CollectiveGroup, Share
+from linkgauge.backends.operations.collectives import CollectiveGroup, RankShare
 from linkgauge.backends.protocol import Copy, Pace, Timing, Wrong
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError
+from linkgauge.model.operations.collective import Collective
 
 from .group import StallSeconds
 from .memory import WINDOW, SimBuffer
@@ -99,16 +99,16 @@ class SimCollective(CollectiveGroup):
                 count, first = _wrong(*part, self._seed)
                 yield Wrong(count, place, first)
 
-    def _shares(self, group: Sequence[int]) -> list[tuple[Copy, Share]]:
+    def _shares(self, group: Sequence[int]) -> list[tuple[Copy, RankShare]]:
         """The parts of a group, with as many bytes as are really carried out."""
         copies = [self._copies[place] for place in group]
         return [
-            (copy, Share(self._work, rank, len(group), min(copy.size, WINDOW)))
+            (copy, RankShare(self._work, rank, len(group), min(copy.size, WINDOW)))
             for rank, copy in enumerate(copies)
         ]
 
 
-def _fill(copy: Copy, share: Share, seed: int) -> None:
+def _fill(copy: Copy, share: RankShare, seed: int) -> None:
     """Clears what a rank receives, and makes what it sends."""
     received = _buffer(copy)
     received.window[:] = bytes(len(received.window))
@@ -116,7 +116,7 @@ def _fill(copy: Copy, share: Share, seed: int) -> None:
     share.fill(_address(_sent(copy)) + share.sends_at, seed, _cpus())
 
 
-def _carry_out(work: Collective, parts: Sequence[tuple[Copy, Share]]) -> None:
+def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> None:
     """The collective of one group: what each rank has sent is received."""
     each = work.number.bytes
     sent = [
@@ -141,7 +141,7 @@ def _carry_out(work: Collective, parts: Sequence[tuple[Copy, Share]]) -> None:
         _buffer(copy).window[begin : begin + len(data)] = data
 
 
-def _wrong(copy: Copy, share: Share, seed: int) -> tuple[int, int]:
+def _wrong(copy: Copy, share: RankShare, seed: int) -> tuple[int, int]:
     """How many elements of a rank's receive buffer are wrong, and the index of the first."""
     if share.origin is None:
         return 0, 0
@@ -151,7 +151,7 @@ def _wrong(copy: Copy, share: Share, seed: int) -> tuple[int, int]:
     return count + len(more), first if count or not more else more[0]
 
 
-def _altered(copy: Copy, share: Share) -> list[int]:
+def _altered(copy: Copy, share: RankShare) -> list[int]:
     """The elements beyond what is really carried out that have a flipped bit."""
     each, buffer = share.work.number.bytes, _buffer(copy)
     done = share.counts.receive * each

@@ -40,10 +40,10 @@ import yaml
 
 from linkgauge.machine.given import MOST_YAML, encodable, read_given, yaml_problem
 from linkgauge.model.errors import InputError
-from linkgauge.model.exchanges import Algorithm
-from linkgauge.model.machine import MemoryKind
-from linkgauge.model.map import Routing
+from linkgauge.model.hardware.machine import MemoryKind
+from linkgauge.model.hardware.map import Routing
 from linkgauge.model.names import hint
+from linkgauge.model.operations.exchanges import Algorithm
 from linkgauge.model.units import parse_size
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
@@ -74,7 +74,7 @@ class Seconds(float):
     """Seconds: `415 ns`."""
 
 
-class Share(float):
+class Fraction(float):
     """A fraction, 0 or more: `0.5` or `50%`."""
 
 
@@ -82,8 +82,8 @@ class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The efficiency of reads (the destination's engine pulls) and of writes (the source's
     engine pushes)."""
 
-    read: Share = Share(1.0)
-    write: Share = Share(1.0)
+    read: Fraction = Fraction(1.0)
+    write: Fraction = Fraction(1.0)
 
     def __post_init__(self) -> None:
         if not (self.read and self.write):
@@ -93,8 +93,8 @@ class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes in the opposite direction per byte of payload, for reads and for writes."""
 
-    read: Share = Share(0.0)
-    write: Share = Share(0.0)
+    read: Fraction = Fraction(0.0)
+    write: Fraction = Fraction(0.0)
 
 
 class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,7 +104,7 @@ class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     write: Rate | None = None
 
 
-class Peers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes/s that a node's root complex passes between devices, by what its IOMMU does; null: not
     bounded."""
 
@@ -119,7 +119,7 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     algorithm: Algorithm = "ring"
     rings: Count = 1
-    efficiency: Share = Share(1.0)
+    efficiency: Fraction = Fraction(1.0)
 
     def __post_init__(self) -> None:
         if not self.efficiency:
@@ -166,7 +166,7 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     reverse: Reverse = Reverse()
     sm_reverse: Reverse | None = None
     latency: Seconds = Seconds(0.0)
-    jitter: Share = Share(0.0)
+    jitter: Fraction = Fraction(0.0)
     speed: Positive | None = None
     idle_speed: Positive | None = None
     width: Count | None = None
@@ -208,7 +208,7 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     kernel: str = "6.8.0-simulated"
     hypervisor: str | None = None
     iommu: Translation = "passthrough"
-    peers: Peers = Peers()
+    peers: PeerRates = PeerRates()
     governor: str = "performance"
     frequency_driver: str | None = None
     sockets: Count = 1
@@ -295,9 +295,9 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     links: tuple[LinkGroup, ...] = ()
     routing: Routing = "spread"
     collectives: Exchanges = Exchanges()
-    noise: Share = Share(0.001)
-    noise_buffers: Share = Share(0)
-    noise_moments: Share = Share(0)
+    noise: Fraction = Fraction(0.001)
+    noise_buffers: Fraction = Fraction(0)
+    noise_moments: Fraction = Fraction(0)
     seed: int = 1
     faults: tuple[str, ...] = ()
 
@@ -338,7 +338,7 @@ def _quantity(kind: type, value: object) -> object:
         return WorkRate(_scaled(text, _WORK_RATES, "a rate such as 67 TFLOP/s"))
     if kind is Seconds:
         return Seconds(_scaled(text, _TIMES, "a time such as 415 ns"))
-    return Share(_scaled(text, {"": 1.0, "%": 0.01}, "a share such as 0.5 or 50%"))
+    return Fraction(_scaled(text, {"": 1.0, "%": 0.01}, "a share such as 0.5 or 50%"))
 
 
 def _scaled(text: str, units: dict[str, float], expected: str) -> float:

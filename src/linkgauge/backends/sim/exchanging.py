@@ -9,19 +9,19 @@ from itertools import zip_longest
 import msgspec
 
 from linkgauge.backends.protocol import Copy
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.exchanges import SWITCH, Algorithm, Phase, phases
-from linkgauge.model.map import Resource, share
+from linkgauge.model.hardware.map import Resource, share
 from linkgauge.model.memory import Memory
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.exchanges import SWITCH, Algorithm, Phase, phases
 from linkgauge.model.transfer import Engine, Transfer
 
 from .description import Exchanges
 from .resources import Demand, Resources
-from .topology import Topology
+from .topology import SimTopology
 
 
-class Sent(msgspec.Struct, frozen=True):
+class SentBytes(msgspec.Struct, frozen=True):
     """What one rank of a cell writes into the memory of another one; either may be the SWITCH."""
 
     source: int
@@ -30,11 +30,11 @@ class Sent(msgspec.Struct, frozen=True):
     demand: Demand
 
 
-class Stage(msgspec.Struct, frozen=True):
+class ExchangeStage(msgspec.Struct, frozen=True):
     """What a group does at one time, in so many `steps`."""
 
     steps: int
-    sent: tuple[Sent, ...]
+    sent: tuple[SentBytes, ...]
 
 
 class Exchanging:
@@ -47,7 +47,7 @@ class Exchanging:
         copies: Sequence[Copy],
         work: Collective,
         resources: Resources,
-        topology: Topology,
+        topology: SimTopology,
         exchanges: Exchanges,
     ) -> None:
         self._places = [copy.transfer.engine.owner for copy in copies]
@@ -74,13 +74,13 @@ class Exchanging:
         self._size = copies[0].size
         self.ranks = tuple(self._rank(number, copies) for number in range(len(copies)))
 
-    def _stage(self, phase: Phase, group: Sequence[int]) -> Stage:
+    def _stage(self, phase: Phase, group: Sequence[int]) -> ExchangeStage:
         sent = []
         for each in phase.exchanges:
             source, target = (SWITCH if end == SWITCH else group[end]
                               for end in (each.source, each.target))  # fmt: skip
-            sent.append(Sent(source, target, each.bytes, self._between(source, target)))
-        return Stage(phase.steps, tuple(sent))
+            sent.append(SentBytes(source, target, each.bytes, self._between(source, target)))
+        return ExchangeStage(phase.steps, tuple(sent))
 
     def _between(self, source: int, target: int) -> Demand:
         """What moves the bytes of one exchange: the less efficient, the more it takes."""
@@ -109,7 +109,7 @@ class Exchanging:
         jitter = max((demand.jitter for demand in coming), default=0.0)
         return msgspec.structs.replace(own, touched=touched, jitter=jitter)
 
-    def _all(self) -> Iterator[Sent]:
+    def _all(self) -> Iterator[SentBytes]:
         for stages in self._stages:
             for stage in stages:
                 yield from stage.sent

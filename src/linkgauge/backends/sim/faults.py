@@ -26,7 +26,7 @@ from linkgauge.model.units import parse_fraction, parse_size
 ALL = "*"
 
 
-class Cells(msgspec.Struct, frozen=True):
+class OrdinalRange(msgspec.Struct, frozen=True):
     """Ordinals in the plan, from `first` to `last` inclusive; without `last`, to the plan's end."""
 
     first: int = 0
@@ -48,7 +48,7 @@ class Fault(msgspec.Struct, frozen=True):
     example: ClassVar[str]
 
     target: str
-    cells: Cells = Cells()
+    cells: OrdinalRange = OrdinalRange()
 
     def aims_at(self, names: Container[str]) -> bool:
         """Whether the target is one of these names, or `*`."""
@@ -229,12 +229,12 @@ def _celsius(text: str) -> float:
     return float(_match(r"[0-9]{1,3}(\.[0-9])?", text, "degrees such as 90")[0])
 
 
-def _cells(text: str) -> Cells:
+def _cells(text: str) -> OrdinalRange:
     form = "ordinals in the plan such as 5, 5.. or 5..9"
     first, dots, last = _match(r"([0-9]{1,9})(\.\.)?([0-9]{1,9})?", text, form).groups()
     if last is not None and not dots:
         raise InputError(f"expected {form}")
-    cells = Cells(int(first), int(last) if last else None if dots else int(first))
+    cells = OrdinalRange(int(first), int(last) if last else None if dots else int(first))
     if cells.last is not None and cells.last < cells.first:
         raise InputError(f"no cells {text}: the last comes before the first")
     return cells

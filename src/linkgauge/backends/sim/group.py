@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from linkgauge.backends.protocol import Copy, Gated, Pace, Pattern, Timing
-from linkgauge.model.motion import Movement
+from linkgauge.model.hardware.motion import Movement
 
 from .memory import SimBuffer, compute, exchange, move
 from .run_position import RunPosition

@@ -10,10 +10,10 @@ from itertools import combinations
 
 import msgspec
 
-from linkgauge.model import map as graph
 from linkgauge.model.errors import InputError
-from linkgauge.model.map import Routing
-from linkgauge.model.pcie import link_rate
+from linkgauge.model.hardware import map as graph
+from linkgauge.model.hardware.map import Routing
+from linkgauge.model.hardware.pcie import link_rate
 
 from .description import (
     Description,

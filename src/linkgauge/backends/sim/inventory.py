@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.machine.dimms import NO_TABLE
 from linkgauge.machine.environment import NO_GROUPS
-from linkgauge.model.gaps import Gap
-from linkgauge.model.host_details import UNREACHABLE, Cache, HostDetails
-from linkgauge.model.machine import Host, Node
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.host_details import UNREACHABLE, CpuCache, HostDetails
+from linkgauge.model.hardware.machine import Host, Node
 
 from .description import Description, HostDescription
 from .hardware import NodeUnit
@@ -123,10 +123,10 @@ def _cache(node: NodeUnit) -> int:
     return int(node.group.cache)
 
 
-def _caches(nodes: Sequence[NodeUnit]) -> tuple[Cache, ...]:
+def _caches(nodes: Sequence[NodeUnit]) -> tuple[CpuCache, ...]:
     """Each kind of last-level cache."""
     found = sorted({(_cache(node), len(node.cpus)) for node in nodes})
-    return tuple(Cache(3, "unified", size, cpus) for size, cpus in found)
+    return tuple(CpuCache(3, "unified", size, cpus) for size, cpus in found)
 
 
 def _first(about: HostDescription, node: NodeUnit) -> tuple[int, ...]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import host
-from linkgauge.model.operation import OperationName
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.settings import Simulation
 from linkgauge.model.transfer import Engine, Transfer
 
@@ -18,7 +18,7 @@ from .faults import Fault, parse_fault
 from .hardware import build, with_cpus
 from .resources import Resources
 from .schedule import check_targets
-from .topology import Topology
+from .topology import SimTopology
 
 if TYPE_CHECKING:
     from linkgauge.backends.protocol import Copy
@@ -56,7 +56,7 @@ class SimMachine:
     ) -> None:
         self._description = description
         self._hardware = with_cpus(build(description), cpus)
-        self._topology = Topology(self._hardware)
+        self._topology = SimTopology(self._hardware)
         self._resources = Resources(self._hardware, self._topology)
         if faults:
             check_targets(faults, self._resources.targets)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from linkgauge.backends import native
 from linkgauge.backends.protocol import Pattern
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import AllocationError
 from linkgauge.model.memory import Memory
-from linkgauge.model.result import Placement
 from linkgauge.model.transfer import CHUNK
 from linkgauge.model.units import approximate_size
 

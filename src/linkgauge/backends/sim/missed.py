@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import CellResult, Result, Run
 
-from .faults import ALL, Cells, Drift, Fault, Flip, Jitter, Lost, Slow, Stall
+from .faults import ALL, Drift, Fault, Flip, Jitter, Lost, OrdinalRange, Slow, Stall
 from .machine import machine_of
 
 
@@ -41,7 +41,7 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
             yield fault, why
 
 
-def _reaches(reach: Cells, number: int, count: int, run: Run) -> bool:
+def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
     """Whether a fault reaches the cell of this number, of so many, in any round of the run."""
     passed = run.settings.simulation.passed if run.settings.simulation is not None else 0
     rounds = 1 if run.soak is None else run.soak.rounds + 1
@@ -52,7 +52,7 @@ def _reaches(reach: Cells, number: int, count: int, run: Run) -> bool:
 def _why_missed(fault: Fault, every: Sequence[_Met], run: Run) -> str | None:
     """None where it struck."""
     # What is lost in one cell is lost in all that follow.
-    reach = Cells(fault.cells.first) if isinstance(fault, Lost) else fault.cells
+    reach = OrdinalRange(fault.cells.first) if isinstance(fault, Lost) else fault.cells
     within = [met for number, met in enumerate(every) if _reaches(reach, number, len(every), run)]
     if not within:
         rounds = 1 if run.soak is None else run.soak.rounds + 1

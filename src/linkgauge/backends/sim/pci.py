@@ -18,12 +18,12 @@ import msgspec
 
 from linkgauge.machine.pci import NO_NAMES, NONE_LISTED, NOT_GROUPED
 from linkgauge.model.errors import InputError
-from linkgauge.model.gaps import Gap
-from linkgauge.model.inventory import PciFunction, PciLink, PortType
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.inventory import PciFunction, PciLink, PortType
 
 from .hardware import DeviceUnit, Hardware, SimLink, SwitchUnit
 from .symptoms import Symptoms
-from .topology import Topology
+from .topology import SimTopology
 
 _ROOT_PORT = (0x1B36, 0x000C)
 """Vendor and device of root ports: QEMU's."""
@@ -53,7 +53,7 @@ class _BusSlot(msgspec.Struct, frozen=True):
 
 
 def functions(
-    hardware: Hardware, topology: Topology, symptoms: Symptoms, grouped: bool
+    hardware: Hardware, topology: SimTopology, symptoms: Symptoms, grouped: bool
 ) -> tuple[PciFunction, ...]:
     """All functions, ordered by address; `grouped`: each is in an IOMMU group.
 
@@ -74,7 +74,7 @@ def unread(hardware: Hardware) -> tuple[Gap, ...]:
 
 class _BusNumbering:
     def __init__(
-        self, hardware: Hardware, topology: Topology, symptoms: Symptoms, grouped: bool
+        self, hardware: Hardware, topology: SimTopology, symptoms: Symptoms, grouped: bool
     ) -> None:
         self._topology = topology
         self._symptoms = symptoms
@@ -207,7 +207,7 @@ class _BusNumbering:
         )
 
 
-def _hang(hardware: Hardware, topology: Topology) -> dict[str, list[tuple[str, SimLink | None]]]:
+def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str, SimLink | None]]]:
     """The units directly below each node and switch, with the links that lead to them."""
     joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
     for link in hardware.links:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from linkgauge.backends.protocol import Copy, Group
-from linkgauge.backends.rank import OfProcess, Part
+from linkgauge.backends.rank import OfProcess, OwnCopies
 from linkgauge.backends.sim import SimBackend, simulate
 from linkgauge.machine.launch import Launch
 from linkgauge.model.errors import InputError, Phase, Unsupported
-from linkgauge.model.inventory import Inventory
+from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import OperationName
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Transfer
 
@@ -42,7 +42,7 @@ class SimRank(OfProcess):
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         group = self.backend.prepare([self.copy(copy) for copy in copies], operation)
-        return Part(group, self.places(copies))
+        return OwnCopies(group, self.places(copies))
 
     def enter(
         self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0

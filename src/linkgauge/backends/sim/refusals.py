@@ -10,7 +10,7 @@ from linkgauge.model.memory import STAGING, Memory
 from linkgauge.model.transfer import FULL_LOAD, Transfer
 
 from .hardware import Hardware
-from .topology import Topology
+from .topology import SimTopology
 
 SPACE = "sim"
 _OF_THREADS = ("", "pageable", "base", "huge", STAGING)
@@ -18,12 +18,12 @@ _PINNED = ("", "base", "huge", "mapped", "wc", STAGING)
 """Kinds of host memory that device engines reach, all treated alike."""
 
 
-def refusal(transfer: Transfer, hardware: Hardware, topology: Topology) -> str | None:
+def refusal(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> str | None:
     """Why this transfer cannot be carried out on this machine, or None."""
     return next(_reasons(transfer, hardware, topology), None)
 
 
-def no_access(transfer: Transfer, hardware: Hardware, topology: Topology) -> NoPeerAccess | None:
+def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> NoPeerAccess | None:
     """Why an engine does not reach another device's memory, in a transfer that is not refused
     otherwise; None where it does, or where the driver stages what copy engines do."""
     other = apart(transfer, topology)
@@ -36,7 +36,7 @@ def no_access(transfer: Transfer, hardware: Hardware, topology: Topology) -> NoP
     return NoPeerAccess(f"no peer access from {owner} to {other}")
 
 
-def apart(transfer: Transfer, topology: Topology) -> Memory | None:
+def apart(transfer: Transfer, topology: SimTopology) -> Memory | None:
     """The device whose memory the engine of another device does not reach."""
     owner = transfer.engine.owner
     others = (m.place for m in transfer.memories if m.is_device and m.place != owner)
@@ -44,7 +44,7 @@ def apart(transfer: Transfer, topology: Topology) -> Memory | None:
     return next(apart, None) if owner.is_device else None
 
 
-def _reasons(transfer: Transfer, hardware: Hardware, topology: Topology) -> Iterator[str]:
+def _reasons(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> Iterator[str]:
     for place in (*transfer.memories, transfer.engine.owner):
         yield from _absent(place, hardware)
     if transfer.both_ways and len(transfer.memories) < 2:

@@ -12,14 +12,14 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.map import Crossing, Flow, Resource
+from linkgauge.model.hardware.map import Crossing, Flow, Resource
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import ProductType
+from linkgauge.model.operations.operation import ProductType
 from linkgauge.model.transfer import Access, Engine, EngineKind, Transfer
 
 from .description import Caps
 from .hardware import Hardware, SimLink
-from .topology import Route, Topology
+from .topology import Route, SimTopology
 
 _THREAD_STARTUP = 1e-6
 """Seconds that host threads take to start."""
@@ -58,7 +58,7 @@ class Resources:
     direction of the threads' traffic at the node and a direction of devices' traffic on the link.
     """
 
-    def __init__(self, hardware: Hardware, topology: Topology) -> None:
+    def __init__(self, hardware: Hardware, topology: SimTopology) -> None:
         self._hardware = hardware
         self._topology = topology
         self._links = hardware.links

@@ -7,8 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from linkgauge.model.gaps import Gap
-from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, SwitchLink, Telemetry
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.inventory import (
+    Accelerator,
+    FabricLink,
+    PciLink,
+    SwitchLink,
+    Telemetry,
+)
 
 from .hardware import DeviceUnit, Hardware, SimLink
 from .symptoms import SLOWDOWN, Symptoms

@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from linkgauge.model.inventory import PciLink
-from linkgauge.model.pcie import SPEEDS, link_rate
+from linkgauge.model.hardware.inventory import PciLink
+from linkgauge.model.hardware.pcie import SPEEDS, link_rate
 
-from .faults import Busy, Cells, Drift, Fault, Hot, Slow
+from .faults import Busy, Drift, Fault, Hot, OrdinalRange, Slow
 from .hardware import Hardware, SimLink
 from .resources import names_of
 from .schedule import Schedule
@@ -120,7 +120,7 @@ def _active(count: int, rate: float) -> int:
     return min(count, max(1, math.ceil(count * rate * (1 - _ALIKE))))
 
 
-def _overlap(cells: Cells, before: int) -> int:
+def _overlap(cells: OrdinalRange, before: int) -> int:
     """How many of these cells have a number below `before`."""
     end = before if cells.last is None else min(before, cells.last + 1)
     return max(0, end - cells.first)

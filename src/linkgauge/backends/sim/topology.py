@@ -8,7 +8,7 @@ from functools import cache
 
 import msgspec
 
-from linkgauge.model.map import Crossing, Map, Passing
+from linkgauge.model.hardware.map import Crossing, Map, Passing
 
 from .hardware import DeviceUnit, Hardware
 
@@ -25,7 +25,7 @@ class Route(msgspec.Struct, frozen=True):
     through: frozenset[str] = frozenset()
 
 
-class Topology:
+class SimTopology:
     """Nodes and switches forward traffic; devices do so only within their fabric, and only if
     described as forwarding. What devices send each other turns around at the PCIe switch that they
     share, or, where that redirects it, at the root complex above."""

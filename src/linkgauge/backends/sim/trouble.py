@@ -9,7 +9,7 @@ import msgspec
 
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Phase
-from linkgauge.model.map import Resource
+from linkgauge.model.hardware.map import Resource
 from linkgauge.model.transfer import Transfer
 
 from .memory import SimBuffer

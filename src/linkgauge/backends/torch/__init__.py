@@ -24,21 +24,21 @@ from linkgauge.backends.protocol import Backend, Buffer, Copy, Group
 from linkgauge.backends.rules import check_alone, settle
 from linkgauge.backends.threaded import ThreadedGroup
 from linkgauge.model.errors import Unsupported, pip_install
-from linkgauge.model.inventory import Accelerator, Telemetry
-from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.hardware.inventory import Accelerator, Telemetry
+from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import ARRAYS, PEAK_NAMES, PRODUCT_NAMES, Operation
+from linkgauge.model.operations.operation import ARRAYS, PEAK_NAMES, PRODUCT_NAMES, Operation
+from linkgauge.model.operations.workload import Workload
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Engine, Transfer
-from linkgauge.model.workload import Workload
 from linkgauge.registry import operation
 
 from . import refusals
 from .buffer import TorchBuffer, allocate, own
-from .gated import CopyWork, GatedGroup, Work, streams_of, threaded
-from .kernels import KernelWork
-from .matmul import ProductWork
+from .gated import CopyWork, GatedGroup, GatedWork, streams_of, threaded
+from .kernels import TorchKernelWork
+from .matmul import TorchProductWork
 from .runtime import TorchDevice, discover
 
 REMEDY = pip_install("linkgauge[ai]")
@@ -119,10 +119,12 @@ class TorchBackend(Holding[TorchBuffer]):
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
         return self._group(copies, [self._work(copy, does) for copy in copies])
 
-    def multiplying(self, copies: Sequence[Copy], does: Operation) -> tuple[Group, ProductWork]:
+    def multiplying(
+        self, copies: Sequence[Copy], does: Operation
+    ) -> tuple[Group, TorchProductWork]:
         check_alone(copies)
         unit = self._units[copies[0].transfer.engine.owner]
-        work = ProductWork(unit, copies[0], does.name)
+        work = TorchProductWork(unit, copies[0], does.name)
         return self._group(copies, [work]), work
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
@@ -135,7 +137,7 @@ class TorchBackend(Holding[TorchBuffer]):
         group: Group = self._workloads.group(unit.device, unit.memory, workload)
         return self.kept(group)
 
-    def _group(self, copies: Sequence[Copy], works: Sequence[Work]) -> Group:
+    def _group(self, copies: Sequence[Copy], works: Sequence[GatedWork]) -> Group:
         """The works, one of each copy, timed by events if all of them can be."""
         known = refusals.known_by(self._facts)
         gated = all(
@@ -146,10 +148,10 @@ class TorchBackend(Holding[TorchBuffer]):
         each = zip(works, streams_of(works), strict=True)
         return self.kept(ThreadedGroup([threaded(*one) for one in each]))
 
-    def _work(self, copy: Copy, does: Operation) -> Work:
+    def _work(self, copy: Copy, does: Operation) -> GatedWork:
         units = self._units_of(copy.transfer)
         if copy.transfer.engine.kind == "sm":
-            return KernelWork(units[0], copy, does)
+            return TorchKernelWork(units[0], copy, does)
         return CopyWork(units, copy)
 
     def unit(self, memory: Memory) -> TorchDevice:

@@ -11,10 +11,10 @@ import msgspec
 from linkgauge.backends import native, offering
 from linkgauge.backends.host_memory import ByThreads, NodeMemory, shift_within, usable_cpus
 from linkgauge.backends.protocol import Buffer, Pattern
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError
-from linkgauge.model.machine import Node
+from linkgauge.model.hardware.machine import Node
 from linkgauge.model.memory import Memory
-from linkgauge.model.result import Placement
 from linkgauge.model.units import approximate_size
 
 from . import content
@@ -56,7 +56,7 @@ class TorchBuffer:
         self._tensor = None
 
 
-class DeviceBuffer(TorchBuffer):
+class TorchDeviceBuffer(TorchBuffer):
     """Memory of an accelerator, filled and compared there."""
 
     def __init__(self, unit: TorchDevice, memory: Memory, size: int) -> None:
@@ -157,7 +157,7 @@ def allocate(
     Raises AllocationError for lack of memory, Unsupported if it cannot be bound as its kind
     says."""
     if node is None:
-        return (AddressedBuffer if unit.is_cpu else DeviceBuffer)(unit, memory, size)
+        return (AddressedBuffer if unit.is_cpu else TorchDeviceBuffer)(unit, memory, size)
     if unit.facts.binds or memory.kind == "pageable":
         return NodeBuffer(unit, memory, size, node, alone)
     return AddressedBuffer(unit, memory, size, node.cpus, pinned=True)

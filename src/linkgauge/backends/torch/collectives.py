@@ -9,14 +9,10 @@ from functools import partial
 from typing import Any
 
 from linkgauge.backends.host_memory import usable_cpus
-from linkgauge.backends.operations.collectives import POISON, CollectiveGroup, Share
+from linkgauge.backends.operations.collectives import POISON, CollectiveGroup, RankShare
 from linkgauge.backends.protocol import Copy, Timing, Wrong
-from linkgauge.model.collective import (
-    Collective,
-    NumberName,
-    Reduction,
-)
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.operations.collective import Collective, NumberName, Reduction
 
 from .buffer import own
 from .runtime import TorchDevice, calling
@@ -62,7 +58,7 @@ class TorchCollective(CollectiveGroup):
         _check(work, self._library)
         self._distributed, self._unit, self._place = distributed, unit, place
         rank, ranks = distributed.get_rank(), distributed.get_world_size()
-        self._share = Share(work, rank, ranks, copy.size)
+        self._share = RankShare(work, rank, ranks, copy.size)
         self._counts = counts = self._share.counts
         kind, each = getattr(unit.torch, _TYPES[work.type]), work.number.bytes
         self._bytes = own(copy.destination).tensor

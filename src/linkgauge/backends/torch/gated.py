@@ -28,7 +28,7 @@ Streams = Sequence[tuple[TorchDevice, Any]]
 """A stream of each device that takes part (None: it has none), the owner's first."""
 
 
-class Work(Protocol):
+class GatedWork(Protocol):
     """`units` are the devices that take part, the one that does the work first; `enqueue` puts
     loops on their current streams."""
 
@@ -54,7 +54,7 @@ class CopyWork:
                 move(source, non_blocking=True)
 
 
-def threaded(work: Work, streams: Streams) -> Worked:
+def threaded(work: GatedWork, streams: Streams) -> Worked:
     """A work that a thread of the host carries out to its end. Streams are chosen by each thread
     for itself, whenever it runs."""
 
@@ -67,7 +67,7 @@ def threaded(work: Work, streams: Streams) -> Worked:
     return Worked(run)
 
 
-def streams_of(works: Sequence[Work]) -> list[Streams]:
+def streams_of(works: Sequence[GatedWork]) -> list[Streams]:
     """Streams for each work that no other work of the group uses."""
     used: dict[int, int] = {}
     found: list[Streams] = []
@@ -103,10 +103,10 @@ _MOST_TRIES = 8
 _MILLI = 1e-3
 
 
-class Lane:
+class WorkLane:
     """A work with its streams and events."""
 
-    def __init__(self, work: Work, streams: Streams) -> None:
+    def __init__(self, work: GatedWork, streams: Streams) -> None:
         self.work, self.streams = work, streams
         self.unit, self.stream = streams[0]
         self.warm, self.start = self.unit.event(), self.unit.event()
@@ -130,9 +130,9 @@ class Lane:
 class GatedGroup(Gated):
     """Works that all start behind one gate."""
 
-    def __init__(self, works: Sequence[Work], pace: Pace | None = None) -> None:
+    def __init__(self, works: Sequence[GatedWork], pace: Pace | None = None) -> None:
         with calling("torch.Event"):
-            self._lanes = [Lane(*each) for each in zip(works, streams_of(works), strict=True)]
+            self._lanes = [WorkLane(*each) for each in zip(works, streams_of(works), strict=True)]
             self._gate, self._total = self._first.unit.event(), self._first.unit.event()
         self._hold, self._margin = _FIRST_GATE, _MARGIN
         self._held = False
@@ -140,7 +140,7 @@ class GatedGroup(Gated):
         self.pace = pace or Pace(SAMPLE_SECONDS, laps=LAPS)
 
     @property
-    def _first(self) -> Lane:
+    def _first(self) -> WorkLane:
         return self._lanes[0]
 
     def open(self) -> None:
@@ -233,7 +233,7 @@ class GatedGroup(Gated):
             progress=progress,
         )
 
-    def _progress(self, lane: Lane) -> tuple[float, ...]:
+    def _progress(self, lane: WorkLane) -> tuple[float, ...]:
         """The lane's start and the end of each lap, since the first start; by its own device's
         clock, which is not that of others."""
         same = lane.unit is self._first.unit
@@ -249,7 +249,7 @@ class GatedGroup(Gated):
         self._lanes = []  # buffers that nothing else holds are free from here on
 
 
-def most_loops(works: Sequence[Work]) -> int:
+def most_loops(works: Sequence[GatedWork]) -> int:
     """How many loops fit behind the gate on every device; at least one."""
     units = {id(unit): unit for work in works for unit in work.units}.values()
     each = _BETWEEN if any(len(work.units) > 1 for work in works) else 1

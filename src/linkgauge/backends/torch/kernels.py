@@ -8,7 +8,7 @@ from typing import Any
 
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import Operation
+from linkgauge.model.operations.operation import Operation
 
 from . import content
 from .buffer import own
@@ -16,7 +16,7 @@ from .refusals import NO_READS
 from .runtime import TorchDevice, calling
 
 
-class KernelWork:
+class TorchKernelWork:
     """One call of torch for each loop, which launches a kernel over all of the buffers. (A buffer
     whose size is no multiple of 8 takes a kernel over bytes.)"""
 

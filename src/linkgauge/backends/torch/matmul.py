@@ -8,7 +8,13 @@ from typing import Any
 from linkgauge.backends.operations.products import WARM_UPS
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import BLOCK, OperationName, order_of, tolerance, wrong_sum
+from linkgauge.model.operations.operation import (
+    BLOCK,
+    OperationName,
+    order_of,
+    tolerance,
+    wrong_sum,
+)
 
 from .runtime import TorchDevice, calling
 
@@ -21,7 +27,7 @@ _TYPES = {
 _TF32: OperationName = "matmul-tf32"
 
 
-class ProductWork:
+class TorchProductWork:
     """A, B and their product on a device; a loop is one product."""
 
     def __init__(self, unit: TorchDevice, copy: Copy, operation: OperationName) -> None:

@@ -19,17 +19,17 @@ from typing import Any, cast
 
 from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Copy, Group
-from linkgauge.backends.rank import Idle, OfProcess
+from linkgauge.backends.rank import IdlePart, OfProcess
 from linkgauge.backends.torch import TorchBackend
 from linkgauge.backends.torch.collectives import TorchCollective, library_of
 from linkgauge.backends.torch.runtime import calling
 from linkgauge.machine.host import read_host
 from linkgauge.machine.launch import Launch
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import OperationName
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Transfer
 
@@ -103,7 +103,7 @@ class TorchRank(OfProcess):
             return super().prepare(copies, operation)
         mine = self.places(copies)
         if not mine:
-            return Idle()
+            return IdlePart()
         (place,) = mine
         groups = operation.groups(len(copies))
         number = next(at for at, ranks in enumerate(groups) if place in ranks)

@@ -12,7 +12,7 @@ import msgspec
 
 from linkgauge.backends.rules import no_node, of_copy_engine, of_load
 from linkgauge.model.errors import NoPeerAccess, Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import STAGING, Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Transfer
@@ -22,7 +22,7 @@ NO_READS = "torch has no operation that only reads memory and tells what it has 
 HOST_CLOCK = "timed by the host's clock, until the device has finished: its calls count"
 
 
-class Facts(msgspec.Struct, frozen=True):
+class TorchFacts(msgspec.Struct, frozen=True):
     """Input of the rules. `type` is torch's name for the device's kind (`cuda`, of AMD's GPUs too),
     `peers` are the devices whose memory it reaches; with `gated`, events time what waits behind a
     gate. `binds` means that pinned memory can be bound to a node, because torch pins memory that is
@@ -39,30 +39,30 @@ class Facts(msgspec.Struct, frozen=True):
         return parse_memory(self.device.memory)
 
 
-def known_by(facts: Sequence[Facts]) -> dict[Memory, Facts]:
+def known_by(facts: Sequence[TorchFacts]) -> dict[Memory, TorchFacts]:
     """The devices by their memories."""
     return {fact.memory: fact for fact in facts}
 
 
 def refusal(
-    transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]
+    transfer: Transfer, facts: Sequence[TorchFacts], nodes: Sequence[int]
 ) -> str | Unsupported | None:
     """Why this transfer cannot be carried out on these devices and host nodes, or None."""
     return next(_reasons(transfer, known_by(facts), nodes), None)
 
 
-def remarks(transfer: Transfer, facts: Sequence[Facts]) -> tuple[str, ...]:
+def remarks(transfer: Transfer, facts: Sequence[TorchFacts]) -> tuple[str, ...]:
     """How it is timed, unless that is by events, and whether both ends are one DRAM. For transfers
     that `refusal` accepts."""
     return tuple(_remarks(transfer, known_by(facts)))
 
 
-def is_gated(transfer: Transfer, owner: Facts) -> bool:
+def is_gated(transfer: Transfer, owner: TorchFacts) -> bool:
     """Whether events time it behind a gate: copies of pageable memory block the calling thread."""
     return owner.gated and not any(memory.kind == "pageable" for memory in transfer.memories)
 
 
-def _remarks(transfer: Transfer, known: dict[Memory, Facts]) -> Iterator[str]:
+def _remarks(transfer: Transfer, known: dict[Memory, TorchFacts]) -> Iterator[str]:
     owner = known[transfer.engine.owner]
     if not is_gated(transfer, owner):
         yield HOST_CLOCK
@@ -76,7 +76,7 @@ def _remarks(transfer: Transfer, known: dict[Memory, Facts]) -> Iterator[str]:
 
 
 def _reasons(
-    transfer: Transfer, known: dict[Memory, Facts], nodes: Sequence[int]
+    transfer: Transfer, known: dict[Memory, TorchFacts], nodes: Sequence[int]
 ) -> Iterator[str | Unsupported]:
     for memory in (*transfer.memories, transfer.engine.owner):
         yield from _unreachable(memory, known, nodes)
@@ -90,7 +90,9 @@ def _reasons(
     yield from _pair_reasons(transfer, owner)
 
 
-def _unreachable(memory: Memory, known: dict[Memory, Facts], nodes: Sequence[int]) -> Iterator[str]:
+def _unreachable(
+    memory: Memory, known: dict[Memory, TorchFacts], nodes: Sequence[int]
+) -> Iterator[str]:
     if memory.rank is not None:
         yield f"{memory.place} belongs to another process: torch has no memory across processes"
     elif memory.is_host:
@@ -121,7 +123,7 @@ def _wrong_engine(transfer: Transfer) -> Iterator[str]:
         yield f"{engine.owner} holds neither end: torch copies on one of the two"
 
 
-def _host_reasons(memory: Memory, owner: Facts, nodes: int) -> Iterator[str]:
+def _host_reasons(memory: Memory, owner: TorchFacts, nodes: int) -> Iterator[str]:
     if memory.kind not in ("", "pageable", "huge", STAGING):
         yield f"torch has no {memory.kind} host memory"
     if owner.binds or memory.kind == "pageable":
@@ -137,7 +139,7 @@ def _host_reasons(memory: Memory, owner: Facts, nodes: int) -> Iterator[str]:
         )
 
 
-def _pair_reasons(transfer: Transfer, owner: Facts) -> Iterator[str | Unsupported]:
+def _pair_reasons(transfer: Transfer, owner: TorchFacts) -> Iterator[str | Unsupported]:
     devices = [memory for memory in transfer.memories if memory.is_device]
     if len(devices) < 2 or devices[0] == devices[1]:
         return

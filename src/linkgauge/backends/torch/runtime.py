@@ -16,9 +16,9 @@ from linkgauge.machine.environment import in_force
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 
-from .refusals import SPACE, Facts
+from .refusals import SPACE, TorchFacts
 
 _SHORT = ("out of memory", "can't allocate memory", "not enough memory", "invalid buffer size")
 """What messages of torch say where memory is short, beside its own exception."""
@@ -48,7 +48,7 @@ def calling(call: str, about: str = "") -> Iterator[None]:
 class TorchDevice:
     """One device: what torch calls it, its streams, and how long its clock's cycles are."""
 
-    def __init__(self, torch: Any, facts: Facts) -> None:
+    def __init__(self, torch: Any, facts: TorchFacts) -> None:
         self.torch = torch
         self.facts = facts
         self.memory = facts.memory
@@ -161,7 +161,7 @@ def accelerator(torch: Any) -> str | None:
     return None
 
 
-def _facts(torch: Any, kind: str, index: int, root: Root) -> Facts:
+def _facts(torch: Any, kind: str, index: int, root: Root) -> TorchFacts:
     module = getattr(torch, kind)
     properties: Any = None
     with suppress(AttributeError, RuntimeError):
@@ -187,10 +187,10 @@ def _facts(torch: Any, kind: str, index: int, root: Root) -> Facts:
         notes=(*_notes(torch, kind), *in_force(root, pci or "", os.environ)),
     )
     gated = kind == "cuda" and hasattr(module, "_sleep")
-    return Facts(device, kind, peers, gated, binds=kind == "cuda")
+    return TorchFacts(device, kind, peers, gated, binds=kind == "cuda")
 
 
-def _cpu(torch: Any) -> Facts:
+def _cpu(torch: Any) -> TorchFacts:
     size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     device = Device(
         memory=f"{SPACE}:cpu:0",
@@ -201,7 +201,7 @@ def _cpu(torch: Any) -> Facts:
         notes=(f"torch {torch.__version__}",),
         is_cpu=True,
     )
-    return Facts(device, "cpu")
+    return TorchFacts(device, "cpu")
 
 
 def _notes(torch: Any, kind: str) -> Iterator[str]:

@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 import msgspec
 
-from .links import Links
-from .messages import Clock
+from .commands import ReadClock
+from .member_links import Links
 
 EXCHANGES = 8
 """Questions to each rank, of which the fastest counts."""
@@ -32,7 +32,7 @@ def compare(links: Links, rank: int) -> Offset:
     found: list[Offset] = []
     for _ in range(EXCHANGES):
         asked = time.monotonic()
-        there = links.one(rank, Clock(), float)
+        there = links.one(rank, ReadClock(), float)
         heard = time.monotonic()
         found.append(Offset(there - (asked + heard) / 2, (heard - asked) / 2))
     return min(found, key=lambda offset: offset.unsure)

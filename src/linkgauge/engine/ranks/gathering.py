@@ -21,9 +21,9 @@ import msgspec
 
 from linkgauge import __version__
 from linkgauge.backends.mpi.world import leave, mpi_errors, world
-from linkgauge.engine.patience import Patience
+from linkgauge.engine.workers.patience import Patience
 from linkgauge.machine.channel import Channel, encode
-from linkgauge.machine.launch import Launch, crowd_of, host_name
+from linkgauge.machine.launch import Launch, host_name, ranks_per_cpu
 from linkgauge.machine.wire import (
     NotReached,
     accepted,
@@ -36,11 +36,11 @@ from linkgauge.machine.wire import (
     listen_here,
 )
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
+from linkgauge.model.ranks import LostRank, Oversubscription, Rank, RankLost
 
-from .agent import Agent
-from .links import Links
-from .messages import PROTOCOL, Card, End, Ping, Pong, Told, decode_reply
+from .commands import PROTOCOL, Card, EndRun, Ping, Pong, Told, decode_reply
+from .member_links import Links
+from .member_loop import Agent
 from .started import JOINING, LOOK_SECONDS, Processes
 
 JOIN_SECONDS = 60.0
@@ -58,7 +58,7 @@ MOMENT_SECONDS = 1.0
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
     """What all ranks have to appear in: a limit of their answers does not shorten that."""
-    return max(limit or 0.0, JOIN_SECONDS * Patience.of_crowd(crowd_of(launch)).slow)
+    return max(limit or 0.0, JOIN_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow)
 
 
 def card_of(launch: Launch, token: bytes = b"") -> Card:
@@ -92,7 +92,7 @@ def serve_as_rank(
     with end:
         channel = Channel(end)
         channel.send(encode(card_of(launch, token)))
-        patience = Patience.of_crowd(crowd_of(launch), seconds)
+        patience = Patience.shared(ranks_per_cpu(launch), seconds)
         agent = Agent(channel, launch, lambda how: left(agent, how), patience)
         agent.serve()
     return agent
@@ -140,7 +140,7 @@ class Gathering:
             for stranger in self._strangers.values():
                 stranger.close(0.0)
         ranks = [_rank(card) for card in self._cards.values()]
-        self.links = Links(self._channels, ranks, Patience.of_crowd(crowd_of(launch), limit))
+        self.links = Links(self._channels, ranks, Patience.shared(ranks_per_cpu(launch), limit))
         self.links.show_life()
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
@@ -265,14 +265,14 @@ class Gathering:
             )
 
     @property
-    def crowd(self) -> Crowd | None:
+    def crowd(self) -> Oversubscription | None:
         """Where most ranks share the fewest CPUs, if there are more ranks than CPUs."""
         cpus: dict[str, set[int]] = {}
         for card in self._cards.values():
             cpus.setdefault(card.host, set()).update(card.cpus)
         ranks = Counter(card.host for card in self._cards.values())
         host = max(ranks, key=lambda host: ranks[host] / max(1, len(cpus[host])))
-        crowd = Crowd(host, ranks[host], len(cpus[host]))
+        crowd = Oversubscription(host, ranks[host], len(cpus[host]))
         return crowd if crowd.ranks > crowd.cpus else None
 
     def close(self, patience: float = LEAVE_SECONDS) -> None:
@@ -288,7 +288,7 @@ class Gathering:
 
 def _send_end(channel: Channel) -> None:
     with suppress(OSError):
-        channel.send(encode(End(lost=True)))
+        channel.send(encode(EndRun(lost=True)))
     channel.close(0.0)
 
 

@@ -13,8 +13,8 @@ from linkgauge.machine.channel import Done, Reason, Refused, encode, error_of, v
 from linkgauge.model.errors import BackendError
 
 from .clocks import Clocks
-from .links import Links
-from .messages import Apart, Meet, Met, Part, Said
+from .commands import Meet, Met, PartyLeft, Said, TakePart
+from .member_links import Links
 
 _T = TypeVar("_T")
 
@@ -24,7 +24,10 @@ class Meeting:
     something to rank 0, and returns what it answers."""
 
     def __init__(
-        self, rank: int, parties: tuple[int, ...], meet: Callable[[Meet], Met | Apart] | None = None
+        self,
+        rank: int,
+        parties: tuple[int, ...],
+        meet: Callable[[Meet], Met | PartyLeft] | None = None,
     ) -> None:
         self.rank, self.parties = rank, parties
         self._meet = meet
@@ -47,7 +50,7 @@ class Meeting:
         rank has left the cell. With `start` they agree when to begin."""
         assert self._meet is not None  # noqa: S101
         answer = self._meet(Meet(Said(msgspec.Raw(encode(found)), reason), moved, start, late))
-        if isinstance(answer, Apart):
+        if isinstance(answer, PartyLeft):
             raise BackendError("the ranks", answer.why)
         self.at, self.ahead = answer.at, answer.ahead
         for rank, said in sorted(answer.said.items()):
@@ -63,7 +66,9 @@ class Meetings:
         self._links = links
         self._clocks = Clocks(links)
 
-    def carry_out(self, part: Part, moved: int) -> tuple[dict[int, Done | Refused], frozenset[int]]:
+    def carry_out(
+        self, part: TakePart, moved: int
+    ) -> tuple[dict[int, Done | Refused], frozenset[int]]:
         """Returns the last answer of each party, and the parties that rank 0 parted because another
         one had left the cell. Raises RankLost if one is gone."""
         answers: dict[int, Done | Refused] = {}
@@ -80,7 +85,7 @@ class Meetings:
             else:
                 parted |= met.keys()
                 gone = sorted(set(part.parties) - set(met))
-                commands = dict.fromkeys(met, Apart(f"rank {gone[0]} has left the cell"))
+                commands = dict.fromkeys(met, PartyLeft(f"rank {gone[0]} has left the cell"))
         self._links.check_there(part.parties)
         return answers, frozenset(parted)
 

@@ -10,7 +10,7 @@ import msgspec
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.rank import RankBackend, crosses
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.operation import OperationName, named
+from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 FOUNDED = ("cuda", "torch")
@@ -44,7 +44,7 @@ class Tokens:
             self._of.pop(group, None)
 
 
-class Reached(msgspec.Struct, frozen=True):
+class EngineReach(msgspec.Struct, frozen=True):
     """Of each copy that a rank carries out from or to another machine, why its engine does not
     reach both memories, by its place; and of each copy from or to the rank's own memory, why NCCL
     does not pass it on."""
@@ -59,7 +59,7 @@ def reached(
     rank: int,
     hosts: Sequence[str],
     shared: Collection[str],
-) -> Reached:
+) -> EngineReach:
     """What is to be known of one rank; memories in `shared` are of devices that several have."""
     own = {
         place: copy
@@ -74,11 +74,11 @@ def reached(
                 part = Transfer(memory, memory, Engine(memory, _CCL))
                 why = SHARE if str(memory) in shared else backend.refusal(part)
                 refused |= {} if why is None else {place: str(why)}
-    return Reached({place: why for place, why in reasons if why is not None}, refused)
+    return EngineReach({place: why for place, why in reasons if why is not None}, refused)
 
 
 def passed(
-    copies: Sequence[Copy], operation: OperationName, found: Iterable[Reached]
+    copies: Sequence[Copy], operation: OperationName, found: Iterable[EngineReach]
 ) -> dict[int, Group]:
     """The source's and the destination's rank of those copies that NCCL carries out, by their
     places. Raises Unsupported, with the reasons, for what nothing carries out."""

@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from linkgauge.backends import SIMULATED
-from linkgauge.backends.protocol import Buffer, Copy, Pattern, Virtual
+from linkgauge.backends.protocol import Buffer, Copy, Pattern, SimulatedClock
 from linkgauge.backends.rank import RankBackend, SpannedBuffer, held
 from linkgauge.machine.channel import error_of, reason_of
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
-from linkgauge.model.operation import OperationName
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Engine, Transfer
 
 from .meeting import Meeting
@@ -189,8 +189,8 @@ class SpanningBackend:
 class SimSpanningBackend(SpanningBackend):
     """The same of a simulated machine, which has a clock of its own."""
 
-    def _virtual(self) -> Virtual:
-        assert isinstance(self.own, Virtual)  # noqa: S101
+    def _virtual(self) -> SimulatedClock:
+        assert isinstance(self.own, SimulatedClock)  # noqa: S101
         return self.own
 
     def clock(self) -> float:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, cast
 from msgspec.structs import replace
 
 from linkgauge.backends import ACROSS_RANKS
-from linkgauge.backends.protocol import Collecting, Copy, Gated, Group, Pace, Timing, Wrong
+from linkgauge.backends.protocol import CollectingGroup, Copy, Gated, Group, Pace, Timing, Wrong
 from linkgauge.backends.rank import open_at, spanned
-from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Unsupported
-from linkgauge.model.operation import OperationName, named
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.transfer import NIC_ENGINES, EngineKind
 
 from . import passages
-from .passages import FOUNDED, PASSING, Reached, leaves, passed, reached
-from .starts import Ended, Starts, common_pace
+from .passages import FOUNDED, PASSING, EngineReach, leaves, passed, reached
+from .starts import RankTiming, Starts, common_pace
 
 _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
 """Engines whose work takes both ranks."""
@@ -93,7 +93,7 @@ class SpanningGroup(Gated):
         if backend.name not in PASSING or not leaving:
             return {}
         look = partial(reached, self._own, copies, backend.rank, backend.hosts, backend.shared)
-        found = backend.together(look, Reached, self._moved)
+        found = backend.together(look, EngineReach, self._moved)
         return passed(copies, operation, found.values())
 
     def _prepare(
@@ -140,12 +140,12 @@ class SpanningGroup(Gated):
         backend.together(lambda: None, type(None), self._moved * loops, late=late)
         at, ahead = backend.meeting.at, backend.meeting.ahead
 
-        def run() -> Ended:
+        def run() -> RankTiming:
             opened = open_at(self._part, None if at is None else at + ahead)
             timing = replace(self._part.wait(), counters=None)
-            return Ended(opened - ahead, timing, time.monotonic())
+            return RankTiming(opened - ahead, timing, time.monotonic())
 
-        found = backend.together(run, Ended, 2 * self._moved)
+        found = backend.together(run, RankTiming, 2 * self._moved)
         backend.has_time(found[min(found)].now)
         return starts.timing(found, at, loops)
 
@@ -165,13 +165,13 @@ class SpanningCollective(SpanningGroup):
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
         def own() -> tuple[float, ...]:
-            return next(iter(cast("Collecting", self._part).iterations(count)), ())
+            return next(iter(cast("CollectingGroup", self._part).iterations(count)), ())
 
         found = self._backend.together(own, tuple[float, ...], self._moved)
         return tuple(found[rank] for rank in self._places)
 
     def check(self) -> Wrong:
-        own = cast("Collecting", self._part)
+        own = cast("CollectingGroup", self._part)
         found = self._backend.together(own.check, Wrong, self._moved)
         wrong = {at: found[rank] for at, rank in enumerate(self._places) if found[rank].count}
         if not wrong:

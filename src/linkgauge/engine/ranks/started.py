@@ -8,13 +8,13 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
-from linkgauge.engine.patience import Patience
+from linkgauge.engine.workers.patience import Patience
 from linkgauge.machine.launch import (
     Launch,
-    crowd_of,
     host_name,
     launched,
     parent_in,
+    ranks_per_cpu,
     starter,
     status_of,
 )
@@ -42,7 +42,7 @@ class Processes:
         self._absent: frozenset[int] = frozenset()
         """The missing ranks that had none when they were last looked for."""
         self._next = time.monotonic()
-        self._started = self._next + STARTED_SECONDS * Patience.of_crowd(crowd_of(launch)).slow
+        self._started = self._next + STARTED_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow
 
     def ended(self, missing: Collection[int]) -> LostRank | None:
         """A missing rank that can be seen to have ended: it has no process, twice in succession, as

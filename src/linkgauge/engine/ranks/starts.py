@@ -15,7 +15,7 @@ APART = (1.0, 0.1, 0.01)
 exceeds."""
 
 
-class Ended(NamedTuple):
+class RankTiming(NamedTuple):
     """When a rank's gate opened, the timing of the copies that it carries out, and when it ended;
     by the monotonic clock that starts are agreed by, but for the end."""
 
@@ -37,7 +37,7 @@ class Starts:
         """The most loops so far, and the greatest difference of their starts, as a share of the
         shortest copy's time for all of them."""
 
-    def timing(self, ended: Mapping[int, Ended], at: float | None, loops: int) -> Timing:
+    def timing(self, ended: Mapping[int, RankTiming], at: float | None, loops: int) -> Timing:
         """That of all copies, of what each rank times; they started together `at` this time, if
         any."""
         if at is not None:
@@ -57,7 +57,7 @@ class Starts:
         span = max(times[-1] for times in progress) - min(times[0] for times in progress)
         return Timing(tuple(seconds), span, tuple(checksums), tuple(progress))
 
-    def _judge(self, loops: int, ended: Mapping[int, Ended]) -> None:
+    def _judge(self, loops: int, ended: Mapping[int, RankTiming]) -> None:
         """How far apart they started: the gates, and behind them the copies."""
         starts = [
             one.opened + min((times[0] for times in one.timing.progress), default=0.0)

@@ -18,31 +18,25 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import ACROSS_RANKS, GPUS, ON_REQUEST, SIMULATED
-from linkgauge.engine.messages import (
-    FIRST,
-    Measure,
-    Visit,
-    beside_unable,
-    failed,
-)
-from linkgauge.engine.worker import LocalWorker
+from linkgauge.engine.workers.messages import FIRST, Measure, Visit, beside_unable, failed
+from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.machine.channel import Refused
 from linkgauge.machine.source import commit
+from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Unsupported
-from linkgauge.model.inventory import Inventory
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import named
+from linkgauge.model.operations.operation import named
 from linkgauge.model.ranks import RankLost, nic_problem
-from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import Profiler, Settings, Tried
 from linkgauge.model.transfer import NIC_ENGINES, Transfer
 
 from .clocks import compare
+from .commands import Hold, Open, Present, ReadAccelerators, TakePart, Told
 from .gathering import Gathering
 from .meeting import Meetings
-from .messages import Hold, Look, Open, Part, Present, Told
 from .passages import FOUNDED, SHARE
 
 AGAIN_SECONDS = 0.5
@@ -150,7 +144,7 @@ class ClusterWorker:
     def look(self, accelerators: Sequence[str]) -> Inventory:
         """Everything else that is known of rank 0's machine: its accelerators as rank 0 sees
         them."""
-        seen = self.links.one(0, Look(), Inventory)
+        seen = self.links.one(0, ReadAccelerators(), Inventory)
         if self._settings.simulation is not None:
             return seen
         return msgspec.structs.replace(self._here.look(()), accelerators=seen.accelerators)
@@ -199,7 +193,7 @@ class ClusterWorker:
         """Has the ranks that they concern measure these cells."""
         key = tuple(cell.number for cell in work.cells), work.size
         parties = self._parties(work.cells)
-        part = Part(work, parties, tuple(self._shared), key in self._unlike)
+        part = TakePart(work, parties, tuple(self._shared), key in self._unlike)
         self._unlike.add(key)
         transfers = [transfer for cell in work.cells for transfer in cell.transfers]
         moved = 2 * sum(transfer.bytes_moved(work.size) for transfer in transfers)

@@ -11,10 +11,11 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from linkgauge.judge import scatter, shape, slow_parts, stalls
-from linkgauge.judge.cases import concerns_measured, timed_cases_of
+from linkgauge.judge import shape
+from linkgauge.judge.blame import scatter, slow_parts, stalls
+from linkgauge.judge.blame.cases import concerns_measured, timed_cases_of
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
-from linkgauge.model.part import Part
+from linkgauge.model.hardware.part import Part
 from linkgauge.registry import listed
 
 from . import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from linkgauge.judge.counters import held_down, held_under_load
+from linkgauge.judge.blame.counters import held_down, held_under_load
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import nvidia, tools
-from linkgauge.model.inventory import Accelerator
-from linkgauge.model.part import Part
+from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.part import Part
 
 from .pcie_chains import latest_accelerators
 

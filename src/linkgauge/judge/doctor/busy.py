@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from linkgauge.judge.cases import Case, cases_of, named
+from linkgauge.judge.blame.cases import Case, cases_of, named
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import BUSIEST
-from linkgauge.model.host_details import HostDetails
+from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.load import Load
 from linkgauge.model.notes import Imprecise
-from linkgauge.model.part import MACHINE
 from linkgauge.model.units import count_of
 
 BUSY = 0.1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from linkgauge.judge.cases import Case, cases_of, named
-from linkgauge.judge.causes import BEGAN, Blame, causes
+from linkgauge.judge.blame.cases import Case, cases_of, named
+from linkgauge.judge.blame.causes import BEGAN, Blame, causes
+from linkgauge.judge.blame.xids import broken
 from linkgauge.judge.findings import Check, Evidence, Finding
 from linkgauge.judge.remedies import DEVICE_LOST, IOMMU_PT, LESS_MEMORY, RESET, kernel_log
 from linkgauge.judge.vendor import Matter, tools
-from linkgauge.judge.xids import broken
 from linkgauge.model.cell_id import sheet_id
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.grouped import grouped

@@ -6,14 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from linkgauge.judge.counters import bundles, fabric_errors
+from linkgauge.judge.blame.counters import bundles, fabric_errors
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity
 from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.vendor import Matter, nvidia, tools
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.grouped import grouped
-from linkgauge.model.inventory import Accelerator
-from linkgauge.model.part import Part, is_memory
+from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.part import Part, is_memory
 
 from .links import LEAST_WORN
 from .pcie_chains import latest_accelerators

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.remedies import HUGE_PAGES, IOMMU_PT, NEAR_NODE, kernel_log
-from linkgauge.model.host_details import HostDetails
-from linkgauge.model.part import MACHINE
+from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.part import MACHINE
 
 from .pcie_chains import shown
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from linkgauge.judge.blame.xids import CATALOG, meaning_of_xid, severity_of
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import (
     FABRIC_MANAGER,
@@ -16,10 +17,9 @@ from linkgauge.judge.remedies import (
     kernel_log,
     link_state,
 )
-from linkgauge.judge.xids import CATALOG, meaning_of_xid, severity_of
 from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.kernel_log import LogKind, LogLine
-from linkgauge.model.part import MACHINE, Part
 
 from .pcie_chains import hops
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from linkgauge.judge.counters import pci_errors, replays
+from linkgauge.judge.blame.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import DEVICE_LOST, POWER_CYCLE, RESEAT, kernel_log, link_state
 from linkgauge.model.grouped import grouped
-from linkgauge.model.inventory import PciFunction, PciLink
-from linkgauge.model.part import Part
-from linkgauge.model.pcie import link_rate
+from linkgauge.model.hardware.inventory import PciFunction, PciLink
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.hardware.pcie import link_rate
 
 from . import retrain
 from .pcie_chains import PcieChain, hops, shown

@@ -7,12 +7,12 @@ from functools import cache, lru_cache
 
 from msgspec.structs import replace
 
-from linkgauge.judge.cases import cases_of
+from linkgauge.judge.blame.cases import cases_of
+from linkgauge.judge.expected.readings import is_confirmed, most_carried
 from linkgauge.judge.findings import Evidence
-from linkgauge.judge.readings import is_confirmed, most_carried
 from linkgauge.model.grouped import grouped
-from linkgauge.model.inventory import Accelerator, PciFunction, PciLink, Reading
-from linkgauge.model.part import Part
+from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink, Reading
+from linkgauge.model.hardware.part import Part
 
 _LATEST = 3
 """Number of latest cells whose readings give a link's state: a single one may catch it waking

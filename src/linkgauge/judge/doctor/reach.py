@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.judge.cases import Case, cases_of, exchanging, listed
+from linkgauge.judge.blame.cases import Case, cases_of, exchanging, listed
+from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.judge.link_rates import figure
 from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.verdict import LOW
-from linkgauge.model.busbw import bandwidths
-from linkgauge.model.collective import Collective, bus_factor
-from linkgauge.model.part import Part
-from linkgauge.model.result import CellResult
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.operations.busbw import bandwidths
+from linkgauge.model.operations.collective import Collective, bus_factor
 from linkgauge.model.units import BANDWIDTH
 
 _REDUCING = 26e9

@@ -8,8 +8,8 @@ Specification, 7.5.3.7 and 7.5.3.19). Both are written under a mask, so that no 
 from __future__ import annotations
 
 from linkgauge.judge.remedies import DEVICE, PORT_ABOVE, link_state
-from linkgauge.model.inventory import PciFunction
-from linkgauge.model.pcie import generation
+from linkgauge.model.hardware.inventory import PciFunction
+from linkgauge.model.hardware.pcie import generation
 
 _STOP = (
     "# First stop the virtual machines and programs that use the device: the link goes down for a "

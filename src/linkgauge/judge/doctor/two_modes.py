@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.judge.cases import Case, cases_of
+from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.model.units import unit_of
 

@@ -112,7 +112,7 @@ class Kind(NamedTuple):
         return (self.square - self.squares) / (self.cells * (self.cells - 1))
 
 
-class Together(NamedTuple):
+class KindsTogether(NamedTuple):
     """Kinds with the same runs, and the square of the sum of all variances."""
 
     kinds: Sequence[Kind]
@@ -128,13 +128,13 @@ class Together(NamedTuple):
         return (self.square - sum(kind.square for kind in self.kinds)) / pairs
 
 
-def unlikeness(found: Sequence[Together]) -> Unlikeness:
+def unlikeness(found: Sequence[KindsTogether]) -> Unlikeness:
     """That of all cells, in groups that have the same runs."""
     between = _between(found)
     return Unlikeness(_within(found, between or 0.0), between)
 
 
-def _between(found: Sequence[Together]) -> float | None:
+def _between(found: Sequence[KindsTogether]) -> float | None:
     apart, level = list[float](), list[float]()
     for one in found:
         product = one.product
@@ -144,7 +144,7 @@ def _between(found: Sequence[Together]) -> float | None:
     return _ratio(apart, level, _BETWEEN, centred=True) if apart else None
 
 
-def _within(found: Sequence[Together], between: float) -> float | None:
+def _within(found: Sequence[KindsTogether], between: float) -> float | None:
     """Each kind in proportion to its level. That is known by few runs: it is taken the nearer to
     that of all, the less kinds differ, since what a kind exceeds its own estimate by is biased."""
     apart, level = list[float](), list[float]()

@@ -59,7 +59,7 @@ def _doubted(own: Spread, kind: Sequence[Spread]) -> Spread:
     return Spread(own.variance, own.degrees, wide, _UNSEEN * len(noisier) / len(kind))
 
 
-class Moved(msgspec.Struct, frozen=True):
+class MovedCell(msgspec.Struct, frozen=True):
     """A cell of two runs, which moved apart by so many standard `errors`, by its intervals. `kind`
     is the same of alike cells, `family` of cells that depend on the same things."""
 
@@ -68,7 +68,7 @@ class Moved(msgspec.Struct, frozen=True):
     errors: float
 
 
-def stretches(cells: Sequence[Moved]) -> list[float]:
+def stretches(cells: Sequence[MovedCell]) -> list[float]:
     """By what the error of each cell is to be multiplied. More than 1 where cells moved farther
     apart than their intervals let expect. Less where the other cells of its family, which are
     many, all moved less: medians of samples that stall now and then agree much better than visits
@@ -90,7 +90,7 @@ def _by_others(family: Sequence[float], own: float) -> float:
     return math.sqrt((sum(family) - own + _EXPECTED) / (others + _EXPECTED))
 
 
-def _excess(cells: Sequence[Moved]) -> float:
+def _excess(cells: Sequence[MovedCell]) -> float:
     """How many times as far as their intervals let expect cells moved apart, at least 1: by the
     median distance, in standard errors, from the middle of the cells of a kind. What slows a few
     cells, or all of a kind alike, moves it little."""

@@ -32,7 +32,7 @@ import msgspec
 
 from linkgauge.model.grouped import grouped
 
-from .cross_runs import Gram, Kind, Together, added, gram, square, square_of, unlikeness
+from .cross_runs import Gram, Kind, KindsTogether, added, gram, square, square_of, unlikeness
 from .student import digamma, trigamma, trigamma_inverse
 
 LEAST = 1e-4
@@ -69,7 +69,7 @@ Deviations = Mapping[int, float]
 """By run, how far the logarithm of its figure is from the mean of its set of runs."""
 
 
-class Varied(msgspec.Struct, frozen=True):
+class CellSpread(msgspec.Struct, frozen=True):
     """What is known of a cell's runs: in each set of runs that has a mean of its own, how far they
     are from it. `kind` is the same of alike cells."""
 
@@ -93,20 +93,22 @@ class Varied(msgspec.Struct, frozen=True):
         return [[*own.values()] for own in self.sets]
 
 
-def varied(kind: Hashable, sets: Sequence[Mapping[int, float]]) -> Varied:
+def varied(kind: Hashable, sets: Sequence[Mapping[int, float]]) -> CellSpread:
     """Of the logarithms of figures by run, in sets of runs of which each may have its own mean."""
     found = list[Deviations]()
     for own in sets:
         if len(own) > 1:
             mean = fmean(own.values())
             found.append({run: log - mean for run, log in sorted(own.items())})
-    return Varied(kind, tuple(found))
+    return CellSpread(kind, tuple(found))
 
 
-def spreads(cells: Sequence[Varied], whole: Sequence[Varied] | None = None) -> list[Spread | None]:
+def spreads(
+    cells: Sequence[CellSpread], whole: Sequence[CellSpread] | None = None
+) -> list[Spread | None]:
     """The spread of each cell; None of one whose own runs tell nothing, and no others'. With
     `whole`, each cell's own runs are those there: more than may count for others."""
-    known = [_Known.of(cell) if cell.degrees else None for cell in cells]
+    known = [_KnownVariance.of(cell) if cell.degrees else None for cell in cells]
     there = [one for one in known if one is not None]
     if not there:
         return [None] * len(cells)
@@ -118,12 +120,14 @@ def spreads(cells: Sequence[Varied], whole: Sequence[Varied] | None = None) -> l
     ]
     every = zip(lent, whole or cells, unlike, strict=True)
     return [
-        _spread(by, _Known.of(of) if of.degrees else None, (sum(unlike) - is_one) / len(cells))
+        _spread(
+            by, _KnownVariance.of(of) if of.degrees else None, (sum(unlike) - is_one) / len(cells)
+        )
         for by, of, is_one in every
     ]
 
 
-def _spread(by: _Lent | None, own: _Known | None, others: float) -> Spread | None:
+def _spread(by: _Lent | None, own: _KnownVariance | None, others: float) -> Spread | None:
     """`others` are the part of all cells whose own runs vary unlike what peers let expect."""
     if own is None:
         return None if by is None else Spread(by.variance, by.degrees(0.0))
@@ -136,7 +140,7 @@ def _spread(by: _Lent | None, own: _Known | None, others: float) -> Spread | Non
     return Spread(variance, every, alone, min(1.0, _UNSEEN * others))
 
 
-class _Known(msgspec.Struct, frozen=True):
+class _KnownVariance(msgspec.Struct, frozen=True):
     """A cell's own variance, that by different runs alone (`steady`: one run that is far off makes
     it little larger); if runs are normal, the logarithm that the first lets expect of the true
     one, and the variance of that logarithm (`error`)."""
@@ -149,7 +153,7 @@ class _Known(msgspec.Struct, frozen=True):
     error: float
 
     @classmethod
-    def of(cls, cell: Varied) -> _Known:
+    def of(cls, cell: CellSpread) -> _KnownVariance:
         variance = sum(each * each for each in cell.deviations.values()) / cell.degrees
         variance = max(variance, LEAST**2)
         square = square_of(cell.by_set)
@@ -166,12 +170,12 @@ class _Lent(msgspec.Struct, frozen=True):
     variance: float
     apart: float
 
-    def unlikeness(self, own: _Known) -> float:
+    def unlikeness(self, own: _KnownVariance) -> float:
         """`apart`, or more of a cell that varies more than chance explains."""
         far = math.log(max(1.0, own.steady / self.variance))
         return max(self.apart, far * far - _FAR * _FAR * (own.error + self.apart))
 
-    def to(self, own: _Known) -> tuple[float, float]:
+    def to(self, own: _KnownVariance) -> tuple[float, float]:
         """The degrees of freedom and the variance that are lent to a cell. To one that varies so
         much less that chance hardly ever explains it, hardly more than its own variance is, by the
         mean of both logarithms: a sum with a part of one much larger is no estimate of it."""
@@ -188,7 +192,7 @@ class _Lent(msgspec.Struct, frozen=True):
         return _TRUSTED * min(_MOST_LENT, 2 * trigamma_inverse(float(f"{known:.3g}")))
 
 
-class _Sum(NamedTuple):
+class _WeightedSum(NamedTuple):
     """Of alike cells or of kinds: the sum of weights, of weighted variances, and of the weighted
     logarithms that these let expect of true ones if runs are normal."""
 
@@ -207,46 +211,46 @@ class _Sum(NamedTuple):
         cells where these vary much more than others."""
         return min(self.variances / self.weight, _TAILS * math.exp(self.log))
 
-    def plus(self, weight: float, variance: float, log: float, members: int = 1) -> _Sum:
-        return _Sum(
+    def plus(self, weight: float, variance: float, log: float, members: int = 1) -> _WeightedSum:
+        return _WeightedSum(
             self.weight + weight,
             self.variances + weight * variance,
             self.logs + weight * log,
             self.members + members,
         )
 
-    def without(self, weight: float, variance: float, log: float) -> _Sum:
-        return self.plus(-weight, variance, log, -1) if self.members > 1 else _Sum()
+    def without(self, weight: float, variance: float, log: float) -> _WeightedSum:
+        return self.plus(-weight, variance, log, -1) if self.members > 1 else _WeightedSum()
 
 
 class _Prior:
     """The distribution of variances: within a kind their logarithms vary by `within`, those of
     kinds by `between` (null of a single kind: nothing tells)."""
 
-    def __init__(self, known: Sequence[_Known], cells: Sequence[Varied]) -> None:
+    def __init__(self, known: Sequence[_KnownVariance], cells: Sequence[CellSpread]) -> None:
         self._within, self._between = _unlikeness(known, cells)
         # Errors of variances are correlated by the squares of the correlations of figures.
         kinds = _by_kind(cells)
         shared = _correlation([cells]) ** 2, _correlation(list(kinds.values())) ** 2
         error = fmean(one.error for one in known)
         self._of_all, self._of_kind = error * shared[0], error * max(shared)
-        self._kinds: dict[Hashable, _Sum] = {}
+        self._kinds: dict[Hashable, _WeightedSum] = {}
         for one in known:
-            kind = self._kinds.get(one.kind, _Sum())
+            kind = self._kinds.get(one.kind, _WeightedSum())
             self._kinds[one.kind] = kind.plus(self._weight(one), one.variance, one.log)
-        self._all = _Sum()
+        self._all = _WeightedSum()
         for kind in self._kinds.values():
             self._all = self._all.plus(self._weight_of(kind), kind.mean, kind.log)
 
-    def _weight(self, one: _Known) -> float:
+    def _weight(self, one: _KnownVariance) -> float:
         return 1 / (self._within + one.error)
 
-    def _weight_of(self, kind: _Sum) -> float:
+    def _weight_of(self, kind: _WeightedSum) -> float:
         return 1 / ((self._between or 0.0) + 1 / kind.weight)
 
-    def lent(self, name: Hashable, one: _Known | None) -> _Lent | None:
+    def lent(self, name: Hashable, one: _KnownVariance | None) -> _Lent | None:
         """Null of a cell that has no peers. `one` is what they know of it themselves."""
-        kind = self._kinds.get(name, _Sum())
+        kind = self._kinds.get(name, _WeightedSum())
         others, peers = self._all, kind
         if kind.members:
             others = others.without(self._weight_of(kind), kind.mean, kind.log)
@@ -265,11 +269,13 @@ class _Prior:
         return _Lent(variance, self._within + max(1 / precision, self._of_all))
 
 
-def _by_kind(cells: Sequence[Varied]) -> dict[Hashable, list[Varied]]:
+def _by_kind(cells: Sequence[CellSpread]) -> dict[Hashable, list[CellSpread]]:
     return grouped((cell.kind, cell) for cell in cells)
 
 
-def _unlikeness(known: Sequence[_Known], cells: Sequence[Varied]) -> tuple[float, float | None]:
+def _unlikeness(
+    known: Sequence[_KnownVariance], cells: Sequence[CellSpread]
+) -> tuple[float, float | None]:
     """Among cells of a kind, and among kinds: by different runs, or where there are too few by the
     variances themselves."""
     patterns = grouped((cell.runs, cell) for cell in cells)
@@ -279,21 +285,21 @@ def _unlikeness(known: Sequence[_Known], cells: Sequence[Varied]) -> tuple[float
     return within, by_logs[1] if by_runs.between is None else by_runs.between
 
 
-def _together(cells: Sequence[Varied]) -> Together | None:
+def _together(cells: Sequence[CellSpread]) -> KindsTogether | None:
     """Cells that have the same runs."""
     if square_of(cells[0].by_set) is None:
         return None
     kinds, grams = list[Kind](), list[Gram]()
     for own in _by_kind(cells).values():
         grams.append(gram([cell.by_set for cell in own]))
-        known = [_Known.of(cell) for cell in own]
+        known = [_KnownVariance.of(cell) for cell in own]
         squares = sum(square_of(cell.by_set) or 0.0 for cell in own)
         variance = fmean(one.variance for one in known)
         kinds.append(Kind(len(own), squares, square(grams[-1]) or 0.0, variance, known[0].error))
-    return Together(kinds, square(added(grams)) or 0.0)
+    return KindsTogether(kinds, square(added(grams)) or 0.0)
 
 
-def _by_logs(known: Sequence[_Known]) -> tuple[float, float | None]:
+def _by_logs(known: Sequence[_KnownVariance]) -> tuple[float, float | None]:
     """By how much more the logarithms of cells' variances differ than by chance (Smyth's)."""
     kinds = grouped((one.kind, one.log) for one in known)
     means = [fmean(logs) for logs in kinds.values()]
@@ -311,7 +317,7 @@ def _by_logs(known: Sequence[_Known]) -> tuple[float, float | None]:
     return within, max(0.0, variance(means) - chance)
 
 
-def _correlation(groups: Sequence[Sequence[Varied]]) -> float:
+def _correlation(groups: Sequence[Sequence[CellSpread]]) -> float:
     """The intraclass correlation of the figures of a run within these groups of cells, by the
     analysis of variance (R. Fisher, Statistical Methods for Research Workers, 1925, chapter 7).
     Each cell counts alike, however much it varies."""
@@ -336,7 +342,7 @@ def _correlation(groups: Sequence[Sequence[Varied]]) -> float:
     return max(0.0, (between - within) / whole_variance) if whole_variance > 0 else 0.0
 
 
-def _scaled(cell: Varied) -> dict[int, float]:
+def _scaled(cell: CellSpread) -> dict[int, float]:
     """With a standard deviation of 1."""
     squares = sum(each * each for each in cell.deviations.values())
     scale = math.sqrt(cell.degrees / squares) if squares > 0 else 0.0

@@ -15,7 +15,7 @@ from linkgauge import __version__
 from linkgauge.model.printable import printable
 from linkgauge.model.units import approximate_size
 from linkgauge.report.blocks import Block, Figure, Page, Picture, Shade
-from linkgauge.report.remedies import Command, Step
+from linkgauge.report.words.remedies import Command, Step
 
 from .drawing import Drawer
 from .picture import style_of_pictures, svg_of

@@ -16,11 +16,11 @@ from linkgauge.report.blocks import (
     Figure,
     Heat,
     Line,
-    Part,
     Picture,
     Problem,
     Prose,
     Shade,
+    ShownSection,
     Span,
     Table,
     Tiles,
@@ -38,7 +38,7 @@ _MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _BOLD: frozenset[Tone] = frozenset({"bad", "simulated", "strong"})
 
 
-def as_markdown(title: str, blocks: Iterable[Block | Part]) -> str:
+def as_markdown(title: str, blocks: Iterable[Block | ShownSection]) -> str:
     """A heading, and below it the blocks, and parts with headings of their own."""
     lines = [f"# {plain(title)}"]
     for block in blocks:
@@ -47,9 +47,9 @@ def as_markdown(title: str, blocks: Iterable[Block | Part]) -> str:
     return "\n".join((*lines, ""))
 
 
-def _lines(block: Block | Part) -> Iterator[str]:
+def _lines(block: Block | ShownSection) -> Iterator[str]:
     match block:
-        case Part():
+        case ShownSection():
             yield as_markdown(block.title, block.blocks).replace("# ", "## ", 1).rstrip()
         case Prose():
             yield from (f"{_begun(one)}  " for one in block.lines)

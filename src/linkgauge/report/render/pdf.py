@@ -11,7 +11,7 @@ from linkgauge.model.errors import ResultsError
 from linkgauge.model.printable import all_printable
 from linkgauge.report.blocks import Figure, Heat, Page, Picture, Table, cut, line
 from linkgauge.report.charts import EXTRA
-from linkgauge.report.remedies import Command, Prose, Step, WrittenFile
+from linkgauge.report.words.remedies import Command, RemedyText, Step, WrittenFile
 
 from .drawing import Drawer
 from .picture import alone, svg_of
@@ -60,7 +60,7 @@ def _data(value: Any) -> Any:
     match value:
         case str():
             return cut(value, MOST_TEXT)
-        case Command() | WrittenFile() | Prose():
+        case Command() | WrittenFile() | RemedyText():
             return _step(value)
         case Table() | Heat() | Figure() | Picture():
             value = _short(value)

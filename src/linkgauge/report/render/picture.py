@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from linkgauge.model.printable import printable
-from linkgauge.report.blocks import Drawn, Joined, Picture
+from linkgauge.report.blocks import DrawnLink, DrawnPart, Picture
 
 BAR, GAP, LANE, EDGE, INSET = 26, 56, 20, 10, 14
 """Pixels: the height of a part, the room between parts that a link joins, that of a bracket, that
@@ -100,7 +100,7 @@ class _Drawing:
 
     # What stands where.
 
-    def _below(self, name: str | None) -> list[Drawn]:
+    def _below(self, name: str | None) -> list[DrawnPart]:
         return [p for p in self._picture.parts if p.above == name and not p.level]
 
     def _find_leaves(self, name: str) -> list[str]:
@@ -172,7 +172,7 @@ class _Drawing:
             bottom = self._switches(level, here, bottom)
         return bottom
 
-    def _at(self, name: str) -> list[Joined]:
+    def _at(self, name: str) -> list[DrawnLink]:
         return [joint for joint in self._free if name in (joint.a, joint.b)]
 
     def _depth(self, name: str) -> float:
@@ -188,7 +188,7 @@ class _Drawing:
         box = _Box(spans[leaves[0]].left, spans[leaves[-1]].right, y)
         self._box(part, box)
         if part.above is not None:
-            joint = self._up.get(name, Joined(name, part.above, ()))
+            joint = self._up.get(name, DrawnLink(name, part.above, ()))
             self._link(joint, box.left + INSET, self._boxes[part.above].top + BAR, y)
         for below in self._below(name):
             self._tree(below.name, top, floor, spans)
@@ -221,7 +221,7 @@ class _Drawing:
         return top + len(lanes) * (GAP + BAR)
 
     def _brackets(
-        self, joints: Sequence[Joined], spans: dict[str, _Box], edge: float, *, up: bool
+        self, joints: Sequence[DrawnLink], spans: dict[str, _Box], edge: float, *, up: bool
     ) -> float:
         """Links between parts of a row, the shortest closest, as lines from part to part; the
         height of all."""
@@ -246,7 +246,7 @@ class _Drawing:
 
     # How it looks.
 
-    def _box(self, part: Drawn, box: _Box) -> None:
+    def _box(self, part: DrawnPart, box: _Box) -> None:
         self._boxes[part.name] = box
         self.shapes.append(
             f'<rect class="{part.kind} {part.tone}" x="{box.left:.0f}" y="{box.top:.0f}" '
@@ -257,7 +257,7 @@ class _Drawing:
         if part.word:
             self._sign(part.tone, box.right - 12, box.top + 13)
 
-    def _link(self, joint: Joined, x: float, top: float, bottom: float) -> None:
+    def _link(self, joint: DrawnLink, x: float, top: float, bottom: float) -> None:
         y = (top + bottom) / 2 + 12 - 7 * len(_texts(joint))
         lines = [_beside(text, x + 12, y + 14 * at) for at, text in enumerate(joint.texts)]
         if joint.word:
@@ -265,7 +265,7 @@ class _Drawing:
             self._sign(joint.tone, x, (top + bottom) / 2)
         self._drawn(joint, f"M{x:.0f} {top:.0f}V{bottom:.0f}", f"<text>{''.join(lines)}</text>")
 
-    def _bracket(self, joint: Joined, left: float, right: float, y: float) -> None:
+    def _bracket(self, joint: DrawnLink, left: float, right: float, y: float) -> None:
         middle = (left + right) / 2
         tone = f" {joint.tone}" if joint.word else ""
         dots = "".join(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4"/>' for x in (left, right))
@@ -276,7 +276,7 @@ class _Drawing:
         if joint.word:
             self._sign(joint.tone, left - INSET, y)
 
-    def _drawn(self, joint: Joined, path: str, text: str) -> None:
+    def _drawn(self, joint: DrawnLink, path: str, text: str) -> None:
         marked = " marked" if joint.word else ""
         tip = f' data-tip="{_safe(joint.says)}"' if joint.says else ""
         self.links.append(
@@ -306,11 +306,11 @@ def _lane(lanes: _Lanes, left: float, right: float) -> int:
     return lane
 
 
-def _texts(joint: Joined) -> tuple[str, ...]:
+def _texts(joint: DrawnLink) -> tuple[str, ...]:
     return (*joint.texts, *([joint.word] if joint.word else ()))
 
 
-def _words(joint: Joined) -> str:
+def _words(joint: DrawnLink) -> str:
     """What stands on a bracket."""
     return " ".join((*joint.texts[:1], *([joint.word] if joint.word else ())))
 

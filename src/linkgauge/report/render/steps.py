@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from linkgauge.report.remedies import Command, Prose, Step
+from linkgauge.report.words.remedies import Command, RemedyText, Step
 
 
 class Block:
@@ -32,7 +32,7 @@ class Block:
 
 
 def _lines(step: Step, room: int) -> Iterator[Text]:
-    if isinstance(step, Prose):
+    if isinstance(step, RemedyText):
         yield from _comment(step.text, room)
     elif isinstance(step, Command):
         yield from _command(step, room)

@@ -26,7 +26,7 @@ from linkgauge.report.blocks import (
     Tone,
 )
 from linkgauge.report.console import Hanging
-from linkgauge.report.remedies import Command
+from linkgauge.report.words.remedies import Command
 
 from .steps import Block as Steps
 

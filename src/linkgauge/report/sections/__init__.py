@@ -16,8 +16,8 @@ from linkgauge.registry import listed
 from linkgauge.report.rows import OneRun as OneRun
 
 if TYPE_CHECKING:
-    from linkgauge.judge.configurations import Comparison
-    from linkgauge.model.result import Result
+    from linkgauge.judge.compare.configurations import ConfigurationComparison
+    from linkgauge.model.documents.result import Result
     from linkgauge.report.blocks import Block, Line
 
 
@@ -26,7 +26,7 @@ class SeveralRuns(msgspec.Struct, frozen=True):
     run of each accelerator and label. `left_out` says what could not be read."""
 
     runs: Sequence[OneRun]
-    comparisons: Sequence[Comparison]
+    comparisons: Sequence[ConfigurationComparison]
     last: Mapping[tuple[str, str], OneRun]
     left_out: Sequence[str] = ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.model.result import Result
+from linkgauge.model.documents.result import Result
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Table, plain
 from linkgauge.report.results import (

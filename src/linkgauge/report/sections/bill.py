@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from linkgauge.model.result import Run
+from linkgauge.model.documents.result import Run
 from linkgauge.model.units import format_size
 from linkgauge.report.blocks import Block, cut
 from linkgauge.report.results import table

@@ -6,11 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linkgauge.model.cell_id import place_of
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.blocks import Column, Entry, Line, Span, Table, line, plain
-from linkgauge.report.expectations import is_judged, is_unjudged, reference_of
-from linkgauge.report.figures import histogram
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import (
@@ -25,6 +23,8 @@ from linkgauge.report.results import (
     without_empty,
 )
 from linkgauge.report.shading import error_of, share_shown, sign_of
+from linkgauge.report.words.expectations import is_judged, is_unjudged, reference_of
+from linkgauge.report.words.figures import histogram
 
 _BINS = 8
 _CELLS = (

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from linkgauge.model.busbw import bandwidths
-from linkgauge.model.collective import Collective
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.operations.busbw import bandwidths
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.stragglers import straggler_of
 from linkgauge.model.stats.summary import known_percentile
-from linkgauge.model.stragglers import straggler_of
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE
 from linkgauge.report.blocks import (
     TONES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from linkgauge.model.result import Result
+from linkgauge.model.documents.result import Result
 from linkgauge.model.units import Unit, unit_of
 from linkgauge.report import charts
 from linkgauge.report.blocks import Block, plain

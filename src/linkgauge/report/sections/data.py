@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.engine.journal import RUN_FILE
+from linkgauge.engine.kept.journal import RUN_FILE
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
-from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.stats.summary import Summary
 from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, plain
 from linkgauge.report.files import SAMPLES_FILE, csv_text, document_of, samples_csv

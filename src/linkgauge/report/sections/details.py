@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.transfer import Place
 from linkgauge.report.beside import matrices_beside
 from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, plain
 from linkgauge.report.forms import MOST_COLUMNS, has_figures, together
 from linkgauge.report.matrix import Matrix, matrices, of_cells, shown
-from linkgauge.report.remarks import below_lines
 from linkgauge.report.results import heading as heading_of
 from linkgauge.report.results import title_line, turned
 from linkgauge.report.shading import legend, shade, utilised
+from linkgauge.report.words.remarks import below_lines
 
 from . import figures
 from .latency import percentiles

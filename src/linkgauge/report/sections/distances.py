@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from linkgauge.model.machine import Machine
-from linkgauge.model.pcie import PciTree
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.pcie import PciTree
 from linkgauge.report.blocks import Block, Column, Heat, Prose, Shade, Span, line, plain
 from linkgauge.report.results import table
-from linkgauge.report.subjects import Subject, spans
+from linkgauge.report.words.subjects import Subject, spans
 
 MOST = 16
 """Most devices whose matrix is readable; of more, those that are close are listed in groups."""

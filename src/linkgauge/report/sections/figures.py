@@ -8,7 +8,7 @@ from statistics import median
 from typing import NamedTuple
 
 from linkgauge.model.cell_id import place_of
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.blocks import Block, Heat, Line, Prose, Shade, Span, line, plain
@@ -16,7 +16,7 @@ from linkgauge.report.curves import EXTREMES, At, curves_of, extremes
 from linkgauge.report.forms import (
     MOST_COLUMNS,
     Large,
-    Together,
+    SharedTable,
     cells_of,
     columns_of,
     form_of,
@@ -27,9 +27,9 @@ from linkgauge.report.forms import (
     together,
 )
 from linkgauge.report.matrix import brief, in_order
-from linkgauge.report.remarks import below_lines
 from linkgauge.report.results import common, heading, label, marks, title_line
 from linkgauge.report.shading import BELOW_OTHERS, Ends, legend, shade
+from linkgauge.report.words.remarks import below_lines
 
 from . import OneRun, Section, cells, collectives, many, summaries
 from .sizes import MOST_PATHS, chart_of_levels, line_lines
@@ -66,10 +66,10 @@ def blocks(run: Run, large: Large = "summary") -> Iterator[Block]:
 
 
 def blocks_of(
-    shown: Together, run: Run, large: Large = "whole", anchor: str = ""
+    shown: SharedTable, run: Run, large: Large = "whole", anchor: str = ""
 ) -> Iterator[Block]:
     """Results that are shown together."""
-    yield from _FORMS[shown.form](_View(anchor, shown, run, large))
+    yield from _FORMS[shown.form](_ResultView(anchor, shown, run, large))
 
 
 def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
@@ -91,11 +91,11 @@ Shaded = tuple[str, list[Shade | None]]
 """A row with its name."""
 
 
-class _View(NamedTuple):
+class _ResultView(NamedTuple):
     """Results that are shown together, and where and how."""
 
     anchor: str
-    shown: Together
+    shown: SharedTable
     run: Run
     large: Large
 
@@ -124,15 +124,15 @@ class _View(NamedTuple):
             yield from (line(Span(several, "dim"), *fit) for fit in line_lines(lines, most))
 
 
-def _rows(view: _View) -> Iterator[Block]:
+def _rows(view: _ResultView) -> Iterator[Block]:
     yield cells.table_of(view.results, view.below(), view.anchor)
 
 
-def _transfers(view: _View) -> Iterator[Block]:
+def _transfers(view: _ResultView) -> Iterator[Block]:
     yield cells.transfers_of(view.first, view.below(), view.anchor)
 
 
-def _columns(view: _View) -> Iterator[Block]:
+def _columns(view: _ResultView) -> Iterator[Block]:
     """A row for each benchmark, or for each of its rows."""
     columns = _some(columns_of(view.first), view.large)
     found = [
@@ -146,7 +146,7 @@ def _columns(view: _View) -> Iterator[Block]:
     yield _heat(view, title, f"columns: {meaning or 'column'}", columns, found, left)
 
 
-def _matrix(view: _View) -> Iterator[Block]:
+def _matrix(view: _ResultView) -> Iterator[Block]:
     """The matrix of headlines. A single column is shown as a row; of a sweep with very many rows,
     the extremes."""
     result = view.first
@@ -170,7 +170,7 @@ def _matrix(view: _View) -> Iterator[Block]:
 
 
 def _heat(
-    view: _View, title: Line, caption: str, columns: Sequence[str], found: Sequence[Shaded],
+    view: _ResultView, title: Line, caption: str, columns: Sequence[str], found: Sequence[Shaded],
     left: Line | None = None,
 ) -> Heat:  # fmt: skip
     signs = legend(one for _, row in found for one in row)
@@ -230,7 +230,7 @@ def _left_out(columns: Sequence[str], whole: Sequence[str]) -> Line | None:
     return plain(f"{len(columns)} of {len(whole)} columns: {WHOLE}", "dim")
 
 
-def _sizes(view: _View) -> Iterator[Block]:
+def _sizes(view: _ResultView) -> Iterator[Block]:
     """A row for each path, a column for each size; of very many sizes they are the rows. Of a size
     that was measured several times, the last figure."""
     sizes = sorted({one.size for one in view.results})
@@ -261,13 +261,13 @@ def _by_size(name: str, every: Sequence[Result], sizes: Sequence[int]) -> Iterat
         yield f"{name} {path}" if len(paths) > 1 else name, shades
 
 
-def _summary(view: _View) -> Iterator[Block]:
+def _summary(view: _ResultView) -> Iterator[Block]:
     hint = {"summary": WHOLE, "uniform": ALIKE}.get(view.large, "")
     caption = common(view.results, unit_of(view.first.unit).shown)
     yield summaries.table_of(view.results, caption, view.below(), view.anchor, hint)
 
 
-def _levels(view: _View) -> Iterator[Block]:
+def _levels(view: _ResultView) -> Iterator[Block]:
     """The levels that a curve shows, and the curve."""
     result = view.first
     yield Prose((heading(result), plain(title_line(result))))
@@ -275,7 +275,7 @@ def _levels(view: _View) -> Iterator[Block]:
     yield chart._replace(lines=(*chart.lines, *view.below()), anchor=view.anchor)
 
 
-def _collectives(view: _View) -> Iterator[Block]:
+def _collectives(view: _ResultView) -> Iterator[Block]:
     result = view.first
     yield from collectives.blocks_of(result, heading(result), view.below(), view.anchor)
 

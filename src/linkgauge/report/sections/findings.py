@@ -10,11 +10,10 @@ import msgspec
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.report.blocks import Block, Line, Problem, Prose, Span, line, plain
 from linkgauge.report.files import json_document
-from linkgauge.report.groups import SEVERITIES, Group, groups_of, headline, subjects_of
-from linkgauge.report.remedies import Command, Step, steps
-from linkgauge.report.remedies import Prose as Said
 from linkgauge.report.results import SIMULATED
-from linkgauge.report.sentences import NAMED, first_of
+from linkgauge.report.words.groups import SEVERITIES, FindingGroup, groups_of, headline, subjects_of
+from linkgauge.report.words.remedies import Command, RemedyText, Step, steps
+from linkgauge.report.words.sentences import NAMED, first_of
 
 TO_FIX, TO_LOOK = "to fix it", "to look"
 MOST_STEPS = 40
@@ -99,17 +98,17 @@ def _purpose(remedy: Sequence[Step]) -> str:
     """Commands that only look fix nothing; what a colon ends is said of them."""
     looks = all(
         step.only_looks if isinstance(step, Command)
-        else isinstance(step, Said) and step.text.endswith(":")
+        else isinstance(step, RemedyText) and step.text.endswith(":")
         for step in remedy
     )  # fmt: skip
     return TO_LOOK if looks else TO_FIX
 
 
-def brief(groups: Sequence[Group], below: Group | None = None) -> Iterator[Block]:
+def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
     """Of each check its first finding: why it matters, a remedy of one command, and what it
     explains; of others their subjects alone, as of warnings of the check that is reported
     `below`."""
-    by_check: dict[tuple[str, Severity], list[Group]] = {}
+    by_check: dict[tuple[str, Severity], list[FindingGroup]] = {}
     for group in groups:
         by_check.setdefault((group.first.check, group.first.severity), []).append(group)
     for (check, severity), (first, *others) in by_check.items():

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from linkgauge.machine.tree import ranges
-from linkgauge.model.gaps import NEEDS_ROOT, Gap
-from linkgauge.model.host_details import Cache, HostDetails
-from linkgauge.model.inventory import Inventory
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.gaps import NEEDS_ROOT, Gap
+from linkgauge.model.hardware.host_details import CpuCache, HostDetails
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Table
 from linkgauge.report.results import table
-from linkgauge.report.subjects import spans
+from linkgauge.report.words.subjects import spans
 
 _KINDS = {"data": "d", "instruction": "i"}
 
@@ -59,7 +59,7 @@ def surroundings(host: HostDetails) -> Iterator[str]:
     yield from (f"{how} {what}" for how, what in found.items() if what)
 
 
-def _cache(cache: Cache) -> str:
+def _cache(cache: CpuCache) -> str:
     shared = f" shared by {cache.shared_by}" if cache.shared_by > 1 else ""
     return f"L{cache.level}{_KINDS.get(cache.kind, '')} {approximate_size(cache.size)}{shared}"
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.stats.summary import known_percentile, percentile
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report import charts
 from linkgauge.report.beside import load
 from linkgauge.report.blocks import Block, Column, Entry, Figure, Line, Table, plain
-from linkgauge.report.figures import histogram
 from linkgauge.report.matrix import shown
 from linkgauge.report.results import figure, label, title_of
+from linkgauge.report.words.figures import histogram
 
 from . import OneRun, Section
 

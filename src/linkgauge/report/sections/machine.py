@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from linkgauge.machine.hardware import known_values
-from linkgauge.model.inventory import Accelerator, Adapter, FabricLink, Interface
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.inventory import Accelerator, Adapter, FabricLink, Interface
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.report.blocks import Block, Column, Line, Prose, Span, Table, line, plain
 from linkgauge.report.results import SIMULATED, table
-from linkgauge.report.subjects import spans, subjects
+from linkgauge.report.words.subjects import spans, subjects
 
 from .distances import distance_blocks
 from .host import counts, gaps, host_facts, surroundings
-from .pci import PciTree
+from .pci import PciOutline
 
 # Accelerators' own links (NVLink and the like), those that are alike in one row.
 
@@ -99,7 +99,7 @@ def detailed_machine_blocks(machine: Machine) -> Iterator[Block]:
 
 def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
     inventory, found = machine.known, subjects(machine)
-    pci = PciTree(inventory, found)
+    pci = PciOutline(inventory, found)
     yield Prose([*_heading(machine)])
     yield from _filled(_memories(machine, detailed), pci.tree(ports=detailed))
     yield from _filled(fabric_links(inventory.accelerators))

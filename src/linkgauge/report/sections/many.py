@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.units import unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Table, Tone, plain
 from linkgauge.report.forms import columns_of, rows_of

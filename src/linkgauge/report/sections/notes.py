@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from linkgauge.model.result import Result, Run, Status
+from linkgauge.model.documents.result import Result, Run, Status
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import TONES, Block, Line, Prose, Span, line, plain
-from linkgauge.report.run_notes import MORE, note_lines
+from linkgauge.report.words.run_notes import MORE, note_lines
 
 from . import OneRun, Section
 

@@ -9,14 +9,14 @@ from itertools import chain
 from statistics import median
 
 from linkgauge.judge.outcome import Outcome
-from linkgauge.model.result import CellResult, Run
+from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.units import BANDWIDTH, count_of
 from linkgauge.report.blocks import Block, Prose, line
-from linkgauge.report.expectations import word_of
 from linkgauge.report.forms import UNIFORM
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import label, mark
-from linkgauge.report.worst import worst_of
+from linkgauge.report.words.expectations import word_of
+from linkgauge.report.words.worst import worst_of
 
 from .screen import has_few
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.inventory import Inventory, PciFunction, PciLink
-from linkgauge.model.pcie import PciTree as Ports
-from linkgauge.model.pcie import generation
+from linkgauge.model.hardware.inventory import Inventory, PciFunction, PciLink
+from linkgauge.model.hardware.pcie import PciTree, generation
 from linkgauge.report.blocks import Column, Entry, Table, plain
 from linkgauge.report.results import table
-from linkgauge.report.subjects import Subject
+from linkgauge.report.words.subjects import Subject
 
 _NUMBERS = ("GB/s", "max GB/s", "MaxPayload", "MaxReadReq", "IOMMU", "NODE")
 
 
-class PciTree:
+class PciOutline:
     """The PCI functions of an inventory by what they are below, under the names that they have
     elsewhere in the report."""
 
     def __init__(self, inventory: Inventory, subjects: Sequence[Subject]) -> None:
-        self._tree = Ports(inventory.pci)
+        self._tree = PciTree(inventory.pci)
         self._known = known = self._tree.functions
         self._functions, self._hypervisor = inventory.pci, inventory.host.hypervisor
         self._below: dict[str | None, list[PciFunction]] = {}

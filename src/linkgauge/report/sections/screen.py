@@ -8,9 +8,9 @@ from itertools import chain
 from statistics import median
 from typing import NamedTuple
 
-from linkgauge.model.busbw import bandwidths
 from linkgauge.model.cell_id import place_of
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -25,10 +25,8 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.expectations import HELD, is_judged, word_of
-from linkgauge.report.forms import UNIFORM, Together, cells_of, form_of, has_figures
+from linkgauge.report.forms import UNIFORM, SharedTable, cells_of, form_of, has_figures
 from linkgauge.report.matrix import brief
-from linkgauge.report.remarks import complaint_lines, round_lines
 from linkgauge.report.results import (
     Family,
     families_of,
@@ -41,7 +39,9 @@ from linkgauge.report.results import (
 )
 from linkgauge.report.results import verdict as verdict_of
 from linkgauge.report.shading import legend, share_shown, sign_of
-from linkgauge.report.worst import BROKEN
+from linkgauge.report.words.expectations import HELD, is_judged, word_of
+from linkgauge.report.words.remarks import complaint_lines, round_lines
+from linkgauge.report.words.worst import BROKEN
 
 from . import figures
 
@@ -109,7 +109,7 @@ def _height(block: Block) -> int:
             return 1
 
 
-class _Known(NamedTuple):
+class _ScreenFigure(NamedTuple):
     """A figure, and what it is of."""
 
     figure: float
@@ -162,18 +162,18 @@ def _row(family: Family, usual: int) -> tuple[Entry, ...]:
     )
 
 
-def _known(word: str, result: Result) -> list[_Known]:
+def _known(word: str, result: Result) -> list[_ScreenFigure]:
     """Its figures, ascending; of a collective, which is timed, its bandwidths."""
     found = []
     for cell in result.cells:
         own = bandwidths(cell)
         figure = cell.headline if own is None else own.bus
         if figure is not None:
-            found.append(_Known(figure, word, result, cell))
+            found.append(_ScreenFigure(figure, word, result, cell))
     return sorted(found, key=lambda one: one.figure)
 
 
-def _figures(family: Family, known: Sequence[Sequence[_Known]]) -> Sequence[str]:
+def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequence[str]:
     """The median, the least and the most, each of every engine; what settings change is a range."""
     if family.results[0].unit == COLLECTIVE.symbol:
         return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), "", "")
@@ -205,7 +205,7 @@ def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
     return Entry(f"{sum(map(is_judged, passed))}/{len(passed)} ok", tone="good")
 
 
-def _where(family: Family, known: Sequence[Sequence[_Known]]) -> str:
+def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
     """What stands out, else what the ends of a range are of, else the least if it is far off."""
     odd = [one.name for own in known for one in own if sign_of(one.cell) not in ("", HELD)]
     if odd:
@@ -231,4 +231,4 @@ def _standing_out(run: Run, results: Sequence[Result]) -> Iterator[Block]:
         least = min(share for share, _ in odd)
         result = next(result for share, result in odd if share <= _MUCH_THE_SAME * least)
         form = form_of(result, "summary")
-        yield from figures.blocks_of(Together(form, (result,)), run)
+        yield from figures.blocks_of(SharedTable(form, (result,)), run)

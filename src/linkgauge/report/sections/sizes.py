@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 
 from linkgauge.model.curves import Level, SizeLine
-from linkgauge.model.result import Result, Run
+from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.stats.hockney import LEAST, OFF
 from linkgauge.model.units import (
     BANDWIDTH,

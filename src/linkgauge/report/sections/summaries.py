@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 
 from linkgauge.model.cell_id import place_of
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.report.blocks import Column, Entry, Line, Shade, Span, Table, line, plain
 from linkgauge.report.forms import columns_of, rows_of
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import figure, label, verdict, without_empty
-from linkgauge.report.sentences import first_of
 from linkgauge.report.shading import legend, shade
+from linkgauge.report.words.sentences import first_of
 
 _HEADS = (
     Column("benchmark"), Column("cells", True, 1), Column("median", True), Column("least", True),

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from linkgauge.model.inventory import Reading
-from linkgauge.model.result import Result, Run
+from linkgauge.model.documents.result import Result, Run
+from linkgauge.model.hardware.inventory import Reading
 from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Span, Tone, line, plain
 from linkgauge.report.curves import over_time
 from linkgauge.report.results import label, table
-from linkgauge.report.sentences import first_of
+from linkgauge.report.words.sentences import first_of
 
 from . import OneRun, Section
 

@@ -6,32 +6,32 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from linkgauge.judge.as_one import as_one
+from linkgauge.judge.blame.link_figures import LinkFigures, blamed, blames, link_figures
+from linkgauge.judge.expected.as_one import as_one
 from linkgauge.judge.findings import Finding
-from linkgauge.judge.link_figures import LinkFigures, blamed, blames, link_figures
 from linkgauge.model.cell_id import spoken
+from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped
-from linkgauge.model.result import Run
-from linkgauge.model.topology import Joint, Place, Topology, topology_of
+from linkgauge.model.hardware.topology import Joint, Topology, TopologyPlace, topology_of
 from linkgauge.model.units import BANDWIDTH, count_of
 from linkgauge.report.blocks import (
     TONES,
     Block,
     Column,
-    Drawn,
+    DrawnLink,
+    DrawnPart,
     Entry,
-    Joined,
     Picture,
     Prose,
     Tone,
     line,
     plain,
 )
-from linkgauge.report.expectations import word_of
-from linkgauge.report.groups import SEVERITIES
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import SIMULATED, mark, named, table
-from linkgauge.report.subjects import spans
+from linkgauge.report.words.expectations import word_of
+from linkgauge.report.words.groups import SEVERITIES
+from linkgauge.report.words.subjects import spans
 
 from . import OneRun, Section
 from .machine import detailed_machine_blocks
@@ -64,10 +64,10 @@ class _Link(msgspec.Struct, frozen=True):
         figures = (Entry(_range(each)) for each in (self.one_way, self.both))
         return self.what, *figures, Entry(self.verdict, tone=self.tone)
 
-    def joined(self, a: str, b: str) -> Joined:
+    def joined(self, a: str, b: str) -> DrawnLink:
         both = f"both {_range(self.both)}" if self.both else ""
         texts = [text for text in (_range(self.one_way), both) if text]
-        return Joined(a, b, texts, self.tone, self.word, self.says)
+        return DrawnLink(a, b, texts, self.tone, self.word, self.says)
 
 
 def run_blocks(judged: OneRun) -> Iterator[Block]:
@@ -91,16 +91,16 @@ def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:
     if topology.joined and not one.machine.ranks:
         figures = link_figures(one.machine, topology, one.results)
         bad = blamed(topology, found, one.machine)
-        yield _Machine(run, topology, figures, bad).picture()
+        yield _MachinePicture(run, topology, figures, bad).picture()
 
 
-class _Machine:
+class _MachinePicture:
     def __init__(
         self,
         run: Run,
         topology: Topology,
         figures: Mapping[Joint, LinkFigures],
-        bad: Mapping[Joint | Place, Finding],
+        bad: Mapping[Joint | TopologyPlace, Finding],
     ) -> None:
         self._run, self._topology, self._blames = run, topology, bad
         self._links = {
@@ -129,7 +129,7 @@ class _Machine:
         title = f"What each link carries{mark(run.simulated).text}"
         return Picture(title, says, head, *self._drawn(), tree, lines, "links")
 
-    def _drawn(self) -> tuple[list[Drawn], list[Joined]]:
+    def _drawn(self) -> tuple[list[DrawnPart], list[DrawnLink]]:
         """All of them; of so many that nobody reads each, those that are alike as one."""
         places = self._topology.places
         several = sum(one.kind == "device" for one in places.values()) > MOST_SINGLE
@@ -138,7 +138,7 @@ class _Machine:
             ends[joint.a].add((joint.b, one.what.text, one.verdict))
             ends[joint.b].add((joint.a, one.what.text, one.verdict))
 
-        def key(place: Place) -> object:
+        def key(place: TopologyPlace) -> object:
             joins = several and place.kind in ("device", "nic") and place not in self._blames
             return (place.above, frozenset(ends[place.name])) if joins else place.name
 
@@ -148,12 +148,12 @@ class _Machine:
         links = [_all(some).joined(*joined) for joined, some in found.items()]
         return [self._part(places[some[0]], some) for some in alike.values()], links
 
-    def _part(self, place: Place, names: Sequence[str]) -> Drawn:
+    def _part(self, place: TopologyPlace, names: Sequence[str]) -> DrawnPart:
         blame = self._blames.get(place)
         label = spans(names) + (f" ({len(names)})" if len(names) > 1 else "")
         tone, word = (SEVERITIES[blame.severity], blame.check) if blame else ("", "")
         level = self._levels.get(place, 0)
-        return Drawn(place.name, label, place.kind, place.above, tone, word, level)
+        return DrawnPart(place.name, label, place.kind, place.above, tone, word, level)
 
     def _tree(self) -> Iterator[_Row]:
         """What hangs below each node; a fabric's switches; and what is joined directly."""
@@ -174,12 +174,12 @@ class _Machine:
             if joint not in shown:
                 yield Entry(_name(joint)), *one.entries
 
-    def _under(self, place: Place, depth: int) -> Iterator[_Row]:
+    def _under(self, place: TopologyPlace, depth: int) -> Iterator[_Row]:
         yield self._row(place, depth)
         for below in self._topology.below(place.name):
             yield from self._under(below, depth + 1)
 
-    def _row(self, place: Place, depth: int) -> _Row:
+    def _row(self, place: TopologyPlace, depth: int) -> _Row:
         joint, blame = self._up.get(place.name), self._blames.get(place)
         entries = self._links[joint].entries if joint else [""] * 4
         if blame is not None:
@@ -190,7 +190,7 @@ class _Machine:
         """What is wrong; then links that are alike, in one row each."""
         places = self._topology.places
         for part in self._blames:
-            if isinstance(part, Place):
+            if isinstance(part, TopologyPlace):
                 yield self._row(part, 0)
 
         def key(joint: Joint, one: _Link) -> object:
@@ -208,8 +208,8 @@ class _Machine:
             yield Entry(many + " – ".join(ends)), *_all([self._links[j] for j in joints]).entries
 
 
-def _name(part: Joint | Place) -> str:
-    return part.name if isinstance(part, Place) else f"{part.a} – {part.b}"
+def _name(part: Joint | TopologyPlace) -> str:
+    return part.name if isinstance(part, TopologyPlace) else f"{part.a} – {part.b}"
 
 
 def _several(names: Mapping[str, None]) -> str:

@@ -11,11 +11,11 @@ from shlex import quote
 
 import msgspec
 
-from linkgauge.engine.journal import JOURNAL_FILE
+from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, NotJudged, Run, exit_code
+from linkgauge.model.documents.result import CellResult, NotJudged, Run, exit_code
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import (
     TONES,
@@ -34,18 +34,17 @@ from linkgauge.report.blocks import (
     plain,
     text_of,
 )
-from linkgauge.report.expectations import is_held, nothing_wrong
 from linkgauge.report.forms import cells_of
-from linkgauge.report.groups import SEVERITIES, Group, groups_of, headline
-from linkgauge.report.remedies import Command, Step
-from linkgauge.report.remedies import Prose as Said
 from linkgauge.report.results import SIMULATED_TILE, label, named, title_of
-from linkgauge.report.run_notes import Missed, missed_precision
-from linkgauge.report.sentences import QUIET, first_of, program
-from linkgauge.report.worst import (
+from linkgauge.report.words.expectations import is_held, nothing_wrong
+from linkgauge.report.words.groups import SEVERITIES, FindingGroup, groups_of, headline
+from linkgauge.report.words.remedies import Command, RemedyText, Step
+from linkgauge.report.words.run_notes import Missed, missed_precision
+from linkgauge.report.words.sentences import QUIET, first_of, program
+from linkgauge.report.words.worst import (
     BROKEN,
     Ending,
-    Wrong,
+    WorstOfRun,
     lowest_cells,
     worst_finding,
     worst_of,
@@ -124,7 +123,7 @@ def of_machine(
         yield Problem("", "", "", (), steps=(then,), do="next", first=True)
 
 
-def _problem(wrong: Wrong, last: Sequence[tuple[str, Line]], machine: Machine) -> Problem:
+def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], machine: Machine) -> Problem:
     said: list[tuple[str, Line]] = []
     taken: tuple[Step, ...] = ()
     if wrong.cause is not None:
@@ -155,7 +154,7 @@ def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
     yield from commands[:1] if alone else commands
 
 
-def _next(run: Run, wrong: Wrong | None, closing: Closing) -> Command | None:
+def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | None:
     """What to type now; None where nothing more is to be said of the run."""
     if closing.kept is None:
         return None
@@ -291,7 +290,7 @@ def _of_page(one: OneRun) -> Iterator[Block]:
                 yield once(problem_of(alike), alike[0].name, given)
 
 
-def _whole(block: Problem, run: Run, reported: Group) -> Problem:
+def _whole(block: Problem, run: Run, reported: FindingGroup) -> Problem:
     """The verdict with all that is said of its finding."""
     taken = steps_of(reported.first)
     said = [*block.said, _afterwards(run)]
@@ -301,7 +300,7 @@ def _whole(block: Problem, run: Run, reported: Group) -> Problem:
 
 def _first_words(run: Run, taken: Sequence[Step]) -> str:
     """What stands above the verdict's steps: on which machine, unless the first one says it."""
-    if taken and isinstance(taken[0], Said) and taken[0].text.startswith("On "):
+    if taken and isinstance(taken[0], RemedyText) and taken[0].text.startswith("On "):
         return "Do this first"
     simulated = " (SIMULATED)" if run.simulated else ""
     return f"Do this first, on {named(run.machine)}{simulated}"

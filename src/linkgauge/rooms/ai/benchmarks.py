@@ -15,12 +15,18 @@ from msgspec.structs import replace
 from linkgauge.benchmarks.gpu import OnDevices
 from linkgauge.benchmarks.table import DeviceSet, Sweep
 from linkgauge.model.errors import pip_install
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NULL, host
 from linkgauge.model.notation import parse_memory
+from linkgauge.model.operations.workload import (
+    ModelName,
+    NumberKind,
+    Server,
+    Workload,
+    WorkloadChoice,
+)
 from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, REQUESTS, STEP, TOKENS, Unit
-from linkgauge.model.workload import ModelName, NumberKind, Server, Workload, WorkloadChoice
 
 NO_TORCH = f"needs torch: {pip_install('linkgauge[ai]')}"
 PIECES = 16

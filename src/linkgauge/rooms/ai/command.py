@@ -12,7 +12,7 @@ from linkgauge.cli.help_text import OUTPUT, WHAT
 from linkgauge.cli.options import Count, Options, Time, argument, one_of, option
 
 if TYPE_CHECKING:
-    from linkgauge.model.workload import WorkloadChoice
+    from linkgauge.model.operations.workload import WorkloadChoice
 
 PREFIX, SERVING = "ai_", "ai_serving"
 _MOST = 1 << 20
@@ -146,7 +146,7 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
     from msgspec.structs import replace
 
     from linkgauge.model.errors import InputError
-    from linkgauge.model.workload import Server
+    from linkgauge.model.operations.workload import Server
 
     from .serving.openai import check_address
 
@@ -170,7 +170,7 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
 
 def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
     """Raises InputError for what no workload takes."""
-    from linkgauge.model.workload import NUMBER_KINDS, WorkloadChoice
+    from linkgauge.model.operations.workload import NUMBER_KINDS, WorkloadChoice
 
     return WorkloadChoice(
         asked.model,

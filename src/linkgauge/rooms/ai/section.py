@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from linkgauge.model.result import CellResult, Result
-from linkgauge.model.workload import WorkDone, Workload
+from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.operations.workload import WorkDone, Workload
 from linkgauge.report.blocks import Block, Line, Prose, Span, line, plain
 from linkgauge.report.sections import OneRun, Section
 
@@ -21,7 +21,7 @@ _HELD_UP = 0.8
 """The host hands over work for so much of a loop: the device waits for it."""
 
 
-class Bound(msgspec.Struct, frozen=True):
+class Bottleneck(msgspec.Struct, frozen=True):
     """`kind` is what takes the most time of all, null if none of them explains half of it; `share`
     is how much of a loop's time that part would take at the rate that it reaches alone, `shares`
     those of all parts."""
@@ -31,7 +31,7 @@ class Bound(msgspec.Struct, frozen=True):
     shares: dict[BoundKind, float]
 
 
-def bound_of(done: WorkDone) -> Bound | None:
+def bound_of(done: WorkDone) -> Bottleneck | None:
     """What bounds the work (roofline: Williams, Waterman and Patterson, 2009, with a roof for each
     link); None where no rate is known. The device waits for launches if the host hands over work
     for most of the loop: the rest of the roofs are then out of reach."""
@@ -55,10 +55,10 @@ def bound_of(done: WorkDone) -> Bound | None:
     most = max(others, key=others.__getitem__, default=None)
     launching = shares.get("launch", 0.0)
     if launching >= _HELD_UP and (most is None or others[most] < _HELD_UP):
-        return Bound("launch", launching, shares)
+        return Bottleneck("launch", launching, shares)
     if most is None or others[most] < _ENOUGH:
-        return Bound(None, others[most] if most else launching, shares)
-    return Bound(most, others[most], shares)
+        return Bottleneck(None, others[most] if most else launching, shares)
+    return Bottleneck(most, others[most], shares)
 
 
 _ADVICE: Mapping[BoundKind, str] = {
@@ -73,7 +73,7 @@ _ADVICE: Mapping[BoundKind, str] = {
 }
 
 
-def advice_on(bound: Bound, work: Workload) -> str | None:
+def advice_on(bound: Bottleneck, work: Workload) -> str | None:
     """What would change it, in a sentence; None where nothing explains the time."""
     if bound.kind is None:
         return None
@@ -102,19 +102,19 @@ _MILLI = 1e-3
 _NO_PART = "no part alone"
 
 
-class _Known(NamedTuple):
+class _AskedCell(NamedTuple):
     """A cell with what it asked for and what it shows."""
 
     cell: CellResult
     asked: Workload
     done: WorkDone
-    bound: Bound | None
+    bound: Bottleneck | None
 
 
-def _known(result: Result) -> Iterator[_Known]:
+def _known(result: Result) -> Iterator[_AskedCell]:
     for cell in result.cells:
         if cell.work is not None and cell.workload is not None:
-            yield _Known(cell, cell.workload, cell.work, bound_of(cell.work))
+            yield _AskedCell(cell, cell.workload, cell.work, bound_of(cell.work))
 
 
 def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
@@ -130,7 +130,7 @@ def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
     yield from _how_lines(known) if detailed else ()
 
 
-def _said(one: _Known) -> Iterator[Iterable[str]]:
+def _said(one: _AskedCell) -> Iterator[Iterable[str]]:
     """The parts of a training step and what its collectives cost; how busy the link and the device
     are, of the rates that each reaches alone; the tokens of a server's answers; what the time of a
     traced loop went to, and the file that has the trace."""
@@ -163,7 +163,7 @@ def _took(what: str, seconds: float, done: WorkDone) -> str:
     return f"{what} {seconds / _MILLI:.3g} ms ({seconds / done.seconds:.0%})"
 
 
-def _bounds_of(row: str, cells: Sequence[_Known]) -> Iterator[Line]:
+def _bounds_of(row: str, cells: Sequence[_AskedCell]) -> Iterator[Line]:
     """What bounds the cells of a row: neighbours that the same bounds are said at once."""
     said = []
     for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or _NO_PART)):
@@ -178,7 +178,7 @@ def _bounds_of(row: str, cells: Sequence[_Known]) -> Iterator[Line]:
         yield line(Span(f"{row} ", "name"), "bounded by ", ", ".join(said))
 
 
-def _advice(known: Sequence[_Known]) -> Iterator[Line]:
+def _advice(known: Sequence[_AskedCell]) -> Iterator[Line]:
     """What would change it, once for each."""
     found: dict[str, str] = {}
     for one in known:
@@ -188,9 +188,9 @@ def _advice(known: Sequence[_Known]) -> Iterator[Line]:
         yield line(Span(f"{kind}: ", "strong"), advice)
 
 
-def _how_lines(known: Sequence[_Known]) -> Iterator[Line]:
+def _how_lines(known: Sequence[_AskedCell]) -> Iterator[Line]:
     """What carried them out, once for each that differs."""
-    found: dict[tuple[str, ...], list[_Known]] = {}
+    found: dict[tuple[str, ...], list[_AskedCell]] = {}
     for one in known:
         found.setdefault(one.done.how, []).append(one)
     for how, alike in found.items():

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.journal import JOURNAL_FILE, Opened, assemble, read_records
+from linkgauge.engine.kept.journal import JOURNAL_FILE, Opened, assemble, read_records
 from linkgauge.engine.plan import Plan, able, make_plan, most_seconds
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
@@ -22,10 +22,10 @@ from linkgauge.engine.session import Session, opened
 from linkgauge.machine.channel import Channel, carry_out, decoder, encode
 from linkgauge.machine.process import Process, ProcessLost
 from linkgauge.model.cell_id import cell_id, spoken
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.errors import DeviceBusy, LinkgaugeError
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.pairs import PairSample
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.transfer import Benchmark
 
@@ -131,7 +131,7 @@ def task_of(request: RunRequest, deadline: float) -> Task:
     )
 
 
-class Doing(msgspec.Struct, frozen=True, tag=True):
+class CheckStep(msgspec.Struct, frozen=True, tag=True):
     """What it does from now on: a cell by name, or a step (`opening the devices`)."""
 
     what: str
@@ -159,14 +159,14 @@ class Bounded(msgspec.Struct, frozen=True):
     seconds: float
     run: Run | None = None
     missing: tuple[str, ...] = ()
-    doing: tuple[Doing, float] | None = None
+    doing: tuple[CheckStep, float] | None = None
     error: Failed | None = None
 
 
 class _Leader(Process):
     """The process, which leads its own group. With it the whole group is killed; nobody waits."""
 
-    words = Doing | Kept
+    words = CheckStep | Kept
 
     def _end(self, patience: float = _LEAST) -> int:
         if self.process.returncode is None:
@@ -182,11 +182,11 @@ def measure_within(task: Task, folder: Path) -> Bounded:
     """Measures the task's brief plan until its deadline; `folder` takes what the process prints.
     `KeyboardInterrupt` ends it, too."""
     began = time.monotonic()
-    doing, since = Doing("starting"), began
+    doing, since = CheckStep("starting"), began
     kept: Path | None = None
     error, ended = None, True
 
-    def hear(word: Doing | Kept) -> None:
+    def hear(word: CheckStep | Kept) -> None:
         nonlocal doing, since, kept
         if isinstance(word, Kept):
             kept = Path(word.folder)
@@ -238,18 +238,18 @@ class _Telling(Observer):
         self.session: Session | None = None
         self._channel = channel
 
-    def tell(self, word: Doing | Kept) -> None:
+    def tell(self, word: CheckStep | Kept) -> None:
         self._channel.send(encode(word))
 
     def begun(self, _machine: Machine) -> None:
         if self.session is not None:
             self.tell(Kept(str(self.session.folder)))
 
-    def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
-        self.tell(Doing(spoken(sheet, cell), is_cell=True))
+    def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
+        self.tell(CheckStep(spoken(sheet, cell), is_cell=True))
 
     def finished(self, _cell: CellResult) -> None:
-        self.tell(Doing("measuring"))
+        self.tell(CheckStep("measuring"))
 
 
 def serve(channel: Channel) -> None:
@@ -260,9 +260,9 @@ def serve(channel: Channel) -> None:
     telling = _Telling(channel)
 
     def measure(task: Task) -> None:
-        telling.tell(Doing("opening the devices"))
+        telling.tell(CheckStep("opening the devices"))
         with opened(task.request) as session:
-            telling.tell(Doing("planning"))
+            telling.tell(CheckStep("planning"))
             plan = brief_plan(session, task.deadline - time.monotonic())
             telling.session = session
             session.measure(plan, telling, doubtful)

@@ -68,7 +68,7 @@ def check(asked: CheckOptions) -> int:
         from linkgauge.report.render.terminal import styled
 
         from .bounded import measure_within, task_of
-        from .health import Checked, condition_line, health_of
+        from .health import HealthResult, condition_line, health_of
 
         limits = read_limits(asked.limits) if asked.limits else ()
         before = side_of(asked.baseline) if asked.baseline else ()
@@ -79,7 +79,7 @@ def check(asked: CheckOptions) -> int:
             refuse_unmatched(bounded.run.results, bounded.run.machine, limits)
         longest = request.settings.timeout or under
         health = health_of(bounded, limits, before, wanted, longest)
-        checked = Checked(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        checked = HealthResult(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
         if form.is_document:
             form.write(CONDITION, checked)
         # One line, however long.

@@ -8,27 +8,27 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.judge.compare.earlier import held_against
+from linkgauge.judge.compare.gate import FAILURES, GateCell, hold
+from linkgauge.judge.compare.likeness import RunFigures, Runs, figures_of, unlike
+from linkgauge.judge.compare.machine_state import Fact
 from linkgauge.judge.doctor import failed
-from linkgauge.judge.earlier import held_against
-from linkgauge.judge.gate import FAILURES, GateCell, hold
-from linkgauge.judge.likeness import RunFigures, Runs, figures_of, unlike
 from linkgauge.judge.limit_checks import apply
 from linkgauge.judge.limits import Limit
-from linkgauge.judge.machine_state import Fact
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId, spoken
+from linkgauge.model.documents.result import Run, Status
 from linkgauge.model.printable import printable
-from linkgauge.model.result import Run, Status
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import Line, Span, line, said, text_of
 from linkgauge.report.files import json_document
 from linkgauge.report.forms import cells_of
-from linkgauge.report.sentences import first_of
-from linkgauge.report.worst import more_of, worst_of
+from linkgauge.report.words.sentences import first_of
+from linkgauge.report.words.worst import more_of, worst_of
 
-from .bounded import Bounded, Doing
+from .bounded import Bounded, CheckStep
 
 Reason = Literal[
     "LinksHealthy", "Busy", "CheckFailed", "Hung", "DeviceMissing", "MeasurementFailed",
@@ -106,7 +106,7 @@ def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Rea
     return "SlowTransfer" if any(cell.verdict == "low" for cell in cells) else None
 
 
-def _is_hanging(doing: tuple[Doing, float] | None, timeout: float) -> bool:
+def _is_hanging(doing: tuple[CheckStep, float] | None, timeout: float) -> bool:
     """Whether it was ended at something that had gone on for too long."""
     return doing is not None and doing[1] > timeout
 
@@ -154,25 +154,25 @@ class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
     last_transition_time: str
 
 
-class Checked(msgspec.Struct, frozen=True):
+class HealthResult(msgspec.Struct, frozen=True):
     """What a check has found, and at what time of day (RFC 3339)."""
 
     health: Health
     at: str
 
 
-def condition_document(checked: Checked) -> str:
+def condition_document(checked: HealthResult) -> str:
     return json_document(condition_of(checked))
 
 
-def condition_of(checked: Checked) -> NodeCondition:
+def condition_of(checked: HealthResult) -> NodeCondition:
     """One that is `True` if the node is healthy."""
     health, at = checked.health, checked.at
     status: Literal["True", "False"] = "True" if health.is_healthy else "False"
     return NodeCondition(TYPE, status, health.reason, message(health), at, at)
 
 
-def condition_line(checked: Checked) -> Line:
+def condition_line(checked: HealthResult) -> Line:
     """`ok: 9 cells measured in 3.2 s`."""
     health = checked.health
     word = Span("ok", "good") if health.is_healthy else Span("not ok", "bad")

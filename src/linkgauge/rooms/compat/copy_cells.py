@@ -8,15 +8,15 @@ from collections.abc import Sequence
 import msgspec
 
 from linkgauge.cli.tool import Context, measure
-from linkgauge.engine.messages import unmeasured
-from linkgauge.model.machine import Device
+from linkgauge.engine.workers.messages import unmeasured
+from linkgauge.model.documents.result import CellResult, exit_code
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import OperationName, named
-from linkgauge.model.result import CellResult, exit_code
+from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
-from linkgauge.report.sentences import sentence
+from linkgauge.report.words.sentences import sentence
 
 
 class CopyPath(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ import msgspec
 from linkgauge.cli import tool as base
 from linkgauge.cli.tool import UsageError, Where, opened_devices
 from linkgauge.model.errors import LinkgaugeError
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings, Settings
 
 from .copy_cells import CopyPath, Meter

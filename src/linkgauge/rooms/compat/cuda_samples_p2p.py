@@ -19,7 +19,7 @@ from itertools import permutations
 import msgspec
 
 from linkgauge.cli.tool import Context, Where, hinting, opened_devices
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.settings import Settings
@@ -85,7 +85,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     return next((code for code in codes if code), 0)
 
 
-class Apart(msgspec.Struct, frozen=True):
+class WithoutAccess(msgspec.Struct, frozen=True):
     """How devices copy without peer access: `driver` measures the copies that are left to CUDA's
     driver; without it, a copy has two legs through the host."""
 
@@ -106,17 +106,19 @@ class Apart(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def _without_access(where: Where, context: Context) -> Iterator[Apart]:
+def _without_access(where: Where, context: Context) -> Iterator[WithoutAccess]:
     if context.backend != "cuda" or len(context.devices) < 2:
-        yield Apart(None)
+        yield WithoutAccess(None)
         return
     engines = msgspec.structs.replace(context.settings.engines, peer_access=False)
     settings = msgspec.structs.replace(context.settings, engines=engines)
     with opened_devices(where, settings, tells=False) as closed:
-        yield Apart(Meter(closed, TOOL))
+        yield WithoutAccess(Meter(closed, TOOL))
 
 
-def _bandwidths(gauge: Meter, apart_from: Apart, options: PeerTestOptions) -> frozenset[Pair]:
+def _bandwidths(
+    gauge: Meter, apart_from: WithoutAccess, options: PeerTestOptions
+) -> frozenset[Pair]:
     """Measures and prints the bandwidth matrices. Returns the pairs that reach each other."""
     devices = gauge.context.devices
     own = [(one, one) for one in devices]
@@ -145,7 +147,7 @@ def _bandwidths(gauge: Meter, apart_from: Apart, options: PeerTestOptions) -> fr
 
 
 def _latencies(
-    gauge: Meter, apart_from: Apart, options: PeerTestOptions, reached: frozenset[Pair]
+    gauge: Meter, apart_from: WithoutAccess, options: PeerTestOptions, reached: frozenset[Pair]
 ) -> None:
     """Measures and prints the latency matrices, of the devices and of the host's part."""
     devices = gauge.context.devices

@@ -20,16 +20,16 @@ from linkgauge.cli.tool import Context, Quiet, UsageError, Where, measure, opene
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.machine.launch import launched
-from linkgauge.model.collective import COLLECTIVE_NAMES, colors_of, groups_of
+from linkgauge.model.documents.result import CellResult, Run, exit_code
 from linkgauge.model.errors import LinkgaugeError, Unsupported
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, Run, exit_code
+from linkgauge.model.operations.collective import COLLECTIVE_NAMES, colors_of, groups_of
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import print_blocks, styled
-from linkgauge.report.run_notes import note_lines
 from linkgauge.report.sections.verdict import alarm
+from linkgauge.report.words.run_notes import note_lines
 
 from .nccl_tests_json import JsonCopy, created, is_json
 from .nccl_tests_options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
@@ -37,7 +37,7 @@ from .nccl_tests_text import (
     Body,
     Each,
     Line,
-    Part,
+    LineBlock,
     RankLine,
     columns,
     footer,
@@ -81,7 +81,7 @@ def library_version(context: Context) -> int | None:
     nothing tells."""
     if context.backend != "cuda":
         return None
-    from linkgauge.backends.cuda.nccl import open_nccl
+    from linkgauge.backends.cuda.nccl.library import open_nccl
 
     try:
         return open_nccl().number
@@ -141,7 +141,7 @@ class _Test:
             copy.configuration(self._options, ranks)
         self._limit(context.devices)
         _print(columns(self._options))
-        table = _Table(self._program, self._options, context, copy)
+        table = _PrintedTable(self._program, self._options, context, copy)
         self._measure_parts(context, table)
         return self._conclude(table, copy)
 
@@ -166,7 +166,7 @@ class _Test:
             self._options = replace(self._options, least=least, most=most)
             _print(["#", f"# Reducing maxBytes to {most} due to memory limitation"])
 
-    def _measure_parts(self, context: Context, table: _Table) -> None:
+    def _measure_parts(self, context: Context, table: _PrintedTable) -> None:
         ranks = len(groups_of(self._split, len(context.devices))[0])
         if self._name == "hypercube" and ranks & (ranks - 1):
             print(f"nRanks {ranks} is not a power of 2, skipping")
@@ -179,7 +179,7 @@ class _Test:
             if table.end(measured):
                 return
 
-    def _conclude(self, table: _Table, copy: JsonCopy | None) -> int:
+    def _conclude(self, table: _PrintedTable, copy: JsonCopy | None) -> int:
         least = _least_bandwidth()
         if table.is_complete:
             _print(footer(self._program, table.wrong, table.mean, least))
@@ -266,7 +266,7 @@ def _print(lines: Iterator[str] | Sequence[str]) -> None:
         print(line, flush=True)
 
 
-class _Table(Quiet):
+class _PrintedTable(Quiet):
     """Prints a line as soon as both of its sides are measured. One that lacks a figure is not
     printed: why stands on stderr."""
 
@@ -306,7 +306,7 @@ class _Table(Quiet):
         results = tuple(result for run in self._runs for result in run.results)
         return replace(self._runs[-1], results=results)
 
-    def begin(self, part: Part) -> None:
+    def begin(self, part: LineBlock) -> None:
         """The cells of this part come next."""
         cells = iter(part.benchmark.cells)
         self._bodies = {}

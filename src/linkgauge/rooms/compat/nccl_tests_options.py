@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.cli.tool import UsageError
-from linkgauge.model.collective import NUMBERS, REDUCTIONS, NumberName, Reduction
+from linkgauge.model.operations.collective import NUMBERS, REDUCTIONS, NumberName, Reduction
 
 from .getopt import WRONG, getopt_long
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.collectives import cell_of, row_of
 from linkgauge.benchmarks.table import DeviceSet
-from linkgauge.model.collective import (
+from linkgauge.model.operations.collective import (
     NUMBERS,
     REDUCTIONS,
     Collective,
@@ -74,7 +74,7 @@ class Line(msgspec.Struct, frozen=True):
             yield cell_of(work, fabric.devices, self.size, row_of(work), column)
 
 
-class Part(msgspec.Struct, frozen=True):
+class LineBlock(msgspec.Struct, frozen=True):
     """Lines that are planned together, and the benchmark that measures them."""
 
     lines: tuple[Line, ...]
@@ -83,7 +83,7 @@ class Part(msgspec.Struct, frozen=True):
 
 def parts(
     name: CollectiveName, options: NcclOptions, split: str | None, fabric: DeviceSet
-) -> Iterator[Part]:
+) -> Iterator[LineBlock]:
     """All that is measured; without end if so many cycles were asked for. Raises Unable for a root
     that is no rank."""
     for works, label in _works(name, options, split, len(fabric.devices)):
@@ -93,7 +93,7 @@ def parts(
             lines = (Line(works, size, ranks, label) for size in sizes(options))
             while some := tuple(islice(lines, _AT_ONCE)):
                 cells = tuple(cell for line in some for cell in line.cells(fabric))
-                yield Part(some, _benchmark(name, fabric, cells))
+                yield LineBlock(some, _benchmark(name, fabric, cells))
 
 
 def _benchmark(name: str, fabric: DeviceSet, cells: tuple[Cell, ...]) -> Benchmark:

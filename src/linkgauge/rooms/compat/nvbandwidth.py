@@ -21,7 +21,7 @@ from linkgauge import __version__
 from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.cli.tool import (
     Context,
-    Once,
+    OnceAction,
     Parser,
     Quiet,
     UsageError,
@@ -31,23 +31,23 @@ from linkgauge.cli.tool import (
     opened,
     printing_once,
 )
-from linkgauge.judge.expect import Expectations
+from linkgauge.judge.expected.expect import Expectations
 from linkgauge.judge.verdict import judge_result
 from linkgauge.machine.launch import launched
+from linkgauge.model.documents.result import Result, exit_code
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.result import Result, exit_code
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import styled
-from linkgauge.report.run_notes import note_lines
+from linkgauge.report.words.run_notes import note_lines
 
 from .nvbandwidth_cases import (
     BY_NAME,
     Misprint,
-    Outcome,
     Testcase,
     TestMatrix,
+    TestOutcome,
     axes,
     cases_of,
     find,
@@ -135,7 +135,7 @@ def make_parser() -> Parser:
     parser.add_argument("--perfFormatter", action="store_true", default=False)
     count = partial(number, allowed=range(1, 10**9 + 1), what="a number from 1 to 1000000000")
     for names in (("-b", "--bufferSize"), ("-i", "--testSamples"), ("--loopCount",)):
-        parser.add_argument(*names, type=count, action=Once)
+        parser.add_argument(*names, type=count, action=OnceAction)
     for names in (("-t", "--testcase"), ("-p", "--testcasePrefixes")):
         parser.add_argument(*names, nargs="+", action="extend")
     return parser
@@ -351,7 +351,7 @@ class _Reporting(Quiet):
         shown = self._outcome(result, case)
         self._show(replace(shown, shares=self._shares(result, case)))
 
-    def _show(self, shown: Outcome) -> None:
+    def _show(self, shown: TestOutcome) -> None:
         """In the tool's own words, wrong ones too: parsers know them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
             shown = misprint.in_headings(shown)

@@ -15,10 +15,10 @@ from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.multinode import MULTINODE
 from linkgauge.benchmarks.table import HOST_ROW, Layout, Row
 from linkgauge.cli.tool import digits
-from linkgauge.model.machine import Device
+from linkgauge.model.documents.result import CellResult, Result, TransferFigure
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, Part, Result
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH, unit_of
 
@@ -213,7 +213,7 @@ class TestMatrix(msgspec.Struct, frozen=True):
         return tuple(figure for row in self.figures for figure in row if figure is not None)
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class TestOutcome(msgspec.Struct, frozen=True):
     """A test that ran or could not: `reasons` say why it is not Passed, `samples` are lines of each
     sample. `shares` is the percentage of the theoretical figures, if requested."""
 
@@ -232,7 +232,7 @@ class Misprint(msgspec.Struct, frozen=True):
     written: str
     meant: str
 
-    def in_headings(self, shown: Outcome) -> Outcome:
+    def in_headings(self, shown: TestOutcome) -> TestOutcome:
         matrices = tuple(
             replace(matrix, heading=matrix.heading.replace(self.meant, self.written))
             for matrix in shown.matrices
@@ -242,14 +242,14 @@ class Misprint(msgspec.Struct, frozen=True):
 
 def outcome(
     result: Result, case: Testcase, devices: Sequence[Device], *, use_mean: bool, verbose: bool
-) -> Outcome:
+) -> TestOutcome:
     """A test skipped altogether is Waived; failed cells have no figure."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:
         reasons[NAMED:] = [f"and {len(reasons) - NAMED} more"]
     has_figures = any(cell.status == "pass" for cell in result.cells)
-    return Outcome(
+    return TestOutcome(
         case.name,
         status,
         tuple(reasons),
@@ -316,7 +316,7 @@ def _matrices(
         cell.place: cell for cell in result.cells if cell.status == "pass"
     }
 
-    def value(measured: CellResult | Part) -> float | None:
+    def value(measured: CellResult | TransferFigure) -> float | None:
         if (summary := measured.summary) is None:
             return None
         return (summary.mean if use_mean else summary.median) / scale

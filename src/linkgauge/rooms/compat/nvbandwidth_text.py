@@ -12,7 +12,7 @@ import msgspec
 from linkgauge.cli.tool import Context
 from linkgauge.model.notation import parse_memory
 
-from .nvbandwidth_cases import Outcome, TestMatrix
+from .nvbandwidth_cases import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ class JsonPrinter:
     def missing(self, asked: str, problem: str) -> None:
         self._tests.append({"name": asked, "status": "Not Found", "error": problem})
 
-    def show(self, outcome: Outcome) -> None:
+    def show(self, outcome: TestOutcome) -> None:
         test: dict[str, Value] = {"name": outcome.name, "status": outcome.status}
         if outcome.reasons:
             key = "reason" if outcome.status == "Waived" else "error"
@@ -198,7 +198,7 @@ class TextPrinter:
     def missing(self, asked: str, problem: str) -> None:
         _say(f"ERROR: {problem}", "")
 
-    def show(self, outcome: Outcome) -> None:
+    def show(self, outcome: TestOutcome) -> None:
         if outcome.status == "Waived":
             _say(f"Waived: {outcome.name}: {'; '.join(outcome.reasons)}")
             return

@@ -13,9 +13,9 @@ from typing import TextIO
 import msgspec
 
 from linkgauge.cli.tool import Parser, UsageError, Where, hinting, opened_devices, size_of, whole
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import InputError, ResultsError
-from linkgauge.model.machine import Device
-from linkgauge.model.result import CellResult
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import known_percentile
 from linkgauge.model.transfer import Transfer
@@ -28,7 +28,7 @@ MOST = 1_000_000
 """Iterations."""
 
 
-class Options(msgspec.Struct, frozen=True):
+class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
     """Bytes of a copy, how many copies, and the table's file; null is stdout."""
 
     size: int
@@ -36,7 +36,7 @@ class Options(msgspec.Struct, frozen=True):
     out: str | None
 
 
-def parse(arguments: Sequence[str], *, size: str, iterations: int) -> Options:
+def parse(arguments: Sequence[str], *, size: str, iterations: int) -> NvlinkSuiteOptions:
     """Reads options; `size` and `iterations` are the defaults. Raises UsageError."""
     parser = Parser()
     parser.add_argument("--size", default=size)
@@ -48,10 +48,10 @@ def parse(arguments: Sequence[str], *, size: str, iterations: int) -> Options:
     if not given.out:
         raise UsageError("--out: give the name of a file")
     out = None if given.out == "-" else given.out
-    return Options(size_of("--size", given.size), given.iter, out)
+    return NvlinkSuiteOptions(size_of("--size", given.size), given.iter, out)
 
 
-class Table:
+class TableOutput:
     """Where a table goes; to a `file` in place of what it held before."""
 
     def __init__(self, stream: TextIO, file: File | None) -> None:
@@ -75,12 +75,12 @@ class Table:
 
 
 @contextmanager
-def opened_table(out: str | None) -> Iterator[Table]:
+def opened_table(out: str | None) -> Iterator[TableOutput]:
     """A table in the file `out`, else on stdout. Opened before measuring, since it may not be
     writable: what the file holds stays until there is something to write, and a new one is removed
     if nothing is. Raises InputError."""
     if out is None:
-        yield Table(sys.stdout, None)
+        yield TableOutput(sys.stdout, None)
         return
     file = File(out)
     is_new = not file.exists()
@@ -89,7 +89,7 @@ def opened_table(out: str | None) -> Iterator[Table]:
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror}") from error
     try:
-        yield Table(stream, file)
+        yield TableOutput(stream, file)
         with _writing():
             stream.close()
     finally:

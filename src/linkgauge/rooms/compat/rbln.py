@@ -25,13 +25,13 @@ from linkgauge.cli.tool import (
     size_of,
     whole,
 )
-from linkgauge.model.machine import Device
-from linkgauge.model.result import CellResult
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.settings import EngineSettings, Settings
 
 from . import rbln_text as text
 from .copy_cells import CopyPath, Meter, chase
-from .rbln_text import Figure
+from .rbln_text import PathFigure
 
 CHASE_SIZE = 2 << 20
 """Bytes through which pointers are chased, as in linkgauge's own latency benchmarks."""
@@ -63,7 +63,7 @@ class CaseRequest(msgspec.Struct, frozen=True):
 
 
 Lines = Iterable[str]
-CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[Figure]]]
+CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
@@ -75,20 +75,20 @@ class TestCase(msgspec.Struct, frozen=True):
     between: bool = False
 
 
-def _own(path: CopyPath, cell: CellResult, place: int = 0) -> Figure:
+def _own(path: CopyPath, cell: CellResult, place: int = 0) -> PathFigure:
     """One path of a cell."""
     of = cell.parts[place] if cell.parts else cell
     ends = f"{text.label(path.source)} -> {text.label(path.destination)}"
-    return Figure(path.tag, ends, of.samples, of.bytes)
+    return PathFigure(path.tag, ends, of.samples, of.bytes)
 
 
-def _each(gauge: Meter, paths: Sequence[CopyPath]) -> list[Figure]:
+def _each(gauge: Meter, paths: Sequence[CopyPath]) -> list[PathFigure]:
     """Each path separately."""
     cells = gauge.measure([[path.transfer()] for path in paths])
     return [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
 
 
-def _matrix(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _matrix(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
     """Each path separately, over all NPUs."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
@@ -99,20 +99,20 @@ def _matrix(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     return [f"Device {asked.direction} bandwidth (GB/s)", *lines], figures
 
 
-def _latencies(gauge: Meter, pairs: Sequence[tuple[Device, Device]]) -> list[Figure]:
+def _latencies(gauge: Meter, pairs: Sequence[tuple[Device, Device]]) -> list[PathFigure]:
     cells = gauge.measure([[chase(*pair)] for pair in pairs], "chase", size=CHASE_SIZE)
     return [
-        Figure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)
+        PathFigure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)
         for (one, other), cell in zip(pairs, cells, strict=True)
     ]
 
 
-def _all_latencies(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _all_latencies(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
     figures = _latencies(gauge, list(permutations(asked.ordered, 2)))
     return [text.LATENCY, *map(text.latency_line, figures)], figures
 
 
-def _latency(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _latency(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
     figures = _latencies(gauge, [(asked.source, other) for other in asked.others])
     return [*text.title(text.LATENCY), *map(text.latency_line, figures)], figures
 
@@ -127,17 +127,19 @@ def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
         yield [CopyPath(other, None) for other in last]
 
 
-def _bandwidth(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _bandwidth(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
     figures = _each(gauge, [path for step in _steps(asked) for path in step])
     return _titled("", asked, figures)
 
 
-def _titled(kind: str, asked: CaseRequest, figures: list[Figure]) -> tuple[Lines, list[Figure]]:
+def _titled(
+    kind: str, asked: CaseRequest, figures: list[PathFigure]
+) -> tuple[Lines, list[PathFigure]]:
     title = text.title(f"Device {kind}bandwidth (GB/s) *{asked.direction}")
     return [*title, *map(text.bandwidth_line, figures)], figures
 
 
-def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
     """Both ways at the same time, over each pair separately."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
@@ -151,7 +153,7 @@ def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     return _titled("bidirectional ", asked, _together(gauge, groups, tags, labels))
 
 
-def _parallel(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _parallel(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
     """Several paths at the same time."""
     two_by_two = zip(asked.npus[::2], asked.npus[1::2], strict=False)
     between = tuple(CopyPath(one, other, asked.reads) for one, other in two_by_two)
@@ -169,14 +171,14 @@ def _together(
     groups: Sequence[tuple[CopyPath, ...]],
     tags: Sequence[str],
     labels: Sequence[str],
-) -> list[Figure]:
+) -> list[PathFigure]:
     """For each group of paths that are measured at the same time: each path's figure, then that of
     all of them."""
     cells = gauge.measure([[path.transfer() for path in group] for group in groups])
-    figures: list[Figure] = []
+    figures: list[PathFigure] = []
     for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):
         figures += [_own(path, cell, place) for place, path in enumerate(group)]
-        figures.append(Figure(tag, label, cell.samples, cell.bytes))
+        figures.append(PathFigure(tag, label, cell.samples, cell.bytes))
     return figures
 
 

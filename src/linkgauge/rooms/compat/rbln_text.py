@@ -8,9 +8,9 @@ from itertools import groupby
 
 import msgspec
 
-from linkgauge.model.inventory import Inventory, PciFunction, PciLink
-from linkgauge.model.machine import Device, Machine
-from linkgauge.model.pcie import PciTree, generation
+from linkgauge.model.hardware.inventory import Inventory, PciFunction, PciLink
+from linkgauge.model.hardware.machine import Device, Machine
+from linkgauge.model.hardware.pcie import PciTree, generation
 
 HELP = """\
 Usage: rblnBandwidthLatencyTest [options]
@@ -47,7 +47,7 @@ _INDENT = " " * 35
 _NODE_INDENT = " " * 4
 
 
-class Figure(msgspec.Struct, frozen=True):
+class PathFigure(msgspec.Struct, frozen=True):
     """The measurement of a path: bytes/s of `bytes` per iteration, or (null) seconds."""
 
     tag: str
@@ -75,7 +75,7 @@ def title(heading: str) -> tuple[str, ...]:
     return _RULE, heading, _RULE
 
 
-def bandwidth_line(figure: Figure) -> str:
+def bandwidth_line(figure: PathFigure) -> str:
     """[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29"""
     if figure.mean is None:
         return f"[{figure.tag}] {figure.path} : {NONE}"
@@ -86,12 +86,12 @@ def bandwidth_line(figure: Figure) -> str:
     )
 
 
-def latency_line(figure: Figure) -> str:
+def latency_line(figure: PathFigure) -> str:
     """rbln0 -> rbln1 2.07 (us)"""
     return f"{figure.path} {NONE if figure.mean is None else f'{figure.mean * 1e6:.2f}'} (us)"
 
 
-def performance(figures: Iterable[Figure], kind: int) -> Iterator[str]:
+def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
     """What --get_perf adds: with 1 the average time of an iteration, with 2 the time of each."""
     for figure in figures if kind else ():
         times = [

@@ -10,9 +10,9 @@ from typing import Literal
 import msgspec
 
 from linkgauge.cli.tool import Context, UsageError, Where, decimal, digits, hinting, opened_devices
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.memory import Memory, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Engine, Transfer
 
@@ -85,7 +85,7 @@ ONE_SIZE = 64 * _MB
 _MOST_MB = 1 << 24
 
 
-class Options(msgspec.Struct, frozen=True):
+class RocmOptions(msgspec.Struct, frozen=True):
     """The checked command line. Sizes are bytes; devices are their numbers; `together` are pairs,
     flat; `pattern` is the 64-bit word of the number that sources hold, null if none is given."""
 
@@ -114,7 +114,7 @@ class Options(msgspec.Struct, frozen=True):
         return self.sources + self.destinations + self.together
 
 
-def parse(arguments: Sequence[str]) -> Options:
+def parse(arguments: Sequence[str]) -> RocmOptions:
     """Raises UsageError for what the tool refuses, too."""
     given: dict[str, str] = {}
     for letter, value in getopt_long(arguments, dict.fromkeys(_LETTERS, ""), _FLAGS):
@@ -124,13 +124,13 @@ def parse(arguments: Sequence[str]) -> Options:
             raise UsageError(f"no option takes '{value}'")
         given[letter] = value or ""
     if "h" in given:
-        return Options("default", help=True)
+        return RocmOptions("default", help=True)
     what = _what(given)
     lists = {letter: _numbers(letter, given[letter]) for letter in _LISTS if letter in given}
     pairs = lists.get("k", lists.get("K", ()))
     if len(pairs) % 2:
         raise UsageError("-k and -K take pairs of devices, such as 0,2,1,3")
-    return Options(
+    return RocmOptions(
         what,
         _sizes(what, given, lists.get("m")),
         lists.get("s", lists.get("b", ())),
@@ -234,7 +234,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 class _Tested:
     """The devices of the machine by their numbers, and what is measured between them."""
 
-    def __init__(self, context: Context, options: Options) -> None:
+    def __init__(self, context: Context, options: RocmOptions) -> None:
         self._context = context
         self._options = options
         self._gauge = Meter(context, TOOL)

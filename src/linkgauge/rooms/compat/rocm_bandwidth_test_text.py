@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from linkgauge.cli.tool import Context
-from linkgauge.model.machine import Device
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult
 
 VERSION = "2.6.0"
 SAMPLES = 5

@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from linkgauge.cli.tool import Once
+from linkgauge.cli.tool import OnceAction
 
 from .nvbandwidth import (
     HELP,
@@ -53,8 +53,8 @@ def sailbandwidth_options(arguments: Sequence[str]) -> NvbandwidthOptions:
     blocks = partial(_number, allowed=range(1, 1 << 31), what="a number of blocks, or -1")
     multiples = range(64, 1025, 64)
     threads = partial(_number, allowed=multiples, what="a multiple of 64 up to 1024, or -1")
-    parser.add_argument("--nBlocks", dest="blocks", type=blocks, action=Once)
-    parser.add_argument("--nThreads", dest="threads", type=threads, action=Once)
+    parser.add_argument("--nBlocks", dest="blocks", type=blocks, action=OnceAction)
+    parser.add_argument("--nThreads", dest="threads", type=threads, action=OnceAction)
     given = parse(parser, arguments)
     for name in _WITHOUT_MEANING:
         if given[name]:

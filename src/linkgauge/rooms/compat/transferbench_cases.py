@@ -21,10 +21,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linkgauge.cli.tool import Context, UsageError, digits
-from linkgauge.model.machine import Device
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 from .copy_cells import Meter
@@ -56,7 +56,7 @@ class NotMeasured(UsageError):
     """A transfer that the notation allows, and that is not measured here."""
 
 
-class End(msgspec.Struct, frozen=True):
+class TransferEnd(msgspec.Struct, frozen=True):
     """A memory or an executor: its letter and its number."""
 
     letter: str
@@ -70,14 +70,14 @@ class AskedTransfer(msgspec.Struct, frozen=True):
     """One transfer; a null end is no memory. `count` is SubExecutors, `size` bytes, 0 for those of
     the command line."""
 
-    source: End | None
-    executor: End
-    destination: End | None
+    source: TransferEnd | None
+    executor: TransferEnd
+    destination: TransferEnd | None
     count: int
     size: int = 0
 
     @property
-    def ends(self) -> tuple[End, ...]:
+    def ends(self) -> tuple[TransferEnd, ...]:
         return tuple(end for end in (self.source, self.destination) if end is not None)
 
     def __str__(self) -> str:
@@ -172,7 +172,7 @@ def _count(word: str) -> int:
     return count
 
 
-def _memory(word: str) -> End | None:
+def _memory(word: str) -> TransferEnd | None:
     """Null for N."""
     found = _TOKEN.fullmatch(word)
     if found is None and re.fullmatch(r"([A-Z][0-9]+){2,}", word, re.IGNORECASE):
@@ -187,10 +187,10 @@ def _memory(word: str) -> End | None:
     if found is None or letter not in MEMORY_LETTERS or not found[2]:
         known = ", ".join(MEMORY_LETTERS)
         raise UsageError(f"'{word}' is not a memory: a letter ({known}) and its number")
-    return End(letter, digits(found[2]) or 0)
+    return TransferEnd(letter, digits(found[2]) or 0)
 
 
-def _executor(word: str) -> End:
+def _executor(word: str) -> TransferEnd:
     if re.fullmatch(r"[IN][0-9]+(\.[0-9]+)?", word, re.IGNORECASE):
         raise NotMeasured(f"{word}: {_NIC}")
     found = _TOKEN.fullmatch(word)
@@ -200,7 +200,7 @@ def _executor(word: str) -> End:
     if found is None or letter not in EXECUTORS or not found[2]:
         known = ", ".join(EXECUTORS)
         raise UsageError(f"'{word}' is not an executor: a letter ({known}) and its number")
-    return End(letter, digits(found[2]) or 0)
+    return TransferEnd(letter, digits(found[2]) or 0)
 
 
 # TransferBench's transfers on this machine: in linkgauge's notation, measured, and summed up by
@@ -210,7 +210,7 @@ def _executor(word: str) -> End:
 _KINDS: dict[str, EngineKind] = {"C": "cpu", "G": "sm", "D": "ce"}
 
 
-class Timing(msgspec.Struct, frozen=True):
+class IterationTimes(msgspec.Struct, frozen=True):
     """Seconds of each iteration and the bytes of one; no `times` if nothing was measured."""
 
     times: tuple[float, ...]
@@ -231,14 +231,14 @@ class Timing(msgspec.Struct, frozen=True):
         return tuple(self.bytes / time / 1e9 for time in self.times)
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class TransfersOutcome(msgspec.Struct, frozen=True):
     """A test's transfers with their own times, and the whole of them, first start to last end."""
 
     test: AskedTest
-    timings: tuple[Timing, ...]
-    whole: Timing
+    timings: tuple[IterationTimes, ...]
+    whole: IterationTimes
 
-    def executors(self) -> Iterator[tuple[End, tuple[int, ...], Timing]]:
+    def executors(self) -> Iterator[tuple[TransferEnd, tuple[int, ...], IterationTimes]]:
         """Each executor with the numbers of its transfers, which take as long as the longest."""
         order = list(EXECUTORS)
         every = {transfer.executor for transfer in self.test}
@@ -246,7 +246,7 @@ class Outcome(msgspec.Struct, frozen=True):
             own = tuple(n for n, transfer in enumerate(self.test) if transfer.executor == executor)
             timings = [self.timings[number] for number in own]
             times = tuple(map(max, zip(*(timing.times for timing in timings), strict=True)))
-            yield executor, own, Timing(times, sum(timing.bytes for timing in timings))
+            yield executor, own, IterationTimes(times, sum(timing.bytes for timing in timings))
 
 
 class Bench:
@@ -260,10 +260,10 @@ class Bench:
         self.devices: tuple[Device, ...] = context.devices
         self.gauge = Meter(context, TOOL)
 
-    def measure(self, tests: Sequence[AskedTest], size: int) -> tuple[Outcome, ...]:
+    def measure(self, tests: Sequence[AskedTest], size: int) -> tuple[TransfersOutcome, ...]:
         """The tests one after the other; transfers without a size of their own are of `size`
         bytes. All the transfers of one call have the same common divisor of their sizes."""
-        found: list[Outcome] = []
+        found: list[TransfersOutcome] = []
         for unit, group in _by_unit(tests, size):
             cells = [[self._transfer(t, (t.size or size) // unit) for t in test] for test in group]
             results = self.gauge.measure(cells, size=unit)
@@ -289,7 +289,7 @@ class Bench:
             return Engine(host(self._node(executor)), kind, asked.count)
         return Engine(parse_memory(self._device(executor).memory), kind)
 
-    def _memory(self, end: End) -> Memory:
+    def _memory(self, end: TransferEnd) -> Memory:
         if (same := ALIKE.get(end.letter)) is not None:
             self.gauge.report(f"{end.letter} is measured as {same}: they do not differ here")
         if end.letter in HOST_LETTERS:
@@ -298,12 +298,12 @@ class Bench:
             return host(self._device(end).near)
         return parse_memory(self._device(end).memory)
 
-    def _node(self, end: End) -> int:
+    def _node(self, end: TransferEnd) -> int:
         if end.index >= len(self.nodes):
             raise UsageError(f"no CPU {end.index}: there are 0 to {len(self.nodes) - 1}")
         return self.nodes[end.index]
 
-    def _device(self, end: End) -> Device:
+    def _device(self, end: TransferEnd) -> Device:
         if not self.devices:
             raise UsageError(f"{end}: there is no GPU")
         if end.index >= len(self.devices):
@@ -326,16 +326,18 @@ def _by_unit(tests: Sequence[AskedTest], size: int) -> Iterator[tuple[int, list[
         yield last, group
 
 
-def _outcome(test: AskedTest, cell: CellResult, size: int) -> Outcome:
+def _outcome(test: AskedTest, cell: CellResult, size: int) -> TransfersOutcome:
     sizes = [transfer.size or size for transfer in test]
     whole = sum(sizes)
     if cell.status != "pass":
-        return Outcome(test, tuple(Timing((), own) for own in sizes), Timing((), whole))
-    total = Timing(tuple(whole / rate for rate in cell.samples), whole)
+        return TransfersOutcome(
+            test, tuple(IterationTimes((), own) for own in sizes), IterationTimes((), whole)
+        )
+    total = IterationTimes(tuple(whole / rate for rate in cell.samples), whole)
     if len(test) == 1:
-        return Outcome(test, (total,), total)
+        return TransfersOutcome(test, (total,), total)
     timings = tuple(
-        Timing(tuple(own / rate for rate in part.samples), own)
+        IterationTimes(tuple(own / rate for rate in part.samples), own)
         for own, part in zip(sizes, cell.parts, strict=True)
     )
-    return Outcome(test, timings, total)
+    return TransfersOutcome(test, timings, total)

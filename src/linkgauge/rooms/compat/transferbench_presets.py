@@ -15,9 +15,9 @@ from .transferbench_cases import (
     AskedTest,
     AskedTransfer,
     Bench,
-    End,
-    Outcome,
-    Timing,
+    IterationTimes,
+    TransferEnd,
+    TransfersOutcome,
 )
 from .transferbench_environment import TOOL, Common, Variables, index
 from .transferbench_text import CPU_TYPES, GPU_TYPES, Preset, blocks
@@ -38,8 +38,8 @@ class PeerToPeer(Preset):
         self._threads = variables.number("NUM_CPU_SE", min(4, bench.threads), 1, 1 << 16)
         cpu = self.letter("CPU_MEM_TYPE", CPU_TYPES)
         gpu = self.letter("GPU_MEM_TYPE", GPU_TYPES)
-        self._ends = [End(cpu, n) for n in range(self._cpus)]
-        self._ends += [End(gpu, n) for n in range(self.gpus)]
+        self._ends = [TransferEnd(cpu, n) for n in range(self._cpus)]
+        self._ends += [TransferEnd(gpu, n) for n in range(self.gpus)]
 
     def lines(self) -> Iterator[str]:
         if not self._ends:
@@ -100,10 +100,10 @@ class PeerToPeer(Preset):
         line += "   " if self._cpus else ""
         return line + "".join(f"{'GPU':>7} {n:02d}{comma}" for n in range(self.gpus))
 
-    def _is_gpu(self, end: End) -> bool:
+    def _is_gpu(self, end: TransferEnd) -> bool:
         return end.letter in DEVICE_LETTERS
 
-    def _row(self, source: End, both: bool) -> list[tuple[Timing, ...]]:
+    def _row(self, source: TransferEnd, both: bool) -> list[tuple[IterationTimes, ...]]:
         """The timings of each direction from this source to all ends; without times where nothing
         can be measured."""
         tests = {
@@ -111,12 +111,14 @@ class PeerToPeer(Preset):
             for number, other in enumerate(self._ends)
             if (test := self._test(source, other, both))
         }
-        outcomes: tuple[Outcome, ...] = self.bench.measure(tuple(tests.values()), self.size)
+        outcomes: tuple[TransfersOutcome, ...] = self.bench.measure(
+            tuple(tests.values()), self.size
+        )
         found = dict(zip(tests, (outcome.timings for outcome in outcomes), strict=True))
-        none = (Timing((), self.size),) * (2 if both else 1)
+        none = (IterationTimes((), self.size),) * (2 if both else 1)
         return [found.get(number, none) for number in range(len(self._ends))]
 
-    def _test(self, source: End, destination: End, both: bool) -> AskedTest:
+    def _test(self, source: TransferEnd, destination: TransferEnd, both: bool) -> AskedTest:
         if both and source == destination:
             return ()
         ways = [(source, destination), (destination, source)][: 2 if both else 1]
@@ -124,15 +126,17 @@ class PeerToPeer(Preset):
         gpus = self._is_gpu(source) or self._is_gpu(destination)
         return () if gpus and any(t.executor.letter == "C" for t in test) else test
 
-    def _copy(self, source: End, destination: End) -> AskedTransfer:
+    def _copy(self, source: TransferEnd, destination: TransferEnd) -> AskedTransfer:
         owner = destination if self.reads else source
         if self._is_gpu(owner):
             count = 1 if self._dma else blocks("p2p", self.variables) or 0
-            executor = End("D" if self._dma else "G", owner.index)
+            executor = TransferEnd("D" if self._dma else "G", owner.index)
             return AskedTransfer(source, executor, destination, count)
-        return AskedTransfer(source, End("C", owner.index), destination, self._threads)
+        return AskedTransfer(source, TransferEnd("C", owner.index), destination, self._threads)
 
-    def _shown(self, source: End, found: Sequence[tuple[Timing, ...]], both: bool) -> Iterator[str]:
+    def _shown(
+        self, source: TransferEnd, found: Sequence[tuple[IterationTimes, ...]], both: bool
+    ) -> Iterator[str]:
         for way in range(2 if both else 1):
             own = [timings[way] for timings in found]
             yield self._line(source, "<- " if way else " ->", [t.rate for t in own])
@@ -145,7 +149,7 @@ class PeerToPeer(Preset):
         if both:
             yield self._line(source, "<->", [_sum(timings) for timings in found])
 
-    def _line(self, source: End, arrow: str, rates: Sequence[float | None]) -> str:
+    def _line(self, source: TransferEnd, arrow: str, rates: Sequence[float | None]) -> str:
         comma = "," if self.common.csv else ""
         line = f"{'GPU' if self._is_gpu(source) else 'CPU':>5} {source.index:02d} {arrow:>3}{comma}"
         for number, rate in enumerate(rates):
@@ -154,7 +158,7 @@ class PeerToPeer(Preset):
         return line
 
 
-def _sum(timings: Sequence[Timing]) -> float | None:
+def _sum(timings: Sequence[IterationTimes]) -> float | None:
     rates = [timing.rate for timing in timings if timing.rate is not None]
     return sum(rates) if len(rates) == len(timings) else None
 
@@ -223,9 +227,9 @@ class AllToAll(Preset):
             raise UsageError("a2a needs two GPUs, or A2A_LOCAL=1")
 
         def transfer(one: int, other: int) -> AskedTransfer:
-            source = None if mode == 2 else End(letter, one)
-            destination = None if mode == 1 else End(letter, other)
-            executor = End("D" if dma else "G", other if self.reads else one)
+            source = None if mode == 2 else TransferEnd(letter, one)
+            destination = None if mode == 1 else TransferEnd(letter, other)
+            executor = TransferEnd("D" if dma else "G", other if self.reads else one)
             return AskedTransfer(source, executor, destination, executors)
 
         own = {
@@ -286,8 +290,11 @@ class OneToAll(Preset):
 
         def transfer(other: int) -> AskedTransfer:
             one, to = (other, own) if pulls else (own, other)
-            ends = [End(a, n) if a != "N" else None for a, n in ((source, one), (destination, to))]
-            return AskedTransfer(ends[0], End(executor, own), ends[1], executors)
+            ends = [
+                TransferEnd(a, n) if a != "N" else None
+                for a, n in ((source, one), (destination, to))
+            ]
+            return AskedTransfer(ends[0], TransferEnd(executor, own), ends[1], executors)
 
         least = variables.number("SWEEP_MIN", 1, 1)
         most = min(variables.number("SWEEP_MAX", count, 1), count - 1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from linkgauge.cli.tool import UsageError
 
-from .transferbench_cases import DEVICE_LETTERS, EXECUTORS, Bench, Outcome, Timing
+from .transferbench_cases import DEVICE_LETTERS, EXECUTORS, Bench, IterationTimes, TransfersOutcome
 from .transferbench_environment import VARIABLES, Common, Variables
 
 _JOINTS = " \u2502\u2502\u2502-\u2518\u2510\u2524-\u2514\u250c\u251c-\u2534\u252c\u253c"
@@ -147,7 +147,7 @@ def _variable(common: Common, name: str, known: tuple[str, str]) -> str:
     return f"{name:<20}{equals}{value:>12}{colon}{what}"
 
 
-def results(common: Common, number: int, outcome: Outcome) -> Iterator[str]:
+def results(common: Common, number: int, outcome: TransfersOutcome) -> Iterator[str]:
     """A test's table: each executor, its transfers, and all of them by the host's clock."""
     if not common.csv:
         yield f"Test {number}:"
@@ -175,13 +175,13 @@ def results(common: Common, number: int, outcome: Outcome) -> Iterator[str]:
     yield from grid.lines(csv=common.csv, borders=common.borders)
 
 
-def _row(name: str, timing: Timing, last: str) -> tuple[str, ...]:
+def _row(name: str, timing: IterationTimes, last: str) -> tuple[str, ...]:
     milliseconds = None if timing.mean is None else timing.mean * 1e3
     rate = f"{_figure(timing.rate, 8)} GB/s "
     return name, rate, f"{_figure(milliseconds, 8)} ms ", f"{timing.bytes:>12} bytes ", last
 
 
-def _iterations(timing: Timing) -> Iterator[tuple[str, ...]]:
+def _iterations(timing: IterationTimes) -> Iterator[tuple[str, ...]]:
     """The iterations, fastest first, and their standard deviations."""
     for time, number in sorted((time, number) for number, time in enumerate(timing.times, 1)):
         rate = timing.bytes / time / 1e9
@@ -191,7 +191,7 @@ def _iterations(timing: Timing) -> Iterator[tuple[str, ...]]:
         yield "StandardDev ", f"{rate:8.3f} GB/s ", f"{time * 1e3:8.3f} ms ", "", ""
 
 
-def _overhead(outcome: Outcome) -> str:
+def _overhead(outcome: TransfersOutcome) -> str:
     """What the whole took beyond the slowest executor."""
     slowest = max((t.mean or 0.0 for _, _, t in outcome.executors()), default=0.0)
     whole = outcome.whole.mean
@@ -206,7 +206,7 @@ def all_to_all(
     common: Common,
     names: Sequence[str],
     rates: Mapping[tuple[int, int], float | None],
-    whole: Timing,
+    whole: IterationTimes,
 ) -> Iterator[str]:
     """The matrix of all pairs, in GB/s: with what each source and each destination has in all, and
     what a source reaches if all of its copies are as slow as its slowest."""

@@ -20,19 +20,19 @@ import msgspec
 from linkgauge.benchmarks.collectives import LEAST
 from linkgauge.cli.requests import since_earlier
 from linkgauge.cli.tool import Parser, UsageError, Where, hinting, size_of
-from linkgauge.engine.folder import checked_label
+from linkgauge.engine.kept.folder import checked_label
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import opened, survey
 from linkgauge.history.keeping import remember
 from linkgauge.judge.vendor import AMD, NVIDIA
 from linkgauge.machine.packages import Manager, package_manager
-from linkgauge.model.collective import CollectiveChoice
-from linkgauge.model.inventory import Inventory
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import exit_code
+from linkgauge.model.documents.result import exit_code
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.operations.collective import CollectiveChoice
 from linkgauge.model.settings import Settings
-from linkgauge.report.formats import FORMATS, TERMINAL
+from linkgauge.report.formats import TERMINAL, formats
 from linkgauge.report.live import Display, LiveReport
 from linkgauge.report.reading import page_of
 from linkgauge.report.render.drawing import Drawer
@@ -53,7 +53,7 @@ _CLASSES = (0x03, 0x12)
 State = Literal["ok", "missing", "optional", "none"]
 
 
-class Need(msgspec.Struct, frozen=True):
+class NeededTool(msgspec.Struct, frozen=True):
     """Something that is used: there, `missing`, `optional` (not there, which costs what `found`
     says), or `none` to install. `packages` of the system and other `commands` of root's install it;
     `own` are commands of the user's."""
@@ -96,40 +96,42 @@ def needs_of(
     which: Callable[[str], str | None],
     manager: Manager | None,
     nccl: Callable[[], bool] = has_nccl,
-) -> Iterator[Need]:
+) -> Iterator[NeededTool]:
     """What the benchmarks use, in their order."""
     for name, package, file in (
         ("numactl", "numactl", "numa_topology.txt"),
         ("lscpu", "util-linux", "cpu_topology.txt"),
     ):
         if (place := which(name)) is not None:
-            yield Need(name, "ok", place)
+            yield NeededTool(name, "ok", place)
         else:
             why = f"not installed: linkgauge writes {file} itself"
-            yield Need(name, "optional", why, (package,))
-    yield Need("host", "ok", "primes, STREAM and latency need nothing else")
+            yield NeededTool(name, "optional", why, (package,))
+    yield NeededTool("host", "ok", "primes, STREAM and latency need nothing else")
     yield _gpu(machine, manager)
     yield _all_reduce(machine, nccl)
 
 
-def _all_reduce(machine: Machine, nccl: Callable[[], bool]) -> Need:
+def _all_reduce(machine: Machine, nccl: Callable[[], bool]) -> NeededTool:
     devices = len(machine.devices.get("cuda", ()))
     if devices < 2:
-        return Need("AllReduce", "none", f"needs two NVIDIA GPUs, {devices} can be measured")
+        return NeededTool("AllReduce", "none", f"needs two NVIDIA GPUs, {devices} can be measured")
     if nccl():
-        return Need("AllReduce", "ok", f"NCCL, {devices} GPUs")
+        return NeededTool("AllReduce", "ok", f"NCCL, {devices} GPUs")
     own = "pip install '.[nccl]'  # in linkgauge's folder"
-    return Need("AllReduce", "optional", "no NCCL: skipped", own=(own,))
+    return NeededTool("AllReduce", "optional", "no NCCL: skipped", own=(own,))
 
 
-def _gpu(machine: Machine, manager: Manager | None) -> Need:
+def _gpu(machine: Machine, manager: Manager | None) -> NeededTool:
     found = (one for devices in machine.devices.values() for one in devices if not one.is_cpu)
     if models := Counter(one.model for one in found):
-        return Need("GPU", "ok", "; ".join(f"{count} × {model}" for model, count in models.items()))
+        return NeededTool(
+            "GPU", "ok", "; ".join(f"{count} × {model}" for model, count in models.items())
+        )
     vendors = sorted(_vendors(machine.known))
     if not vendors:
         why = "none on the PCI bus: its benchmarks are skipped"
-        return Need("GPU", "none", f"{why} (<hostdev> passes one through)")
+        return NeededTool("GPU", "none", f"{why} (<hostdev> passes one through)")
     backend = "cuda" if NVIDIA in vendors else "opencl"
     names = " and ".join(_NAMES[vendor] for vendor in vendors)
     why = machine.unavailable.get(backend, "the CPU is the only OpenCL device")
@@ -145,24 +147,24 @@ def _vendors(inventory: Inventory) -> set[int]:
     }
 
 
-def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> Need:
+def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> NeededTool:
     """A GPU without its driver, or without the Python packages that call the driver."""
     again = "make run  # in linkgauge's folder: installs what calls the driver"
     if "not installed" in why:
-        return Need("GPU", "missing", found, own=(again,))
+        return NeededTool("GPU", "missing", found, own=(again,))
     if backend == "opencl":
         guide = "# ROCm with its OpenCL runtime: https://rocm.docs.amd.com/"
-        return Need("GPU", "missing", found, commands=(guide,))
+        return NeededTool("GPU", "missing", found, commands=(guide,))
     known = manager.driver if manager else ()
     commands = (
         (*known, "modprobe nvidia  # or reboot")
         if known
         else (f"# NVIDIA's driver: {_DRIVER_GUIDE}",)
     )
-    return Need("GPU", "missing", found, commands=commands, own=(again,))
+    return NeededTool("GPU", "missing", found, commands=commands, own=(again,))
 
 
-def lines(needs: Sequence[Need], manager: Manager | None) -> Iterator[str]:
+def lines(needs: Sequence[NeededTool], manager: Manager | None) -> Iterator[str]:
     """A line for each need, then the commands that root would give, and the user."""
     yield f"{SETUP}: what run_vcpu_benchmark uses (this changes nothing)"
     room = max(len(need.name) for need in needs)
@@ -221,7 +223,7 @@ def run_benchmark(arguments: Sequence[str], where: Where) -> int:
     )
     with (
         opened(request) as session,
-        LiveReport(Display(FORMATS[TERMINAL], matrix=True), remember, since_earlier) as report,
+        LiveReport(Display(formats()[TERMINAL], matrix=True), remember, since_earlier) as report,
     ):
         measured = session.measure(session.plan(report), report, report.doubts)
         report.conclude(measured, session.folder)

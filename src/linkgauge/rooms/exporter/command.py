@@ -12,9 +12,9 @@ from linkgauge.cli.options import Options, Time, option
 from linkgauge.model.errors import InputError
 
 if TYPE_CHECKING:
-    from .machine import Source as Machine
-    from .results import Source as Results
-    from .server import Page
+    from .machine import MachineSource
+    from .results import ResultSource
+    from .server import MetricsPage
 
 
 class ExporterOptions(Options):
@@ -69,15 +69,15 @@ def exporter(asked: ExporterOptions) -> int:
         raise InputError("--history and --results: choose one")
     live = _machine(asked.simulated, asked.refresh)
     found = _results(live, asked)
-    from .server import Page
+    from .server import MetricsPage
 
-    page = Page(live, found, _say)
+    page = MetricsPage(live, found, _say)
     if asked.textfile is not None:
         return _write(page, asked.textfile)
     return _serve(page, asked.listen)
 
 
-def _machine(simulated: common.Simulated, refresh: float) -> Machine:
+def _machine(simulated: common.Simulated, refresh: float) -> MachineSource:
     from linkgauge.cli.simulation import simulation_of
 
     from .machine import SimulatedMachine, ThisMachine
@@ -88,8 +88,8 @@ def _machine(simulated: common.Simulated, refresh: float) -> Machine:
     return SimulatedMachine(simulation, refresh, _say)
 
 
-def _results(live: Machine, asked: ExporterOptions) -> Results:
-    from linkgauge.engine.runs import RESULTS
+def _results(live: MachineSource, asked: ExporterOptions) -> ResultSource:
+    from linkgauge.engine.kept.runs import RESULTS
     from linkgauge.history.address import address
 
     from .results import FromFolder, FromHistory, Which
@@ -107,7 +107,7 @@ def _results(live: Machine, asked: ExporterOptions) -> Results:
     return FromFolder(results or RESULTS, which) if url is None else FromHistory(url, which)
 
 
-def _write(page: Page, path: Path) -> int:
+def _write(page: MetricsPage, path: Path) -> int:
     from linkgauge.report.files import write_asked
 
     if path.suffix != ".prom":
@@ -120,11 +120,11 @@ _ONCE = 10.0
 """Seconds that a file waits for what there is to read."""
 
 
-def _serve(page: Page, listen: str | None) -> int:
-    from .server import LOOPBACK, PORT, Address, Server, parse_listen
+def _serve(page: MetricsPage, listen: str | None) -> int:
+    from .server import LOOPBACK, PORT, Address, MetricsServer, parse_listen
 
     address = Address(LOOPBACK, PORT) if listen is None else parse_listen(listen)
-    with Server(address, lambda packed: page.text(packed=packed)) as server:
+    with MetricsServer(address, lambda packed: page.text(packed=packed)) as server:
         _say(f"metrics at http://{server.at}/metrics")
         if not server.at.is_local:
             _say("warning: other machines can read them: nothing asks who they are")

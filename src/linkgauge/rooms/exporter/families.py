@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from linkgauge.machine.extras import needed
-from linkgauge.model.inventory import FabricLink, LiveDevice, PciFunction, Seen
+from linkgauge.model.documents.result import Status, Verdict
+from linkgauge.model.hardware.inventory import FabricLink, InventoryReading, LiveDevice, PciFunction
 from linkgauge.model.printable import printable
-from linkgauge.model.result import Status, Verdict
 
 from .results import Results, ShownRun
 
@@ -88,7 +88,7 @@ _LIVE_KINDS = {0x02: "network", 0x03: "accelerator", 0x06: "bridge", 0x0B: "acce
           0x12: "accelerator"}  # fmt: skip
 
 
-def live_text(host: str, simulated: bool, seen: Iterable[Seen]) -> bytes:
+def live_text(host: str, simulated: bool, seen: Iterable[InventoryReading]) -> bytes:
     """The metrics of what was read of a machine."""
     families = Families()
     _declare_pci(families)

@@ -13,7 +13,7 @@ from linkgauge.machine.host import read_host
 from linkgauge.machine.pci import read_functions
 from linkgauge.machine.tree import ROOT, Root
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.inventory import LinkTraffic, LiveDevice, Seen
+from linkgauge.model.hardware.inventory import InventoryReading, LinkTraffic, LiveDevice
 from linkgauge.model.settings import EngineSettings, Simulation
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ FORGET = 300.0
 """Seconds after which what was read is no longer shown: Prometheus forgets after as many."""
 
 
-class Taken(NamedTuple, Generic[T]):
+class TimedReading(NamedTuple, Generic[T]):
     """What was read last (null: nothing yet, or too long ago), `age` seconds ago. `stale`: a later
     reading has failed, or hangs. `version` counts what differed."""
 
@@ -40,7 +40,7 @@ IDLE = 10.0
 """Seconds without a question after which a reader's thread ends."""
 
 
-class Reader(Generic[T]):
+class PeriodicReader(Generic[T]):
     """Calls `read` when it is asked to, at most once a `period` (seconds) and one call at a time,
     by a thread of its own: always the same, since each would keep memory of its own. A call that
     never returns costs that thread, and nothing else. `say` is given each new failure."""
@@ -86,7 +86,7 @@ class Reader(Generic[T]):
         if self._under_way and began is not None and now <= began + patience:
             self._over.wait(max(0.0, until - now))
 
-    def taken(self) -> Taken[T]:
+    def taken(self) -> TimedReading[T]:
         with self._lock:
             now = time.monotonic()
             age = None if self._taken is None else now - self._taken
@@ -95,7 +95,7 @@ class Reader(Generic[T]):
                 self._value = None
                 self._version += 1
             stale = hangs or self._failure is not None
-            return Taken(self._value, age, stale, self._version)
+            return TimedReading(self._value, age, stale, self._version)
 
     def _run(self) -> None:
         while True:
@@ -133,14 +133,14 @@ RETRY = 60.0
 Say = Callable[[str], object]
 
 
-class Source(Protocol):
+class MachineSource(Protocol):
     """A machine to look at: its name, whether it is simulated, and its readers, of which more may
     appear."""
 
     host: str
     simulated: bool
 
-    def readers(self) -> list[Reader[Seen]]: ...
+    def readers(self) -> list[PeriodicReader[InventoryReading]]: ...
 
 
 class Gpus(Protocol):
@@ -161,39 +161,39 @@ class ThisMachine:
     def __init__(self, period: float, say: Say, root: Root = ROOT) -> None:
         self.host = read_host(root).hostname or "unknown"
         self._period, self._say = period, say
-        self._library = Reader[Seen]("nvml", self._open, RETRY, say)
-        self._pci = Reader[Seen]("pci", partial(_functions, root), period, say)
-        self._gpus: list[Reader[Seen]] = []
+        self._library = PeriodicReader[InventoryReading]("nvml", self._open, RETRY, say)
+        self._pci = PeriodicReader[InventoryReading]("pci", partial(_functions, root), period, say)
+        self._gpus: list[PeriodicReader[InventoryReading]] = []
 
-    def readers(self) -> list[Reader[Seen]]:
+    def readers(self) -> list[PeriodicReader[InventoryReading]]:
         return [self._pci, self._library, *self._gpus]
 
-    def _open(self) -> Seen:
+    def _open(self) -> InventoryReading:
         if not self._gpus:
             try:
                 gpus = open_gpus()
             except Unsupported:  # no such GPU, or none of its drivers
-                return Seen()
+                return InventoryReading()
             self._gpus = [
-                Reader(f"gpu {n}", partial(_device, gpus, n), self._period, self._say)
+                PeriodicReader(f"gpu {n}", partial(_device, gpus, n), self._period, self._say)
                 for n in range(gpus.count)
             ]
-        return Seen()
+        return InventoryReading()
 
 
 def open_gpus() -> Gpus:
     """Raises Unsupported where there is no management library."""
-    from linkgauge.backends.cuda.nvml_live import LiveGpus
+    from linkgauge.backends.cuda.nvml.live import LiveGpus
 
     return LiveGpus()
 
 
-def _functions(root: Root) -> Seen:
-    return Seen(functions=tuple(read_functions(root)[0]))
+def _functions(root: Root) -> InventoryReading:
+    return InventoryReading(functions=tuple(read_functions(root)[0]))
 
 
-def _device(gpus: Gpus, number: int) -> Seen:
-    return Seen(devices=(gpus.read(number),))
+def _device(gpus: Gpus, number: int) -> InventoryReading:
+    return InventoryReading(devices=(gpus.read(number),))
 
 
 class SimulatedMachine:
@@ -204,13 +204,13 @@ class SimulatedMachine:
     def __init__(self, simulation: Simulation, period: float, say: Say) -> None:
         self.host = simulation.machine
         backend = simulate(simulation, EngineSettings())
-        self._readers = [Reader("simulation", partial(_simulated, backend), period, say)]
+        self._readers = [PeriodicReader("simulation", partial(_simulated, backend), period, say)]
 
-    def readers(self) -> list[Reader[Seen]]:
+    def readers(self) -> list[PeriodicReader[InventoryReading]]:
         return list(self._readers)
 
 
-def _simulated(backend: SimBackend) -> Seen:
+def _simulated(backend: SimBackend) -> InventoryReading:
     found = backend.look()
     devices = (
         LiveDevice(
@@ -220,4 +220,4 @@ def _simulated(backend: SimBackend) -> Seen:
         )
         for number, accelerator in enumerate(found.accelerators)
     )
-    return Seen(functions=found.pci, devices=tuple(devices))
+    return InventoryReading(functions=found.pci, devices=tuple(devices))

@@ -14,22 +14,22 @@ from msgspec.structs import replace
 from sqlalchemy import func, select
 from sqlalchemy.engine import URL
 
-from linkgauge.engine.journal import RUN_FILE
-from linkgauge.engine.runs import MOST_BYTES, latest_run, read_run, run_file, run_folders
+from linkgauge.engine.kept.journal import RUN_FILE
+from linkgauge.engine.kept.runs import MOST_BYTES, latest_run, read_run, run_file, run_folders
 from linkgauge.history.reading import Filter, figures_of, latest_runs
 from linkgauge.history.records import machine_row, microseconds, run_row
 from linkgauge.history.store import Store, opened
 from linkgauge.history.tables import runs
 from linkgauge.machine.given import read_given
 from linkgauge.model.cell_id import CellId, numbered
+from linkgauge.model.documents.history import Figure, PastRun, figures_by_result
+from linkgauge.model.documents.result import Expected, Run, Status
 from linkgauge.model.errors import InputError
-from linkgauge.model.history import Figure, PastRun, figures_by_result
-from linkgauge.model.result import Expected, Run, Status
 
 Expectations = dict[CellId, Expected]
 
 
-class _Cell(msgspec.Struct):
+class _ResultCell(msgspec.Struct):
     """The part of a cell that is needed; reading all of it takes far longer."""
 
     row: str
@@ -37,7 +37,7 @@ class _Cell(msgspec.Struct):
     expected: Expected | UnsetType | None = UNSET
 
 
-class _Common(msgspec.Struct, frozen=True):
+class _ResultFields(msgspec.Struct, frozen=True):
     """What holds of the cells that do not say otherwise."""
 
     expected: Expected | None = None
@@ -47,8 +47,8 @@ class _Result(msgspec.Struct):
     benchmark: str
     backend: str
     size: int
-    cells: tuple[_Cell, ...]
-    common: _Common = _Common()
+    cells: tuple[_ResultCell, ...]
+    common: _ResultFields = _ResultFields()
 
 
 class _Run(msgspec.Struct):
@@ -145,7 +145,7 @@ class Which(NamedTuple):
         )
 
 
-class Source(Protocol):
+class ResultSource(Protocol):
     """`read` returns the same object as long as nothing has changed."""
 
     period: float

@@ -19,13 +19,11 @@ from typing import Any, NamedTuple
 
 import linkgauge
 from linkgauge.model.errors import InputError
-from linkgauge.model.inventory import Seen
+from linkgauge.model.hardware.inventory import InventoryReading
 
 from .families import Families, add_ages, live_text, result_text
-from .machine import PATIENCE, Reader, Say, Taken
-from .machine import Source as Machine
-from .results import Results
-from .results import Source as ResultSource
+from .machine import PATIENCE, MachineSource, PeriodicReader, Say, TimedReading
+from .results import Results, ResultSource
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -65,12 +63,12 @@ class _Writer:
         return self._last
 
 
-class Page:
+class MetricsPage:
     """Of a machine and of a source of results."""
 
-    def __init__(self, machine: Machine, results: ResultSource, say: Say) -> None:
+    def __init__(self, machine: MachineSource, results: ResultSource, say: Say) -> None:
         self._machine = machine
-        self._results = Reader("results", _Writer(results).read, results.period, say)
+        self._results = PeriodicReader("results", _Writer(results).read, results.period, say)
         self._lock = threading.Lock()
         self._of_machine: tuple[tuple[int, ...], _Part] = (), _part(b"")
 
@@ -79,7 +77,7 @@ class Page:
         together for at most `patience` seconds; what takes longer is shown as it was."""
         readers = self._readers(patience)
         results = self._results.taken()
-        readings: dict[str, Taken[Any]] = {"results": results}
+        readings: dict[str, TimedReading[Any]] = {"results": results}
         readings |= {reader.name: reader.taken() for reader in readers}
         of_machine = [readings[reader.name] for reader in readers]
         written = results.value or _NOTHING
@@ -90,7 +88,7 @@ class Page:
             return b"".join([*(part.packed for part in kept), _part(own).packed])
         return b"".join([*(part.plain for part in kept), own])
 
-    def _kept_machine(self, readings: list[Taken[Seen]]) -> _Part:
+    def _kept_machine(self, readings: list[TimedReading[InventoryReading]]) -> _Part:
         versions = tuple(one.version for one in readings)
         if self._of_machine[0] != versions:
             machine = self._machine
@@ -99,10 +97,10 @@ class Page:
             self._of_machine = versions, _part(text)
         return self._of_machine[1]
 
-    def _readers(self, patience: float) -> list[Reader[Seen]]:
+    def _readers(self, patience: float) -> list[PeriodicReader[InventoryReading]]:
         """The machine's readers, once all have been asked and waited for."""
         until = time.monotonic() + patience
-        asked: list[Reader[Seen]] = []
+        asked: list[PeriodicReader[InventoryReading]] = []
         self._results.ask()
         while len(found := self._machine.readers()) > len(asked):  # the first may open others
             for reader in found:
@@ -114,7 +112,7 @@ class Page:
         return asked
 
 
-def _own_text(results: Results, readings: Mapping[str, Taken[Any]]) -> bytes:
+def _own_text(results: Results, readings: Mapping[str, TimedReading[Any]]) -> bytes:
     families = Families()
     families.gauge("exporter_info", "Always 1.", ("version",))
     families.add("exporter_info", 1.0, linkgauge.__version__)
@@ -209,7 +207,7 @@ class _Connections:
             one.shutdown(socket.SHUT_RDWR)
 
 
-class Server(ThreadingTCPServer):
+class MetricsServer(ThreadingTCPServer):
     """A page at /metrics. Raises InputError where it cannot listen."""
 
     allow_reuse_address = True
@@ -245,7 +243,7 @@ class Server(ThreadingTCPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Server
+    server: MetricsServer
     wbufsize = -1  # one packet for head and body
 
     def version_string(self) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from linkgauge.engine.again import measure_again
 from linkgauge.engine.controller import Observer
+from linkgauge.engine.kept.again import measure_again
 from linkgauge.judge.limit_checks import apply, refuse_unmatched
 from linkgauge.judge.limits import Limit
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId
-from linkgauge.model.result import Run
+from linkgauge.model.documents.result import Run
 from linkgauge.model.units import count_of
 from linkgauge.report.console import make_console
 from linkgauge.report.files import write_run

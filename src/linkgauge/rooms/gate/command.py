@@ -14,7 +14,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
-    from linkgauge.judge.likeness import Runs
+    from linkgauge.judge.compare.likeness import Runs
 
 MOST_AGAIN = 100
 
@@ -90,11 +90,11 @@ def gate(asked: GateOptions) -> int:
     from linkgauge.cli import streams
     from linkgauge.cli.earlier_runs import history_of
     from linkgauge.cli.sides import aim_of, only, refuse_unlike, runs_of, side_of
-    from linkgauge.judge.gate import hold, suspects
-    from linkgauge.judge.likeness import figures_of
+    from linkgauge.judge.compare.gate import hold, suspects
+    from linkgauge.judge.compare.likeness import figures_of
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.files import write_asked
-    from linkgauge.report.formats import FORMATS, TERMINAL
+    from linkgauge.report.formats import TERMINAL, formats
 
     from .again import all_limited, limited, measured_again
     from .words import gate_annotations
@@ -126,7 +126,7 @@ def gate(asked: GateOptions) -> int:
         found = held([*after, *only(more, patterns)], again=(len(doubts), times))
     if output is not None:
         write_asked(output, form.document(GATE, found))
-        form = FORMATS[TERMINAL]
+        form = formats()[TERMINAL]
     form.write(GATE, found)
     if asked.github:
         stream = sys.stderr if form.is_document else sys.stdout

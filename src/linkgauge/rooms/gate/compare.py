@@ -57,8 +57,8 @@ def compare(asked: CompareOptions) -> int:
     """
     from linkgauge.cli.earlier_runs import history_of
     from linkgauge.cli.sides import aim_of, only, side_of
-    from linkgauge.judge.run_comparison import compare_runs
-    from linkgauge.judge.side_tests import Sides
+    from linkgauge.judge.compare.run_comparison import compare_runs
+    from linkgauge.judge.compare.side_tests import Sides
 
     if len(asked.runs) < 2:
         raise InputError("compare what? Give two runs or more: linkgauge compare before after")

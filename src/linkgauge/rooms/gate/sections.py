@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from linkgauge.judge.baseline import Baseline
-from linkgauge.judge.gate import FAILURES, GateDocument, Verdict
-from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison, SideFigure
+from linkgauge.judge.compare.baseline import Baseline
+from linkgauge.judge.compare.gate import FAILURES, GateDocument, Verdict
+from linkgauge.judge.compare.run_comparison import CellChange, RunCell, RunComparison, SideFigure
 from linkgauge.model.stats.changes import Direction, RunChange
 from linkgauge.model.units import count_of, format_size, percent, unit_of
 from linkgauge.report.blocks import (
@@ -27,8 +27,8 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.figures import SAME, TONES, said_of, signed, with_reach
 from linkgauge.report.results import SIMULATED_TILE, mark
+from linkgauge.report.words.figures import SAME, TONES, said_of, signed, with_reach
 
 from .words import a_loss, lacking, more_runs, p_value, why
 

@@ -9,16 +9,16 @@ from xml.etree.ElementTree import Element, SubElement
 
 import msgspec
 
-from linkgauge.judge.baseline import Baseline, BaselineCell
-from linkgauge.judge.disturbance import Disturbance
-from linkgauge.judge.gate import FAILURES, GateCell, GateDocument, Verdict
-from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison
+from linkgauge.judge.compare.baseline import Baseline, BaselineCell
+from linkgauge.judge.compare.disturbance import Disturbance
+from linkgauge.judge.compare.gate import FAILURES, GateCell, GateDocument, Verdict
+from linkgauge.judge.compare.run_comparison import CellChange, RunCell, RunComparison
 from linkgauge.model.printable import escaped, printable
 from linkgauge.model.stats.changes import log_of_loss
 from linkgauge.model.units import UNITS, format_size, percent, unit_of
-from linkgauge.report.figures import digits
 from linkgauge.report.files import csv_text, json_document
 from linkgauge.report.run_texts import case_of, document_of, fail, suite_of
+from linkgauge.report.words.figures import digits
 
 _LEAST_P = 1e-99
 

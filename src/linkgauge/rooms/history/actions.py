@@ -14,8 +14,8 @@ from linkgauge.history.named import VARIABLE
 from linkgauge.history.reading import Filter, benchmarks_of, histories_of, runs_of
 from linkgauge.history.records import microseconds
 from linkgauge.history.store import Store, opened
+from linkgauge.model.documents.history import PastRun
 from linkgauge.model.errors import InputError
-from linkgauge.model.history import PastRun
 from linkgauge.model.names import hint
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import parse_fraction
@@ -83,7 +83,7 @@ def show_trend(
     whole: bool,
     form: Format,
 ) -> int:
-    from linkgauge.judge.trends import LEAST_CHANGE, trend_of
+    from linkgauge.judge.compare.trends import LEAST_CHANGE, trend_of
 
     from .trends import TrendDocument
 
@@ -118,7 +118,7 @@ def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> 
 def bring_in(folders: Sequence[Path], asked: str | None) -> int:
     """Adds the runs below the folders that the history does not have. Exit code 3 if some could
     not be read."""
-    from linkgauge.engine.runs import PACKED, read_run
+    from linkgauge.engine.kept.runs import PACKED, read_run
     from linkgauge.history.writing import add
     from linkgauge.report.console import make_console
     from linkgauge.report.progress import progress_bar
@@ -148,7 +148,7 @@ def bring_in(folders: Sequence[Path], asked: str | None) -> int:
 
 def _runs_below(folder: Path) -> list[Path]:
     """Raises InputError where there is none."""
-    from linkgauge.engine.runs import is_run, run_folders
+    from linkgauge.engine.kept.runs import is_run, run_folders
 
     if not folder.exists():
         raise InputError(f"there is no {folder}")
@@ -161,7 +161,7 @@ def _runs_below(folder: Path) -> list[Path]:
 def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> int:
     """Deletes what is older than `keep` says, once that is confirmed; folders stay as they are."""
     from linkgauge.history.writing import remove
-    from linkgauge.report.formats import FORMATS, TERMINAL
+    from linkgauge.report.formats import TERMINAL, formats
 
     from .trends import HistoryDocument
 
@@ -178,7 +178,7 @@ def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> i
             remove(store, [run.number for run in old])
             print(f"pruned: {len(old)} of {len(found)} runs; their folders are as they were")
             return 0
-    FORMATS[TERMINAL].write(HISTORY, HistoryDocument(tuple(old[::-1])))
+    formats()[TERMINAL].write(HISTORY, HistoryDocument(tuple(old[::-1])))
     print(
         f"would prune these {len(old)} of {len(found)} runs; to do it: add --yes", file=sys.stderr
     )

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.judge.trends import Change, Trend
-from linkgauge.model.history import DESCRIPTION, PastRun, Series, SeriesId
+from linkgauge.judge.compare.trends import SharedChange, Trend
+from linkgauge.model.documents.history import DESCRIPTION, PastRun, Series, SeriesId
 from linkgauge.model.units import count_of, format_size, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -26,9 +26,9 @@ from linkgauge.report.blocks import (
     moved,
     plain,
 )
-from linkgauge.report.figures import TONES, course, digits, signed
 from linkgauge.report.files import csv_text
 from linkgauge.report.results import mark
+from linkgauge.report.words.figures import TONES, course, digits, signed
 
 MOST_BARS = 40
 MOST_CELLS = 16
@@ -114,7 +114,7 @@ def _name(cell: SeriesId, series: Sequence[Series]) -> str:
     return name
 
 
-def _change(change: Change, trend: Trend) -> Problem:
+def _change(change: SharedChange, trend: Trend) -> Problem:
     """`worse -5.0% (-5.6% to -4.4%) in 55 of 56 cells`, with which run, and what changed then."""
     ratios = sorted(cell.ratio for cell in change.cells)
     found = f"{signed(ratios[0])} to {signed(ratios[-1])}"

@@ -20,7 +20,7 @@ from linkgauge.benchmarks.latency import FLAG_BYTES
 from linkgauge.benchmarks.table import DeviceSet, Sweep
 from linkgauge.model.memory import NETWORK, NIC, Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.operation import OperationName, OutsideOperation, named
+from linkgauge.model.operations.operation import OperationName, OutsideOperation, named
 from linkgauge.model.ranks import Rank, able_nics, nearest_nic, rdma_nics, usual_nic
 from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report, Transfer
 from linkgauge.model.units import BANDWIDTH, LATENCY

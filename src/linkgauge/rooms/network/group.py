@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from linkgauge.backends.protocol import Gated, Pace, Timing
 from linkgauge.backends.rank import await_time
 
-from .streams import Stream, carry_out
-from .ucx_copies import Copies, Part
+from .streams import TcpConnection, carry_out
+from .ucx_copies import Copies, UcxPart
 
 PACE = Pace(seconds=0.02, loops=2)
 
@@ -26,8 +26,8 @@ class NetGroup(Gated):
 
     def __init__(
         self,
-        streams: Sequence[Stream],
-        parts: Sequence[Part],
+        streams: Sequence[TcpConnection],
+        parts: Sequence[UcxPart],
         silent: float,
         enter: Callable[[], None],
         made: ExitStack,

@@ -24,7 +24,7 @@ from linkgauge.backends.protocol import Buffer, Copy
 from linkgauge.backends.rank import spanned
 from linkgauge.machine.wire import BACKLOG, TOKEN_BYTES
 from linkgauge.model.errors import BackendError
-from linkgauge.model.inventory import Interface
+from linkgauge.model.hardware.inventory import Interface
 from linkgauge.model.ranks import nic_ends
 
 from .ucx import Mapped
@@ -42,7 +42,7 @@ Key = tuple[int, int, int]
 """A stream of a copy: the number of its source, its place in the cell, and the stream's."""
 
 
-class Reached(msgspec.Struct, frozen=True):
+class RankAddress(msgspec.Struct, frozen=True):
     """How other ranks reach this one: its port, the word that they show, and the addresses of its
     interfaces, by number; the memory that UCX reaches, if it does; the port at which another tool
     listens for it; and the buffer's number, which no other buffer of the run has."""
@@ -56,10 +56,10 @@ class Reached(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Reached).decode
+_decode = msgspec.msgpack.Decoder(RankAddress).decode
 
 
-def reached(buffer: Buffer | None) -> Reached:
+def reached(buffer: Buffer | None) -> RankAddress:
     """How other ranks reach the one that has the buffer."""
     return _decode(spanned(buffer).handle)
 
@@ -94,7 +94,7 @@ class Door:
         """What the other ranks reach this one's buffer of this number by."""
         addresses = tuple(nic.addresses for nic in self._nics)
         port = self._listening.getsockname()[1]
-        return _encode(Reached(port, self._token, addresses, mapped, self.outside, number))
+        return _encode(RankAddress(port, self._token, addresses, mapped, self.outside, number))
 
     def connected(self, copies: Sequence[Copy], rank: int) -> dict[Key, socket.socket]:
         """The connections of this rank's part in these copies: all ranks connect first, then they
@@ -158,7 +158,7 @@ class Door:
             raise BackendError("connect", f"rank {far.rank} has no IP address")
         return address, there.outside
 
-    def _way(self, copy: Copy, there: Reached) -> Way:
+    def _way(self, copy: Copy, there: RankAddress) -> Way:
         near, far = nic_ends(copy.transfer)
         nic = self._nics[near.nic]
         words = f"from nic:{near.nic} ({nic.name}) to nic:{far.nic} of rank {far.rank}"

@@ -30,7 +30,7 @@ _LISTENS = "0A"
 """A socket's state in /proc/net/tcp, of TCP_LISTEN."""
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """What one run of a tool is told: `size` bytes, `loops` times, over so many `streams`; which
     device with RDMA; the server's `host`, for a client, and its `port`; where it writes a file."""
 
@@ -50,8 +50,8 @@ class Tool(NamedTuple):
 
     program: str
     package: str
-    command: Callable[[Call], Sequence[str]]
-    seconds: Callable[[Call, bytes], float]
+    command: Callable[[ToolCall], Sequence[str]]
+    seconds: Callable[[ToolCall, bytes], float]
     needs: str | None = None
     pace: Pace = PACE
 
@@ -77,7 +77,7 @@ class Outside(Gated):
     """A rank's part of a tool's measurement of a copy: the client's, which says how long it took,
     or the server's if it has no `host`."""
 
-    def __init__(self, tool: Tool, transfer: Transfer, call: Call, silent: float) -> None:
+    def __init__(self, tool: Tool, transfer: Transfer, call: ToolCall, silent: float) -> None:
         self._tool, self._path = tool, find(tool)
         self.pace = tool.pace
         self._transfer, self._silent = transfer, silent

@@ -24,23 +24,23 @@ from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.host import read_host
 from linkgauge.machine.interfaces import from_device, read_interfaces
 from linkgauge.machine.launch import Launch
+from linkgauge.model.documents.result import Placement
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.inventory import Interface, Inventory
-from linkgauge.model.machine import Device
+from linkgauge.model.hardware.inventory import Interface, Inventory
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import NETWORK, Memory
-from linkgauge.model.operation import OperationName, named
+from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.ranks import nic_ends
-from linkgauge.model.result import Placement
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import NIC_ENGINES, Engine, Transfer
 
 from .group import NetGroup
 from .links import SILENT_SECONDS, Door, Key, is_by_tcp, keys_of, reached
-from .outside import Call, Outside, Tool
-from .streams import Stream, bounce
+from .outside import Outside, Tool, ToolCall
+from .streams import TcpConnection, bounce
 from .tools import tool_of
 from .ucx import NO_RDMA, Mapped, Worker, lacks_rdma, library, version
-from .ucx_copies import BY_UCX, Part, Workers
+from .ucx_copies import BY_UCX, UcxPart, UcxWorkers
 
 
 class NetBuffer:
@@ -93,7 +93,7 @@ class NetRank(RankBackend):
         self.nics = nics
         self._silent = silent
         self._door = Door(nics, silent)
-        self._workers = Workers(nics, with_gpu=gpu is not None)
+        self._workers = UcxWorkers(nics, with_gpu=gpu is not None)
 
     def devices(self) -> tuple[Device, ...]:
         return self._host.devices()
@@ -214,11 +214,11 @@ class NetRank(RankBackend):
         if is_client:
             host, port = self._door.outside_of(copy)
         by_rdma = copy.transfer.engine.kind == "rdma"
-        call = Call(copy.size, 1, copy.transfer.engine.count or 1, own.rdma if by_rdma else None,
-                    host, port, Path())  # fmt: skip
+        streams = copy.transfer.engine.count or 1
+        call = ToolCall(copy.size, 1, streams, own.rdma if by_rdma else None, host, port, Path())
         return Outside(tool, copy.transfer, call, self._silent)
 
-    def _part(self, place: int, copy: Copy) -> Part:
+    def _part(self, place: int, copy: Copy) -> UcxPart:
         """This rank's part of a copy by UCX."""
         transfer, sends = copy.transfer, copy.transfer.source.rank == self.rank
         ends = copy.source, copy.destination
@@ -229,11 +229,11 @@ class NetRank(RankBackend):
         moves = transfer.engine.owner.rank == self.rank
         memory = mine.address, copy.size, mine.handle
         tag = reached(copy.source).number << 32 | place
-        return Part(place, transfer, mine.worker, *memory, there, sends, moves, tag)
+        return UcxPart(place, transfer, mine.worker, *memory, there, sends, moves, tag)
 
     def _streams_of(
         self, place: int, copy: Copy, connections: Mapping[Key, socket]
-    ) -> list[Stream]:
+    ) -> list[TcpConnection]:
         """This rank's ends of a copy's streams, each of which has a part of its bytes."""
         transfer, sends = copy.transfer, copy.transfer.source.rank == self.rank
         address = _own(held(copy.source if sends else copy.destination)).address
@@ -243,7 +243,9 @@ class NetRank(RankBackend):
         bounds = [copy.size * at // len(keys) for at in range(len(keys) + 1)]
         times = transfer.engine.owner.rank == self.rank
         return [
-            Stream(place, transfer, connections[key], address + begin, end - begin, sends, times)
+            TcpConnection(
+                place, transfer, connections[key], address + begin, end - begin, sends, times
+            )
             for key, (begin, end) in zip(keys, pairwise(bounds), strict=True)
         ]
 

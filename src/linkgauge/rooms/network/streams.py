@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from linkgauge import _native
 from linkgauge.backends.iterations import Call, IteratedGroup
-from linkgauge.backends.rank import Part, await_time
+from linkgauge.backends.rank import OwnCopies, await_time
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong
 from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Transfer
@@ -24,7 +24,7 @@ _WORD = 1
 """Bytes of the word that ends a copy, or asks for one."""
 
 
-class Stream(NamedTuple):
+class TcpConnection(NamedTuple):
     """One connection of the copy at `place`, for these bytes of this rank's buffer. The rank that
     `times` it has the engine."""
 
@@ -38,7 +38,7 @@ class Stream(NamedTuple):
 
 
 def carry_out(
-    streams: Sequence[Stream], loops: int, at: float | None
+    streams: Sequence[TcpConnection], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
     """All of them at the same time, from when the monotonic clock reads `at`: when the first one
     began, and when the copies that this rank times had ended, by place. Raises the first stream's
@@ -46,7 +46,7 @@ def carry_out(
     if not streams:
         return await_time(at), {}
 
-    def run(stream: Stream) -> tuple[float, float]:
+    def run(stream: TcpConnection) -> tuple[float, float]:
         return _run(stream, loops, at)
 
     with ThreadPoolExecutor(max(1, len(streams) - 1)) as others:
@@ -67,7 +67,7 @@ def carry_out(
     return min(begin for begin, _ in spans), last
 
 
-def _run(stream: Stream, loops: int, at: float | None) -> tuple[float, float]:
+def _run(stream: TcpConnection, loops: int, at: float | None) -> tuple[float, float]:
     """When one stream began, and when it had ended. With the source's engine, a word of the
     destination ends it, which has then received everything; with the destination's, a word of it
     asks for it."""
@@ -86,7 +86,7 @@ def _run(stream: Stream, loops: int, at: float | None) -> tuple[float, float]:
     return begin, time.monotonic()
 
 
-def _make(stream: Stream, calls: Sequence[Call], count: int, last: Sequence[Call]) -> None:
+def _make(stream: TcpConnection, calls: Sequence[Call], count: int, last: Sequence[Call]) -> None:
     _, status, failed = _native.time_iterations(calls, count, last)
     if status:
         address = [*calls, *last][failed][0]
@@ -104,7 +104,7 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
     return BackendError(call, f"from {way}: {said}")
 
 
-def bounce(stream: Stream, made: ExitStack) -> Part:
+def bounce(stream: TcpConnection, made: ExitStack) -> OwnCopies:
     """A flag that goes there and back over one connection, which `made` closes: the side that
     begins times each. Its group raises TookTooLong if the other side is silent."""
     data = (stream.connection.fileno(), stream.address, stream.size)
@@ -116,4 +116,4 @@ def bounce(stream: Stream, made: ExitStack) -> Part:
         sends = calls[failed][0] == _native.SEND_ALL
         return stream_error(stream.transfer, status, sends=sends)
 
-    return Part(IteratedGroup(calls, 2, error_of, made=made), (0,) if stream.times else ())
+    return OwnCopies(IteratedGroup(calls, 2, error_of, made=made), (0,) if stream.times else ())

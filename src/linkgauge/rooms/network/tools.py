@@ -15,9 +15,9 @@ import yaml
 from linkgauge.backends.protocol import Pace
 from linkgauge.machine.given import MOST_YAML, read_given
 from linkgauge.model.errors import BackendError, InputError
-from linkgauge.model.operation import OutsideOperation
+from linkgauge.model.operations.operation import OutsideOperation
 
-from .outside import Call, Tool
+from .outside import Tool, ToolCall
 
 LEAST_LOOPS = 5
 """perftest takes no fewer."""
@@ -27,13 +27,13 @@ _BY_TIME = Pace(seconds=0.0, loops=1, most=4)
 _MIB = 1 << 20
 
 
-class _Sum(msgspec.Struct, frozen=True):
+class _ToolSum(msgspec.Struct, frozen=True):
     bytes: float
     seconds: float
 
 
 class _End(msgspec.Struct, frozen=True):
-    sum_received: _Sum | None = None
+    sum_received: _ToolSum | None = None
 
 
 class IperfReport(msgspec.Struct, frozen=True):
@@ -62,16 +62,16 @@ def tool_of(operation: OutsideOperation) -> Tool:
     if program == "iperf3":
         return Tool(program, "iperf3", iperf_command, iperf_seconds, pace=_BY_TIME)
 
-    def command(call: Call) -> Sequence[str]:
+    def command(call: ToolCall) -> Sequence[str]:
         return perftest_command(program, memory, call)
 
-    def seconds(call: Call, _: bytes) -> float:
+    def seconds(call: ToolCall, _: bytes) -> float:
         return perftest_seconds(program, call)
 
     return Tool(program, "perftest", command, seconds, memory or None)
 
 
-def iperf_command(call: Call) -> Sequence[str]:
+def iperf_command(call: ToolCall) -> Sequence[str]:
     """Of a server for one client, or of a client that sends for IPERF_SECONDS."""
     port = ("--port", str(call.port))
     if call.host is None:
@@ -80,7 +80,7 @@ def iperf_command(call: Call) -> Sequence[str]:
     return "--client", call.host, *port, "--time", str(IPERF_SECONDS), *streams, "--json"
 
 
-def iperf_seconds(call: Call, said: bytes) -> float:
+def iperf_seconds(call: ToolCall, said: bytes) -> float:
     """Of all loops, at the rate at which the server received. Raises BackendError: iperf3 reports
     errors in its answer, with exit code 0."""
     try:
@@ -93,7 +93,7 @@ def iperf_seconds(call: Call, said: bytes) -> float:
     return call.size * call.loops * received.seconds / received.bytes
 
 
-def perftest_command(program: str, memory: str, call: Call) -> Sequence[str]:
+def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]:
     """The same for both ends, but for the server's address: the device, how much, how often, and
     whose memory (`--use_cuda`, `--use_cuda_dmabuf`, of GPU 0)."""
     words = ["--port", str(call.port), "--size", str(call.size), "--CPU-freq"]
@@ -110,7 +110,7 @@ def perftest_command(program: str, memory: str, call: Call) -> Sequence[str]:
     return [*words, call.host] if call.host is not None else words
 
 
-def perftest_seconds(program: str, call: Call) -> float:
+def perftest_seconds(program: str, call: ToolCall) -> float:
     """Of all loops, at the rate or latency that the client wrote. Raises BackendError."""
     try:
         text = read_given(call.file, MOST_YAML)

@@ -155,7 +155,7 @@ class Mapped(msgspec.Struct, frozen=True):
     address: int
 
 
-class End:
+class UcxEndpoint:
     """The way to another rank's worker."""
 
     def __init__(self, worker: int, address: bytes) -> None:
@@ -199,7 +199,7 @@ class Worker:
             lib.ucp_config_release(config)
         status = lib.ucp_worker_create(self._context, byref(_WorkerParams()), byref(self._worker))
         check("ucp_worker_create", status)
-        self._ends: dict[bytes, End] = {}
+        self._ends: dict[bytes, UcxEndpoint] = {}
         self._address = self._bytes_of(lib.ucp_worker_get_address, self._worker)
 
     def _bytes_of(self, function: Any, *of: Any) -> bytes:
@@ -228,9 +228,9 @@ class Worker:
     def unmap(self, handle: c_void_p) -> None:
         check("ucp_mem_unmap", library().ucp_mem_unmap(self._context, handle))
 
-    def end(self, address: bytes) -> End:
+    def end(self, address: bytes) -> UcxEndpoint:
         if address not in self._ends:
-            self._ends[address] = End(self.handle, address)
+            self._ends[address] = UcxEndpoint(self.handle, address)
         return self._ends[address]
 
     def close(self) -> None:

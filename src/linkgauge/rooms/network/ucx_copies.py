@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from linkgauge import _native
 from linkgauge.model.errors import TookTooLong
-from linkgauge.model.inventory import Interface
+from linkgauge.model.hardware.inventory import Interface
 from linkgauge.model.transfer import Engine, Transfer
 
 from .ucx import Mapped, Worker, check, timed
@@ -21,7 +21,7 @@ BESIDE_GPUS = "cuda_copy"
 """What UCX reaches GPU memory by, beside a transport of the network: cuda_ipc would go past it."""
 
 
-class Workers:
+class UcxWorkers:
     """Of each choice of devices one, opened when it is needed, in the thread that uses it."""
 
     def __init__(self, nics: Sequence[Interface], *, with_gpu: bool = False) -> None:
@@ -56,7 +56,7 @@ class Workers:
         self._opened.clear()
 
 
-class Part(NamedTuple):
+class UcxPart(NamedTuple):
     """A rank's part of the copy at `place`: its own memory, of which UCX has a `handle`, and the
     other rank's. The one that has the engine `moves`."""
 
@@ -76,7 +76,7 @@ class Copies:
     """All parts at the same time, `loops` copies each, ready to begin. They fail once nothing has
     happened for `silent` seconds."""
 
-    def __init__(self, parts: Sequence[Part], loops: int, silent: float) -> None:
+    def __init__(self, parts: Sequence[UcxPart], loops: int, silent: float) -> None:
         self._parts = parts
         self._silent = silent
         fields = [_fields(part) for part in parts]
@@ -96,7 +96,7 @@ class Copies:
         return {part.place: ended for part, ended in moved if part.moves}
 
 
-def _fields(part: Part) -> tuple[int, int, int, int, int, int, int, int, bool, bool]:
+def _fields(part: UcxPart) -> tuple[int, int, int, int, int, int, int, int, bool, bool]:
     """The part as the native core has it."""
     end = key = 0
     if part.moves:

@@ -19,17 +19,17 @@ import msgspec
 from linkgauge.backends.sim.machine import described
 from linkgauge.cli.earlier_runs import since
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.folder import checked_label
+from linkgauge.engine.kept.folder import checked_label
+from linkgauge.engine.kept.runs import is_run, read_run, run_folders
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Written
-from linkgauge.engine.runs import is_run, read_run, run_folders
 from linkgauge.engine.session import opened
 from linkgauge.history.keeping import remember
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome, doubtful
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError, Interrupted
 from linkgauge.model.names import hint
-from linkgauge.model.result import Run
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.files import write_run

@@ -35,7 +35,7 @@ def export(asked: ExportOptions) -> int:
         linkgauge export --csv --samples -o samples.csv
         linkgauge export --junit -o junit.xml
     """
-    from linkgauge.engine.runs import one_run, read_run
+    from linkgauge.engine.kept.runs import one_run, read_run
     from linkgauge.report.files import write_asked
     from linkgauge.report.reading import judged
 

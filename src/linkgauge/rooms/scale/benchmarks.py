@@ -11,17 +11,17 @@ from msgspec.structs import replace
 from linkgauge.benchmarks.collectives import (
     COLLECTIVES,
     SIZES,
-    Collectives,
+    CollectiveSweep,
     cell_of,
     collecting,
     row_of,
 )
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.engine.request import RunRequest, choose_backends
-from linkgauge.model.collective import Collective, CollectiveName, no_hypercube
+from linkgauge.model.documents.scaling import Member
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device, Machine
-from linkgauge.model.scaling import Member
+from linkgauge.model.hardware.machine import Device, Machine
+from linkgauge.model.operations.collective import Collective, CollectiveName, no_hypercube
 from linkgauge.model.transfer import Benchmark
 from linkgauge.model.units import COLLECTIVE, count_of, format_size
 
@@ -79,7 +79,7 @@ def label_of(work: Collective, count: int, kind: Member) -> str:
     return f"{row_of(work)}, {count_of(count, kind)}"
 
 
-def _of(row: Collectives, count: int, fabric: DeviceSet) -> Benchmark:
+def _of(row: CollectiveSweep, count: int, fabric: DeviceSet) -> Benchmark:
     work = next(row.works(fabric))  # out of place
     devices = fabric.devices[:count]
     label = label_of(work, count, kind_of(devices))
@@ -107,7 +107,7 @@ def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
     )
 
 
-class Scaling(msgspec.Struct, frozen=True, tag=True):
+class ScalingBenchmark(msgspec.Struct, frozen=True, tag=True):
     """A collective over the first N devices, for each N of `counts` (1, 2, 4, … and all without
     any); `by_node` over one device of each of the first N nodes."""
 

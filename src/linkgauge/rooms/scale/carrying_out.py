@@ -10,15 +10,15 @@ from rich.console import Console
 
 from linkgauge.cli.pairs_alone import with_pairs
 from linkgauge.cli.requests import since_earlier
-from linkgauge.engine.journal import JOURNAL_FILE
-from linkgauge.engine.ranks.session import opened
+from linkgauge.engine.kept.journal import JOURNAL_FILE
+from linkgauge.engine.kept.runs import read_run
+from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
-from linkgauge.engine.runs import read_run
 from linkgauge.engine.visits import CellAt
 from linkgauge.history.keeping import remember
 from linkgauge.judge.outcome import Outcome, doubtful
 from linkgauge.judge.verdict import unjudged
-from linkgauge.model.result import Result, Run
+from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.units import COLLECTIVE
 from linkgauge.report.files import write_document, write_run
 from linkgauge.report.live import Display, LiveReport, summary_blocks

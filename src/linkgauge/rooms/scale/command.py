@@ -19,12 +19,12 @@ SCALING = Document(
     f"{_SECTIONS}:blocks",
     {"json": JSON, "csv": f"{_SECTIONS}:scale_csv"},
     "Scaling",
-    "linkgauge.model.scaling:Scaling",
+    "linkgauge.model.documents.scaling:Scaling",
 )
 
 
 def _collective_names() -> Iterable[str]:
-    from linkgauge.model.collective import COLLECTIVE_NAMES
+    from linkgauge.model.operations.collective import COLLECTIVE_NAMES
 
     return COLLECTIVE_NAMES
 
@@ -74,13 +74,13 @@ def scale(asked: ScaleOptions) -> int:
     """
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import settings_of
-    from linkgauge.model.collective import COLLECTIVE_NAMES
     from linkgauge.model.errors import InputError
     from linkgauge.model.names import hint
+    from linkgauge.model.operations.collective import COLLECTIVE_NAMES
     from linkgauge.model.settings import EngineSettings
     from linkgauge.report.live import Display
 
-    from .benchmarks import Scaling
+    from .benchmarks import ScalingBenchmark
     from .carrying_out import carry_out
 
     gpus, nodes = asked.gpus, asked.nodes
@@ -93,7 +93,9 @@ def scale(asked: ScaleOptions) -> int:
         raise InputError(f"unknown collective {asked.collective!r}{near}")
     engines = EngineSettings()
     settings = settings_of("standard", asked.size, asked.sampling, engines, asked.simulated)
-    request = request_of(asked, Scaling(name, counts, nodes is not None), settings, "standard")
+    request = request_of(
+        asked, ScalingBenchmark(name, counts, nodes is not None), settings, "standard"
+    )
     return carry_out(request, Display(asked.form, page=not asked.no_report))
 
 

@@ -9,16 +9,16 @@ from statistics import median
 from msgspec.structs import replace
 
 from linkgauge.cli.pairs_alone import PAIRS
-from linkgauge.judge.dram import Ceilings
-from linkgauge.judge.exchange_rates import ExchangeRates
-from linkgauge.judge.routes import Paths
+from linkgauge.judge.expected.dram import Ceilings
+from linkgauge.judge.expected.exchange_rates import ExchangeRates
+from linkgauge.judge.expected.routes import Paths
 from linkgauge.judge.verdict import LOOSE, LOW
-from linkgauge.model.busbw import bandwidths
-from linkgauge.model.collective import Collective
 from linkgauge.model.curves import SizeLine
+from linkgauge.model.documents.result import CellResult, Result, Run, Verdict
+from linkgauge.model.documents.scaling import At, Count, Knee, Member, PairRate, Scaling
 from linkgauge.model.grouped import grouped
-from linkgauge.model.result import CellResult, Result, Run, Verdict
-from linkgauge.model.scaling import At, Count, Knee, Member, PairRate, Scaling
+from linkgauge.model.operations.busbw import bandwidths
+from linkgauge.model.operations.collective import Collective
 from linkgauge.model.stats.hockney import Timed, fit
 from linkgauge.model.units import format_size
 

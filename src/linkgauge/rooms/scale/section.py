@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.model.collective import Collective
+from linkgauge.model.operations.collective import Collective
 from linkgauge.report.blocks import Block, Prose
 from linkgauge.report.sections import OneRun, Section
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from linkgauge.benchmarks.collectives import row_of
-from linkgauge.model.scaling import Count, Scaling
+from linkgauge.model.documents.scaling import Count, Scaling
 from linkgauge.model.units import BANDWIDTH, format_size
 from linkgauge.report import charts
 from linkgauge.report.blocks import (
@@ -28,7 +28,7 @@ from linkgauge.report.curves import pivot
 from linkgauge.report.files import csv_text
 from linkgauge.report.results import figure, mark
 from linkgauge.report.sections.sizes import line_lines
-from linkgauge.report.worst import Ending
+from linkgauge.report.words.worst import Ending
 
 from .scaling import FALLEN
 

@@ -17,16 +17,16 @@ import msgspec
 from linkgauge.backends import KNOWN
 from linkgauge.backends.sim.description import shipped
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.engine.folder import label_name
-from linkgauge.engine.journal import RUN_FILE
+from linkgauge.engine.kept.folder import label_name
+from linkgauge.engine.kept.journal import RUN_FILE
+from linkgauge.engine.kept.runs import run_of
 from linkgauge.engine.profiles import PROFILES
-from linkgauge.engine.runs import run_of
 from linkgauge.machine.anonymize import Anonymizer, is_distinctive
 from linkgauge.machine.secrets import REMOVED
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import encode_hook, parse_transfers
 from linkgauge.model.printable import escaped
-from linkgauge.model.result import Run
 from linkgauge.report.files import document_of
 
 _STRUCTURE = frozenset((

@@ -33,8 +33,8 @@ def share(asked: ShareOptions) -> int:
         linkgauge share -o run.html
         linkgauge share results/cpu/default/20261121T201500Z
     """
-    from linkgauge.engine.folder import label_name
-    from linkgauge.engine.runs import one_run, read_run
+    from linkgauge.engine.kept.folder import label_name
+    from linkgauge.engine.kept.runs import one_run, read_run
     from linkgauge.machine.archive import STDOUT, check_new, write_new
 
     from .page import card, shared, small_page
@@ -78,7 +78,7 @@ def pack(asked: PackOptions) -> int:
         linkgauge pack results/cpu/default/20261121T201500Z
         linkgauge pack --anonymize -o run.tar.zst
     """
-    from linkgauge.engine.runs import PACKED, one_run
+    from linkgauge.engine.kept.runs import PACKED, one_run
     from linkgauge.machine.archive import STDOUT, check_new, write_new
 
     from .packing import pack_run

@@ -7,16 +7,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from linkgauge.engine.folder import label_name
-from linkgauge.engine.journal import RUN_FILE
-from linkgauge.engine.packed import SAMPLES_BIN
-from linkgauge.engine.runs import is_run, read_run, run_of
+from linkgauge.engine.kept.folder import label_name
+from linkgauge.engine.kept.journal import RUN_FILE
+from linkgauge.engine.kept.packed import SAMPLES_BIN
+from linkgauge.engine.kept.runs import is_run, read_run, run_of
 from linkgauge.machine import zstd
 from linkgauge.machine.archive import tar_of
 from linkgauge.machine.given import read_given
 from linkgauge.machine.tree import Captured
+from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Run
 from linkgauge.report.files import SAMPLES_FILE, run_files, samples_csv
 
 from .anonymous import CHANGES, RunAnonymizer
@@ -25,7 +25,7 @@ MOST_BYTES = 1 << 30
 """Of all files of a run together."""
 
 
-class Packed(NamedTuple):
+class PackedRun(NamedTuple):
     """An archive: the run's id, which is the folder in it, the names of its files, and the names of
     files that were left out since nothing anonymises them."""
 
@@ -35,7 +35,7 @@ class Packed(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
-def pack_run(folder: Path, *, anonymous: bool = False) -> Packed:
+def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
     """Packs a run's folder: the same files make the same archive. run.json, samples.bin and
     samples.csv are made of the journal where a run broke off before they were written.
 
@@ -56,7 +56,7 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> Packed:
     top = label_name(run.id)
     tree = Captured({f"{top}/{name}": content for name, content in files.items()})
     content = zstd.compressed(tar_of(tree, _time(run)))
-    return Packed(content, top, tuple(sorted(files)), left_out)
+    return PackedRun(content, top, tuple(sorted(files)), left_out)
 
 
 def _files(folder: Path) -> dict[str, bytes]:

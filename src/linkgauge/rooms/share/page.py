@@ -7,15 +7,23 @@ from itertools import groupby
 from math import ceil
 from operator import itemgetter
 
+from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.printable import printable
-from linkgauge.model.result import Result, Run
 from linkgauge.model.units import unit_of
-from linkgauge.report.blocks import Page, Part, Problem, Tile, Tiles, Tone, cut, plain, text_of
+from linkgauge.report.blocks import (
+    Page,
+    Problem,
+    ShownSection,
+    Tile,
+    Tiles,
+    Tone,
+    cut,
+    plain,
+    text_of,
+)
 from linkgauge.report.forms import has_figures
 from linkgauge.report.matrix import brief
 from linkgauge.report.reading import judged, machine_of, page_of_run
-from linkgauge.report.remedies import Command
-from linkgauge.report.remedies import Prose as Said
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.html import html_of
 from linkgauge.report.results import SIMULATED_TILE, label
@@ -23,6 +31,7 @@ from linkgauge.report.rows import OneRun
 from linkgauge.report.sections import data
 from linkgauge.report.sections.notes import reason_lines
 from linkgauge.report.sections.verdict import Closing, verdict
+from linkgauge.report.words.remedies import Command, RemedyText
 
 from .anonymous import anonymised
 
@@ -76,7 +85,7 @@ def _small(page: Page, one: OneRun, drawer: Drawer) -> bytes:
         page = page._replace(parts=parts)
         content = _html(_said(page, gone), drawer)
     room = (MOST_BYTES - _WORDS - len(content)) * 3 // 4  # as text they take a third more
-    files = Part("data", data.SECTION.title, tuple(data.attached(one, room)))
+    files = ShownSection("data", data.SECTION.title, tuple(data.attached(one, room)))
     page = page._replace(parts=(*page.parts, files))
     return _html(_said(page, gone) if gone else page, drawer)
 
@@ -165,7 +174,7 @@ def _finding(problem: Problem) -> str:
     said = [f"{name}: {text_of(text)}".replace("  ", " ") for name, text in problem.said[:1]]
     cause = [f"cause: {text.split(': ', 2)[-1]}" for text in said if text.startswith("cause: ")]
     commands = [step.line for step in problem.steps if isinstance(step, Command)]
-    prose = [step.text for step in problem.steps if isinstance(step, Said)]
+    prose = [step.text for step in problem.steps if isinstance(step, RemedyText)]
     do = [f"do: {step}" for step in (*commands, *prose)[:1]]
     full = [f"{check} {found[0]}"] if subject else found
     last = [f"{check} {subject}", *cause, *do] if cause else [*found, *do]

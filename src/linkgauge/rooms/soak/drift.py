@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from linkgauge.model.soak import CellCourse, Soak
+from linkgauge.model.documents.soak import CellCourse, Soak
 from linkgauge.model.stats.change_points import change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
 
@@ -12,7 +12,7 @@ LEAST = 0.01
 """Smaller changes of level are left out."""
 
 
-class Drift(NamedTuple):
+class LevelShift(NamedTuple):
     """A cell whose level changed: from its first to its last, and when first, in seconds."""
 
     cell: CellCourse
@@ -21,7 +21,7 @@ class Drift(NamedTuple):
     direction: ChangedTo
 
 
-def drifts(soak: Soak) -> tuple[Drift, ...]:
+def drifts(soak: Soak) -> tuple[LevelShift, ...]:
     """The cells that changed by at least `LEAST`, the worst first. A part of the time counts as a
     run does in a trend (model/stats/change_points.py), and many cells have as few false changes as
     one."""
@@ -32,12 +32,12 @@ def drifts(soak: Soak) -> tuple[Drift, ...]:
         if changes:
             ratio = changes[-1].after / changes[0].before
             at = soak.slice * places[changes[0].at]
-            drift = Drift(cell, ratio, at, changed_to(ratio, cell.better))
+            drift = LevelShift(cell, ratio, at, changed_to(ratio, cell.better))
             found.append((min(change.p for change in changes), drift))
     most = holding([p for p, _ in found], len(soak.cells))
     proven = [one for p, one in found if p <= most and abs(one.ratio - 1) >= LEAST]
     return tuple(sorted(proven, key=_gravity))
 
 
-def _gravity(drift: Drift) -> tuple[bool, float]:
+def _gravity(drift: LevelShift) -> tuple[bool, float]:
     return drift.direction == "better", -abs(drift.ratio - 1)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from linkgauge.model.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak
+from linkgauge.model.documents.soak import CellCourse, DeviceCourse, Moment, SlowMoment, Soak
 from linkgauge.model.units import approximate_size, clock, count_of, format_duration, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -23,17 +23,17 @@ from linkgauge.report.blocks import (
     plain,
 )
 from linkgauge.report.curves import over_time
-from linkgauge.report.figures import TONES, course, signed
 from linkgauge.report.matrix import brief
 from linkgauge.report.progress import day, when
 from linkgauge.report.results import figure, label, without_empty
 from linkgauge.report.sections import OneRun, Section
+from linkgauge.report.words.figures import TONES, course, signed
 
 if TYPE_CHECKING:
-    from .drift import Drift
+    from .drift import LevelShift
 
 MOST_ROWS = 200
-FEW_ROWS, FEW_MOMENTS, FEW_STRUCK = 12, 3, 5
+FEW_ROWS, FEW_MOMENTS, FEW_FAILED = 12, 3, 5
 """Of a terminal."""
 MOST_CURVES = 8
 MOST_BARS = 24
@@ -57,7 +57,7 @@ def blocks(one: OneRun) -> Iterator[Block]:
     if lines:
         yield Prose(lines)
     if soak.struck:
-        yield _struck(soak)
+        yield _failed(soak)
     if soak.worst:
         yield _slowest(soak.worst)
 
@@ -75,8 +75,8 @@ def _tiles(soak: Soak) -> Iterator[Tile]:
         yield Tile(f"{soak.checked:,}", f"visits compared ({approximate_size(soak.compared)})")
     else:
         yield Tile("no", "byte compared", "warn")
-    struck = len(soak.struck) + soak.more
-    yield Tile(f"{struck:,}" if struck else "none", "struck", "bad" if struck else "good")
+    failed = len(soak.struck) + soak.more
+    yield Tile(f"{failed:,}", "failed", "bad" if failed else "good")
     hottest = [device.hottest for device in soak.devices if device.hottest is not None]
     if hottest:
         too_hot = soak.stopped == "temperature"
@@ -128,11 +128,11 @@ _HEADS = (
     Column("cell"), Column("median", True), Column("unit"), Column("slow p95", True, 4),
     Column("slow p99", True, 2), Column("slow p99.9", True, 6), Column("worst", True, 1),
     Column("drift", True), Column("over time", rank=3), Column("visits", True, 7),
-    Column("compared", True, 8), Column("struck", True, 5),
+    Column("compared", True, 8), Column("failed", True, 5),
 )  # fmt: skip
 
 
-def _cells(soak: Soak, found: Sequence[Drift]) -> Table:
+def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
     """Of many cells those first that drifted, then those whose slowest 1 % are furthest below their
     median."""
     changes = {drift.cell.cell: drift for drift in found}
@@ -169,7 +169,7 @@ def _steadiness(one: CellCourse) -> float:
     return slow / one.median if one.better == "higher" else one.median / slow
 
 
-def _drift_lines(found: Sequence[Drift]) -> Iterator[Line]:
+def _drift_lines(found: Sequence[LevelShift]) -> Iterator[Line]:
     for direction in ("worse", "better"):
         same = [drift for drift in found if drift.direction == direction]
         if same:
@@ -211,7 +211,7 @@ def _moment(moment: Moment) -> tuple[Entry, Entry, Entry]:
     )
 
 
-def _struck(soak: Soak) -> Table:
+def _failed(soak: Soak) -> Table:
     rows = [
         (Entry(label(str(one.cell))), *_moment(one.moment), Entry(one.status.upper(), tone="bad"),
          Entry(label(one.reason or "", 200)))
@@ -219,7 +219,7 @@ def _struck(soak: Soak) -> Table:
     ]  # fmt: skip
     heads = (Column("cell"), *_WHEN, Column("how"), Column("reason"))
     more = f" (and {soak.more:,} more)" if soak.more else ""
-    return Table(plain(f"Struck{more}"), heads, rows, few=FEW_STRUCK, rest=REST)
+    return Table(plain(f"Failed{more}"), heads, rows, few=FEW_FAILED, rest=REST)
 
 
 def _slowest(worst: Sequence[SlowMoment]) -> Table:

@@ -14,10 +14,10 @@ import msgspec
 
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.request import RunRequest, choose_backends
+from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device, Machine, Node
+from linkgauge.model.hardware.machine import Device, Machine, Node
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult
 from linkgauge.model.settings import Pieces
 from linkgauge.model.transfer import Access, Benchmark, Cell, Report, Transfer
 from linkgauge.model.units import format_size
@@ -68,7 +68,7 @@ HOST_ALONE = (Combination("write", None), Combination("read", None))
 EVERYTHING = (*TOGETHER, *DEVICE_ALONE, *HOST_ALONE)
 
 
-class Sides(msgspec.Struct, frozen=True):
+class BufferUsers(msgspec.Struct, frozen=True):
     """Who uses the buffer: `memory` and `engine` are the device's (`cuda:0`, `cuda:0.sm`), `node`
     is that of the buffer, `threads` the host's engine (`host:0.cpu*7`)."""
 
@@ -88,7 +88,7 @@ class Sides(msgspec.Struct, frozen=True):
 
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
-) -> tuple[Sides, ...]:
+) -> tuple[BufferUsers, ...]:
     """The sides for each device of the fabric, whose engine of this kind copies, with the host's
     threads; for backend `host`, threads act as the device. Raises InputError if there is no
     device."""
@@ -113,23 +113,25 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
     return Pieces(size, streams, payload)
 
 
-def _of_device(device: Device, nodes: Sequence[Node], kind: str, threads: int | None) -> Sides:
+def _of_device(
+    device: Device, nodes: Sequence[Node], kind: str, threads: int | None
+) -> BufferUsers:
     """Without a number of threads, uses all CPUs of their node but one, which is left for starting
     the device's work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"
     of_host = f"host:{node.index}.cpu*{count}"
-    return Sides(device.memory, device.memory, engine, device.near, of_host)
+    return BufferUsers(device.memory, device.memory, engine, device.near, of_host)
 
 
-def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> Sides:
+def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> BufferUsers:
     """Threads that act as the device, one per stream, but at most half of the CPUs."""
     node = nodes[0]
     half = max(1, len(node.cpus) // 2)
     place = f"host:{node.index}"
     engines = (f"{place}.cpu*{min(streams, half)}", f"{place}.cpu*{threads or half}")
-    return Sides("host", place, engines[0], node.index, engines[1])
+    return BufferUsers("host", place, engines[0], node.index, engines[1])
 
 
 def _threads_node(nodes: Sequence[Node], near: int) -> Node:
@@ -141,7 +143,7 @@ def _threads_node(nodes: Sequence[Node], near: int) -> Node:
 
 
 def lay_out(
-    combinations: Sequence[Combination], sides: Sequence[Sides], backend: str
+    combinations: Sequence[Combination], sides: Sequence[BufferUsers], backend: str
 ) -> tuple[Benchmark, ...]:
     """A benchmark each for both sides together, for the device alone and for the host alone, if
     there are such combinations. Rows are combinations, columns devices."""
@@ -161,7 +163,7 @@ def lay_out(
     return tuple(found)
 
 
-def _cell(combination: Combination, sides: Sides) -> Cell:
+def _cell(combination: Combination, sides: BufferUsers) -> Cell:
     transfers = parse_transfers(sides.transfers(combination))
     report = Report.SUM if len(transfers) > 1 else Report.FIRST
     return Cell(combination.title(), sides.label, transfers, report)

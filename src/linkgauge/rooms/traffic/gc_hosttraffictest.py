@@ -18,7 +18,7 @@ import msgspec
 from linkgauge import __version__
 from linkgauge.cli.tool import (
     Context,
-    Once,
+    OnceAction,
     Parser,
     UsageError,
     Where,
@@ -29,8 +29,8 @@ from linkgauge.cli.tool import (
     whole,
 )
 from linkgauge.judge.limits import hold_run
+from linkgauge.model.documents.result import Run, exit_code
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Run, exit_code
 from linkgauge.model.settings import EngineSettings, Settings
 
 from . import benchmarks as traffic
@@ -160,7 +160,7 @@ def _configuration(options: HostTrafficOptions) -> dict[str, str]:
     }
 
 
-class _Once(Once):
+class _Once(OnceAction):
     refusal = "option '{longest}' cannot be specified more than once"
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from linkgauge.cli.tool import Quiet
 from linkgauge.judge.limits import Objection, hold
-from linkgauge.model.machine import Device
-from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.hardware.machine import Device
 from linkgauge.model.units import count_of
-from linkgauge.report.sentences import sentence
+from linkgauge.report.words.sentences import sentence
 
 from .benchmarks import Combination, Volume, gigabits, volume_of
 

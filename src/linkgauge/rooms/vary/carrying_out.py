@@ -10,17 +10,17 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from linkgauge.engine.controller import now
-from linkgauge.engine.folder import create_run_folder
 from linkgauge.engine.interrupts import Interrupts, undisturbed
-from linkgauge.engine.runs import VARY_FILE
+from linkgauge.engine.kept.folder import create_run_folder
+from linkgauge.engine.kept.runs import VARY_FILE
 from linkgauge.history.keeping import remember
 from linkgauge.judge.verdict import judge
+from linkgauge.model.documents.result import CellResult, exit_code
+from linkgauge.model.documents.variation import Setting, Variation
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, exit_code
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.stats.ranks import MOST_ROUNDS, least_rounds
 from linkgauge.model.units import parse_fraction
-from linkgauge.model.variation import Setting, Variation
 from linkgauge.report.console import make_console
 from linkgauge.report.files import write_document, write_run
 from linkgauge.report.formats import Format
@@ -28,7 +28,7 @@ from linkgauge.report.progress import progress_bar
 
 from .command import VARIATION
 from .differences import can_compare, compare
-from .rounds import Comparison, Rounds, Taken, measure_rounds, plan_all
+from .rounds import RoundRun, Rounds, RoundsRequest, measure_rounds, plan_all
 
 MOST = 36
 """Characters before the bar: the whole has 80."""
@@ -106,9 +106,9 @@ def check_rounds(rounds: int, significance: str) -> float:
     return alpha
 
 
-def carry_out(asked: Comparison, form: Format) -> int:
+def carry_out(asked: RoundsRequest, form: Format) -> int:
     """Returns the exit code: that of the worst run; 4 if nothing could be compared."""
-    started, taken = now(), list[Taken]()
+    started, taken = now(), list[RoundRun]()
     errors = make_console(stderr=True)
     end: BaseException | None = None
     with LiveRounds(errors, asked.rounds * len(asked.variants)) as live:
@@ -137,14 +137,16 @@ def carry_out(asked: Comparison, form: Format) -> int:
     return _code(taken, variation)
 
 
-def _keep(taken: Taken, live: LiveRounds) -> None:
+def _keep(taken: RoundRun, live: LiveRounds) -> None:
     if taken.folder is not None:
         run = judge(taken.run)
         write_run(taken.folder, run)
         remember(run, taken.folder, live.say)
 
 
-def _compared(asked: Comparison, taken: Sequence[Taken], started: str, *, whole: bool) -> Variation:
+def _compared(
+    asked: RoundsRequest, taken: Sequence[RoundRun], started: str, *, whole: bool
+) -> Variation:
     settings = [variant.setting for variant in asked.variants]
     return Variation(
         label=asked.request.label,
@@ -161,7 +163,7 @@ def _compared(asked: Comparison, taken: Sequence[Taken], started: str, *, whole:
     )
 
 
-def _write(asked: Comparison, taken: Sequence[Taken], variation: Variation) -> Path | None:
+def _write(asked: RoundsRequest, taken: Sequence[RoundRun], variation: Variation) -> Path | None:
     """Writes the document into a folder of its own, beside those of the runs' labels."""
     folder = taken[0].folder
     if folder is None or asked.request.out is None:
@@ -173,7 +175,7 @@ def _write(asked: Comparison, taken: Sequence[Taken], variation: Variation) -> P
     return write_document(own / VARY_FILE, variation)
 
 
-def _code(taken: Sequence[Taken], variation: Variation) -> int:
+def _code(taken: Sequence[RoundRun], variation: Variation) -> int:
     codes = {exit_code(one.run) for one in taken}
     if worst := next((code for code in (3, 1) if code in codes), 0):
         return worst

@@ -23,7 +23,7 @@ VARIATION = Document(
     f"{_SECTIONS}:blocks",
     {"json": JSON, "csv": f"{_SECTIONS}:variation_csv"},
     "Settings compared",
-    "linkgauge.model.variation:Variation",
+    "linkgauge.model.documents.variation:Variation",
 )
 
 
@@ -39,7 +39,7 @@ def _experiment_names() -> Iterable[str]:
     return (*EXPERIMENTS, LIST)
 
 
-class Varied(Options):
+class ComparedOptions(Options):
     """What is compared: the values of each, by the name of its option."""
 
     cpus: tuple[str, ...] = option(SETTINGS, "Use only these CPUs: 0-3,8, or all.", "CPUS")
@@ -81,7 +81,7 @@ class VaryOptions(Options):
         "NAME|list",
         offer=_experiment_names,
     )
-    varied: Varied
+    varied: ComparedOptions
     prepare: str | None = option(
         SETTINGS, "Run this before each run, with the setting in its environment.", "COMMAND"
     )
@@ -124,7 +124,7 @@ def vary(asked: VaryOptions) -> int:
     from linkgauge.model.settings import EngineSettings
 
     from .carrying_out import carry_out, check_rounds
-    from .rounds import Comparison
+    from .rounds import RoundsRequest
     from .settings import variants_of
 
     alpha = check_rounds(asked.rounds, asked.significance)
@@ -134,7 +134,7 @@ def vary(asked: VaryOptions) -> int:
     request = request_of(asked, what, settings, asked.profile, backends=backends)
     given = {f"--{name.replace('_', '-')}": values for name, values in vars(asked.varied).items()}
     variants = variants_of(given, request)
-    comparison = Comparison(variants, asked.rounds, alpha, asked.prepare, request)
+    comparison = RoundsRequest(variants, asked.rounds, alpha, asked.prepare, request)
     return carry_out(comparison, asked.form)
 
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import asdict, replace
 
-from linkgauge.judge.likeness import CellFigure, RunFigures, figures_of
-from linkgauge.judge.side_tests import Found, Key, Sides, key_of, table_of
-from linkgauge.model.result import CellResult, Run
+from linkgauge.judge.compare.likeness import CellFigure, RunFigures, figures_of
+from linkgauge.judge.compare.side_tests import Key, SideFigures, Sides, key_of, table_of
+from linkgauge.model.documents.result import CellResult, Run
+from linkgauge.model.documents.variation import Compared, VariedCell
 from linkgauge.model.stats.changes import Direction, changed_to
 from linkgauge.model.stats.ranks import Change, changes
 from linkgauge.model.units import Better
-from linkgauge.model.variation import Compared, VariedCell
 
-from .rounds import Taken
+from .rounds import RoundRun
 
 ALL = "all threads"
 """The column of a cell that uses every CPU that its setting has."""
@@ -23,7 +23,7 @@ _Own = Sequence[CellFigure | None]
 """A cell under one setting, by round."""
 
 
-def compare(runs: Sequence[Taken], settings: int, significance: float) -> tuple[VariedCell, ...]:
+def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tuple[VariedCell, ...]:
     """Every cell, under so many settings. Each is compared with the first one by itself, with the
     given significance; Holm's p is adjusted for all that are compared."""
     titles = {result.benchmark: result.title for one in runs for result in one.run.results}
@@ -47,7 +47,7 @@ def compare(runs: Sequence[Taken], settings: int, significance: float) -> tuple[
     return tuple(varied)
 
 
-def can_compare(runs: Sequence[Taken], settings: int) -> bool:
+def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
     """Whether further rounds may find any difference: not if no cell has figures, or may yet have
     them, under the first setting and another one. What is skipped once is skipped always."""
     return any(
@@ -59,7 +59,7 @@ def _is_able(own: _Own) -> bool:
     return any(found is not None and found.status != "skip" for found in own)
 
 
-def _cells(runs: Sequence[Taken], settings: int) -> list[list[_Own]]:
+def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
     """By setting. Without a run that was interrupted, which may lack cells, or samples of them:
     only the last of all may be, so that the runs of each setting are its first rounds."""
     threads: dict[Key, set[str]] = {}
@@ -102,7 +102,9 @@ def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
     return bool(engines) and threads == there and cell.column == str(sum(threads))
 
 
-def _apart(table: dict[Key, Found], threads: Mapping[Key, set[str]]) -> dict[Key, Found]:
+def _apart(
+    table: dict[Key, SideFigures], threads: Mapping[Key, set[str]]
+) -> dict[Key, SideFigures]:
     """The cells, each once. Where all settings have as many threads, a cell of all threads keeps
     their number; else it is `ALL`, and a number that some setting lacks is left out."""
     left_out = set[Key]()

@@ -18,9 +18,9 @@ from linkgauge.engine.plan import NO_BACKEND, Plan
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import opened
 from linkgauge.machine.process import environment_with
+from linkgauge.model.documents.result import Run, worst
+from linkgauge.model.documents.variation import KeptRun, Setting
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.result import Run, worst
-from linkgauge.model.variation import KeptRun, Setting
 
 KEPT = 2000
 """Characters that are kept of what it prints: the last ones."""
@@ -60,7 +60,7 @@ class Variant(msgspec.Struct, frozen=True):
     request: RunRequest
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class RoundsRequest(msgspec.Struct, frozen=True):
     """What is to be compared: the variants of a request, in so many rounds. `prepare` is a command
     that the shell executes before each run."""
 
@@ -71,7 +71,7 @@ class Comparison(msgspec.Struct, frozen=True):
     request: RunRequest
 
 
-class Taken(NamedTuple):
+class RoundRun(NamedTuple):
     """A run of a round, and the folder that keeps it."""
 
     kept: KeptRun
@@ -137,7 +137,9 @@ def orders(settings: int, rounds: int, random: Random) -> Iterator[tuple[int, ..
         yield tuple(order)
 
 
-def measure_rounds(asked: Comparison, plans: Sequence[Plan], observer: Rounds) -> Iterator[Taken]:
+def measure_rounds(
+    asked: RoundsRequest, plans: Sequence[Plan], observer: Rounds
+) -> Iterator[RoundRun]:
     """Each run, by the plan of its variant, as it ends. One that Ctrl-C ended comes before the
     KeyboardInterrupt. Raises LinkgaugeError if the command before a run fails, and what a session
     raises."""
@@ -160,7 +162,7 @@ def measure_rounds(asked: Comparison, plans: Sequence[Plan], observer: Rounds) -
                 finished=run.finished is not None,
                 prepared=printed,
             )
-            yield Taken(kept, run, folder)
+            yield RoundRun(kept, run, folder)
             if not kept.finished:
                 raise KeyboardInterrupt
 

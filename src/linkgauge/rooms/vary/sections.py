@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import log
 
+from linkgauge.model.documents.variation import Compared, Setting, Variation, VariedCell
 from linkgauge.model.stats.changes import Direction
 from linkgauge.model.stats.ranks import Change, least_rounds
 from linkgauge.model.units import count_of, format_size, unit_of
-from linkgauge.model.variation import Compared, Setting, Variation, VariedCell
 from linkgauge.report.blocks import (
     Block,
     Column,
@@ -22,10 +22,10 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.figures import SAME, TONES
 from linkgauge.report.files import csv_text
 from linkgauge.report.results import figure, mark, without_empty
-from linkgauge.report.sentences import first_of
+from linkgauge.report.words.figures import SAME, TONES
+from linkgauge.report.words.sentences import first_of
 
 FINE = 0.002
 """Of an interval that is narrower than this, another digit is shown."""

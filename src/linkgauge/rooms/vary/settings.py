@@ -12,15 +12,15 @@ from typing import NamedTuple, get_args
 from msgspec.structs import replace
 
 from linkgauge.cli.options import within
-from linkgauge.engine.folder import slug
+from linkgauge.engine.kept.folder import slug
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.rewriting import DeviceEngine
+from linkgauge.model.documents.variation import Setting
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Host
+from linkgauge.model.hardware.machine import Host
 from linkgauge.model.memory import HOST_KINDS, STAGING
 from linkgauge.model.names import hint
 from linkgauge.model.settings import EngineSettings, Simulation, Streams
-from linkgauge.model.variation import Setting
 
 from .rounds import Variant
 

@@ -82,7 +82,7 @@ def _report(
     from linkgauge.model.errors import InputError
 
     from .checks import judge, judge_alone
-    from .checks.comparison import Comparison, alive_of, decide, stated
+    from .checks.comparison import DomainEvidence, alive_of, decide, stated
     from .sections import DomainReport
 
     place: Root = HERE if path is None else open_root(path)
@@ -106,7 +106,7 @@ def _report(
         simulated=found.simulated,
     )
     if domain is not None:
-        case = Comparison(
+        case = DomainEvidence(
             domain=domain,
             machine=found,
             virtual=virtual,

@@ -12,10 +12,10 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.model.virtual import Cpus
+from linkgauge.model.hardware.virtual import Cpus
 
 
-class Topology(msgspec.Struct, frozen=True):
+class CpuTopology(msgspec.Struct, frozen=True):
     """How the vCPUs are joined: dies of a socket, clusters of a die, cores of a cluster, threads of
     a core. QEMU numbers vCPUs in this order, the threads of a core one after the other."""
 
@@ -44,7 +44,7 @@ class Topology(msgspec.Struct, frozen=True):
         return len(sockets), len(cores), max(cores.values(), default=0)
 
 
-class Cell(msgspec.Struct, frozen=True):
+class GuestNode(msgspec.Struct, frozen=True):
     """A NUMA node of the guest. `distances` by cell."""
 
     index: int
@@ -133,9 +133,9 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     added_memory: tuple[AddedMemory, ...] = ()
     policy: MemoryPolicy | None = None
     cell_policies: dict[int, MemoryPolicy] = {}
-    topology: Topology | None = None
+    topology: CpuTopology | None = None
     features: dict[str, str] = {}
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[GuestNode, ...] = ()
     huge_pages: tuple[HugePages, ...] = ()
     controllers: tuple[Controller, ...] = ()
     devices: tuple[HostDevice, ...] = ()
@@ -162,7 +162,7 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         route = self.route_to(device)
         return None if route is None else route.cell
 
-    def route_to(self, device: HostDevice) -> Route | None:
+    def route_to(self, device: HostDevice) -> PciRoute | None:
         """The way to a device from its root bus; null if the domain does not say."""
         steps: list[tuple[int, int]] = []
         controllers = {controller.index: controller for controller in self.controllers}
@@ -173,14 +173,14 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
             steps.insert(0, (address.slot, address.function))
             above = controllers.get(address.bus)
             if above is not None and above.is_expander:
-                return Route(above.bus_number, tuple(steps), above.cell)
+                return PciRoute(above.bus_number, tuple(steps), above.cell)
             if address.bus == 0:
-                return Route(0, tuple(steps))
+                return PciRoute(0, tuple(steps))
             address = None if above is None else above.address
         return None
 
 
-class Route(msgspec.Struct, frozen=True):
+class PciRoute(msgspec.Struct, frozen=True):
     """The way to a PCI function: a root bus of the guest (null: an expander's, whose number the
     domain leaves open), and slot and function at each bridge and of the function itself. Numbers of
     the buses between are the firmware's to choose."""

@@ -24,13 +24,13 @@ from .domain import (
     MOST,
     AddedMemory,
     BusAddress,
-    Cell,
     Controller,
+    CpuTopology,
     Domain,
+    GuestNode,
     HostDevice,
     HugePages,
     MemoryPolicy,
-    Topology,
     length,
     parse_cpu_set,
 )
@@ -192,22 +192,22 @@ def _policy(element: Element) -> MemoryPolicy:
     return MemoryPolicy(element.get("mode", "strict"), nodes)
 
 
-def _topology(element: Element | None) -> Topology | None:
+def _topology(element: Element | None) -> CpuTopology | None:
     if element is None:
         return None
-    parts = {name: _attribute(element, name, _vcpus) for name in Topology.__struct_fields__}
-    return Topology(**{name: 1 if count is None else count for name, count in parts.items()})
+    parts = {name: _attribute(element, name, _vcpus) for name in CpuTopology.__struct_fields__}
+    return CpuTopology(**{name: 1 if count is None else count for name, count in parts.items()})
 
 
-def _cells(root: Element) -> tuple[Cell, ...]:
+def _cells(root: Element) -> tuple[GuestNode, ...]:
     """The cells; one without a number has its place as such."""
-    found: dict[int, Cell] = {}
+    found: dict[int, GuestNode] = {}
     for place, element in enumerate(root.iterfind("cpu/numa/cell")):
         index = _attribute(element, "id", _number)
         index = place if index is None else index
         if index in found:
             raise InputError(f"two <cell> have the number {index}: give each its own")
-        found[index] = Cell(
+        found[index] = GuestNode(
             index=index,
             vcpus=(_attribute(element, "cpus", parse_cpu_set) or ()) if element.get("cpus") else (),
             memory=_attribute(element, "memory", _integer(element.get("unit"))) or 0,

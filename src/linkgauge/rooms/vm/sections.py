@@ -16,11 +16,11 @@ from rich.console import RenderableType
 from linkgauge.machine.tree import ranges
 from linkgauge.report.blocks import Block, Code, Line, Problem, Prose, Span, cut, line, plain
 from linkgauge.report.files import json_document
-from linkgauge.report.remedies import steps
 from linkgauge.report.results import SIMULATED
 from linkgauge.report.sections import findings
+from linkgauge.report.words.remedies import steps
 
-from .checks import Judged
+from .checks import DomainFindings
 from .checks.comparison import Decision
 from .checks.planner import Suited
 from .domain import Domain, HostDevice
@@ -39,7 +39,7 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
 
     decision: Decision
     domain: Domain | None = None
-    judged: Judged = Judged()
+    judged: DomainFindings = DomainFindings()
     running: Sequence[str] = ()
     defined: Sequence[str] = ()
     vendor: str | None = None
@@ -87,7 +87,7 @@ def _how_to_get_one(report: DomainReport) -> Problem:
     return Problem("", "", "", found, said, tuple(steps(_HOW_TO_GET_ONE)), "to get it")
 
 
-def _placement(report: DomainReport, domain: Domain, judged: Judged) -> Iterator[Block]:
+def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> Iterator[Block]:
     lines = [text for element in report.elements for text in element.splitlines()]
     if judged.too_much:
         less = "the host has too few free CPUs or too little memory"

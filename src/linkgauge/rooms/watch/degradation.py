@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from linkgauge.model.cell_id import SheetId
-from linkgauge.model.history import EarlierRun, SeriesId
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.documents.history import EarlierRun, SeriesId
+from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.stats.change_points import change_points
 from linkgauge.model.stats.modes import cut
 from linkgauge.model.stats.summary import robust_deviation
@@ -33,7 +33,7 @@ _FEW = 4.0
 """Of few earlier figures, the scatter is less sure than of many: of these, it counts twice."""
 
 
-class Seen(NamedTuple):
+class WatchedCell(NamedTuple):
     """A cell of a judged run, and what identifies it over runs."""
 
     cell: SeriesId
@@ -84,7 +84,7 @@ class Degradation:
             return figures[last.at :]
         return figures[changes[-2].at if len(changes) > 1 else 0 : last.at]
 
-    def suspects(self, seen: Iterable[Seen]) -> Iterator[Seen]:
+    def suspects(self, seen: Iterable[WatchedCell]) -> Iterator[WatchedCell]:
         """Cells that look slow, and are not known to be degraded: to be measured once more."""
         for one in seen:
             state = self._cells.get(one.cell)
@@ -93,7 +93,7 @@ class Degradation:
                 if any(self._slow(one, figure) for figure in last):
                     yield one
 
-    def observe(self, seen: Seen, now: float, time: str) -> Degraded | Recovered | None:
+    def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
         """What changed with this measurement, at `now` (seconds) and this time of day."""
         state = self._cells.setdefault(seen.cell, _State())
         if seen.found.status in ("fail", "error", "timeout"):
@@ -127,7 +127,7 @@ class Degradation:
         return {state.why for state in self._cells.values() if state.since is not None}
 
     def _degrade(
-        self, state: _State, seen: Seen, now: float, time: str, why: Why
+        self, state: _State, seen: WatchedCell, now: float, time: str, why: Why
     ) -> Degraded | None:
         """Once until it recovers."""
         state.good = 0
@@ -137,7 +137,7 @@ class Degradation:
         state.since = now
         return Degraded(**self._noticed(seen, state, time, why))
 
-    def _noticed(self, seen: Seen, state: _State, time: str, why: Why) -> dict[str, Any]:
+    def _noticed(self, seen: WatchedCell, state: _State, time: str, why: Why) -> dict[str, Any]:
         known = len(state.usual) >= LEAST
         expected = seen.found.expected
         return {
@@ -153,7 +153,7 @@ class Degradation:
             "reason": seen.found.reason,
         }
 
-    def _slow(self, seen: Seen, figure: float) -> Why | None:
+    def _slow(self, seen: WatchedCell, figure: float) -> Why | None:
         if seen.found.verdict == "low":
             return "expected"
         state = self._cells.get(seen.cell)

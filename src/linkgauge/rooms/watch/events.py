@@ -10,19 +10,19 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.model.history import SeriesId
+from linkgauge.model.documents.history import SeriesId
 from linkgauge.model.printable import escaped
 from linkgauge.model.units import count_of, format_duration, format_size, percent, unit_of
 from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.matrix import brief
 from linkgauge.report.results import mark
-from linkgauge.report.sentences import first_of
+from linkgauge.report.words.sentences import first_of
 
 Why = Literal["history", "expected", "fail", "error", "timeout"]
 """Slower than it was, below what is expected, wrong bytes, an error, or no answer."""
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
+class _WatchEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
     """What a watch reports.
 
     event: What has happened.
@@ -32,7 +32,7 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
     time: str
 
 
-class Begun(_Event, frozen=True, kw_only=True, tag="begun"):
+class Begun(_WatchEvent, frozen=True, kw_only=True, tag="begun"):
     """Cells of a machine are watched.
 
     machine: The machine's name.
@@ -49,7 +49,7 @@ class Begun(_Event, frozen=True, kw_only=True, tag="begun"):
     budget: float
 
 
-class Probed(_Event, frozen=True, kw_only=True, tag="probe"):
+class Probed(_WatchEvent, frozen=True, kw_only=True, tag="probe"):
     """A probe has ended.
 
     number: Which probe it was, from 1.
@@ -72,7 +72,7 @@ class Probed(_Event, frozen=True, kw_only=True, tag="probe"):
     left_alone: dict[str, str] = {}
 
 
-class Noticed(_Event, frozen=True, kw_only=True):
+class Noticed(_WatchEvent, frozen=True, kw_only=True):
     """What was seen of a cell.
 
     cell: Which cell it is.
@@ -111,7 +111,7 @@ class Recovered(Noticed, frozen=True, kw_only=True, tag="recovered"):
     seconds: float
 
 
-class LeftAlone(_Event, frozen=True, kw_only=True, tag="busy"):
+class LeftAlone(_WatchEvent, frozen=True, kw_only=True, tag="busy"):
     """A device is at work for others: its cells wait.
 
     device: The device, in the notation; `host` is the host.
@@ -122,7 +122,7 @@ class LeftAlone(_Event, frozen=True, kw_only=True, tag="busy"):
     why: str
 
 
-class Idle(_Event, frozen=True, kw_only=True, tag="idle"):
+class MeasuredAgain(_WatchEvent, frozen=True, kw_only=True, tag="idle"):
     """A device that was left alone is measured again.
 
     device: The device, in the notation; `host` is the host.
@@ -131,7 +131,7 @@ class Idle(_Event, frozen=True, kw_only=True, tag="idle"):
     device: str
 
 
-class Problem(_Event, frozen=True, kw_only=True, tag="problem"):
+class ProbeFailed(_WatchEvent, frozen=True, kw_only=True, tag="problem"):
     """A probe could not be carried out, or not be kept: the watch goes on.
 
     reason: What went wrong.
@@ -140,7 +140,7 @@ class Problem(_Event, frozen=True, kw_only=True, tag="problem"):
     reason: str
 
 
-class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
+class WatchEnded(_WatchEvent, frozen=True, kw_only=True, tag="ended"):
     """The watch has ended.
 
     probes: How many probes were made.
@@ -161,7 +161,7 @@ class Ended(_Event, frozen=True, kw_only=True, tag="ended"):
 
 SCHEMA = "linkgauge.watch/1"
 """What its lines are, though none of them says so."""
-Event = Begun | Probed | Degraded | Recovered | LeftAlone | Idle | Problem | Ended
+Event = Begun | Probed | Degraded | Recovered | LeftAlone | MeasuredAgain | ProbeFailed | WatchEnded
 
 
 # What a watch reports, a line each: for people, or as JSON.
@@ -195,11 +195,11 @@ def _said(event: Event) -> tuple[str | Span, ...] | None:
             return Span("recovered", "good"), f"  {_noticed(event)}, {after}"
         case LeftAlone():
             return Span("left alone", "warn"), f"  {event.device}: {event.why}"
-        case Idle():
+        case MeasuredAgain():
             return (f"idle again  {event.device}",)
-        case Problem():
+        case ProbeFailed():
             return Span("problem", "warn"), f"  {event.reason}"
-        case Ended():
+        case WatchEnded():
             return (_ended(event),)
         case Probed():
             return None
@@ -235,7 +235,7 @@ def _figure(value: float, event: Noticed) -> str:
     return f"{brief(value, event.unit)} {unit_of(event.unit).shown}"
 
 
-def _ended(event: Ended) -> str:
+def _ended(event: WatchEnded) -> str:
     probes = "1 probe" if event.probes == 1 else f"{event.probes:,} probes"
     busy = f"{format_duration(event.busy)} of {format_duration(event.elapsed)}"
     duty = f"devices busy for {busy} ({_duty(event.duty)})"

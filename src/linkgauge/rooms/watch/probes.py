@@ -22,21 +22,21 @@ from linkgauge.history.keeping import earlier, not_added
 from linkgauge.history.named import is_off
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import cell_id, sheet_id
+from linkgauge.model.documents.history import figures_by_result
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.history import figures_by_result
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.report.files import write_run
 
-from .degradation import Degradation, Seen
+from .degradation import Degradation, WatchedCell
 from .events import (
     Begun,
-    Ended,
     Event,
-    Idle,
     LeftAlone,
+    MeasuredAgain,
     Probed,
-    Problem,
+    ProbeFailed,
+    WatchEnded,
 )
 from .rota import CPUS_AT_WORK, HOST, Rota, busy_devices, busy_host, by_host, is_free
 
@@ -118,7 +118,7 @@ class Watch:
         except KeyboardInterrupt:
             raise
         except LinkgaugeError as error:
-            self._tell(Problem(time=now(), reason=str(error)))
+            self._tell(ProbeFailed(time=now(), reason=str(error)))
         elapsed, duty = self._duty()
         self._tell(
             Probed(
@@ -180,7 +180,7 @@ class Watch:
     def _leave_alone(self, busy: dict[str, str]) -> None:
         """Says once which devices others keep busy, and which are idle again."""
         for device in self._alone.keys() - busy.keys():
-            self._tell(Idle(time=now(), device=device))
+            self._tell(MeasuredAgain(time=now(), device=device))
         for device, why in busy.items():
             if device not in self._alone:
                 self._tell(LeftAlone(time=now(), device=device, why=why))
@@ -195,7 +195,7 @@ class Watch:
         try:
             self._degradation.learn(earlier(run, run.label, EARLIER), better)
         except LinkgaugeError as error:
-            self._tell(Problem(time=now(), reason=str(error)))
+            self._tell(ProbeFailed(time=now(), reason=str(error)))
 
     def _doubts(self, run: Run, chosen: Sequence[PlannedCell], timer: _Timer) -> tuple[CellAt, ...]:
         """The cells that look slow, as far as there is time to measure them once more."""
@@ -210,7 +210,7 @@ class Watch:
                 suspects.append(CellAt(sheets[id(one.result)], one.found.place))
         return tuple(suspects)
 
-    def _number_of(self, seen: Seen) -> int:
+    def _number_of(self, seen: WatchedCell) -> int:
         return self._numbers[cell_id(seen.result, seen.found)]
 
     def _look_at(self, run: Run, folder: Path | None) -> None:
@@ -227,12 +227,12 @@ class Watch:
         if folder is not None:
             write_run(folder, run)
         if run.results and (why := not_added(run, folder)) is not None:
-            self._tell(Problem(time=now(), reason=f"this probe is not in the history: {why}"))
+            self._tell(ProbeFailed(time=now(), reason=f"this probe is not in the history: {why}"))
 
     def _end(self) -> None:
         elapsed, duty = self._duty()
         self._tell(
-            Ended(
+            WatchEnded(
                 time=now(), probes=self._number, cells=self._cells, busy=self._busy,
                 elapsed=elapsed, duty=duty, degraded=self._degradation.degraded(),
             )
@@ -261,7 +261,7 @@ class _Timer(Observer):
     def begun(self, _machine: Machine) -> None:
         self._first = self._clock.now()
 
-    def started(self, _sheet: PlannedSheet, cell: PlannedCell) -> None:
+    def started(self, _sheet: PlannedTable, cell: PlannedCell) -> None:
         self._cell, self._at = cell.number, self._clock.now()
 
     def finished(self, _cell: CellResult, /) -> None:
@@ -275,10 +275,10 @@ class _Timer(Observer):
         return self.took.get(place, 0.0)
 
 
-def _seen(run: Run) -> Iterator[Seen]:
+def _seen(run: Run) -> Iterator[WatchedCell]:
     for result, figures in figures_by_result(run.results):
         for figure, found in zip(figures, result.cells, strict=True):
-            yield Seen(figure.id, found, result)
+            yield WatchedCell(figure.id, found, result)
 
 
 def teller(*, as_json: bool) -> Tell:
@@ -324,5 +324,5 @@ def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: Clock) 
     )  # fmt: skip
     if is_off():
         off = "the history is turned off: what is usual is known only from this watch"
-        tell(Problem(time=now(), reason=off))
+        tell(ProbeFailed(time=now(), reason=off))
     return Watch(asked, plan, tell, clock).carry_out()

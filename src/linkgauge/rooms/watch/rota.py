@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from linkgauge.engine.locks import devices_measured, holder
 from linkgauge.engine.plan import SETUP_RATE, SETUP_SECONDS, Plan, able
 from linkgauge.machine.cpu_time import CpuTime, cpu_time
-from linkgauge.model.inventory import Accelerator
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import PlannedCell, PlannedSheet
+from linkgauge.model.documents.result import PlannedCell, PlannedTable
+from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import VISIT_SECONDS
 
 HOST = "host"
@@ -168,11 +168,11 @@ class Rota:
 class _Turn:
     """A cell and its sheet."""
 
-    def __init__(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
+    def __init__(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         self.sheet, self.cell = sheet, cell
 
 
-def _only(plan: Plan, numbers: set[int]) -> Iterator[PlannedSheet]:
+def _only(plan: Plan, numbers: set[int]) -> Iterator[PlannedTable]:
     count = 0
     for sheet in plan:
         own = [cell for cell in sheet.cells if cell.number in numbers]

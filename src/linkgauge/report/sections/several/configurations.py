@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from linkgauge.judge.configurations import Comparison
-from linkgauge.judge.run_comparison import RunCell
+from linkgauge.judge.compare.configurations import ConfigurationComparison
+from linkgauge.judge.compare.run_comparison import RunCell
 from linkgauge.model.units import count_of, unit_of
 from linkgauge.report.blocks import (
     Block,
@@ -19,10 +19,10 @@ from linkgauge.report.blocks import (
     line,
     plain,
 )
-from linkgauge.report.expectations import judged_of
-from linkgauge.report.figures import TONES, signed, with_reach
 from linkgauge.report.results import label, mark
 from linkgauge.report.sections import OneRun, Section, SeveralRuns
+from linkgauge.report.words.expectations import judged_of
+from linkgauge.report.words.figures import TONES, signed, with_reach
 
 from .facts import fact_tables
 
@@ -48,14 +48,14 @@ _DIFFERENCES = line(
 )  # fmt: skip
 
 
-def blocks(comparisons: Sequence[Comparison]) -> Iterator[Block]:
+def blocks(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Block]:
     """All configurations, and in what those of each accelerator differ."""
     yield Prose([_head(one) for one in comparisons])
     yield _table(comparisons)
     yield from fact_tables(comparisons)
 
 
-def _head(one: Comparison) -> Line:
+def _head(one: ConfigurationComparison) -> Line:
     """`nvidia-h200: 3 configurations against host`."""
     sides = one.found.sides
     count = count_of(len(sides), "configuration")
@@ -69,7 +69,9 @@ def _of_runs(several: SeveralRuns) -> Iterator[Block]:
     yield _table(several.comparisons, several.last)._replace(caption=caption)
 
 
-def _table(comparisons: Sequence[Comparison], last: Mapping[tuple[str, str], OneRun] = {}) -> Table:
+def _table(
+    comparisons: Sequence[ConfigurationComparison], last: Mapping[tuple[str, str], OneRun] = {}
+) -> Table:
     heads = {
         aspect.name: Column(f"{label(aspect.name)} ({unit_of(cell.unit).shown})", True)
         for one in comparisons

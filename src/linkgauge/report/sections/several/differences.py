@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from linkgauge.benchmarks.vm import Aspect
-from linkgauge.judge.configurations import Comparison
-from linkgauge.judge.run_comparison import RunCell
+from linkgauge.judge.compare.configurations import ConfigurationComparison
+from linkgauge.judge.compare.run_comparison import RunCell
 from linkgauge.model.units import unit_of
 from linkgauge.report import charts
 from linkgauge.report.blocks import Block, Column, Entry, Figure, Table, plain
@@ -21,7 +21,7 @@ def _bars(several: SeveralRuns) -> Iterator[Block]:
     yield from (_chart(one, *of) for one in several.comparisons for of in one.aspects.items())
 
 
-def _chart(one: Comparison, aspect: Aspect, cell: RunCell) -> Figure:
+def _chart(one: ConfigurationComparison, aspect: Aspect, cell: RunCell) -> Figure:
     unit, name = unit_of(cell.unit), label(aspect.name)
     labels = [label(side.name) for side in one.found.sides]
     rows: list[dict[str, object]] = []

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.judge.configurations import Comparison
+from linkgauge.judge.compare.configurations import ConfigurationComparison
 from linkgauge.report.blocks import Block, fact_table
 from linkgauge.report.results import label
 from linkgauge.report.sections import Section, SeveralRuns
 
 
-def fact_tables(comparisons: Sequence[Comparison]) -> Iterator[Block]:
+def fact_tables(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Block]:
     """For each accelerator that has several configurations."""
     for one in comparisons:
         labels = [label(side.name) for side in one.found.sides]

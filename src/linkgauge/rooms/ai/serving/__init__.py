@@ -7,7 +7,7 @@ The modules: what a request is and how it is answered (openai, triton), and when
 from __future__ import annotations
 
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.workload import Workload
+from linkgauge.model.operations.workload import Workload
 
 from .openai import Client, ServingGroup
 

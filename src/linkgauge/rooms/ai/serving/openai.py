@@ -20,8 +20,8 @@ import msgspec
 
 from linkgauge.backends.protocol import Gated, Pace, Timing
 from linkgauge.model.errors import BackendError, InputError
+from linkgauge.model.operations.workload import Demands, Rates, Server, Stage, WorkDone, Workload
 from linkgauge.model.stats.summary import summarize
-from linkgauge.model.workload import Demands, Rates, Server, Stage, WorkDone, Workload
 
 REQUESTS_EACH, LEAST_REQUESTS = 4, 8
 """Requests of a sample for each that is under way at once, and at least."""
@@ -50,7 +50,7 @@ class Client(Protocol):
     def close(self) -> None: ...
 
 
-class Sent(msgspec.Struct, frozen=True):
+class SentRequest(msgspec.Struct, frozen=True):
     """A request: when it was due, and its answer."""
 
     due: float
@@ -83,20 +83,20 @@ class ServingGroup(Gated):
         self._count = max(LEAST_REQUESTS, wanted)
         threads = asked.batch if self._rate is None else min(self._count, MOST_THREADS)
         self._pool = ThreadPoolExecutor(threads)
-        self._samples: list[tuple[float, list[Sent]]] = []
+        self._samples: list[tuple[float, list[SentRequest]]] = []
         lasting = CLOSED_SECONDS if self._rate is None else 0.0
         self.pace = Pace(lasting, loops=1, steps=self._count)
 
     def wait(self) -> Timing:
         loops, laps = self.pass_gate()
-        begin, sent = time.monotonic(), list[Sent]()
+        begin, sent = time.monotonic(), list[SentRequest]()
         for _ in range(loops * laps):
             sent += self._loop()
         seconds = time.monotonic() - begin
         self._samples.append((seconds, sent))
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
-    def _loop(self) -> Sequence[Sent]:
+    def _loop(self) -> Sequence[SentRequest]:
         if self._rate is None:
             return list(self._pool.map(self._now, range(self._count)))
         begin = time.monotonic()
@@ -108,11 +108,11 @@ class ServingGroup(Gated):
             waiting.append(self._pool.submit(self._due, number, due))
         return [one.result() for one in waiting]
 
-    def _now(self, number: int) -> Sent:
+    def _now(self, number: int) -> SentRequest:
         return self._due(number, time.monotonic())
 
-    def _due(self, number: int, due: float) -> Sent:
-        return Sent(due, self._client.request(number))
+    def _due(self, number: int, due: float) -> SentRequest:
+        return SentRequest(due, self._client.request(number))
 
     def done(self) -> WorkDone:
         """Of all samples but those that warmed up."""
@@ -137,7 +137,7 @@ class ServingGroup(Gated):
         self._client.close()
 
 
-def _stages(sent: Sequence[Sent]) -> list[Stage]:
+def _stages(sent: Sequence[SentRequest]) -> list[Stage]:
     came = [one.answer.came for one in sent]
     first = tuple(own[0] - one.due for one, own in zip(sent, came, strict=True) if own)
     between = tuple(after - before for own in came for before, after in zip(own, own[1:]))  # noqa: B905, RUF007
@@ -190,7 +190,7 @@ class _Usage(msgspec.Struct, frozen=True):
     completion_tokens: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)] | None = None
 
 
-class _Event(msgspec.Struct, frozen=True):
+class _StreamEvent(msgspec.Struct, frozen=True):
     choices: tuple[_Choice, ...] | None = ()
     usage: _Usage | None = None
 
@@ -248,7 +248,7 @@ class OpenAiClient:
     @contextmanager
     def _answer(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
-    ) -> Iterator[_Bounded]:
+    ) -> Iterator[_BoundedAnswer]:
         """The server's answer, while it is read. Raises BackendError, which names the server, for
         what is no answer, too long a one, or one that is not understood."""
         headers = {"Content-Type": "application/json"}
@@ -259,7 +259,7 @@ class OpenAiClient:
         try:
             connection.request(method, self._parts.path.rstrip("/") + path, sent, headers)
             with connection.getresponse() as response:
-                yield _Bounded(response)
+                yield _BoundedAnswer(response)
         except (OSError, HTTPException, ValueError, RecursionError) as error:
             connection.close()  # the next request opens it anew
             understood = isinstance(error, OSError | HTTPException | _Wrong)
@@ -277,7 +277,7 @@ class OpenAiClient:
             self._opened.append(found)
         return found
 
-    def _must_be_ok(self, response: _Bounded) -> None:
+    def _must_be_ok(self, response: _BoundedAnswer) -> None:
         if response.status != 200:  # OK
             said = response.read()[:_MOST_SAID].decode(errors="replace")
             raise _Wrong(f"HTTP {response.status}: {said}")
@@ -291,7 +291,7 @@ class _Wrong(ValueError):
     """An answer is none, for a reason that says all."""
 
 
-class _Bounded:
+class _BoundedAnswer:
     """An answer, of which no more is read than one may have."""
 
     def __init__(self, response: HTTPResponse) -> None:
@@ -323,12 +323,12 @@ class _Bounded:
             raise _Wrong(f"its answer has more than {most} bytes")
 
 
-def _event(line: bytes) -> _Event:
+def _event(line: bytes) -> _StreamEvent:
     """What a line of a stream of events says: nothing, unless it is data."""
     name, _, text = line.strip().partition(b":")
     if name != b"data" or text.strip() == b"[DONE]":
-        return _Event()
-    return msgspec.json.decode(text, type=_Event)
+        return _StreamEvent()
+    return msgspec.json.decode(text, type=_StreamEvent)
 
 
 def check_address(url: str) -> None:

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from linkgauge.model.errors import BackendError, MissingPackage
-from linkgauge.model.workload import Server, Workload
+from linkgauge.model.operations.workload import Server, Workload
 
 from .openai import Answer
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from linkgauge.model.memory import Memory
-from linkgauge.model.workload import NumberKind, Rates, Workload
+from linkgauge.model.operations.workload import NumberKind, Rates, Workload
 
 from .decoder import Decoder
 from .generation import Decode, Prefill, needed_bytes
@@ -20,7 +20,7 @@ from .group import Pipeline, Work, WorkGroup
 from .ranks import END, Ranks, gather
 from .reference import Reference, model_of
 from .site import Site, measure_rates
-from .streaming import Moved, Streamed, streamed_bytes
+from .streaming import CacheMove, Streamed, streamed_bytes
 from .training import Training, training_bytes
 
 LONGEST = 4096
@@ -112,7 +112,7 @@ def _streamed(_: Workloads, site: Site, asked: Workload) -> Work:
 
 
 def _moved(_: Workloads, site: Site, asked: Workload) -> Work:
-    return Moved(site, asked)
+    return CacheMove(site, asked)
 
 
 def _training(own: Workloads, site: Site, asked: Workload) -> Work:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from linkgauge.model.workload import ModelShape, NumberKind
+from linkgauge.model.operations.workload import ModelShape, NumberKind
 
 from .site import Site
 
@@ -183,7 +183,7 @@ def attention(
     return mixed.transpose(1, 2)
 
 
-class Cache:
+class KeyValueCache:
     """The keys and values of a batch: (batch, positions, heads, numbers of a head), a tensor of
     each for every layer."""
 
@@ -248,7 +248,7 @@ class Decoder:
     def run(
         self,
         tokens: Any,
-        cache: Cache | None = None,
+        cache: KeyValueCache | None = None,
         start: int = 0,
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,

@@ -9,9 +9,16 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-from linkgauge.model.workload import NUMBER_BYTES, Demands, ModelShape, NumberKind, Stage, Workload
+from linkgauge.model.operations.workload import (
+    NUMBER_BYTES,
+    Demands,
+    ModelShape,
+    NumberKind,
+    Stage,
+    Workload,
+)
 
-from .decoder import Arithmetic, Cache, Decoder, compiled
+from .decoder import Arithmetic, Decoder, KeyValueCache, compiled
 from .group import Work, times_of
 from .site import first_line
 
@@ -37,7 +44,9 @@ class Prefill(Work):
         self.needed = needed_bytes(asked)
         positions = asked.prompt
         self._prompts = decoder.prompts(asked.batch, asked.prompt, asked.seed)
-        self._cache = Cache(decoder.site, decoder.shape, asked.batch, positions, decoder.kind)
+        self._cache = KeyValueCache(
+            decoder.site, decoder.shape, asked.batch, positions, decoder.kind
+        )
         self._scores: Any = None
 
     def run(self) -> None:
@@ -88,7 +97,7 @@ class Decode(Work):
         self.needed = needed_bytes(asked)
         self._prompts = decoder.prompts(asked.batch, asked.prompt, asked.seed)
         positions = asked.prompt + asked.tokens
-        self._cache = Cache(site, decoder.shape, asked.batch, positions, decoder.kind)
+        self._cache = KeyValueCache(site, decoder.shape, asked.batch, positions, decoder.kind)
         with torch.no_grad():
             scores = decoder.run(self._prompts, self._cache)
         size = (asked.batch, asked.tokens + 1)

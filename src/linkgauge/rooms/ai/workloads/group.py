@@ -14,8 +14,15 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.backends.protocol import Gated, Pace, Timing
+from linkgauge.model.operations.workload import (
+    Demands,
+    OperationShare,
+    Rates,
+    Stage,
+    WorkDone,
+    Workload,
+)
 from linkgauge.model.stats.summary import summarize
-from linkgauge.model.workload import Demands, Rates, Share, Stage, WorkDone, Workload
 
 from .site import Site
 
@@ -34,7 +41,7 @@ REST = "other kernels"
 
 def traced(
     site: Site, asked: Workload, run: Callable[[], None]
-) -> tuple[tuple[Share, ...], str | None]:
+) -> tuple[tuple[OperationShare, ...], str | None]:
     """Traces a loop if that was asked for: the shares of its time, and the name of the file."""
     if asked.trace is None:
         return (), None
@@ -69,13 +76,15 @@ def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
             yield event.key, float(event.self_cpu_time_total)
 
 
-def shares_of(times: Iterable[tuple[str, float]]) -> tuple[Share, ...]:
+def shares_of(times: Iterable[tuple[str, float]]) -> tuple[OperationShare, ...]:
     """What part of all each kind takes, the largest first."""
     found: Counter[str] = Counter()
     for name, took in times:
         found[kind_of(name)] += took  # type: ignore[assignment]  # of numbers, whatever they count
     total = sum(found.values())
-    return tuple(Share(kind, time / total) for kind, time in found.most_common() if time > 0)
+    return tuple(
+        OperationShare(kind, time / total) for kind, time in found.most_common() if time > 0
+    )
 
 
 def kind_of(name: str) -> str:

@@ -17,12 +17,12 @@ from linkgauge.machine.channel import Channel, carry_out, decoder
 from linkgauge.machine.process import Process
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.workload import Workload
+from linkgauge.model.operations.workload import Workload
 
 from .site import Site
 
 
-class Joined(NamedTuple):
+class TorchPlace(NamedTuple):
     """This process is number `rank` of `size`, and `local_rank` of those of its machine, by what
     torchrun or mpiexec says."""
 
@@ -40,13 +40,13 @@ PORT = "29511"
 """Where ranks of mpiexec meet, unless MASTER_ADDR and MASTER_PORT say otherwise."""
 
 
-def joined(environment: Mapping[str, str] = os.environ) -> Joined | None:
+def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
     """How torchrun or mpiexec started this process; None if it is alone."""
     for names in _LAUNCHERS:
         told = [environment.get(name, "") for name in names]
         if all(text.isdecimal() for text in told[:2]) and int(told[1]) > 1:
             local = int(told[2]) if told[2].isdecimal() else int(told[0])
-            return Joined(int(told[0]), int(told[1]), local)
+            return TorchPlace(int(told[0]), int(told[1]), local)
     return None
 
 
@@ -200,7 +200,7 @@ def follow(ranks: Ranks, site: Site) -> None:
         work.close()
 
 
-def follow_launched(launched: Joined) -> None:
+def follow_launched(launched: TorchPlace) -> None:
     """As a rank of torchrun or mpiexec."""
     torch = import_module("torch")
     kind = "cuda" if torch.cuda.is_available() else "cpu"

@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any
 
 from linkgauge.model.errors import Unsupported, pip_install
-from linkgauge.model.workload import Demands, Stage, Workload
+from linkgauge.model.operations.workload import Demands, Stage, Workload
 
 from .decoder import EPSILON, Decoder
 from .generation import needed_bytes, unlike

@@ -10,8 +10,8 @@ from typing import Any
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.memory import Memory
+from linkgauge.model.operations.workload import NumberKind, Rates
 from linkgauge.model.units import approximate_size
-from linkgauge.model.workload import NumberKind, Rates
 
 _TYPES: dict[NumberKind, str] = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from linkgauge.model.workload import NUMBER_BYTES, Demands, WorkDone, Workload
+from linkgauge.model.operations.workload import NUMBER_BYTES, Demands, WorkDone, Workload
 
-from .decoder import Cache, Decoder, Layer, draw_layer, views
+from .decoder import Decoder, KeyValueCache, Layer, draw_layer, views
 from .generation import activation_bytes, unlike
 from .group import Work
 from .site import Site
@@ -116,7 +116,7 @@ def streamed_bytes(asked: Workload) -> int:
     return weights * each + activation_bytes(shape, asked.batch * asked.prompt, asked.numbers)
 
 
-class Moved(Work):
+class CacheMove(Work):
     """The keys and values of a batch, layer by layer: to pinned host memory, or back."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
@@ -124,7 +124,7 @@ class Moved(Work):
         self._site, self._asked = site, asked
         self.steps = shape.cache_bytes(asked.batch, asked.prompt, asked.numbers)
         self.needed = self.steps
-        self._there = Cache(site, shape, asked.batch, asked.prompt, kind).all
+        self._there = KeyValueCache(site, shape, asked.batch, asked.prompt, kind).all
         generator = site.torch.Generator(site.device).manual_seed(asked.seed)
         self._there.normal_(generator=generator)
         self._here = site.host_tensor(self._there.numel(), kind).view(self._there.shape)

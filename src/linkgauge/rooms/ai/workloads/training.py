@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from linkgauge.model.workload import (
+from linkgauge.model.operations.workload import (
     Demands,
     ModelShape,
     NumberKind,

@@ -15,24 +15,24 @@ from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_
 from linkgauge.rooms.vm.domain import Role
 
 from . import described, guest, host_devices, host_memory, host_pins
-from .comparison import Comparison
+from .comparison import DomainEvidence
 from .planner import PLACEMENT, Suited, suited
 
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
 
-def _steal(case: Comparison) -> Iterator[Finding]:
+def _steal(case: DomainEvidence) -> Iterator[Finding]:
     """The symptom of vCPUs that share their CPUs, which only the host shows."""
     yield from check_steal(case.evidence)
 
 
-CHECKS: dict[Role, tuple[Check[Comparison], ...]] = {
+CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
     "guest": (*checks_in(described, guest), _steal),
     "host": checks_in(described, host_devices, host_pins, host_memory),
 }
 
 
-class Judged(msgspec.Struct, frozen=True):
+class DomainFindings(msgspec.Struct, frozen=True):
     """What was found, failures first; and a placement, if one would suit better than the domain's.
     `too_much`: one is wanted, but the host has too few CPUs or too little memory for it."""
 
@@ -41,18 +41,18 @@ class Judged(msgspec.Struct, frozen=True):
     too_much: bool = False
 
 
-def judge(case: Comparison, role: Role) -> Judged:
+def judge(case: DomainEvidence, role: Role) -> DomainFindings:
     findings = _sorted(finding for check in CHECKS[role] for finding in check(case))
     wrong = {one.check for one in findings if one.severity in ("fail", "warn")}
     if role == "guest" or PLACEMENT.isdisjoint(wrong):
-        return Judged(findings)
+        return DomainFindings(findings)
     placement = suited(case, wrong)
-    return Judged(findings, placement, placement is None)
+    return DomainFindings(findings, placement, placement is None)
 
 
-def judge_alone(evidence: Evidence) -> Judged:
+def judge_alone(evidence: Evidence) -> DomainFindings:
     """What a guest shows without its domain."""
-    return Judged(_sorted(finding for check in guest.ALONE for finding in check(evidence)))
+    return DomainFindings(_sorted(finding for check in guest.ALONE for finding in check(evidence)))
 
 
 def _sorted(found: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.remedies import restarted
-from linkgauge.model.host_details import HostDetails
-from linkgauge.model.machine import Machine
+from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.virtual import BusFunction, Cpus, RunningDomain, Virtual
 from linkgauge.model.units import approximate_size, count_of
-from linkgauge.model.virtual import BusFunction, Cpus, RunningDomain, Virtual
-from linkgauge.rooms.vm.domain import Cell, Domain, Role
+from linkgauge.rooms.vm.domain import Domain, GuestNode, Role
 
 _LONGEST = 48
 """Longer names may be cut (libvirt's machine names have 64 characters, number included)."""
 
 
-class Comparison(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
+class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
     """`alive` is the domain as it runs on a host, if it does, `others` are those that run beside
     it, and `uuid` is the machine's own in its firmware, where it could be read."""
 
@@ -127,7 +127,7 @@ class Comparison(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True)
         return self.nodes_of(vcpus) if all(vcpu in self.pins for vcpu in vcpus) else set()
 
     @cached_property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[GuestNode, ...]:
         """The domain's cells as libvirt makes them: the first has the vCPUs that no cell lists."""
         listed = {vcpu for cell in self.domain.cells for vcpu in cell.vcpus}
         left = [vcpu for vcpu in range(self.domain.vcpus) if vcpu not in listed]
@@ -136,13 +136,13 @@ class Comparison(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True)
         return (*filled, *self.domain.cells[1:])
 
     @cached_property
-    def memories(self) -> tuple[Cell, ...]:
+    def memories(self) -> tuple[GuestNode, ...]:
         """The domain's cells; of a domain without any, all of it as one."""
         domain = self.domain
-        whole = Cell(0, tuple(range(domain.vcpus)), domain.bytes or 0)
+        whole = GuestNode(0, tuple(range(domain.vcpus)), domain.bytes or 0)
         return self.cells or (whole,)
 
-    def name_of(self, cell: Cell) -> str:
+    def name_of(self, cell: GuestNode) -> str:
         return f"cell {cell.index}" if self.cells else "memory"
 
     @cached_property
@@ -154,7 +154,7 @@ class Comparison(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True)
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
 
     @cached_property
-    def seen_cells(self) -> tuple[Cell, ...]:
+    def seen_cells(self) -> tuple[GuestNode, ...]:
         """The cells that the guest can see, without what has neither CPUs nor memory: cells for a
         device's own (generic initiators)."""
         there = set(self.vcpu_of.values())
@@ -203,7 +203,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-zA-Z0-9]", "", name)
 
 
-def _nodes_of(cells: Sequence[Cell], nodes: dict[int, Cpus]) -> dict[int, int]:
+def _nodes_of(cells: Sequence[GuestNode], nodes: dict[int, Cpus]) -> dict[int, int]:
     """The guest's node of each cell; `nodes` are the vCPUs of each node, as many as the cells.
 
     A node is recognized by the vCPUs that it shares with a cell; without any, by its number: Linux

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.machine.tree import ranges
 from linkgauge.model.units import count_of
-from linkgauge.rooms.vm.domain import Topology
+from linkgauge.rooms.vm.domain import CpuTopology
 
-from .comparison import Comparison, several, sized
+from .comparison import DomainEvidence, several, sized
 
 FEW_SOCKETS = 4
 """vCPUs; of fewer, a topology of sockets is no loss."""
@@ -18,7 +18,7 @@ ROUNDING = 64 << 20
 """libvirt aligns sizes of cells and of memory devices."""
 
 
-def check_pins_of_none(case: Comparison) -> Iterator[Finding]:
+def check_pins_of_none(case: DomainEvidence) -> Iterator[Finding]:
     """Pins of vCPUs and IO threads that the domain does not have."""
     domain = case.domain
     vcpus = tuple(vcpu for vcpu in domain.vcpu_pins if vcpu >= domain.vcpus)
@@ -37,7 +37,7 @@ def check_pins_of_none(case: Comparison) -> Iterator[Finding]:
         yield Finding("pin-of-none", "fail", "iothreadpin", found, why, (remedy,))
 
 
-def check_topology_product(case: Comparison) -> Iterator[Finding]:
+def check_topology_product(case: DomainEvidence) -> Iterator[Finding]:
     topology, vcpus = case.domain.topology, case.domain.vcpus
     if topology is not None and topology.vcpus != vcpus:
         found = f"the topology has {topology.vcpus} vCPUs ({product(topology)}), <vcpu> has {vcpus}"
@@ -46,7 +46,7 @@ def check_topology_product(case: Comparison) -> Iterator[Finding]:
         yield Finding("topology-product", "fail", "topology", found, why, (remedy,))
 
 
-def check_topology_none(case: Comparison) -> Iterator[Finding]:
+def check_topology_none(case: DomainEvidence) -> Iterator[Finding]:
     """QEMU makes each vCPU a socket if nobody says otherwise."""
     vcpus = case.domain.vcpus
     if case.domain.topology is None and vcpus >= FEW_SOCKETS:
@@ -64,7 +64,7 @@ def one_socket(vcpus: int) -> tuple[str, ...]:
     return element.format(vcpus, 1, ""), element.format(vcpus // 2, 2, pinned)
 
 
-def product(topology: Topology) -> str:
+def product(topology: CpuTopology) -> str:
     """`2 sockets × 4 cores × 2 threads`; dies and clusters where there are several."""
     counts = {
         "socket": topology.sockets,
@@ -76,7 +76,7 @@ def product(topology: Topology) -> str:
     return " × ".join(count_of(count, name) for name, count in counts.items() if count)
 
 
-def check_cells(case: Comparison) -> Iterator[Finding]:
+def check_cells(case: DomainEvidence) -> Iterator[Finding]:
     """vCPUs in no cell, in several, and beyond the last."""
     domain = case.domain
     if not domain.cells:
@@ -98,7 +98,7 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
             yield Finding("cell-list", severity, "cells", found, why, (remedy,))
 
 
-def check_cells_of_none(case: Comparison) -> Iterator[Finding]:
+def check_cells_of_none(case: DomainEvidence) -> Iterator[Finding]:
     """What refers to a cell that the domain does not have."""
     domain = case.domain
     known = {cell.index for cell in domain.cells} or {0}
@@ -117,7 +117,7 @@ def check_cells_of_none(case: Comparison) -> Iterator[Finding]:
             yield Finding("cell-of-none", "fail", what, found, why, (remedy,))
 
 
-def check_memory_sum(case: Comparison) -> Iterator[Finding]:
+def check_memory_sum(case: DomainEvidence) -> Iterator[Finding]:
     """<memory> beside the cells: the cells count."""
     asked, summed = case.domain.memory, case.domain.bytes
     if asked is None or summed is None or abs(asked - summed) < ROUNDING:
@@ -127,7 +127,7 @@ def check_memory_sum(case: Comparison) -> Iterator[Finding]:
     yield Finding("memory-sum", "note", "memory", found, why)
 
 
-def check_mediated(case: Comparison) -> Iterator[Finding]:
+def check_mediated(case: DomainEvidence) -> Iterator[Finding]:
     count = len(case.domain.mediated)
     if count:
         found = f"{several(count, 'mediated device')} passed through (vGPU): not compared"

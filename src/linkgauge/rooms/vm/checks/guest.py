@@ -16,16 +16,16 @@ from linkgauge.judge.doctor.pcie_chains import shown
 from linkgauge.judge.findings import Evidence, Finding, checks_in
 from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES, kernel_log
 from linkgauge.machine.tree import ranges
-from linkgauge.model.part import MACHINE, Part
+from linkgauge.model.hardware.part import MACHINE, Part
+from linkgauge.model.hardware.virtual import BusFunction
 from linkgauge.model.units import count_of, format_size
-from linkgauge.model.virtual import BusFunction
-from linkgauge.rooms.vm.domain import HostDevice, Route
+from linkgauge.rooms.vm.domain import HostDevice, PciRoute
 
-from .comparison import Comparison, faults, is_same_uuid, several, sized
+from .comparison import DomainEvidence, faults, is_same_uuid, several, sized
 from .described import FEW_SOCKETS, ROUNDING, one_socket, product
 
 
-def check_uuid(case: Comparison) -> Iterator[Finding]:
+def check_uuid(case: DomainEvidence) -> Iterator[Finding]:
     own, asked = case.uuid, case.domain.uuid
     if own and asked and not is_same_uuid(own, asked):
         found = f"the guest's firmware has the UUID {own}, the domain has {asked}"
@@ -34,7 +34,7 @@ def check_uuid(case: Comparison) -> Iterator[Finding]:
         yield Finding("domain-uuid", "fail", "domain", found, why, (*remedy, *COMPARE_ON_HOST[1:]))
 
 
-def check_vcpus(case: Comparison) -> Iterator[Finding]:
+def check_vcpus(case: DomainEvidence) -> Iterator[Finding]:
     domain, online = case.domain, len(case.cpus)
     if not online:
         yield Finding("vcpus", "unknown", "vCPUs", "cannot read which CPUs are online")
@@ -53,7 +53,7 @@ def check_vcpus(case: Comparison) -> Iterator[Finding]:
     yield Finding("vcpus", "fail", "vCPUs", found, why, (offline, *case.again))
 
 
-def check_topology(case: Comparison) -> Iterator[Finding]:
+def check_topology(case: DomainEvidence) -> Iterator[Finding]:
     """Sockets and threads of a core, of the CPUs that are there: their number is another check."""
     topology, host = case.domain.topology, case.host
     if topology is None or topology.vcpus != case.domain.vcpus:
@@ -79,7 +79,7 @@ def check_topology(case: Comparison) -> Iterator[Finding]:
         )
 
 
-def _threads_remedy(case: Comparison, threads: int) -> tuple[str, ...]:
+def _threads_remedy(case: DomainEvidence, threads: int) -> tuple[str, ...]:
     hidden = case.host.threads_per_core == 1 and threads > 1
     lacks = case.domain.features.get("topoext") not in ("require", "force")
     if hidden and case.host.cpu_vendor == "AuthenticAMD" and lacks:
@@ -90,7 +90,7 @@ def _threads_remedy(case: Comparison, threads: int) -> tuple[str, ...]:
     return case.again
 
 
-def check_cells(case: Comparison) -> Iterator[Finding]:
+def check_cells(case: DomainEvidence) -> Iterator[Finding]:
     """NUMA nodes and their CPUs, one finding a cell."""
     seen, asked = len(case.seen_nodes), len(case.seen_cells) or 1
     if seen != asked and case.cpus:
@@ -107,7 +107,7 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
             yield Finding("cell-vcpus", "fail", f"cell {cell.index}", found, why, case.again)
 
 
-def check_distances(case: Comparison) -> Iterator[Finding]:
+def check_distances(case: DomainEvidence) -> Iterator[Finding]:
     node_of, columns = case.node_of_cell, [*case.host.distances]
     for cell in case.seen_cells if node_of else ():
         row = case.host.distances.get(node_of[cell.index], ())
@@ -124,7 +124,7 @@ def check_distances(case: Comparison) -> Iterator[Finding]:
             yield Finding("cell-distances", "fail", f"cell {cell.index}", found, why, case.again)
 
 
-def check_memory(case: Comparison) -> Iterator[Finding]:
+def check_memory(case: DomainEvidence) -> Iterator[Finding]:
     """Memory in all, or of each cell where there are several."""
     domain, most = case.domain, case.domain.bytes
     if most is None:
@@ -144,7 +144,7 @@ def check_memory(case: Comparison) -> Iterator[Finding]:
 
 
 def _sized(
-    case: Comparison, check: str, subject: str, total: int | None, least: int, most: int
+    case: DomainEvidence, check: str, subject: str, total: int | None, least: int, most: int
 ) -> Iterator[Finding]:
     """Memory that is not between the least that a kernel shows of it and all of it."""
     if total is None:
@@ -173,7 +173,7 @@ def _least_visible(size: int, crash_kernel: int) -> int:
 _SHARE, _FIXED = 0.08, 256 << 20
 
 
-def check_pages(case: Comparison) -> Iterator[Finding]:
+def check_pages(case: DomainEvidence) -> Iterator[Finding]:
     """Huge pages help where both sides use them: the TLB holds the smaller of the two."""
     host = case.host
     pools = sum(total for total, _ in host.huge_pages.values())
@@ -183,7 +183,7 @@ def check_pages(case: Comparison) -> Iterator[Finding]:
         yield Finding("guest-pages", "warn", "huge pages", found, why, (HUGE_PAGES,))
 
 
-def check_beyond(case: Comparison) -> Iterator[Finding]:
+def check_beyond(case: DomainEvidence) -> Iterator[Finding]:
     """What no guest can see."""
     domain = case.domain
     asked = {
@@ -258,7 +258,7 @@ def is_real(function: BusFunction) -> bool:
     return (function.vendor, function.device) not in _EMULATED
 
 
-def matched(case: Comparison) -> dict[str, BusFunction]:
+def matched(case: DomainEvidence) -> dict[str, BusFunction]:
     """The guest's function of each device that is passed through, by its address on the host, as
     far as the domain says where it is."""
     real = [function for function in case.virtual.functions or () if is_real(function)]
@@ -271,7 +271,7 @@ def matched(case: Comparison) -> dict[str, BusFunction]:
     return found
 
 
-def _is_at(function: BusFunction, route: Route) -> bool:
+def _is_at(function: BusFunction, route: PciRoute) -> bool:
     if len(function.route) != len(route.steps):
         return False
     places = [_place(address) for address in function.route]
@@ -288,7 +288,7 @@ def _place(address: str) -> tuple[int, int, int, int]:
     return int(domain, 16), int(bus, 16), int(slot, 16), int(function, 16)
 
 
-def check_devices(case: Comparison) -> Iterator[Finding]:
+def check_devices(case: DomainEvidence) -> Iterator[Finding]:
     devices = case.domain.devices
     if not devices:
         return
@@ -315,7 +315,7 @@ def _where(device: HostDevice) -> str:
 
 
 def _check_count(
-    case: Comparison, there: Mapping[str, BusFunction], remedy: tuple[str, ...]
+    case: DomainEvidence, there: Mapping[str, BusFunction], remedy: tuple[str, ...]
 ) -> Iterator[Finding]:
     """Devices whose place the domain leaves open: there must be as many functions."""
     devices = case.domain.devices
@@ -329,7 +329,7 @@ def _check_count(
         yield Finding("device", "fail", "devices", found, why, remedy)
 
 
-def check_device_nodes(case: Comparison) -> Iterator[Finding]:
+def check_device_nodes(case: DomainEvidence) -> Iterator[Finding]:
     """The node that the guest sees of a device: that of the expander above it; none without."""
     for source, function in matched(case).items():
         device = next(one for one in case.domain.devices if one.source == source)
@@ -350,7 +350,7 @@ def check_device_nodes(case: Comparison) -> Iterator[Finding]:
             yield Finding("device-node", "warn", part, found, why, (remedy,))
 
 
-def check_links(case: Comparison) -> Iterator[Finding]:
+def check_links(case: DomainEvidence) -> Iterator[Finding]:
     """The doctor's checks of the links of what is passed through: a link that trained too low on
     the host is as slow in the guest."""
     if case.domain.devices:

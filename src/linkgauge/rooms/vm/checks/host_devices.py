@@ -9,23 +9,23 @@ from linkgauge.judge.doctor import links
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.remedies import NEAR_NODE
 from linkgauge.machine.tree import ranges
-from linkgauge.model.part import Part
-from linkgauge.model.virtual import BusFunction
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.hardware.virtual import BusFunction
 
-from .comparison import Comparison, faults
+from .comparison import DomainEvidence, faults
 
 BELOW = ("# Use the <cputune> and the <numatune> below.",)
 _PXB = "# Use the expanders (pxb-pcie) and the devices' addresses below."
 
 
-def _there(case: Comparison) -> Iterator[tuple[str, BusFunction]]:
+def _there(case: DomainEvidence) -> Iterator[tuple[str, BusFunction]]:
     for device in case.domain.devices:
         function = case.functions.get(device.source)
         if function is not None:
             yield device.source, function
 
 
-def check_present(case: Comparison) -> Iterator[Finding]:
+def check_present(case: DomainEvidence) -> Iterator[Finding]:
     if case.domain.devices and case.virtual.functions is None:
         found = "cannot read the host's PCI bus"
         yield Finding(
@@ -40,7 +40,7 @@ def check_present(case: Comparison) -> Iterator[Finding]:
             yield Finding("device", "fail", Part.function(device.source), found, why, (remedy,))
 
 
-def check_iommu(case: Comparison) -> Iterator[Finding]:
+def check_iommu(case: DomainEvidence) -> Iterator[Finding]:
     for address, function in _there(case):
         if function.is_known and function.iommu_group is None:
             found = "it is in no IOMMU group"
@@ -52,7 +52,7 @@ def check_iommu(case: Comparison) -> Iterator[Finding]:
             yield Finding("device-iommu", "fail", Part.function(address), found, why, (remedy,))
 
 
-def check_driver(case: Comparison) -> Iterator[Finding]:
+def check_driver(case: DomainEvidence) -> Iterator[Finding]:
     runs = case.alive is not None or case.domain.running
     managed = {device.source for device in case.domain.devices if device.managed}
     for address, function in _there(case):
@@ -76,7 +76,7 @@ def check_driver(case: Comparison) -> Iterator[Finding]:
             yield Finding("device-driver", "warn", Part.function(address), found, why, (remedy,))
 
 
-def check_links(case: Comparison) -> Iterator[Finding]:
+def check_links(case: DomainEvidence) -> Iterator[Finding]:
     """The doctor's checks of the links of what is passed through, and of the bridges above: a link
     that trained too low is slow in the guest, too, and only the host can retrain it."""
     addresses = [device.source for device in case.domain.devices]
@@ -89,7 +89,7 @@ def check_links(case: Comparison) -> Iterator[Finding]:
             yield finding
 
 
-def check_far(case: Comparison) -> Iterator[Finding]:
+def check_far(case: DomainEvidence) -> Iterator[Finding]:
     """vCPUs and memory at other nodes than a device. A domain without pins has its own finding."""
     everyone = case.sure_nodes_of(range(case.domain.vcpus))
     memory = {
@@ -119,7 +119,7 @@ def check_far(case: Comparison) -> Iterator[Finding]:
             yield Finding("device-far", "warn", Part.function(address), found, why, BELOW)
 
 
-def check_hidden(case: Comparison) -> Iterator[Finding]:
+def check_hidden(case: DomainEvidence) -> Iterator[Finding]:
     """A domain on several nodes whose guest sees one."""
     vcpus = tuple(range(case.domain.vcpus))
     at = case.sure_nodes_of(vcpus)
@@ -131,7 +131,7 @@ def check_hidden(case: Comparison) -> Iterator[Finding]:
         yield Finding("cells-hidden", "warn", "cells", found, why, (remedy,))
 
 
-def check_cells(case: Comparison) -> Iterator[Finding]:
+def check_cells(case: DomainEvidence) -> Iterator[Finding]:
     """The cell that the guest sees a device at, where it has several."""
     if len(case.cells) < 2:
         return
@@ -151,6 +151,6 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
             yield Finding("device-node", "warn", Part.function(device.source), found, why, (_PXB,))
 
 
-def _cell_at(case: Comparison, node: int) -> tuple[int, ...]:
+def _cell_at(case: DomainEvidence, node: int) -> tuple[int, ...]:
     """The cells whose vCPUs are pinned to this node."""
     return tuple(cell.index for cell in case.cells if node in case.sure_nodes_of(cell.vcpus))

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
+from linkgauge.model.hardware.virtual import Cpus
 from linkgauge.model.units import count_of
-from linkgauge.model.virtual import Cpus
-from linkgauge.rooms.vm.domain import Cell
+from linkgauge.rooms.vm.domain import GuestNode
 
-from .comparison import Comparison, sized
+from .comparison import DomainEvidence, sized
 
 BELOW = ("# Use the <numatune> below.",)
 _KIB, _MIB = 1 << 10, 1 << 20
 
 
-def check_nodes(case: Comparison) -> Iterator[Finding]:
+def check_nodes(case: DomainEvidence) -> Iterator[Finding]:
     """Nodes that the host does not have, or that have no memory."""
     domain = case.domain
     policies = {"memory": domain.policy} | {
@@ -33,7 +33,7 @@ def check_nodes(case: Comparison) -> Iterator[Finding]:
             yield Finding("memory-node", "fail", subject, found, why, BELOW)
 
 
-def check_alive(case: Comparison) -> Iterator[Finding]:
+def check_alive(case: DomainEvidence) -> Iterator[Finding]:
     policy, alive = case.domain.policy, case.alive
     if alive is None or alive.nodes is None or policy is None or policy.nodes is None:
         return
@@ -44,7 +44,7 @@ def check_alive(case: Comparison) -> Iterator[Finding]:
         yield Finding("live-memory", "fail", "memory", found, why, remedy)
 
 
-def _page_size(case: Comparison, cell: Cell) -> int | None:
+def _page_size(case: DomainEvidence, cell: GuestNode) -> int | None:
     """The huge pages that back a cell; 0 is the host's default; null: none do."""
     pages = case.domain.huge_pages
     own = [one for one in pages if one.cells is not None and cell.index in one.cells]
@@ -52,7 +52,7 @@ def _page_size(case: Comparison, cell: Cell) -> int | None:
     return next((one.size or 0 for one in (*own, *rest)), None)
 
 
-def check_bound(case: Comparison) -> Iterator[Finding]:
+def check_bound(case: DomainEvidence) -> Iterator[Finding]:
     if len(case.node_memory) < 2:
         return
     for cell in case.memories:
@@ -77,7 +77,7 @@ def check_bound(case: Comparison) -> Iterator[Finding]:
             yield Finding("memory-policy", "note", subject, found, why, (remedy,))
 
 
-def check_remote(case: Comparison) -> Iterator[Finding]:
+def check_remote(case: DomainEvidence) -> Iterator[Finding]:
     """vCPUs on other nodes than their memory."""
     for cell in case.memories:
         policy = case.domain.policy_of(cell.index)
@@ -88,7 +88,7 @@ def check_remote(case: Comparison) -> Iterator[Finding]:
             yield Finding("memory-remote", "warn", case.name_of(cell), found, why, BELOW)
 
 
-def check_size(case: Comparison) -> Iterator[Finding]:
+def check_size(case: DomainEvidence) -> Iterator[Finding]:
     """Memory that is bound to nodes that are smaller."""
     needs: dict[Cpus, int] = {}
     for cell in case.memories:
@@ -104,7 +104,7 @@ def check_size(case: Comparison) -> Iterator[Finding]:
             yield Finding("memory-size", "fail", "memory", found, why, BELOW)
 
 
-def check_pools(case: Comparison) -> Iterator[Finding]:
+def check_pools(case: DomainEvidence) -> Iterator[Finding]:
     """The host's huge pages against those that the domain asks for, on each set of nodes."""
     pools = case.host.huge_pages
     needs: dict[tuple[int, Cpus], int] = {}
@@ -130,7 +130,7 @@ def check_pools(case: Comparison) -> Iterator[Finding]:
             yield from _pool(case, page, nodes, -(-size // page))
 
 
-def _pool(case: Comparison, page: int, nodes: Cpus, need: int) -> Iterator[Finding]:
+def _pool(case: DomainEvidence, page: int, nodes: Cpus, need: int) -> Iterator[Finding]:
     counts = [case.node_pages(node, page) for node in nodes] or [case.host.huge_pages[page]]
     total, free = (sum(pair[place] for pair in counts) for place in (0, 1))
     where = f" on node {ranges(nodes)}" if nodes else ""
@@ -150,7 +150,7 @@ def _pool(case: Comparison, page: int, nodes: Cpus, need: int) -> Iterator[Findi
         yield Finding("huge-pages", "warn", "huge pages", found, why, (remedy,))
 
 
-def check_no_pages(case: Comparison) -> Iterator[Finding]:
+def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
     """Without huge pages, transparent ones do much of their work, if the host uses them."""
     if any(_page_size(case, cell) is not None for cell in case.memories):
         return

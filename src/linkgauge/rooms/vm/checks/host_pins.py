@@ -10,13 +10,13 @@ from linkgauge.machine.tree import ranges
 from linkgauge.model.grouped import grouped
 from linkgauge.model.units import count_of
 
-from .comparison import Comparison, several
+from .comparison import DomainEvidence, several
 
 BELOW = ("# Use the <cputune> below.",)
 """The remedy where a placement is printed after the findings."""
 
 
-def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
+def check_pinned_cpus(case: DomainEvidence) -> Iterator[Finding]:
     """Pins to CPUs that the host does not have online."""
     domain, online = case.domain, set(case.cpus)
     if not online:
@@ -35,7 +35,7 @@ def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
             yield Finding("pinned-cpus", "fail", subject, found, why, BELOW)
 
 
-def check_alive(case: Comparison) -> Iterator[Finding]:
+def check_alive(case: DomainEvidence) -> Iterator[Finding]:
     """Where the running domain's threads may run, as the host has it, beside its definition."""
     domain, alive = case.domain, case.alive
     if alive is None:
@@ -55,7 +55,7 @@ def check_alive(case: Comparison) -> Iterator[Finding]:
             yield Finding("live-pins", "fail", subject, found, why, remedy)
 
 
-def check_unpinned(case: Comparison) -> Iterator[Finding]:
+def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
     domain = case.domain
     free = tuple(vcpu for vcpu in range(domain.vcpus) if vcpu not in case.pins)
     if not free or len(case.cpus) < 2:
@@ -69,7 +69,7 @@ def check_unpinned(case: Comparison) -> Iterator[Finding]:
     yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
 
 
-def check_across(case: Comparison) -> Iterator[Finding]:
+def check_across(case: DomainEvidence) -> Iterator[Finding]:
     """Pins to CPUs of several nodes, and pins to several CPUs of one."""
     wide = grouped((pin, vcpu) for vcpu, pin in case.pins.items() if len(pin) > 1)
     for pin, vcpus in wide.items():
@@ -86,7 +86,7 @@ def check_across(case: Comparison) -> Iterator[Finding]:
             yield Finding("pins-wide", "note", subject, found, why, (remedy,))
 
 
-def check_shared(case: Comparison) -> Iterator[Finding]:
+def check_shared(case: DomainEvidence) -> Iterator[Finding]:
     """vCPUs that have fewer CPUs than they are."""
     by_cpu = grouped((cpu, vcpu) for vcpu, cpu in case.exact.items())
     why = "one waits while another runs, which shows as steal and stalled locks in the guest"
@@ -102,7 +102,7 @@ def check_shared(case: Comparison) -> Iterator[Finding]:
         yield Finding("pins-shared", "warn", subject, found, why, BELOW)
 
 
-def check_taken(case: Comparison) -> Iterator[Finding]:
+def check_taken(case: DomainEvidence) -> Iterator[Finding]:
     """CPUs that vCPUs of other running domains are pinned to."""
     for other in case.others:
         theirs = {cpu for pin in other.vcpus.values() if len(pin) == 1 for cpu in pin}
@@ -113,7 +113,7 @@ def check_taken(case: Comparison) -> Iterator[Finding]:
             yield Finding("pins-taken", "warn", "vCPUs", found, why, BELOW)
 
 
-def check_threads(case: Comparison) -> Iterator[Finding]:
+def check_threads(case: DomainEvidence) -> Iterator[Finding]:
     """What the guest takes for threads of a core should be that on the host, and nothing else."""
     exact, siblings = case.exact, case.virtual.siblings
     topology = case.domain.topology
@@ -140,7 +140,7 @@ def _cpus(exact: dict[int, int], vcpus: list[int]) -> str:
     return ranges(tuple(exact[vcpu] for vcpu in vcpus))
 
 
-def check_emulator(case: Comparison) -> Iterator[Finding]:
+def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
     """The emulator's and IO threads beside vCPUs that have CPUs of their own."""
     exact = set(case.exact.values())
     domain = case.domain

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.virtual import Cpus
-from linkgauge.rooms.vm.domain import Cell, Topology
+from linkgauge.model.hardware.virtual import Cpus
+from linkgauge.rooms.vm.domain import CpuTopology, GuestNode
 
-from .comparison import Comparison
+from .comparison import DomainEvidence
 
 _GIB, _MIB = 1 << 30, 1 << 20
 _USABLE = 0.95
@@ -45,14 +45,14 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
     pins: dict[int, Cpus]
     emulator: Cpus
-    topology: Topology | None
-    cells: tuple[Cell, ...]
+    topology: CpuTopology | None
+    cells: tuple[GuestNode, ...]
     nodes: dict[int, Cpus]
     device_cells: dict[str, int]
     page_size: int | None = None
 
 
-def suited(case: Comparison, found: Collection[str]) -> Suited | None:
+def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
     """The placement, given the checks that found something wrong. None if the host has too few
     CPUs or too little memory."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
@@ -68,7 +68,7 @@ def suited(case: Comparison, found: Collection[str]) -> Suited | None:
     return chosen
 
 
-def _kept(case: Comparison, keeps_memory: bool) -> Suited | None:
+def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
     """The domain's own pins, with memory at their nodes; None if there are none, or the memory does
     not fit there."""
     domain = case.domain
@@ -89,7 +89,7 @@ def _kept(case: Comparison, keeps_memory: bool) -> Suited | None:
     )  # fmt: skip
 
 
-def _page_size(case: Comparison, chosen: Suited) -> int | None:
+def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
     """1 GiB where each node has enough such pages, else 2 MiB, if the host has that size."""
     whole = case.domain.bytes or 0
     shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
@@ -103,7 +103,7 @@ def _page_size(case: Comparison, chosen: Suited) -> int | None:
     return 2 * _MIB if 2 * _MIB in case.host.huge_pages else None
 
 
-def _plan(case: Comparison) -> Suited | None:
+def _plan(case: DomainEvidence) -> Suited | None:
     """The placement on the fewest nodes; None if the domain fits on none."""
     planner = _Planner(case)
     for nodes in map(sorted, planner.choices()):
@@ -123,7 +123,7 @@ class _Grain(NamedTuple):
     spared: int
 
 
-def _holds(case: Comparison, cells: Mapping[int, Cell]) -> bool:
+def _holds(case: DomainEvidence, cells: Mapping[int, GuestNode]) -> bool:
     """Whether the memory of each cell fits on its node, as far as sizes are known."""
     sizes = case.node_memory
     return all(
@@ -133,7 +133,7 @@ def _holds(case: Comparison, cells: Mapping[int, Cell]) -> bool:
     )
 
 
-def _beside(case: Comparison, homes: Sequence[int], taken: Collection[int]) -> Cpus:
+def _beside(case: DomainEvidence, homes: Sequence[int], taken: Collection[int]) -> Cpus:
     """CPUs for the emulator: some that are left on these nodes; else any that are left; else all of
     the nodes."""
     free = [
@@ -148,7 +148,7 @@ def _beside(case: Comparison, homes: Sequence[int], taken: Collection[int]) -> C
     return tuple(sorted(free or left or everywhere))
 
 
-def _device_cells(case: Comparison, nodes: Mapping[int, Cpus]) -> dict[str, int]:
+def _device_cells(case: DomainEvidence, nodes: Mapping[int, Cpus]) -> dict[str, int]:
     """The cell at each device's node, where there are several cells."""
     if len(nodes) < 2:
         return {}
@@ -157,7 +157,7 @@ def _device_cells(case: Comparison, nodes: Mapping[int, Cpus]) -> dict[str, int]
     return {source: cell_at[node] for source, node in homes.items() if node in cell_at}
 
 
-def _cores(case: Comparison, node: int) -> list[Cpus]:
+def _cores(case: DomainEvidence, node: int) -> list[Cpus]:
     """The cores of a node, each with its CPUs, without those that other domains are pinned to."""
     cpus = set(case.node_cpus.get(node, ())) - case.taken
     siblings = case.virtual.siblings
@@ -168,7 +168,7 @@ def _cores(case: Comparison, node: int) -> list[Cpus]:
 class _Planner:
     """What can be chosen, from the best on. Lists go by the chosen nodes, in their order."""
 
-    def __init__(self, case: Comparison) -> None:
+    def __init__(self, case: DomainEvidence) -> None:
         self._case, self._domain = case, case.domain
         self._cores = {node: _cores(case, node) for node in case.node_cpus}
         self._nodes = [n for n, cores in self._cores.items() if cores and n in case.node_memory]
@@ -220,7 +220,7 @@ class _Planner:
                 yield from (_Grain(threads, True, spared) for spared in (1, 0))
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
-    def cells(self, nodes: Sequence[int], grain: _Grain) -> list[Cell] | None:
+    def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
         """The cell of each node; None if the vCPUs do not fit. As many cells as the domain has are
         its own; else vCPUs are spread evenly, and what a node cannot hold goes to the others."""
         room = [len(self._given(node, grain)) for node in nodes]
@@ -247,7 +247,7 @@ class _Planner:
             return [(cpu,) for core in cores for cpu in core]
         return [core[: grain.threads] for core in cores if len(core) >= grain.threads]
 
-    def _ordered(self, nodes: Sequence[int]) -> list[Cell]:
+    def _ordered(self, nodes: Sequence[int]) -> list[GuestNode]:
         """The domain's cells by the nodes that suit them: where their devices are, else where their
         memory or their vCPUs have been."""
         case, votes = self._case, Counter[tuple[int, int]]()
@@ -261,14 +261,14 @@ class _Planner:
             votes.update((cell.index, node) for node in bound)
             votes.update((cell.index, node) for node in case.nodes_of(cell.vcpus))
         left = {cell.index: cell for cell in case.cells}
-        found: dict[int, Cell] = {}
+        found: dict[int, GuestNode] = {}
         for (index, node), _ in votes.most_common():
             if index in left and node in nodes and node not in found:
                 found[node] = left.pop(index)
         rest = iter(left.values())
         return [found[node] if node in found else next(rest) for node in nodes]
 
-    def _made(self, nodes: Sequence[int], counts: Sequence[int]) -> list[Cell]:
+    def _made(self, nodes: Sequence[int], counts: Sequence[int]) -> list[GuestNode]:
         """Cells of so many vCPUs each, with memory in proportion, in whole GiB where it is, and the
         nodes' distances."""
         total, vcpus = self._domain.bytes or 0, self._domain.vcpus
@@ -277,7 +277,7 @@ class _Planner:
         shares[0] = total - sum(shares[1:])
         firsts = [sum(counts[:place]) for place in range(len(counts))]
         return [
-            Cell(index, tuple(range(first, first + count)), share, self._row(nodes, index))
+            GuestNode(index, tuple(range(first, first + count)), share, self._row(nodes, index))
             for index, (first, count, share) in enumerate(zip(firsts, counts, shares, strict=True))
         ]
 
@@ -287,7 +287,7 @@ class _Planner:
         known = {other: row[node] for other, node in enumerate(nodes) if node in row}
         return known if len(nodes) > 1 else {}
 
-    def placed(self, nodes: Sequence[int], cells: Sequence[Cell], grain: _Grain) -> Suited:
+    def placed(self, nodes: Sequence[int], cells: Sequence[GuestNode], grain: _Grain) -> Suited:
         case = self._case
         pins: dict[int, Cpus] = {}
         at: dict[int, Cpus] = {}
@@ -309,7 +309,7 @@ class _Planner:
             device_cells=_device_cells(case, at),
         )
 
-    def _topology(self, cells: Sequence[Cell], threads: int) -> Topology:
+    def _topology(self, cells: Sequence[GuestNode], threads: int) -> CpuTopology:
         """The domain's own where it has these threads and its sockets can be the cells'; else a
         socket for each cell."""
         own, vcpus = self._domain.topology, self._domain.vcpus
@@ -317,4 +317,4 @@ class _Planner:
             return own
         alike = len({len(cell.vcpus) for cell in cells}) == 1
         sockets = len(cells) if alike else 1
-        return Topology(sockets=sockets, cores=vcpus // sockets // threads, threads=threads)
+        return CpuTopology(sockets=sockets, cores=vcpus // sockets // threads, threads=threads)

@@ -1,0 +1,1 @@
+"""Collectives by NVIDIA's library of collectives, NCCL."""

@@ -1,0 +1,195 @@
+"""The calls of a collective: those that nccl-tests makes (src/*.cu)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from linkgauge.backends.cuda.device import CudaDevice
+from linkgauge.backends.cuda.queue import address_of
+from linkgauge.backends.operations.collectives import RankShare
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.operations.collective import Collective, CollectiveName, Counts
+
+from .library import Nccl
+
+GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
+
+
+class LibraryCall(NamedTuple):
+    """A function of NCCL or of the driver, and its arguments."""
+
+    name: str
+    address: int
+    words: tuple[int, ...]
+
+
+class CollectivePart(NamedTuple):
+    """One rank's part of a collective: its `place` among the copies, its `rank` among the `ranks`
+    of its group, its device, its communicator, the addresses of its buffers (the same in place),
+    what is done, and its size in bytes."""
+
+    place: int
+    rank: int
+    ranks: int
+    device: CudaDevice
+    communicator: Any
+    send: int
+    receive: int
+    work: Collective
+    size: int
+
+    @property
+    def share(self) -> RankShare:
+        return RankShare(self.work, self.rank, self.ranks, self.size)
+
+    @property
+    def counts(self) -> Counts:
+        return self.share.counts
+
+    @property
+    def sends_from(self) -> int:
+        """Where what it sends begins: in place, within the receive buffer."""
+        return self.send + self.share.sends_at
+
+    @property
+    def receives_at(self) -> int:
+        return self.receive + self.share.receives_at
+
+
+def driver_call(name: str, *words: int) -> LibraryCall:
+    """A call of a function of the driver."""
+    return LibraryCall(name, address_of(name), words)
+
+
+def iteration(
+    nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
+) -> list[LibraryCall]:
+    """The calls of one iteration of all these parts, in groups where several wait for each other.
+    `reductions` are the codes of each part's. Raises Unsupported if there are none to make."""
+    by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
+    calls: list[LibraryCall] = []
+    begin, end = _group(nccl)
+    # In one group, nccl-tests counts as many calls as one.
+    times = parts[0].work.aggregated
+    for step in zip(*by_part, strict=True):
+        own = [call for of_part in step for call in of_part] * times
+        calls += [begin, *own, end] if len(own) > 1 else own
+    if not calls:
+        raise Unsupported(f"{parts[0].work.collective} of one rank in place does nothing")
+    return calls if len(by_part[0]) == 1 else calls * times
+
+
+def _group(nccl: Nccl) -> tuple[LibraryCall, LibraryCall]:
+    return _call(nccl, GROUP_START), _call(nccl, GROUP_END)
+
+
+def _call(nccl: Nccl, name: str, *words: int) -> LibraryCall:
+    return LibraryCall(name, nccl.address(name), words)
+
+
+def _steps(nccl: Nccl, part: CollectivePart, reduction: int) -> Iterator[Sequence[LibraryCall]]:
+    """The calls of a part, step by step: a step begins when all parts' last one has."""
+    work, name = part.work, _FUNCTIONS.get(part.work.collective)
+    if name is None or (name in _SINCE_2_28 and not nccl.has(name)):
+        yield from _MOVES[work.collective](nccl, part)
+        return
+    words = [part.sends_from, part.receives_at, part.counts.count, work.number.code]
+    words += [reduction] if work.reduces else []
+    words += [work.root or 0] if work.has_root else []
+    yield [_call(nccl, name, *words, int(part.communicator.ptr), _stream(part))]
+
+
+def _stream(part: CollectivePart) -> int:
+    return int(part.device.stream(0))
+
+
+def _move(
+    nccl: Nccl, part: CollectivePart, name: str, address: int, count: int, peer: int
+) -> LibraryCall:
+    way = int(part.communicator.ptr), _stream(part)
+    return _call(nccl, name, address, count, part.work.number.code, peer, *way)
+
+
+def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
+    """To the next rank, and from the one before."""
+    rank, ranks, count = part.rank, part.ranks, part.counts.count
+    yield [
+        _move(nccl, part, "ncclSend", part.sends_from, count, (rank + 1) % ranks),
+        _move(nccl, part, "ncclRecv", part.receives_at, count, (rank - 1) % ranks),
+    ]
+
+
+def _sent(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
+    """A share to each of these ranks."""
+    count, share = part.counts.count, part.counts.count * part.work.number.bytes
+    places = ((peer, part.sends_from + peer * share) for peer in peers)
+    return [_move(nccl, part, "ncclSend", place, count, peer) for peer, place in places]
+
+
+def _received(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
+    """A share from each of these ranks."""
+    count, share = part.counts.count, part.counts.count * part.work.number.bytes
+    places = ((peer, part.receives_at + peer * share) for peer in peers)
+    return [_move(nccl, part, "ncclRecv", place, count, peer) for peer, place in places]
+
+
+def _between_all(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
+    ranks = range(part.ranks)
+    yield _sent(nccl, part, ranks) + _received(nccl, part, ranks)
+
+
+def _to_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
+    root = part.work.root or 0
+    own = _move(nccl, part, "ncclSend", part.sends_from, part.counts.count, root)
+    yield [own, *_received(nccl, part, range(part.ranks) if part.rank == root else ())]
+
+
+def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
+    root = part.work.root or 0
+    own = _move(nccl, part, "ncclRecv", part.receives_at, part.counts.count, root)
+    yield [*_sent(nccl, part, range(part.ranks) if part.rank == root else ()), own]
+
+
+def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
+    """Its own share to its place, then as many shares as it has by then to the rank that differs in
+    one more bit."""
+    count, share = part.counts.count, part.counts.count * part.work.number.bytes
+    own = part.receive + part.rank * share
+    if part.sends_from == own or not share:
+        yield []
+    else:
+        words = own, part.sends_from, share, _stream(part)
+        yield [driver_call("cuMemcpyAsync", *words)]
+    bit = 1
+    while bit < part.ranks:
+        mine = part.rank & ~(bit - 1)
+        theirs, peer = mine ^ bit, part.rank ^ bit
+        yield [
+            _move(nccl, part, "ncclSend", part.receive + mine * share, count * bit, peer),
+            _move(nccl, part, "ncclRecv", part.receive + theirs * share, count * bit, peer),
+        ]
+        bit *= 2
+
+
+_FUNCTIONS: Mapping[CollectiveName, str] = {
+    "all_reduce": "ncclAllReduce",
+    "all_gather": "ncclAllGather",
+    "reduce_scatter": "ncclReduceScatter",
+    "broadcast": "ncclBroadcast",
+    "reduce": "ncclReduce",
+    "alltoall": "ncclAlltoAll",
+    "gather": "ncclGather",
+    "scatter": "ncclScatter",
+}
+_SINCE_2_28 = ("ncclAlltoAll", "ncclGather", "ncclScatter")
+"""Before, they are made of what sends and receives, as the others always are."""
+_MOVES: Mapping[
+    CollectiveName, Callable[[Nccl, CollectivePart], Iterator[Sequence[LibraryCall]]]
+] = {
+    "alltoall": _between_all,
+    "gather": _to_root,
+    "scatter": _from_root,
+    "sendrecv": _to_next,
+    "hypercube": _hypercube,
+}

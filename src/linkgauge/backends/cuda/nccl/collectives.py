@@ -1,0 +1,214 @@
+"""Collectives by NCCL, over devices of this process and, where there are, of others.
+
+One thread makes the calls of all devices of its process, as nccl-tests does: those of an iteration
+in one group. The native loop makes them, with no Python in between; the host's clock times them
+from before the first until every stream is done.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from ctypes import c_int, c_size_t, c_void_p
+from typing import Any, NamedTuple
+
+from linkgauge.backends.cuda.device import CudaDevice
+from linkgauge.backends.cuda.memory import CudaBuffer, address_in, ours
+from linkgauge.backends.cuda.work import StreamWork, warm_ups
+from linkgauge.backends.protocol import Copy
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.memory import Memory
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.transfer import Transfer
+
+from .calls import CollectivePart
+from .group import NcclGroup
+from .library import Nccl, open_nccl
+
+# Copies between GPUs of two processes that share no memory: NCCL sends and receives.
+#
+# Each of the two devices has a work of its own: ncclSend where the source is, ncclRecv where the
+# destination is. It waits behind the gate of its own process, and events time it, as other copies.
+
+SOURCE = 0
+"""The source's rank in a communicator."""
+RANKS = 2
+_BYTE = 0
+"""ncclInt8."""
+_ENTRIES = 4
+"""Entries of the driver's queues that a call of NCCL takes: its kernel, and events around it."""
+
+
+class Passage(NamedTuple):
+    """One side of a copy: the communicator of its two ranks, in which this process is `rank`."""
+
+    nccl: Nccl
+    communicator: Any
+    rank: int
+
+
+class PassingWork(StreamWork):
+    """One side's calls. The warm-up fills what NCCL buffers: from the start event to the end event
+    as many bytes leave it as enter it."""
+
+    def __init__(self, passage: Passage, copy: Copy) -> None:
+        buffer = ours(copy.source if passage.rank == SOURCE else copy.destination)
+        super().__init__(buffer.home)
+        self.warm_up = warm_ups(copy)
+        self._nccl = passage.nccl
+        self._communicator = passage.communicator
+        self._name = "ncclSend" if passage.rank == SOURCE else "ncclRecv"
+        self._words = (
+            c_void_p(buffer.address), c_size_t(copy.size), c_int(_BYTE),
+            c_int(RANKS - 1 - passage.rank), c_void_p(passage.communicator.ptr),
+        )  # fmt: skip
+        self._connect()
+
+    def _connect(self) -> None:
+        """The first copy, while nothing holds the device back: NCCL then connects the two devices,
+        and loads its kernels, for which either waits."""
+        stream = self.device.stream(0)
+        self.enqueue([stream], 1)
+        self.device.call("cuStreamSynchronize", stream)
+        self._nccl.check(self._communicator)
+
+    def operations(self, loops: int) -> int:
+        return loops * _ENTRIES
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        self.device.enter()
+        stream = c_void_p(int(streams[0]))
+        for _ in range(loops):
+            self._nccl.call(self._name, *self._words, stream)
+
+
+ENGINE = "ccl"
+_VARIABLES = "NCCL_"
+_OLDEST_OF_EIGHT_BITS = 90
+"""The compute capability from which on NCCL reduces 8-bit floating-point numbers."""
+
+
+class NcclCommunicators:
+    """NCCL for all devices of a backend: loaded for the first collective; communicators stay."""
+
+    def __init__(self, device_of: Callable[[Memory], CudaDevice]) -> None:
+        self._device_of = device_of
+        self._nccl: Nccl | None = None
+        self._refusal: Unsupported | None = None
+        self._joined: dict[object, list[Any]] = {}
+
+    @property
+    def nccl(self) -> Nccl:
+        """The library. Raises Unsupported where there is none."""
+        if self._refusal is not None:
+            raise self._refusal
+        if self._nccl is None:
+            try:
+                self._nccl = open_nccl()
+            except Unsupported as refusal:
+                self._refusal = refusal
+                raise
+        return self._nccl
+
+    def refusal(self, transfer: Transfer) -> Unsupported | str | None:
+        """Why a rank's part cannot be carried out."""
+        owner = transfer.engine.owner
+        if any(memory != owner for memory in (transfer.source, transfer.destination)):
+            return f"{transfer}: a rank's part of a collective starts and ends in its own memory"
+        try:
+            self.nccl  # noqa: B018  # loads it
+        except Unsupported as refusal:
+            return refusal
+        return None
+
+    def remarks(self) -> tuple[str, ...]:
+        """The library, and the variables that change what it does."""
+        if self._nccl is None:
+            return ()
+        variables = (f"{name}={os.environ[name]}" for name in sorted(os.environ))
+        own = [variable for variable in variables if variable.startswith(_VARIABLES)]
+        return (f"NCCL {self._nccl.version} ({self._nccl.path})", *own)
+
+    def allocate(self, memory: Memory, size: int) -> CudaBuffer:
+        """Memory as nccl-tests allocates it."""
+        nccl, device = self.nccl, self._device_of(memory)
+        address = nccl.allocate(device, size)
+        return CudaBuffer(
+            memory, size, address, device, lambda: nccl.free(address), is_exported=False
+        )
+
+    def token(self) -> bytes:
+        """What the ranks of a communicator of several processes need."""
+        return self.nccl.token()
+
+    def group(
+        self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
+    ) -> NcclGroup:
+        """The collective of all these copies' ranks, or, with `tokens`, one for each of the
+        collective's groups, of those copies that have buffers here. Raises Unsupported for what
+        NCCL, or a device, does not do."""
+        parts: list[CollectivePart] = []
+        for number, ranks in enumerate(work.groups(len(copies))):
+            here = [place for place in ranks if copies[place].destination is not None]
+            if here:
+                token = tokens[number] if tokens else None
+                parts += self._parts(copies, work, ranks, here, token)
+        return NcclGroup(self.nccl, parts, work, len(copies))
+
+    def _parts(
+        self,
+        copies: Sequence[Copy],
+        work: Collective,
+        ranks: Sequence[int],
+        here: Sequence[int],
+        token: bytes | None,
+    ) -> list[CollectivePart]:
+        devices = [self._device_of(copies[place].transfer.engine.owner) for place in here]
+        _check(work, devices)
+        numbered = [(ranks.index(p), d) for p, d in zip(here, devices, strict=True)]
+        parts = []
+        for place, device, joined in zip(
+            here, devices, self._join(token, len(ranks), numbered), strict=True
+        ):
+            copy = copies[place]
+            receive = address_in(copy.destination)
+            send = receive if copy.source is None else address_in(copy.source)
+            rank = ranks.index(place)
+            parts.append(
+                CollectivePart(
+                    place, rank, len(ranks), device, joined, send, receive, work, copy.size
+                )
+            )
+        return parts
+
+    def _join(
+        self, token: bytes | None, ranks: int, here: Sequence[tuple[int, CudaDevice]]
+    ) -> list[Any]:
+        """Communicators as NCCL has them, those of the same token, or devices, once."""
+        key = token or tuple(device.index for _, device in here)
+        if key not in self._joined:
+            self._joined[key] = self.nccl.join(token or self.nccl.token(), ranks, here)
+        return self._joined[key]
+
+    def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
+        """This side of the copies from one process to another that the token stands for: waits for
+        the other side."""
+        (joined,) = self._join(token, RANKS, [(rank, device)])
+        return Passage(self.nccl, joined, rank)
+
+    def close(self) -> None:
+        for joined in self._joined.values():
+            with suppress(BackendError):  # a lost device has already been reported
+                if self._nccl is not None:
+                    self._nccl.leave(joined)
+        self._joined.clear()
+
+
+def _check(work: Collective, devices: Sequence[CudaDevice]) -> None:
+    """Raises Unsupported for what these devices do not do."""
+    if len({device.index for device in devices}) < len(devices):
+        raise Unsupported("ranks share a GPU: NCCL needs one for each")
+    oldest = min(device.capability for device in devices)
+    if work.type in ("f8e4m3", "f8e5m2") and oldest < _OLDEST_OF_EIGHT_BITS:
+        raise Unsupported(f"{work.type} needs compute capability 9.0: the oldest device has less")

@@ -1,0 +1,277 @@
+"""A collective that is carried out over and over: timed, its iterations apart, and checked."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from linkgauge import _native
+from linkgauge.backends.cuda import verify
+from linkgauge.backends.cuda.device import CudaDevice, KernelLaunch
+from linkgauge.backends.operations.collectives import POISON, CollectiveGroup
+from linkgauge.backends.protocol import Timing, Wrong
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.operations.collective import Collective, ElementOrigin, content_fields
+
+from .calls import GROUP_END, GROUP_START, CollectivePart, LibraryCall, driver_call, iteration
+from .library import Nccl
+
+# The numbers that collectives move, written and checked on a device (kernels/content.cu).
+
+_THREADS, _BLOCKS = 512, 8
+"""Threads of a block, blocks of a multiprocessor."""
+_WORD = 8
+
+
+class _Content(ctypes.Structure):
+    """content.cuh's struct of the same name."""
+
+    _fields_ = (
+        ("seed", ctypes.c_uint64),
+        ("ranks", ctypes.c_uint64),
+        ("share", ctypes.c_uint64),
+        ("largest", ctypes.c_uint64),
+        ("reduction", ctypes.c_int),
+        ("tolerance", ctypes.c_double),
+    )
+
+
+class _Origin(ctypes.Structure):
+    """content.cuh's struct of the same name."""
+
+    _fields_ = (
+        ("first", ctypes.c_uint64),
+        ("chunk", ctypes.c_uint64),
+        ("base", ctypes.c_uint64),
+    )
+
+
+class RankData:
+    """What the ranks of a group send in a collective, by a seed."""
+
+    def __init__(self, work: Collective, ranks: int, seed: int) -> None:
+        self._type = work.number.code
+        self._of = _Content(*content_fields(work, ranks, seed))
+
+    def fill(self, device: CudaDevice, address: int, count: int, rank: int) -> None:
+        """Writes the `count` elements that a rank sends."""
+        verify.run(device, self._launch(device, "fill", count, (address, count, self._of, rank)))
+
+    def wrong(
+        self, device: CudaDevice, address: int, count: int, origin: ElementOrigin
+    ) -> tuple[int, int]:
+        """How many of `count` elements are not what has to arrive, and the index of the first (0 if
+        there are none)."""
+        place = _Origin(origin.first, origin.chunk, origin.base)
+        words = [verify.new_word(device) for _ in range(2)]
+        try:
+            for word, byte in zip(words, (0, 0xFF), strict=True):
+                device.driver.call("cuMemsetD8Async", word, byte, _WORD, device.aside)
+            arguments = (address, count, self._of, place, *words)
+            verify.run(device, self._launch(device, "count_wrong", count, arguments))
+            number, first = (verify.read_word(device, word) for word in words)
+        finally:
+            with suppress(BackendError):  # a lost device has already been reported
+                for word in words:
+                    device.call("cuMemFree", word)
+        return number, first if number else 0
+
+    def _launch(
+        self, device: CudaDevice, kernel: str, count: int, arguments: tuple[Any, ...]
+    ) -> KernelLaunch:
+        loaded = device.kernel("content", kernel, (f"TYPE={self._type}",))
+        blocks = max(1, min(-(-count // _THREADS), device.multiprocessors * _BLOCKS))
+        return KernelLaunch(device, loaded, (blocks, _THREADS), arguments)
+
+
+_NANO, _MILLI = 1e-9, 1e-3
+_GRAPHED = 512
+"""Iterations of one graph at most."""
+
+
+class NcclGroup(CollectiveGroup):
+    """These parts of a collective of `count` copies; the other parts are other processes'."""
+
+    def __init__(
+        self, nccl: Nccl, parts: Sequence[CollectivePart], work: Collective, count: int
+    ) -> None:
+        super().__init__(work)
+        self._nccl = nccl
+        self._parts = parts
+        self._count = count
+        self._made = ExitStack()
+        self._graphs: list[Any] = []
+        if work.graphed:
+            self.most_loops = _GRAPHED
+        try:
+            self._calls = iteration(nccl, parts, self._reductions())
+            self._register()
+        except BaseException:
+            self._made.close()
+            raise
+        self._ends = [
+            driver_call("cuStreamSynchronize", int(part.device.stream(0))) for part in parts
+        ]
+
+    def _reductions(self) -> list[int]:
+        """The code of each part's reduction."""
+        if self._work.reduction is None:
+            return [0] * len(self._parts)
+        codes = []
+        for part in self._parts:
+            own = part.communicator
+            code = self._nccl.reduction(own, self._work.reduction, self._work.number, part.rank)
+            codes.append(code)
+            if self._work.reduction == "mulsum":
+                release = (ctypes.c_int(code), ctypes.c_void_p(own.ptr))
+                self._made.callback(self._nccl.call, "ncclRedOpDestroy", *release)
+        return codes
+
+    def _register(self) -> None:
+        """Makes the buffers known to NCCL, if that is asked for."""
+        if self._work.registered is None:
+            return
+        symmetric = self._work.registered == "symmetric"
+        needed = self._work.buffer_bytes(self._parts[0].size, self._count)
+        handles = []
+        with self._nccl.grouped():
+            for part in self._parts:
+                sent, received = needed[part.place]
+                for address, size in ((part.send, sent), (part.receive, received)):
+                    if size:
+                        own = part.communicator
+                        handle = self._nccl.register(own, address, size, symmetric=symmetric)
+                        handles.append((own, handle))
+        for own, handle in handles:
+            self._made.callback(self._nccl.unregister, own, handle, symmetric=symmetric)
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        super().arm(loops, laps)
+        self._drop_graphs()
+        if self._work.graphed:
+            self._capture(loops * laps)
+
+    def _capture(self, loops: int) -> None:
+        """So many iterations as a graph for each device."""
+        begun: list[CollectivePart] = []
+        try:
+            for part in self._parts:
+                modes = part.device.driver.enums.CUstreamCaptureMode
+                local = modes.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+                part.device.call("cuStreamBeginCapture", part.device.stream(0), local)
+                begun.append(part)
+            self._make(self._calls, loops)
+        finally:  # else whoever uses the streams next is captured
+            graphs = [
+                part.device.call("cuStreamEndCapture", part.device.stream(0)) for part in begun
+            ]
+        for part, graph in zip(begun, graphs, strict=True):
+            self._graphs.append((part, part.device.call("cuGraphInstantiate", graph, 0)))
+            part.device.call("cuGraphDestroy", graph)
+
+    def _drop_graphs(self) -> None:
+        for part, graph in self._graphs:
+            part.device.call("cuGraphExecDestroy", graph)
+        self._graphs.clear()
+
+    def wait(self) -> Timing:
+        loops, laps = self.pass_gate()
+        if self._work.graphed:
+            launches = [
+                driver_call("cuGraphLaunch", int(graph), int(part.device.stream(0)))
+                for part, graph in self._graphs
+            ]
+            seconds = self._make(launches, 1, self._ends)
+        elif self._work.blocking:
+            seconds = self._make([*self._calls, *self._ends], loops * laps)
+        else:
+            seconds = self._make(self._calls, loops * laps, self._ends)
+        for part in self._parts:
+            self._nccl.check(part.communicator)
+        whole, here = (0.0, seconds), {part.place for part in self._parts}
+        progress = tuple(whole if place in here else () for place in range(self._count))
+        return Timing((seconds,) * self._count, seconds, (None,) * self._count, progress)
+
+    def _make(
+        self, calls: Sequence[LibraryCall], times: int, last: Sequence[LibraryCall] = ()
+    ) -> float:
+        """Makes calls, and returns the seconds until the last has. Raises what a failed one is."""
+        self._parts[0].device.enter()
+        each = [(call.address, call.words) for call in calls]
+        at_last = [(call.address, call.words) for call in last]
+        ends, status, failed = _native.time_iterations(each, times, at_last)
+        if status:
+            made = [call.name for call in (*calls, *last)][: failed + 1]
+            error = self._error(made[-1], status)
+            self._nccl.end_groups(made[:-1].count(GROUP_START) - made.count(GROUP_END))
+            raise error
+        return ends[-1] * _NANO
+
+    def _error(self, name: str, status: int) -> BackendError | Unsupported:
+        if name.startswith("nccl"):
+            return self._nccl.error(name, status)
+        driver = self._parts[0].device.driver
+        return driver.error(name, driver.enums.CUresult(status))
+
+    def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
+        """By events of each device before and after its part."""
+        with ExitStack() as made:
+            marks = [self._events(part, 2 * count, made) for part in self._parts]
+            calls: list[LibraryCall] = []
+            for number in range(count):
+                calls += self._recorded(marks, 2 * number)
+                calls += self._calls
+                calls += self._recorded(marks, 2 * number + 1)
+            self._make(calls, 1, self._ends)
+            found: list[tuple[float, ...]] = [()] * self._count
+            for part, own in zip(self._parts, marks, strict=True):
+                elapsed = part.device.driver.call
+                found[part.place] = tuple(
+                    elapsed("cuEventElapsedTime", *own[at : at + 2])
+                    * _MILLI
+                    / self._work.aggregated
+                    for at in range(0, 2 * count, 2)
+                )
+        return tuple(found)
+
+    def _events(self, part: CollectivePart, count: int, made: ExitStack) -> list[Any]:
+        flags = part.device.driver.enums.CUevent_flags.CU_EVENT_DEFAULT
+        events = []
+        for _ in range(count):
+            event = part.device.call("cuEventCreate", flags)
+            made.callback(part.device.driver.call, "cuEventDestroy", event)
+            events.append(event)
+        return events
+
+    def _recorded(self, marks: Sequence[Sequence[Any]], at: int) -> Iterator[LibraryCall]:
+        for part, events in zip(self._parts, marks, strict=True):
+            yield driver_call("cuEventRecord", int(events[at]), int(part.device.stream(0)))
+
+    def fill(self) -> None:
+        for part in self._parts:
+            device, size = (
+                part.device,
+                self._work.buffer_bytes(part.size, self._count)[part.place][1],
+            )
+            device.enter()
+            device.driver.call("cuMemsetD8Async", part.receive, POISON, size, device.aside)
+            of = RankData(self._work, part.ranks, self._seed)
+            of.fill(device, part.sends_from, part.counts.send, part.rank)
+
+    def carry_out(self, loops: int) -> None:
+        self._make(self._calls, loops, self._ends)
+
+    def found(self) -> Iterator[Wrong]:
+        for part in self._parts:
+            if (origin := part.share.origin) is not None:
+                of = RankData(self._work, part.ranks, self._seed)
+                count, first = of.wrong(part.device, part.receives_at, part.counts.receive, origin)
+                yield Wrong(count, part.place, first)
+
+    def close(self) -> None:
+        super().close()
+        with suppress(BackendError):  # a lost device has already been reported
+            self._drop_graphs()
+            self._made.close()

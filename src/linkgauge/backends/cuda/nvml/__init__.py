@@ -1,0 +1,1 @@
+"""What NVIDIA's management library, NVML, reports."""

@@ -1,0 +1,338 @@
+"""What NVIDIA's management library reports on the devices, through its own binding (nvidia-ml-py).
+
+Any call may fail: in a virtual machine, without root, with an older driver. Its value is then null,
+and `unknown` says which call failed and why.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from linkgauge.backends.cuda.device import CudaDevice
+from linkgauge.machine.tree import ROOT, Root, read_text
+from linkgauge.model.errors import DeviceLost, LinkgaugeError, Unsupported, pip_install
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.inventory import Accelerator, PciLink, Telemetry
+from linkgauge.model.hardware.pcie import SPEEDS
+
+from .nvlink import board, domain, fabric, read_links
+
+# Which processes on a device do not belong to this program.
+
+_PROGRAM_ARGUMENTS = 4
+"""Two processes with this many equal arguments run the same program: `python -P -c PROGRAM`."""
+
+
+def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
+    """The processes, ascending, without this one and the other workers of its controller. None if
+    one is not visible in /proc: its owner cannot be determined."""
+    found = sorted(set(pids))
+    if any(read_text(root, f"proc/{pid}/stat") is None for pid in found):
+        return None
+    return tuple(pid for pid in found if not _is_ours(pid, root))
+
+
+def _is_ours(pid: int, root: Root) -> bool:
+    if pid == os.getpid():
+        return True
+    own = _program(os.getpid(), root)
+    return _parent(pid, root) == os.getppid() and bool(own) and _program(pid, root) == own
+
+
+def _program(pid: int, root: Root) -> list[str]:
+    arguments = (read_text(root, f"proc/{pid}/cmdline") or "").split("\0")
+    return arguments[:_PROGRAM_ARGUMENTS]
+
+
+def _parent(pid: int, root: Root) -> int | None:
+    """The parent's id. The process name, in brackets, may contain anything."""
+    fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
+    return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else None
+
+
+TRANSFERS_A_CLOCK = 2
+"""Of HBM and GDDR, per clock that NVML reports: 3201 MHz × 6144 bit is 4.92 TB/s (H200)."""
+_REASONS = {
+    0x002: "clocks set by the user",
+    0x004: "power cap",
+    0x008: "hardware slowdown",
+    0x010: "sync boost",
+    0x020: "software thermal slowdown",
+    0x040: "hardware thermal slowdown",
+    0x080: "power brake",
+    0x100: "display clock setting",
+}
+"""nvmlClocksEventReasons except 1, an idle device."""
+_COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
+GPU_IS_LOST = 15
+"""NVML_ERRORGPU_IS_LOST: "the GPU has fallen off the bus or has otherwise become inaccessible"."""
+_MHZ, _MILLI = 1e6, 1e-3
+
+
+def open_library() -> Any:
+    """The module pynvml, initialised. Raises Unsupported with the remedy."""
+    try:
+        library = import_module("pynvml")
+    except ImportError:
+        raise Unsupported(
+            "nvidia-ml-py, which reads links, clocks and errors, is not installed: "
+            f"{pip_install('nvidia-ml-py')}"
+        ) from None
+    try:
+        library.nvmlInit()
+    except library.NVMLError as error:
+        raise Unsupported(f"nvmlInit: {error}: check that nvidia-smi works here") from error
+    return library
+
+
+class Questions:
+    """Queries one device. An unavailable answer is None, and `unknown` says why."""
+
+    def __init__(self, library: Any, handle: Any) -> None:
+        self.library = library
+        self.handle = handle
+        self.unknown: dict[Gap, None] = {}
+
+    def ask(self, what: str, name: str, *arguments: Any) -> Any:
+        """Calls the library's function `name` with the device."""
+        return self.system(what, name, self.handle, *arguments)
+
+    def system(self, what: str, name: str, *arguments: Any) -> Any:
+        """Calls a function that takes no device."""
+        try:
+            return getattr(self.library, name)(*arguments)
+        except AttributeError:
+            self.miss(what, f"{name}: not in this nvidia-ml-py: install a newer one")
+        except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
+            self.miss(what, f"{name}: {error}{self._remedy(error)}")
+        return None
+
+    def miss(self, what: str, why: str) -> None:
+        """Records that something is unknown."""
+        self.unknown[Gap(why, what)] = None
+
+    def _remedy(self, error: Exception) -> str:
+        library = self.library
+        remedies = {
+            library.NVML_ERROR_NO_PERMISSION: ": run as root",
+            library.NVML_ERROR_FUNCTION_NOT_FOUND: ": needs a newer driver",
+            library.NVML_ERROR_NOT_SUPPORTED: " by this device, or not in a virtual machine",
+            GPU_IS_LOST: ": reset it, or power the machine off and on",
+        }
+        return remedies.get(getattr(error, "value", None), "")
+
+    def scaled(self, scale: float, what: str, name: str, *arguments: Any) -> float | None:
+        value = self.ask(what, name, *arguments)
+        return None if value is None else value * scale
+
+    def switch(self, what: str, name: str) -> bool | None:
+        """Whether something is on."""
+        value = self.ask(what, name)
+        return None if value is None else bool(value)
+
+
+class NvmlTelemetry:
+    """The devices of this process, as NVML reports them; all unknown without NVML."""
+
+    def __init__(self, devices: Sequence[CudaDevice]) -> None:
+        self._devices = devices
+        self._handles: dict[int, Any] = {}
+        self._library: Any = None
+        self._why = "NVML is closed"
+        try:
+            self._library = open_library()
+        except Unsupported as error:
+            self._why = str(error)
+
+    def inventory(self) -> tuple[Accelerator, ...]:
+        """Everything that NVML reports on each device."""
+        peers: dict[str, str] = {}
+        for device in self._devices:
+            with suppress(LinkgaugeError):  # _describe reports it
+                peers[device.pci_address()] = f"cuda:{device.index}"
+        return tuple(self._describe(device, peers) for device in self._devices)
+
+    def _describe(self, device: CudaDevice, peers: dict[str, str]) -> Accelerator:
+        memory = f"cuda:{device.index}"
+        try:
+            pci, uuid = device.pci_address(), device.uuid()
+            asked = self._questions(device)
+        except LinkgaugeError as error:
+            return Accelerator(memory=memory, model=device.model, unknown=(Gap(str(error)),))
+        return describe(asked, Accelerator(memory=memory, model=device.model, pci=pci, uuid=uuid),
+                        device.near, peers)  # fmt: skip
+
+    def sense(self, indices: Sequence[int]) -> tuple[Telemetry, ...]:
+        """The current state of these devices, without those that NVML does not know."""
+        senses: list[Telemetry] = []
+        for index in indices:
+            with suppress(LinkgaugeError):
+                senses.append(sense(self._questions(self._devices[index]), f"cuda:{index}"))
+        return tuple(senses)
+
+    def domain(self, index: int) -> str | None:
+        """The NVLink domain of a device, if it spans machines; None where NVML does not say."""
+        with suppress(LinkgaugeError):
+            return domain(fabric(self._questions(self._devices[index])))
+        return None
+
+    def lost_device(self) -> str | None:
+        """The first device that NVML calls lost."""
+        for device in self._devices:
+            try:
+                asked = self._questions(device)
+                asked.library.nvmlDeviceGetTemperature(
+                    asked.handle, asked.library.NVML_TEMPERATURE_GPU
+                )
+            except DeviceLost:
+                return f"cuda:{device.index}"
+            except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
+                if getattr(error, "value", None) == GPU_IS_LOST:
+                    return f"cuda:{device.index}"
+        return None
+
+    def _questions(self, device: CudaDevice) -> Questions:
+        """Raises DeviceLost if NVML calls the device so, Unsupported if it does not know it."""
+        library = self._library
+        if library is None:
+            raise Unsupported(f"NVML: {self._why}")
+        if device.index not in self._handles:
+            try:
+                self._handles[device.index] = _handle(library, device)
+            except library.NVMLError as error:
+                if getattr(error, "value", None) == GPU_IS_LOST:
+                    raise DeviceLost("NVML", f"cuda:{device.index}: {error}") from error
+                raise Unsupported(
+                    f"NVML does not know cuda:{device.index} ({device.pci_address()}): {error}: "
+                    "check that nvidia-smi shows it here"
+                ) from error
+        return Questions(library, self._handles[device.index])
+
+    def close(self) -> None:
+        """Idempotent. A concurrent reading fails silently."""
+        library, self._library = self._library, None
+        if library is not None:
+            self._handles.clear()
+            library.nvmlShutdown()
+
+
+def _handle(library: Any, device: CudaDevice) -> Any:
+    """The GPU of a device; for a MIG instance, the GPU that it is part of, because links and clocks
+    belong to the whole GPU."""
+    if not device.is_instance:
+        return library.nvmlDeviceGetHandleByPciBusId(device.pci_address())
+    instance = library.nvmlDeviceGetHandleByUUID(device.uuid())
+    return library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(instance)
+
+
+def sense(asked: Questions, memory: str) -> Telemetry:
+    """The current state of the device."""
+    library = asked.library
+    generation = asked.ask("link speed", "nvmlDeviceGetCurrPcieLinkGeneration")
+    gpu = library.NVML_TEMPERATURE_GPU
+    return Telemetry(
+        memory=memory,
+        link_speed=_speed(generation),
+        link_width=asked.ask("link width", "nvmlDeviceGetCurrPcieLinkWidth") or None,
+        clock=asked.scaled(_MHZ, "clock", "nvmlDeviceGetClockInfo", library.NVML_CLOCK_SM),
+        temperature=asked.scaled(1.0, "temperature", "nvmlDeviceGetTemperature", gpu),
+        power=asked.scaled(_MILLI, "power", "nvmlDeviceGetPowerUsage"),
+        throttled=_throttled(asked),
+        pcie_replays=asked.ask("PCIe replays", "nvmlDeviceGetPcieReplayCounter"),
+    )
+
+
+def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, str]) -> Accelerator:
+    """Adds everything that NVML reports to what is `known`. `near` is the host node nearest to the
+    device, `peers` are the memories of all devices by PCI address."""
+    library, now = asked.library, sense(asked, known.memory)
+    generation = asked.ask("highest link speed", "nvmlDeviceGetMaxPcieLinkGeneration")
+    width = asked.ask("highest link width", "nvmlDeviceGetMaxPcieLinkWidth") or None
+    clock = asked.scaled(_MHZ, "memory clock", "nvmlDeviceGetMaxClockInfo", library.NVML_CLOCK_MEM)
+    bus = asked.ask("memory bus", "nvmlDeviceGetMemoryBusWidth") or None
+    rate = clock * TRANSFERS_A_CLOCK * bus / 8 if clock and bus else None
+    remapped = asked.ask("row remapping", "nvmlDeviceGetRemappedRows")
+    mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
+    bar1 = asked.ask("BAR1", "nvmlDeviceGetBAR1MemoryInfo")
+    used = asked.ask("utilization", "nvmlDeviceGetUtilizationRates")
+    sm = library.NVML_CLOCK_SM
+    uncorrected = library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, library.NVML_VOLATILE_ECC
+    return msgspec.structs.replace(
+        known,
+        driver=asked.system("driver version", "nvmlSystemGetDriverVersion"),
+        library=asked.system("NVML version", "nvmlSystemGetNVMLVersion"),
+        firmware=asked.ask("VBIOS version", "nvmlDeviceGetVbiosVersion"),
+        link=PciLink(now.link_speed, now.link_width, _speed(generation), width),
+        links=read_links(asked, near, peers),
+        memory_clock=clock,
+        memory_bus=bus,
+        memory_rate=rate,
+        clock=now.clock,
+        max_clock=asked.scaled(_MHZ, "highest clock", "nvmlDeviceGetMaxClockInfo", sm),
+        locked_clock=_locked_clock(asked),
+        throttled=now.throttled,
+        temperature=now.temperature,
+        power=now.power,
+        power_limit=asked.scaled(_MILLI, "power limit", "nvmlDeviceGetEnforcedPowerLimit"),
+        pcie_replays=now.pcie_replays,
+        ecc=asked.switch("ECC", "nvmlDeviceGetCurrentEccMode"),
+        ecc_errors=asked.ask("ECC errors", "nvmlDeviceGetTotalEccErrors", *uncorrected),
+        remap_pending=None if remapped is None else bool(remapped[2]),
+        mig=None if mig is None else bool(mig[0]),
+        persistence=asked.switch("persistence mode", "nvmlDeviceGetPersistenceMode"),
+        compute_mode=_named(_COMPUTE_MODES, asked.ask("compute mode", "nvmlDeviceGetComputeMode")),
+        bar1_bytes=None if bar1 is None else int(bar1.bar1Total),
+        processes=_processes(asked),
+        utilization=None if used is None else used.gpu / 100,
+        **board(asked, known.model),
+        **fabric(asked),
+        unknown=tuple(asked.unknown),
+    )
+
+
+def _speed(generation: int | None) -> float | None:
+    """GT/s per lane of a PCIe generation."""
+    return None if not generation or generation > len(SPEEDS) else SPEEDS[generation - 1]
+
+
+def _throttled(asked: Questions) -> tuple[str, ...]:
+    reasons = asked.ask("throttling", "nvmlDeviceGetCurrentClocksThrottleReasons") or 0
+    return tuple(word for bit, word in _REASONS.items() if reasons & bit)
+
+
+def _named(names: Sequence[str], number: int | None) -> str | None:
+    if number is None:
+        return None
+    return names[number] if 0 <= number < len(names) else str(number)
+
+
+def _locked_clock(asked: Questions) -> float | None:
+    """The application clock, if one is set. NVML has no call that returns clocks locked by
+    `nvidia-smi -lgc`; under load, `throttled` shows them."""
+    library = asked.library
+    ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)
+    target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)
+    usual = ask(library.NVML_CLOCK_ID_APP_CLOCK_DEFAULT)
+    return None if target is None or target == usual else target * _MHZ
+
+
+def _processes(asked: Questions) -> tuple[int, ...] | None:
+    """Ids of other processes on the device."""
+    running = [
+        asked.ask("processes", f"nvmlDeviceGet{kind}RunningProcesses")
+        for kind in ("Compute", "Graphics")
+    ]
+    known = [one for one in running if one is not None]
+    if not known:
+        return None
+    found = others({int(process.pid) for some in known for process in some})
+    if found is None:
+        asked.miss("processes", "they are in another PID namespace: look outside the container")
+    return found

@@ -1,0 +1,212 @@
+"""What NVML reports of a device's product, the fabric that it has joined, and its links: NVLink,
+and NVLink-C2C to the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from linkgauge.model.hardware.inventory import FabricLink
+
+if TYPE_CHECKING:
+    from .library import Questions
+
+_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
+"""nvmlNvlinkVersion_t."""
+_RATES = {
+    "1.0": 20e9,
+    "2.0": 25e9,
+    "2.2": 25e9,
+    "3.0": 25e9,
+    "3.1": 25e9,
+    "4.0": 26.5625e9,
+    "5.0": 50e9,
+}
+"""Bytes/s of one direction of a link, if the driver does not report it: from NVIDIA's data sheets
+(P100 160, V100 300, A100 600, H100 900, B200 1800 GB/s both ways over 4, 6, 12, 18 and 18 links).
+The rate of NVLink 4 includes protocol overhead, as in NVML: 25 GB/s remain."""
+_ERRORS = (
+    "ERROR_DL_REPLAY",
+    "ERROR_DL_RECOVERY",
+    "ERROR_DL_CRC",
+    "COUNT_MALFORMED_PACKET_ERRORS",
+    "COUNT_BUFFER_OVERRUN_ERRORS",
+    "COUNT_RCV_ERRORS",
+    "COUNT_LOCAL_LINK_INTEGRITY_ERRORS",
+)
+"""Error counters of a link: the first three up to NVLink 4, the others from NVLink 5 on. Errors
+that forward error correction fixed do not count: they are normal."""
+_VALUES = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+"""Member of a field's value, by the value's type."""
+_TRAFFIC_BYTES = ("NVLINK_COUNT_XMIT_BYTES", "NVLINK_COUNT_RCV_BYTES")
+_TRAFFIC_KIB = ("NVLINK_THROUGHPUT_DATA_TX", "NVLINK_THROUGHPUT_DATA_RX")
+_KIB = 1024
+_MBPS = 1e6
+_HOPPER = 9
+
+
+def read_links(asked: Questions, near: int, peers: Mapping[str, str]) -> tuple[FabricLink, ...]:
+    """NVLinks, then C2C links, each numbered from 0; empty for a device without links. `near` is
+    the node of the CPU that C2C leads to, `peers` are memories by PCI address."""
+    return (*_nvlinks(asked, peers), *_c2c_links(asked, near))
+
+
+def _nvlinks(asked: Questions, peers: Mapping[str, str]) -> Iterator[FabricLink]:
+    count = _count(asked, "NVLinks", "NVLINK_LINK_COUNT")
+    hopper = bool(count) and asked.ask("architecture", "nvmlDeviceGetArchitecture") == _HOPPER
+    for link in range(count):
+        active = asked.ask("NVLink state", "nvmlDeviceGetNvLinkState", link)
+        number = asked.ask("NVLink version", "nvmlDeviceGetNvLinkVersion", link)
+        version = _VERSIONS.get(number or 0)
+        if hopper and version is not None:
+            version = "4.0"  # some drivers report 5.0
+        speed, common, *errors = _fields(
+            asked,
+            "NVLink speed and errors",
+            [("NVLINK_GET_SPEED", link), ("NVLINK_SPEED_MBPS_COMMON", 0)]
+            + [(f"NVLINK_{name}", link) for name in _ERRORS],
+        )
+        counted = [error for error in errors if error is not None]
+        if not counted:
+            asked.miss("NVLink errors", "no counter can be read on this device")
+        yield FabricLink(
+            link,
+            "nvlink",
+            active=None if active is None else bool(active),
+            version=version,
+            rate=(speed or common or 0) * _MBPS or _RATES.get(version or ""),
+            remote=_remote(asked, link, peers) if active else None,
+            errors=int(sum(counted)) if counted else None,
+        )
+
+
+def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
+    for link in range(_count(asked, "C2C links", "C2C_LINK_COUNT")):
+        status, rate = _fields(
+            asked, "C2C links", [("C2C_LINK_GET_STATUS", link), ("C2C_LINK_GET_MAX_BW", link)]
+        )
+        yield FabricLink(
+            link,
+            "c2c",
+            active=None if status is None else bool(status),
+            rate=None if not rate else rate * _MBPS,
+            remote=f"host:{near}",
+        )
+
+
+def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]:
+    """Payload bytes that an NVLink has sent and received, by its counters: in bytes from NVLink 5
+    on, in KiB before."""
+    names = [*_TRAFFIC_BYTES, *_TRAFFIC_KIB]
+    found = _fields(asked, "NVLink traffic", [(name, link) for name in names])
+    sent, received, *kib = (None if value is None else int(value) for value in found)
+    older = [None if value is None else value * _KIB for value in kib]
+    return (older[0] if sent is None else sent), (older[1] if received is None else received)
+
+
+def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None:
+    """The remote end of a link: a memory, or a name if it is not one of our devices."""
+    library = asked.library
+    kind = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemoteDeviceType", link)
+    info = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemotePciInfo", link)
+    address = None if info is None else pci_address(info)
+    if address is not None and address in peers:
+        return peers[address]
+    names = {
+        library.NVML_NVLINK_DEVICE_TYPE_GPU: "gpu",
+        library.NVML_NVLINK_DEVICE_TYPE_IBMNPU: "cpu",
+        library.NVML_NVLINK_DEVICE_TYPE_SWITCH: "nvswitch",
+    }
+    # Drivers before R470 do not say what it is.
+    name = names.get(kind) or (address and "device")
+    return f"{name} {address}" if address else name
+
+
+def pci_address(info: Any) -> str | None:
+    """An address as sysfs writes it; None for NVML's null address."""
+    if not (info.domain or info.bus or info.device) or info.domain == 0xFFFFFFFF:
+        return None
+    return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}.0"
+
+
+def _count(asked: Questions, what: str, field: str) -> int:
+    """The number of links; 0 on a device that has none, and so lacks the field."""
+    (value,) = _fields(asked, what, [(field, 0)])
+    return int(value or 0)
+
+
+def _fields(
+    asked: Questions, what: str, wanted: Sequence[tuple[str, int]]
+) -> list[int | float | None]:
+    """Values of NVML_FI_DEV_ fields, each of a link; None for a field that the device lacks."""
+    library = asked.library
+    known = [getattr(library, f"NVML_FI_DEV_{name}", None) for name, _ in wanted]
+    ids = [(number, link) for number, (_, link) in zip(known, wanted, strict=True) if number]
+    found = asked.ask(what, "nvmlDeviceGetFieldValues", ids) if ids else None
+    values = iter(found or ())
+    return [_value(library, next(values)) if number and found else None for number in known]
+
+
+def _value(library: Any, field: Any) -> int | float | None:
+    if field.nvmlReturn != library.NVML_SUCCESS or not 0 <= field.valueType < len(_VALUES):
+        return None
+    value: int | float = getattr(field.value, _VALUES[field.valueType])
+    return value
+
+
+# What product a device is and which fabric it has joined, as NVML reports it.
+
+_STATES = ("not supported", "not started", "in progress", "completed")
+_UUID_BYTES = 16
+_FORM_FACTORS = (("SXM", re.compile("SXM")), ("PCIe", re.compile(r"PCIE|\bNVL$")))
+"""By the model's name: NVIDIA A100-SXM4-80GB, NVIDIA H100 PCIe, NVIDIA H100 NVL."""
+_PARTS = (("SXM", re.compile(r"692-2G5")), ("PCIe", re.compile(r"(?:699|900)-2(?:1|G133|G193)")))
+"""By the board's part number, where the name does not say: an H200 of an HGX board is
+692-2G520-0282-001, an H100 PCIe 900-21010-0000-000."""
+
+
+def board(asked: Questions, model: str) -> dict[str, str | None]:
+    """The board's part number and form factor, by the names of an accelerator's fields."""
+    part = asked.ask("board", "nvmlDeviceGetBoardPartNumber") or None
+    return {"board": part, "form_factor": form_factor(model, part)}
+
+
+def form_factor(model: str, part: str | None) -> str | None:
+    """SXM or PCIe; None where neither the model nor the board's part number tells."""
+    by_name = (name for name, pattern in _FORM_FACTORS if pattern.search(model.upper()))
+    by_part = (name for name, pattern in _PARTS if pattern.match(part or ""))
+    return next(chain(by_name, by_part), None)
+
+
+def domain(found: Mapping[str, Any]) -> str | None:
+    """The NVLink domain that several machines may have in common, of what `fabric` found; None
+    where the fabric does not leave a machine, or where that is unknown."""
+    cluster = found.get("fabric_cluster")
+    if cluster is None or not uuid.UUID(cluster).int:
+        return None
+    return f"clique {found['fabric_clique']} of cluster {cluster}"
+
+
+def fabric(asked: Questions) -> dict[str, Any]:
+    """How far the fabric manager has registered the device with the switches, and the domain's
+    clique and cluster: by the names of an accelerator's fields, none where NVML does not say."""
+    kind = getattr(asked.library, "c_nvmlGpuFabricInfoV_t", None)
+    if kind is None:
+        asked.miss("fabric state", "not in this nvidia-ml-py: install a newer one")
+        return {}
+    info = kind()
+    if asked.ask("fabric state", "nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is None:
+        return {}
+    state = _STATES[info.state] if info.state < len(_STATES) else str(info.state)
+    if state == "completed" and info.status:
+        state = f"failed: {asked.library.NVMLError(info.status)}"
+    if state == _STATES[0]:
+        return {"fabric_state": state}
+    # A field of characters would end at its first zero.
+    begin = kind.clusterUuid.offset
+    cluster = uuid.UUID(bytes=bytes(info)[begin : begin + _UUID_BYTES])
+    return {"fabric_state": state, "fabric_clique": info.cliqueId, "fabric_cluster": str(cluster)}

@@ -1,0 +1,113 @@
+"""Measures some cells of a kept run again, as that run measured them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from linkgauge.engine.controller import Observer
+from linkgauge.engine.plan import Plan
+from linkgauge.engine.request import RunRequest, Selection
+from linkgauge.engine.session import opened
+from linkgauge.model.cell_id import CellId, numbered
+from linkgauge.model.documents.result import (
+    BenchmarkTable,
+    CellResult,
+    PlannedCell,
+    PlannedTable,
+    Result,
+    Run,
+)
+from linkgauge.model.errors import InputError
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Cell
+
+from .journal import JOURNAL_FILE, opening, records_of
+from .resume import check_same_machine
+
+AGAIN = "-again"
+"""Behind the label of the run whose cells are measured again."""
+
+
+def measure_again(
+    run: Run,
+    path: Path,
+    cells: Collection[CellId],
+    number: int,
+    out: Path,
+    observer: Observer,
+    *,
+    wait: bool = False,
+) -> tuple[Run, Path | None]:
+    """Measures these cells of the run that is kept at this path, for the `number`-th time, from 1;
+    the new run is kept below `out`. Raises InputError if this is not the machine of the run, or if
+    it is of several ranks, and what a session raises."""
+    if run.machine.ranks:
+        raise InputError(f"{run.label} {run.id} is of several ranks: its cells are not re-measured")
+    if run.settings.profiler is not None:
+        raise InputError(f"{run.label} {run.id} was measured under a profiler")
+    settings = _drawn(run.settings, number)
+    request = RunRequest(
+        what=Selection(),
+        settings=settings,
+        backends=tuple(run.machine.devices) + tuple(run.machine.unavailable) or ("host",),
+        label=f"{run.label}{AGAIN}",
+        command=run.command,
+        out=str(out),
+        wait=wait,
+    )
+    plan = tuple(_only(_plan_of(run, path), cells))
+    with opened(request) as session:
+        check_same_machine(run.machine, session.machine)
+        return session.measure(plan, observer), session.folder
+
+
+def _drawn(settings: Settings, number: int) -> Settings:
+    """Once, and with noise of its own, if simulated."""
+    settings = replace(settings, soak=None)
+    if settings.simulation is None:
+        return settings
+    draw = settings.simulation.draw + 1_000_003 * number
+    return replace(settings, simulation=replace(settings.simulation, draw=draw))
+
+
+def _plan_of(run: Run, path: Path) -> Plan:
+    """The plan in the run's journal; without one, what its results tell of it."""
+    folder = path if path.is_dir() else path.parent
+    try:
+        records = records_of((folder / JOURNAL_FILE).read_bytes())
+        return opening(tuple(islice(records, 1))).plan
+    except (OSError, InputError):
+        return tuple(_sheets(run))
+
+
+def _sheets(run: Run) -> Iterator[PlannedTable]:
+    number = 0
+    for result in run.results:
+        cells = [_planned(cell, number + at) for at, cell in enumerate(result.cells)]
+        number += len(cells)
+        yield PlannedTable(**_fields(result, BenchmarkTable), cells=tuple(cells))
+
+
+def _planned(cell: CellResult, number: int) -> PlannedCell:
+    return PlannedCell(**_fields(cell, Cell), number=number)
+
+
+def _fields(value: Result | CellResult, kind: type[BenchmarkTable] | type[Cell]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in kind.__struct_fields__}
+
+
+def _only(plan: Plan, wanted: Collection[CellId]) -> Iterator[PlannedTable]:
+    """The sheets with these cells alone, and with those that are measured at the same time."""
+    keys = set(wanted)
+    for sheet, own, repeat in numbered(plan):
+        asked = [cell for cell in sheet.cells if own.cell(cell.place, repeat) in keys]
+        rounds = {cell.round for cell in asked} - {None}
+        chosen = tuple(cell for cell in sheet.cells if cell in asked or cell.round in rounds)
+        # A benchmark that comes several times keeps its number by being there, without cells.
+        if chosen or repeat < max((key.repeat for key in keys if key.sheet == own), default=0):
+            yield replace(sheet, cells=chosen)

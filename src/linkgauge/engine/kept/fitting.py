@@ -1,0 +1,68 @@
+"""Whether a journal's records fit the plan in its first one: what reads them relies on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
+from linkgauge.model.errors import InputError
+from linkgauge.model.transfer import Place
+from linkgauge.model.units import LONGEST
+
+
+class Fitting:
+    """The cells of a plan, and how many figures the visits so far have beside their samples."""
+
+    def __init__(self, plan: Sequence[PlannedTable]) -> None:
+        self._plan = plan
+        self._cells = [{cell.place: cell for cell in sheet.cells} for sheet in plan]
+        self._counts: dict[tuple[int, Place], tuple[int, int]] = {}
+
+    def planned(self, sheet: int, place: Place) -> PlannedCell:
+        """The cell at this place of the sheet. Raises InputError if the plan has none."""
+        count = len(self._plan)
+        if not 0 <= sheet < count:
+            raise InputError(f"its sheet is {sheet}, and the plan has {count}")
+        if place not in self._cells[sheet]:
+            name = f"[{place.row}, {place.column}]"
+            raise InputError(f"{self._plan[sheet].benchmark} has no cell {name} in the plan")
+        return self._cells[sheet][place]
+
+    def check(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
+        """Raises InputError unless the visit is of a planned cell, and its numbers of figures agree
+        with each other and with those of earlier visits. `at`: seconds since the run began."""
+        planned = self.planned(sheet, cell.place)
+        if len(cell.transfers) != len(planned.transfers):
+            own, its = len(cell.transfers), len(planned.transfers)
+            raise InputError(f"it has {own} transfers, and its cell in the plan has {its}")
+        if at is not None and not 0 <= at <= LONGEST:
+            raise InputError(f"it was measured {at:g} seconds after the run began")
+        check_figures(cell)
+        if cell.status in ("pass", "fail"):
+            counts = len(cell.parts), len(cell.iterations)
+            before = self._counts.setdefault((sheet, cell.place), counts)
+            if counts != before:
+                raise InputError(
+                    f"it has {counts[0]} parts and the figures of {counts[1]} ranks, an earlier "
+                    f"visit of this cell has {before[0]} and {before[1]}"
+                )
+
+
+def check_figures(cell: CellResult) -> None:
+    """Raises InputError unless a cell's numbers of figures agree with each other."""
+    for problem in _disagreements(cell):
+        raise InputError(problem)
+
+
+def _disagreements(cell: CellResult) -> Iterator[str]:
+    count, transfers = len(cell.samples), len(cell.transfers)
+    gates = [gate for visit in cell.visits for gate in visit]
+    if any(gate < 1 for gate in gates) or (cell.visits and sum(gates) != count):
+        yield f"its visits have {sum(gates)} samples, and it has {count}"
+    for part in cell.parts:
+        if len(part.samples) != count:
+            yield f"a part of it has {len(part.samples)} samples, and it has {count}"
+        if not 0 <= part.transfer < transfers:
+            yield f"a part of it is of transfer {part.transfer}, and it has {transfers}"
+    if len({len(times.seconds) for times in cell.iterations}) > 1:
+        yield "its ranks have different numbers of iterations"

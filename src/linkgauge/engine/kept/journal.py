@@ -1,0 +1,363 @@
+"""The journal: a run's records as JSON lines, each written before the next cell starts.
+
+The first line opens the run and holds its plan and its machine; each further line is a whole cell;
+the last closes it. The file is created with its first line, by rename. If it is cut off anywhere,
+it reads up to its last whole line and the run resumes there; `assemble` builds the run from the
+records: run.json always follows from its journal alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, Literal, Protocol, TypeVar
+
+import msgspec
+
+from linkgauge.engine.visits import CellAt, Visits
+from linkgauge.model.documents.result import (
+    BenchmarkTable,
+    CellResult,
+    PlannedTable,
+    Result,
+    Run,
+    worst,
+)
+from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.kernel_log import KernelLog, joined
+from linkgauge.model.notation import decode_hook, encode_hook
+from linkgauge.model.operations.busbw import average_bus
+from linkgauge.model.printable import escaped
+from linkgauge.model.ranks import LostRank
+from linkgauge.model.settings import Settings
+
+from .fitting import Fitting
+from .stored import current
+
+RUN_FILE = "run.json"
+JOURNAL_FILE = "journal.jsonl"
+SYNC_SECONDS = 1.0
+"""A power cut may cost this much; a crash of the process costs nothing that was flushed."""
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="opened"):
+    """The run's identity and plan: all that is known before the first cell, and so all that
+    resuming needs. `options` are those in effect, by name, in readable form."""
+
+    schema: Literal["linkgauge.journal/1"] = "linkgauge.journal/1"
+    id: str
+    label: str
+    simulated: bool = False
+    command: tuple[str, ...]
+    started: str
+    machine: Machine
+    settings: Settings
+    plan: tuple[PlannedTable, ...]
+    options: dict[str, str] = {}
+
+
+class MeasuredVisit(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
+):
+    """One visit of a cell; `sheet` indexes the plan. Of a run that is repeated for a time: in which
+    `round`, from 0, and how many seconds of that time had passed (`at`)."""
+
+    sheet: int
+    cell: CellResult
+    round: int | None = None
+    at: float | None = None
+
+
+class Again(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="again"):
+    """These cells were measured and are in doubt: each is visited once more."""
+
+    cells: tuple[CellAt, ...]
+
+
+class Logged(msgspec.Struct, frozen=True, tag_field="record", tag="logged"):
+    """What the kernel logged since the last such record."""
+
+    log: KernelLog
+
+
+class Left(msgspec.Struct, frozen=True, tag_field="record", tag="left"):
+    """All that a profiler has left in the run's folder by now: the names of its files."""
+
+    files: tuple[str, ...]
+
+
+class LossRecord(msgspec.Struct, frozen=True, tag_field="record", tag="lost"):
+    """The loss of this rank ended the run."""
+
+    rank: LostRank
+
+
+class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
+    """The run broke off before this record, or had lost a rank, and was resumed at this time by
+    this command. Visits that a rank's loss had cost do not count any more."""
+
+    started: str
+    command: tuple[str, ...]
+
+
+class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
+    """The run ended at this time and left the machine in this state."""
+
+    finished: str
+    after: Inventory | None = None
+
+
+Record = Opened | MeasuredVisit | Again | Logged | Left | LossRecord | Resumed | Closed
+
+Taken = TypeVar("Taken")
+
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
+_decoder = msgspec.json.Decoder(Record, dec_hook=decode_hook())
+
+
+class Journal:
+    """Appends records to a run's file, locked against other processes (the kernel releases the lock
+    however this process ends). Raises ResultsError with the path."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self._path = path
+        self._file = file
+        self._synced = time.monotonic()
+        self._is_broken = False
+
+    @classmethod
+    def begin(cls, path: Path, opened: Opened) -> Journal:
+        """Creates the file, which must not exist yet, atomically with its first record."""
+        partial = path.with_name(path.name + ".partial")
+        if path.exists():
+            raise ResultsError(f"cannot write {path}: File exists")
+        try:
+            with ExitStack() as undo:
+                file = undo.enter_context(partial.open("xb"))
+                undo.callback(partial.unlink, missing_ok=True)
+                _hold(file, path)
+                file.write(_line(opened))
+                file.flush()
+                os.fsync(file.fileno())
+                partial.rename(path)
+                _sync_folder(path.parent)
+                undo.pop_all()
+        except OSError as error:
+            raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+        return cls(path, file)
+
+    @classmethod
+    def reopen(
+        cls, path: Path, take: Callable[[Iterator[Record]], Taken], *, by_force: bool = False
+    ) -> tuple[Journal, Taken]:
+        """Resumes after the last whole record and truncates what follows; `take` is given the
+        records one by one. Raises InputError if there is no journal, Busy while another process
+        has it locked, unless it is opened `by_force`: the other one can then write no more."""
+        try:
+            with ExitStack() as undo:
+                file = undo.enter_context(path.open("r+b"))
+                if not by_force:
+                    _hold(file, path)
+                lines = _WholeLines(file)
+                taken = take(records_in(lines))
+                file.truncate(lines.end)
+                file.seek(0, os.SEEK_END)
+                undo.pop_all()
+        except OSError as error:
+            why = f"{error.strerror}: give a run's folder"
+            raise InputError(f"cannot resume {path}: {why}") from error
+        except InputError as error:
+            raise InputError(f"cannot resume {path}: {error}: start a new run") from error
+        return cls(path, file), taken
+
+    def append(self, record: Record) -> None:
+        try:
+            if os.fstat(self._file.fileno()).st_size != self._file.tell():
+                self._is_broken = True
+                raise ResultsError(f"cannot write {self._path}: another process has ended the run")
+            self._file.write(_line(record))
+            self._file.flush()
+            if time.monotonic() - self._synced >= SYNC_SECONDS:
+                os.fsync(self._file.fileno())
+                self._synced = time.monotonic()
+        except OSError as error:
+            self._is_broken = True
+            raise ResultsError(f"cannot write {self._path}: {error.strerror}") from error
+
+    def close(self) -> None:
+        try:
+            with self._file:
+                os.fsync(self._file.fileno())
+        except OSError as error:
+            if self._is_broken:
+                return  # the write error has been reported
+            raise ResultsError(f"cannot write {self._path}: {error.strerror}") from error
+
+
+def _line(record: Record) -> bytes:
+    return escaped(_encoder.encode(record)) + b"\n"
+
+
+def _hold(file: BinaryIO, path: Path) -> None:
+    """Raises Busy if another process has the lock. File systems without locks go without."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise DeviceBusy(
+            f"{path.parent} is still in progress in another process, so it cannot be resumed"
+        ) from error
+    except OSError:
+        pass
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the file's name survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_records(data: bytes) -> tuple[Record, ...]:
+    """Records up to the last whole line. Raises InputError if not even the first is whole, or if a
+    whole line is not a record, or does not fit the plan."""
+    return tuple(records_of(data))
+
+
+def records_of(data: bytes) -> Iterator[Record]:
+    """The same one by one."""
+    return records_in(_WholeLines(BytesIO(data)))
+
+
+class _WholeLines:
+    """The lines of a journal but the last one that was being written; `end` is behind those so
+    far."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.end = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self._file:
+            if not line.endswith(b"\n"):
+                return
+            self.end += len(line)
+            yield line
+
+
+def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
+    """The records of whole lines, one by one. Raises as `read_records`."""
+    number, fitting = 0, None
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = _decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InputError(f"line {number} of the journal is not a record: {error}") from error
+        if fitting is None:
+            fitting = Fitting(opening((record,)).plan)
+            yield record
+            continue
+        try:
+            _check(fitting, record)
+        except InputError as error:
+            raise InputError(f"line {number} of the journal does not fit: {error}") from error
+        if isinstance(record, MeasuredVisit):
+            record = msgspec.structs.replace(record, cell=current(record.cell))
+        yield record
+    if not number:
+        opening(())
+
+
+def _check(fitting: Fitting, record: Record) -> None:
+    """Raises InputError where a record that is not the first disagrees with those before it."""
+    if isinstance(record, Opened):
+        raise InputError("it opens a run, as the first line does")
+    if isinstance(record, MeasuredVisit):
+        fitting.check(record.sheet, record.cell, record.at)
+    elif isinstance(record, Again):
+        for cell in record.cells:
+            fitting.planned(cell.sheet, cell.place)
+
+
+def opening(records: Sequence[Record]) -> Opened:
+    """The first record. Raises InputError if it is not a run's plan."""
+    if records and isinstance(records[0], Opened):
+        return records[0]
+    raise InputError("the journal does not start with a run's plan")
+
+
+def visits_of(records: Sequence[Record]) -> Visits:
+    """The visits in the records, and which are left."""
+    opened = opening(records)
+    visits = Visits(opened.plan, opened.settings)
+    for record in records:
+        follow(visits, record)
+    return visits
+
+
+def follow(visits: Visits, record: Record) -> None:
+    """Tells the visits what a record says of them."""
+    if isinstance(record, MeasuredVisit):
+        visits.add(record.sheet, record.cell)
+    elif isinstance(record, Again):
+        visits.again(record.cells)
+    elif isinstance(record, Resumed):
+        visits.restore()
+
+
+def last_part(records: Sequence[Record]) -> Sequence[Record]:
+    """Those since the run was last resumed; all, if it never was."""
+    at = max((n for n, one in enumerate(records, 1) if isinstance(one, Resumed)), default=0)
+    return records[at:]
+
+
+class MeasuredCells(Protocol):
+    """What was measured of a plan."""
+
+    def cells(self, sheet: int) -> list[CellResult]:
+        """Those of the sheet of this number, in the plan's order."""
+
+
+def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> Run:
+    """The run in the records; `visits` are theirs, if already known. Sheets without cells keep
+    their plan's reason; cells that were not reached are absent."""
+    opened = opening(records)
+    visits = visits or visits_of(records)
+    measured = [visits.cells(number) for number in range(len(opened.plan))]
+    left = [record.files for record in records if isinstance(record, Left)]
+    last = last_part(records)
+    ends = [record for record in last if isinstance(record, Closed)]
+    same = {*Opened.__struct_fields__} & {*Run.__struct_fields__} - {"schema"}
+    return Run(
+        **{name: getattr(opened, name) for name in same},
+        resumed=tuple(record.started for record in records if isinstance(record, Resumed)),
+        finished=ends[-1].finished if ends else None,
+        after=ends[-1].after if ends else None,
+        kernel_log=joined(record.log for record in records if isinstance(record, Logged)),
+        results=tuple(
+            result_of(sheet, cells)
+            for sheet, cells in zip(opened.plan, measured, strict=True)
+            if cells or not sheet.cells
+        ),
+        profiler_files=left[-1] if left else (),
+        lost=next((record.rank for record in last if isinstance(record, LossRecord)), None),
+    )
+
+
+def result_of(sheet: PlannedTable, cells: Sequence[CellResult]) -> Result:
+    """The sheet's result. Its reason is the plan's, or the one shared by all cells that have a
+    reason."""
+    reasons = {cell.reason for cell in cells if cell.status != "pass"}
+    status = worst(cell.status for cell in cells)
+    shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None
+    shown = {name: getattr(sheet, name) for name in BenchmarkTable.__struct_fields__}
+    shown["reason"] = sheet.reason or shared
+    return Result(**shown, status=status, cells=tuple(cells), average=average_bus(cells))

@@ -1,0 +1,150 @@
+"""samples.bin: every raw sample of a run, and what those of parts and ranks come to, as packed
+numbers."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from math import isfinite, isinf, isnan, nan
+from sys import byteorder
+
+import msgspec
+
+from linkgauge.model.documents.result import CellResult, Run
+from linkgauge.model.documents.stored import PackedSamples, SamplesFile
+from linkgauge.model.errors import InputError
+from linkgauge.model.stats.summary import Summary
+
+SAMPLES_BIN = "samples.bin"
+MOST_SAMPLES = 1 << 28
+"""Bytes: no run has more. Each number of 8 bytes takes 32 of memory once read."""
+_LENGTH = struct.Struct("<I")
+_ROW = struct.Struct("<13d")
+_SURE = 8
+"""So many of a row's figures are never null."""
+
+
+def packed(run: Run) -> bytes:
+    """The content of the file."""
+    lengths, values, summaries = array("I"), array("d"), array("d")
+    for result in run.results:
+        for cell in result.cells:
+            for series in _series(cell):
+                lengths.append(len(series))
+                values.extend(series)
+            for part in cell.parts:
+                summaries.extend(_row(part.summary))
+            for times in cell.iterations:
+                summaries.extend(_row(times.summary))
+    whole = PackedSamples(
+        id=run.id,
+        lengths=_little(lengths),
+        values=_little(values),
+        summaries=_little(summaries),
+    )
+    return msgspec.msgpack.encode(whole)
+
+
+def file_of(content: bytes) -> SamplesFile:
+    """What a run.json says of this content of its samples.bin."""
+    return SamplesFile(len(content), sha256(content).hexdigest())
+
+
+class PackedSeries:
+    """What a samples.bin holds, one series after the other. Raises InputError, which names it,
+    where it is not that of the run, or does not fit the cells that ask for it."""
+
+    def __init__(self, name: object, content: bytes, of: SamplesFile, run: str) -> None:
+        self._name = name
+        if file_of(content) != of:
+            why = _why_another(content, of, run)
+            raise InputError(f"{name} {why}: copy the run again")
+        try:
+            whole = _decoded(content)
+            self._lengths = _LENGTH.iter_unpack(whole.lengths)
+            self._rows = _ROW.iter_unpack(whole.summaries)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, struct.error) as error:
+            raise self._damaged(str(error)) from error
+        self._values, self._at = whole.values, 0
+
+    def samples(self) -> tuple[float, ...]:
+        """Those of the next series."""
+        (length,) = next(self._lengths, (None,))
+        if length is None or self._at + 8 * length > len(self._values):
+            raise self._damaged("it has too few samples")
+        found = _doubles(length).unpack_from(self._values, self._at)
+        self._at += 8 * length
+        if not isfinite(sum(found)) and not all(map(isfinite, found)):
+            raise self._damaged("a sample is no number")
+        return found
+
+    def summary(self) -> Summary | None:
+        """That of the next part or rank."""
+        row = next(self._rows, None)
+        if row is None:
+            raise self._damaged("it has too few summaries")
+        n, *sure = row[:_SURE]
+        if isnan(n):
+            return None
+        if n % 1 or (not isfinite(sum(row)) and (any(map(isinf, row)) or any(map(isnan, sure)))):
+            raise self._damaged("a figure is no number")
+        stddev, low, high, slow_p95, slow_p99 = (None if x != x else x for x in row[_SURE:])
+        ci95 = None if low is None or high is None else (low, high)
+        least, median, mean, most, p50, p95, p99 = sure
+        shape = (stddev, ci95, slow_p95, slow_p99)
+        return Summary(int(n), least, median, mean, most, p50, p95, p99, *shape)
+
+    def check_end(self) -> None:
+        """Raises InputError where samples or summaries are left."""
+        left = next(self._lengths, None) or next(self._rows, None)
+        if left is not None or self._at != len(self._values):
+            raise self._damaged("it has samples of no cell")
+
+    def _damaged(self, what: str) -> InputError:
+        return InputError(f"{self._name} is damaged: {what}")
+
+
+def _decoded(content: bytes) -> PackedSamples:
+    return msgspec.msgpack.decode(content, type=PackedSamples)
+
+
+def _why_another(content: bytes, of: SamplesFile, run: str) -> str:
+    try:
+        own = _decoded(content).id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        own = run
+    if own != run:
+        return f"belongs to the run {own!r}, not to {run!r}"
+    if len(content) < of.bytes:
+        return f"is cut off: it has {len(content)} of {of.bytes} bytes"
+    return "is not what was written with it"
+
+
+def _series(cell: CellResult) -> Iterator[Sequence[float]]:
+    yield cell.samples
+    for part in cell.parts:
+        yield part.samples
+    for times in cell.iterations:
+        yield times.seconds
+
+
+def _row(of: Summary | None) -> list[float]:
+    if of is None:
+        return [nan] * 13
+    known = (of.n, of.min, of.median, of.mean, of.max, of.p50, of.p95, of.p99, of.stddev)
+    row = (*known, *(of.ci95 or (None, None)), of.slow_p95, of.slow_p99)
+    return [nan if figure is None else figure for figure in row]
+
+
+def _little(numbers: array[float] | array[int]) -> memoryview:
+    if byteorder != "little":
+        numbers.byteswap()
+    return memoryview(numbers.tobytes())
+
+
+@lru_cache(maxsize=1024)
+def _doubles(count: int) -> struct.Struct:
+    return struct.Struct(f"<{count}d")

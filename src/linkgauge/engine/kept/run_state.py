@@ -1,0 +1,87 @@
+"""What the records of a run come to, added one by one as they are read or made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from linkgauge.engine.visits import CellAt, Visits
+from linkgauge.model.documents.result import Run
+
+from .journal import (
+    Again,
+    Closed,
+    LossRecord,
+    Opened,
+    Record,
+    Resumed,
+    assemble,
+    follow,
+    last_part,
+    opening,
+)
+
+if TYPE_CHECKING:
+    from .soak_state import SoakState
+
+
+class RunState(Protocol):
+    """A run so far. `is_complete`: it has come to its end, and no loss of a rank cost a part of
+    it."""
+
+    opened: Opened
+
+    @property
+    def is_complete(self) -> bool: ...
+
+    def add(self, record: Record) -> None:
+        """The next record."""
+
+    def run(self) -> Run:
+        """The run in the records so far."""
+
+
+class PreciseRun:
+    """A run that measures until its figures are precise: every record of it."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened = opened
+        self.visits = Visits(opened.plan, opened.settings)
+        self.is_settled = False
+        """Whether cells in doubt were already asked for: those `doubted`."""
+        self.doubted: set[CellAt] = set()
+        self._known: list[Record] = [opened]
+
+    @property
+    def is_complete(self) -> bool:
+        ends = {LossRecord, Closed} & {type(record) for record in last_part(self._known)}
+        return ends == {Closed} and not self.visits.lost()
+
+    def add(self, record: Record) -> None:
+        if isinstance(record, Again):
+            self.is_settled = True
+            self.doubted.update(record.cells)
+        elif isinstance(record, Resumed) and self.visits.lost():  # which may come into doubt
+            self.is_settled = False
+        self._known.append(record)
+        follow(self.visits, record)
+
+    def run(self) -> Run:
+        return assemble(self._known, self.visits)
+
+
+def book_of(records: Iterable[Record]) -> PreciseRun | SoakState:
+    """Raises InputError if the first is not a run's plan."""
+    following = iter(records)
+    first = next(following, None)
+    opened = opening(() if first is None else (first,))
+    book: PreciseRun | SoakState
+    if opened.settings.soak is None:
+        book = PreciseRun(opened)
+    else:
+        from .soak_state import SoakState  # its statistics are loaded for what repeats alone
+
+        book = SoakState(opened)
+    for record in following:
+        book.add(record)
+    return book

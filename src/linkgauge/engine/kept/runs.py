@@ -1,0 +1,303 @@
+"""Stored runs, and comparisons of runs: the names of their files, and how to read one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from shlex import quote
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.machine.archive import read_files
+from linkgauge.machine.given import read_given
+from linkgauge.machine.host import this_host
+from linkgauge.model.cell_id import cell_id
+from linkgauge.model.documents.result import Result, Run
+from linkgauge.model.documents.stored import SamplesFile, StoredRun
+from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
+from linkgauge.model.notation import decode_hook
+
+from .fitting import check_figures
+from .folder import label_name
+from .journal import JOURNAL_FILE, RUN_FILE, records_of
+from .no_run import kept_beside, why_no_run
+from .packed import MOST_SAMPLES, SAMPLES_BIN, PackedSeries
+from .run_state import book_of
+from .stored import Once, ResultReader, current, spread_texts
+
+# Where a kept run was measured: all that is read of files of which only one is wanted.
+
+
+class _Host(msgspec.Struct, frozen=True):
+    hostname: str = ""
+
+
+class _MachineOnly(msgspec.Struct, frozen=True):
+    host: _Host = _Host()
+    simulated: str | None = None
+
+
+class RunOrigin(msgspec.Struct, frozen=True):
+    """The machine of a run.json, or of a journal's first record."""
+
+    simulated: bool = False
+    machine: _MachineOnly = _MachineOnly()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is this machine."""
+        return not self.is_simulated and self.machine.host.hostname == this_host()
+
+    @property
+    def is_simulated(self) -> bool:
+        return self.simulated or self.machine.simulated is not None
+
+    def __str__(self) -> str:
+        if self.is_simulated:
+            return "is simulated"
+        return f"was measured on {self.machine.host.hostname or 'another machine'}"
+
+
+def origin_of(file: Path) -> RunOrigin | None:
+    """None if the file does not tell: whoever reads all of it says why."""
+    try:
+        with file.open("rb") as content:
+            data = content.readline() if file.suffix == ".jsonl" else content.read()
+        return msgspec.json.decode(data, type=RunOrigin)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+VARY_FILE = "vary.json"
+PACKED = ".tar.zst"
+RESULTS = Path("results")
+"""Where runs are kept unless another folder is asked for."""
+_HEAD = 100
+"""Bytes of a document that name its schema."""
+MOST_BYTES = 1 << 30
+"""No run has more: the full profile of eight devices leaves a tenth of a GiB."""
+MOST_VALUES = 1 << 25
+"""Nor more commas, each of which may stand for a value that takes 32 bytes of memory once read."""
+
+
+_Kept = TypeVar("_Kept")
+DEPTH = 3
+"""Folders from the one that holds all runs down to a run's: accelerator, label, run."""
+
+
+def is_run(path: Path) -> bool:
+    """Whether it is a run's own file or folder."""
+    return not path.is_dir() or any((path / name).exists() for name in (RUN_FILE, JOURNAL_FILE))
+
+
+def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
+    """The folders of the runs below a folder, in the order of their names, and of what is kept in
+    files that are named `also`."""
+    found = {
+        file.parent
+        for depth in range(1, DEPTH + 1)
+        for name in (RUN_FILE, JOURNAL_FILE, *also)
+        for file in path.glob("/".join([*["*"] * depth, name]))
+    }
+    return sorted(found)
+
+
+def usable(folders: Iterable[Path], say: Callable[[str], object]) -> Iterator[tuple[Path, Run]]:
+    """The runs of these folders. What is damaged, or was measured under a profiler, is said."""
+    for path in folders:
+        try:
+            run = read_run(path)
+        except InputError as error:
+            say(f"left out: {error}")
+            continue
+        if run.is_profiled:
+            say(f"left out: {path} was measured under a profiler")
+        else:
+            yield path, run
+
+
+def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
+    """The folder of the run, among those of a label or all, that began last. Raises InputError."""
+    folders = run_folders(below, also)
+    labels = dict.fromkeys(folder.parent.name for folder in folders)
+    if not labels:
+        raise none_in(below)
+    if label is not None:
+        folders = [folder for folder in folders if folder.parent.name == label_name(label)]
+    if not folders:
+        near = hint(label or "", labels)
+        raise InputError(f"{label!r} is not a file, and not a label of a run in {below}{near}")
+    return max(folders, key=_began)
+
+
+def none_in(folder: Path) -> InputError:
+    """The error for a folder without a run below it, which may hold a comparison instead."""
+    if (folder / VARY_FILE).exists():
+        return InputError(
+            f"{folder} compares settings: linkgauge show {folder} reads it; its runs are kept "
+            f"beside it, by setting, below {folder.parent.parent}"
+        )
+    return InputError(f"no runs in {folder}: measure one with linkgauge run")
+
+
+def _began(folder: Path) -> tuple[str, int]:
+    """A run's id: when it began, and which it is of those that began in the same second."""
+    moment, _, number = folder.name.partition("-")
+    return moment, int(number) if number.isdecimal() else 1
+
+
+def own_run(below: Path = RESULTS, command: str = "show") -> Path:
+    """The folder of the latest run that was measured on this machine. Raises InputError if there is
+    none, which names the latest of others as `linkgauge COMMAND` takes it."""
+    folders = sorted(run_folders(below), key=_began, reverse=True)
+    for folder in folders:
+        origin = origin_of(run_file(folder))
+        if origin is None or origin.is_own:
+            return folder
+    other = latest_run(below)
+    raise InputError(
+        f"{below} has no run of this machine ({this_host()}); the latest one "
+        f"{origin_of(run_file(other))}: linkgauge {command} {quote(str(other))}"
+    )
+
+
+def find_run(
+    asked: Path | None, below: Path = RESULTS, command: str = "show", also: Iterable[str] = ()
+) -> Path:
+    """What a person asked for: the latest run of this machine, the latest one of a label (or what
+    is kept in files that are named `also`), or this path. Raises InputError if there is none;
+    `command` is what could take another machine's."""
+    if asked is None:
+        return own_run(below, command)
+    if asked.exists() or len(asked.parts) != 1:
+        return asked
+    return latest_run(below, str(asked), also)
+
+
+def one_run(asked: Path | None, command: str = "show") -> Path:
+    """As `find_run`; of a folder of runs the latest."""
+    path = find_run(asked, command=command)
+    return path if is_run(path) else latest_run(path)
+
+
+def run_file(path: Path) -> Path:
+    """The file that holds a run: of its folder, run.json or, if it was cut off, the journal."""
+    if not path.is_dir():
+        return path
+    whole = path / RUN_FILE
+    return whole if whole.exists() else path / JOURNAL_FILE
+
+
+def read_run(path: Path) -> Run:
+    """The run of a run.json, a journal.jsonl, the folder of either, or an archive that
+    `linkgauge pack` wrote. Raises InputError."""
+    if path.name.endswith(PACKED):
+        content, beside = _packed(path)
+        return run_of(content, path, beside)
+    path = run_file(path)
+    try:
+        return run_of(read_given(path, MOST_BYTES, begins=b"{"), path)
+    except OSError as error:
+        raise InputError(f"cannot read {error.filename or path}: {error.strerror}") from error
+
+
+def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -> Run:
+    """The run in the content of a file; `beside` are those in its folder, if they are not on the
+    disk. Raises InputError, and names the path."""
+    if data.count(b",") > MOST_VALUES:
+        raise InputError(f"{path} has more than {MOST_VALUES} values: it is not a run")
+    if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
+        try:
+            return book_of(records_of(data)).run()
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+    try:
+        run = _decoded(data, path, beside)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise why_no_run(path, data, error) from error
+    return _checked(run, path)
+
+
+class _Outline(StoredRun, frozen=True, kw_only=True):
+    """A run whose results are not read yet."""
+
+    results: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
+
+
+def _decoded(data: bytes, path: Path, beside: Mapping[str, bytes] | None) -> Run:
+    """Reads one result after another: of what their cells have in common, memory holds one."""
+    hook = decode_hook()
+    try:
+        outline = msgspec.json.decode(data, type=_Outline, dec_hook=hook)
+        if outline.samples is msgspec.UNSET:
+            decoder = msgspec.json.Decoder(Result, dec_hook=hook)
+            once = Once()
+            results = tuple(_read(decoder.decode(one), once) for one in outline.results)
+        else:
+            results = _with_samples(outline, outline.samples, path, beside)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        msgspec.json.decode(data, type=StoredRun, dec_hook=hook)  # names the place in the file
+        raise
+    known = {name: getattr(outline, name) for name in Run.__struct_fields__ if name != "schema"}
+    return Run(**known | {"results": results})
+
+
+def _with_samples(
+    of: _Outline, file: SamplesFile, path: Path, beside: Mapping[str, bytes] | None
+) -> tuple[Result, ...]:
+    own = path.with_name(SAMPLES_BIN)
+    name = own if beside is None else f"{SAMPLES_BIN} of {path}"
+    try:
+        content = read_given(own, MOST_SAMPLES) if beside is None else beside[SAMPLES_BIN]
+    except (FileNotFoundError, KeyError) as error:
+        remedy = f"copy it too, or take what `linkgauge pack` makes{kept_beside(path)}"
+        raise InputError(f"{name}, which has the samples, is missing: {remedy}") from error
+    series = PackedSeries(name, content, file, of.id)
+    reader = ResultReader(series, MOST_VALUES)
+    results = tuple(map(reader.result, of.results))
+    series.check_end()
+    return results
+
+
+def _read(result: Result, once: Once) -> Result:
+    cells = (once.of(current(cell)) for cell in result.cells)
+    return spread_texts(replace(result, cells=tuple(cells)))
+
+
+def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
+    """The run.json of an archive, and all files in its folder."""
+    files = read_files(path, "give what `linkgauge pack` wrote")
+    found = [name for name in files if name.rpartition("/")[2] == RUN_FILE]
+    if len(found) != 1:
+        raise InputError(f"{path} holds {len(found) or 'no'} runs: unpack it (tar --zstd -x)")
+    folder = found[0].removesuffix(RUN_FILE)
+    beside = {name.removeprefix(folder): files[name] for name in files if name.startswith(folder)}
+    return beside[RUN_FILE], beside
+
+
+def read_kept(path: Path, kind: type[_Kept], schema: str) -> _Kept | None:
+    """What a command keeps besides runs: a document of this schema. None if the file is something
+    else. Raises InputError."""
+    try:
+        with path.open("rb") as file:
+            if f'"{schema}"'.encode() not in file.read(_HEAD):
+                return None
+        return msgspec.json.decode(read_given(path, MOST_BYTES, begins=b"{"), type=kind)
+    except OSError:
+        return None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not what linkgauge writes as {schema}: {error}") from error
+
+
+def _checked(run: Run, path: Path) -> Run:
+    for result in run.results:
+        for cell in result.cells:
+            try:
+                check_figures(cell)
+            except InputError as error:
+                which = cell_id(result, cell).name
+                raise InputError(f"{path} is damaged: of {which}, {error}") from error
+    return run

@@ -1,0 +1,325 @@
+"""run.json as it is kept: without samples, which samples.bin has, and with what most cells of a
+result have in common said once. The run.json of 72 devices has 50,000 cells, one a line."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import asdict, fields, replace
+
+from linkgauge.model.documents.result import (
+    CellResult,
+    Expected,
+    RankTimes,
+    Result,
+    Run,
+    Status,
+    TransferFigure,
+)
+from linkgauge.model.documents.stored import StoredCell, StoredPart, StoredResult, StoredTimes
+from linkgauge.model.errors import InputError, OutcomeKind
+from linkgauge.model.notation import decode_hook, encode_hook
+from linkgauge.model.notes import Beside, Imprecise, Note, Remark
+from linkgauge.model.transfer import Report, Transfer
+
+from .packed import PackedSeries, file_of, packed
+
+# What many cells share: texts, stored once per result, and values, kept once in memory. The
+# run.json of 72 devices has 50,000 cells.
+
+Value = TypeVar("Value")
+_OF_TEXTS = ("row", "column", "transfers", "visits", "interval", "readings")
+"""Of which few cells have their own."""
+
+
+def share_texts(run: Run) -> Run:
+    """The run as it is written: a cell's expectation refers to the text among its result's."""
+    return replace(run, results=tuple(map(_shared, run.results)))
+
+
+class Once:
+    """Values that cells have in common, each kept once: 50,000 cells have few different ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Any] = {}
+
+    def of(self, cell: CellResult) -> CellResult:
+        own = {name: self.value(getattr(cell, name)) for name in _OF_TEXTS}
+        if all(one.nodes is None for one in cell.placement):  # else it has no hash
+            own["placement"] = self.value(cell.placement)
+        return replace(cell, **own)
+
+    def value(self, one: Value) -> Value:
+        known: Value = self._known.setdefault(one, one)
+        return known
+
+
+def _shared(result: Result) -> Result:
+    places: dict[str, int] = {}
+
+    def share(expected: Expected) -> Expected:
+        if not expected.because:
+            return expected
+        place = places.setdefault(expected.because, len(places))
+        return replace(expected, because="", text=place)
+
+    shared = _with_expected(result, share)
+    return replace(shared, texts=tuple(places))
+
+
+def spread_texts(result: Result) -> Result:
+    """The result as it is used: each cell has its own texts. Raises InputError for a reference to a
+    missing text."""
+    texts = result.texts
+
+    def spread(expected: Expected) -> Expected:
+        if expected.text is None:
+            return expected
+        if not 0 <= expected.text < len(texts):
+            raise InputError(f"a cell of {result.benchmark} refers to a text that is missing")
+        return replace(expected, because=texts[expected.text], text=None)
+
+    return replace(_with_expected(result, spread), texts=())
+
+
+def _with_expected(result: Result, change: Callable[[Expected], Expected]) -> Result:
+    """The result with changed expectations; equal ones are changed once."""
+    changed: dict[Expected, Expected] = {}
+    for cell in result.cells:
+        if cell.expected is not None and cell.expected not in changed:
+            changed[cell.expected] = change(cell.expected)
+    cells = (
+        cell if cell.expected is None else replace(cell, expected=changed[cell.expected])
+        for cell in result.cells
+    )
+    return replace(result, cells=tuple(cells))
+
+
+# Reads files of earlier versions.
+
+_WORDS: dict[OutcomeKind, tuple[str, ...]] = {
+    "peer": ("peer access", "p2p"),
+    "imex": ("imex", "fabric handle"),
+    "lost": ("device lost", "device_lost", "fallen off the bus", "gpu is lost"),
+    "memory": ("out of memory", "out_of_memory", "cannot allocate"),
+    "crash": ("was ended by",),
+}
+"""Texts by which earlier versions' reasons reveal the kind of outcome."""
+
+
+_BESIDE = re.compile(r"measured at the same time as (\d+) other pairs")
+_IMPRECISE = re.compile(
+    r"precision of ±([\d.]+)% missed: (?:no interval|±([\d.]+)%) after (\d+) samples; .*"
+)
+
+
+def current(cell: CellResult) -> CellResult:
+    """The cell with its outcome's kind and its notes as values: earlier versions wrote only their
+    text. The text of notes is dropped, as it is generated again where it is shown."""
+    if cell.status != "pass" and cell.kind is None:
+        cell = replace(cell, kind=_kind_of(cell))
+    if cell.warnings:
+        cell = replace(cell, notes=cell.notes or tuple(map(_note, cell.warnings)), warnings=())
+    return cell
+
+
+def _note(warning: str) -> Note:
+    if found := _BESIDE.fullmatch(warning):
+        return Beside(int(found[1]))
+    if found := _IMPRECISE.fullmatch(warning):
+        reached = float(found[2]) / 100 if found[2] else None
+        return Imprecise(float(found[1]) / 100, reached, int(found[3]))
+    return Remark(warning)
+
+
+def _kind_of(cell: CellResult) -> OutcomeKind | None:
+    if cell.status == "timeout":
+        return "timeout"
+    if cell.status == "fail":
+        return "wrong-bytes" if cell.verified is False else "limit"
+    reason = (cell.reason or "").lower()
+    return next((kind for kind, words in _WORDS.items() if any(w in reason for w in words)), None)
+
+
+Found = TypeVar("Found")
+_FIELDS = dict.fromkeys(CellResult.__struct_fields__)
+_DEFAULTS = {
+    one.name: one.default for one in fields(CellResult) if one.default is not msgspec.NODEFAULT
+}
+_COMMON = (
+    "bytes", "loops", "stopped", "verified", "locked", "placement", "visits", "interval", "parts",
+    "expected", "not_judged", "readings", "definition", "phase", "iterations", "workload", "round",
+)  # fmt: skip
+"""What cells often have in common; of what else they have, each says it itself."""
+_BLANK: tuple[object, ...] = (None, ())
+
+
+def stored(run: Run) -> tuple[bytes, bytes]:
+    """The contents of run.json and of samples.bin. `run` has its notes in words."""
+    samples = packed(run)
+    known = {name: value for name, value in asdict(share_texts(run)).items()
+             if value is not msgspec.UNSET}  # fmt: skip
+    known["samples"] = file_of(samples)
+    texts = {name: _indented(value) for name, value in known.items() if name != "results"}
+    results = b",\n".join(map(_result_text, known["results"]))
+    order = ("schema", "id", "label", "samples", *known)
+    texts["results"] = b"[" + (b"\n" + results + b"\n ]" if results else b"]")
+    lines = (b' "%b": %b' % (name.encode(), texts[name]) for name in dict.fromkeys(order))
+    return b"{\n" + b",\n".join(lines) + b"\n}\n", samples
+
+
+def _indented(value: object) -> bytes:
+    return msgspec.json.format(_encoded(value), indent=1).replace(b"\n", b"\n ")
+
+
+def _encoded(value: object) -> bytes:
+    return msgspec.json.encode(value, enc_hook=encode_hook)
+
+
+def _result_text(result: Result) -> bytes:
+    """One field a line, and one cell."""
+    placements, readings = _ValueTable(), _ValueTable()
+    cells = [_stored(cell, placements, readings) for cell in result.cells]
+    common = dict(_shared_by_most(cells))
+    known = {name: getattr(result, name) for name in Result.__struct_fields__ if name != "cells"}
+    known |= {"common": common, "placements": placements.values, "readings": readings.values}
+    lines = [b'   "%b": %b' % (name.encode(), _encoded(value)) for name, value in known.items()]
+    own = b",\n".join(b"    " + _encoded(dict(_own(cell, common))) for cell in cells)
+    lines.append(b'   "cells": [' + (b"\n" + own + b"\n   ]" if own else b"]"))
+    return b"  {\n" + b",\n".join(lines) + b"\n  }"
+
+
+class _ValueTable:
+    """Values, each once, and the place of each."""
+
+    def __init__(self) -> None:
+        self.values: list[object] = []
+        self._places: dict[object, int] = {}
+
+    def places(self, of: Iterable[object]) -> tuple[int, ...]:
+        return tuple(map(self._place, of))
+
+    def _place(self, one: object) -> int:
+        new = len(self.values)
+        try:
+            place = self._places.setdefault(one, new)
+        except TypeError:  # it has no hash
+            place = new
+        if place == new:
+            self.values.append(one)
+        return place
+
+
+def _stored(cell: CellResult, placements: _ValueTable, readings: _ValueTable) -> dict[str, Any]:
+    values = {name: getattr(cell, name) for name in _FIELDS if name != "samples"}
+    values["placement"] = placements.places(cell.placement)
+    values["readings"] = readings.places(cell.readings)
+    values["parts"] = tuple(
+        StoredPart(one.transfer, one.bytes, expected=one.expected) for one in cell.parts
+    )
+    values["iterations"] = tuple(StoredTimes(one.rank) for one in cell.iterations)
+    return values
+
+
+def _shared_by_most(cells: list[dict[str, Any]]) -> Iterator[tuple[str, object]]:
+    for name in _COMMON:
+        try:
+            found = Counter(cell[name] for cell in cells)
+        except TypeError:  # it has no hash
+            continue
+        value, count = next(iter(found.most_common(1)), (None, 0))
+        if value not in _BLANK and count > 1 and 2 * count > len(cells):
+            yield name, value
+
+
+def _own(cell: dict[str, Any], common: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for name, value in cell.items():
+        if value != common[name] if name in common else value not in _BLANK:
+            yield name, value
+
+
+class _PackedCell(StoredCell, frozen=True, gc=False):
+    """A cell whose samples are elsewhere."""
+
+    placement: tuple[int, ...] = ()
+    readings: tuple[int, ...] = ()
+
+
+class _SharedFields(_PackedCell, frozen=True, gc=False):
+    """What a result says of its cells."""
+
+    row: str = ""
+    column: str = ""
+    transfers: tuple[Transfer, ...] = ()
+    report: Report = Report.FIRST
+    status: Status = "skip"
+
+
+class _ResultOutline(StoredResult, frozen=True, kw_only=True):
+    """A result whose cells are not read yet."""
+
+    cells: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
+    common: msgspec.Raw = msgspec.Raw(b"{}")  # type: ignore[assignment]
+
+
+class ResultReader:
+    """Reads the results of a run.json one after another, with their samples. Raises InputError
+    where these do not fit, or where cells have more than `most` values in common, each of which
+    counts for each of them; msgspec.DecodeError."""
+
+    def __init__(self, series: PackedSeries, most: int) -> None:
+        hook = decode_hook()
+        self._outline = msgspec.json.Decoder(_ResultOutline, dec_hook=hook)
+        self._common = msgspec.json.Decoder(_SharedFields, dec_hook=hook)
+        self._cell = msgspec.json.Decoder(_PackedCell, dec_hook=hook)
+        self._keys = msgspec.json.Decoder(dict[str, msgspec.Raw])
+        self._once = Once()
+        self._series = series
+        self._left = most
+
+    def result(self, raw: msgspec.Raw) -> Result:
+        of = self._outline.decode(raw)
+        self._left -= bytes(of.common).count(b",") * len(of.cells)
+        if self._left < 0:
+            raise InputError(f"the cells of {of.benchmark} have more values than any run has")
+        shared = _DEFAULTS | self._said(self._common.decode(of.common), of.common, of)
+        cells = (self._whole(shared | self._said(self._cell.decode(c), c, of)) for c in of.cells)
+        known = {name: getattr(of, name) for name in Result.__struct_fields__}
+        return Result(**known | {"cells": tuple(cells), "texts": ()})
+
+    def _said(self, cell: _PackedCell, raw: msgspec.Raw, of: StoredResult) -> dict[str, Any]:
+        """The fields that are there: what is absent is not as its default."""
+        known = {name: getattr(cell, name) for name in self._keys.decode(raw) if name in _FIELDS}
+        if "placement" in known:
+            known["placement"] = _found(cell.placement, of.placements or (), of)
+        if "readings" in known:
+            known["readings"] = _found(cell.readings, of.readings or (), of)
+        if cell.expected is not None and cell.expected.text is not None:
+            (text,) = _found((cell.expected.text,), of.texts, of)
+            known["expected"] = self._once.value(replace(cell.expected, because=text, text=None))
+        return known
+
+    def _whole(self, known: dict[str, Any]) -> CellResult:
+        samples, summary = self._series.samples, self._series.summary
+        for name in ("row", "column", "transfers"):
+            known[name] = self._once.value(known[name])
+        known["samples"] = samples()
+        known["parts"] = tuple(
+            TransferFigure(one.transfer, one.bytes, samples(), summary(), one.expected)
+            for one in known["parts"]
+        )
+        known["iterations"] = tuple(
+            RankTimes(one.rank, samples(), summary()) for one in known["iterations"]
+        )
+        return current(CellResult(**known))
+
+
+def _found(places: tuple[int, ...], among: Sequence[Found], of: Result) -> tuple[Found, ...]:
+    """The values at these places. Raises InputError where there is none."""
+    if places and not 0 <= min(places) <= max(places) < len(among):
+        raise InputError(f"a cell of {of.benchmark} refers to a text or a value that is missing")
+    return tuple([among[place] for place in places])

@@ -1,0 +1,148 @@
+"""What others than the run do on the host's CPUs while it measures, and where a hypervisor runs
+these.
+
+Spans are at least `SPAN` long, so that the kernel's clock ticks (10 ms) do not matter: that of a
+short visit begins before it. Processes are read only when the others are busy, since it takes
+milliseconds, and never while a sample is timed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from linkgauge import _native
+from linkgauge.machine.cpu_time import CpuTime, ProcessTime, cpu_time, family_time, process_times
+from linkgauge.machine.environment import hypervisor
+from linkgauge.machine.tree import ROOT, Root
+from linkgauge.model.load import Load
+
+# How far apart a virtual machine's CPUs are at the moment.
+#
+# A host may run two virtual CPUs on cores that share a cache or on cores that do not, and may move
+# them at any time. What several threads move together depends on it, and so does what one thread
+# takes from another's cache, but nothing in the guest shows it except how long a cache line takes
+# from one to the other.
+
+PAIRS = 7
+"""The first CPU and so many others, evenly spread."""
+_LOOPS, _LAPS = 200, 3
+"""Round trips of a lap, and laps of which the shortest counts: a thread may be interrupted."""
+
+
+class Nearness:
+    """Measures it between these CPUs; between none on hardware, whose cores stay where they are."""
+
+    def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
+        self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()
+
+    @classmethod
+    def here(cls) -> Nearness:
+        """Between the CPUs on which this process may run."""
+        return cls(sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else ())
+
+    def measure(self) -> tuple[float, ...]:
+        """Seconds one way between the CPUs of each pair; takes about 0.3 ms a pair. Empty
+        where there are no pairs, or where a thread cannot run on one of them."""
+        with suppress(OSError):
+            return tuple(_one_way(first, second) for first, second in self._pairs)
+        return ()
+
+
+def pairs_of(cpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """The first with each of the others, or with `PAIRS` of them that are evenly spread."""
+    first, others = cpus[:1], cpus[1:]
+    count = min(PAIRS, len(others))
+    spread = [others[(at + 1) * len(others) // count - 1] for at in range(count)]
+    return tuple((first[0], other) for other in spread)
+
+
+def _one_way(first: int, second: int) -> float:
+    times, _, _ = _native.ping_pong(first, second, _LOOPS, _LAPS)
+    laps = [end - begin for begin, end in pairwise(times)]
+    return float(min(laps)) / (2 * _LOOPS)
+
+
+SPAN = 0.5
+"""Seconds."""
+NAMED = 0.1
+"""CPUs that others keep busy from which on the busiest of them is looked for."""
+_MOST_KEPT = 64
+
+
+class _At(NamedTuple):
+    """All CPUs' time at a moment (`time.monotonic`), and that of the run's own processes."""
+
+    moment: float
+    all: CpuTime
+    own: float
+
+
+class BackgroundLoad:
+    """Follows the host's CPU time. The run's own processes are this one, its parent, and the other
+    children of that."""
+
+    def __init__(self) -> None:
+        self._nearness = Nearness.here()
+        self._past: deque[_At] = deque(maxlen=_MOST_KEPT)
+        self._processes: Mapping[int, ProcessTime] = {}
+        self._read = -SPAN
+        self._busiest: tuple[str, int] | None = None
+
+    def begin(self) -> None:
+        """A visit begins."""
+        if (now := self._now()) is not None:
+            self._past.append(now)
+            if not self._processes:
+                self._processes, self._read = process_times(), now.moment
+
+    def end(self) -> Load | None:
+        """The load since the visit began, or for longer; None if the kernel does not report it, or
+        if nothing began."""
+        now = self._now()
+        if now is None or not self._past:
+            return None
+        began = self._past[-1].moment
+        old = [one for one in self._past if one.moment <= min(began, now.moment - SPAN)]
+        first = old[-1] if old else self._past[0]
+        seconds = now.moment - first.moment
+        if seconds <= 0:
+            return None
+        busy = now.all.busy - first.all.busy - (now.own - first.own)
+        stolen = max(0.0, now.all.stolen - first.all.stolen)
+        load = Load(seconds, max(0.0, busy), stolen, apart=self._nearness.measure())
+        if load.others / seconds < NAMED:
+            return load
+        name, pid = self._find(now.moment) or (None, None)
+        return replace(load, process=name, pid=pid)
+
+    def _now(self) -> _At | None:
+        every = cpu_time()
+        if every is None:
+            return None
+        return _At(time.monotonic(), every, family_time(os.getppid()))
+
+    def _find(self, moment: float) -> tuple[str, int] | None:
+        """The process of others that has used most CPU time lately."""
+        if moment - self._read < SPAN:
+            return self._busiest
+        before, now = self._processes, process_times()
+        self._processes, self._read = now, moment
+        parent = os.getppid()
+        used = {
+            pid: one.seconds - (before[pid].seconds if pid in before else 0.0)
+            for pid, one in now.items()
+            if pid not in (parent, os.getpid()) and one.parent != parent
+        }
+        busiest = max(used, key=lambda pid: used[pid], default=None)
+        self._busiest = None
+        if busiest is not None and used[busiest] > 0:
+            self._busiest = now[busiest].name, busiest
+        return self._busiest

@@ -1,0 +1,332 @@
+"""A visit of cells, from their transfers to results: allocate, fill, warm up, sample, verify."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from statistics import fmean
+from typing import NamedTuple
+
+import msgspec
+
+from linkgauge.backends.protocol import (
+    Backend,
+    CheckedGroup,
+    Clocked,
+    CollectingGroup,
+    Group,
+    Pace,
+    SimulatedClock,
+    Timing,
+    Working,
+    Works,
+    Wrong,
+    follows,
+)
+from linkgauge.engine.workers.messages import FIRST, Visit, failed
+from linkgauge.engine.workers.ranges import marked, profiled_by
+from linkgauge.model.documents.result import CellResult, Definition
+from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
+from linkgauge.model.notes import Beside, Note, Profiled
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Report
+
+from .measurement import Collected, Iterations, Measurement
+from .pool import BufferPool
+from .sampler import Sample, TrackedGroup, run_once, take_samples, warm_up
+from .telemetry import sensing
+
+# Groups of several backends as one: host threads and a device's engines at the same time; and host
+# threads that have nobody to wait for.
+
+
+class CombinedGroup:
+    """Arms all its groups, then opens their gates one right after the other and waits for them in
+    order. The last group's endless copies end when the others have ended, or after `lasting`
+    seconds if all are endless.
+
+    `places` lists for each group the indices of its copies among all; `opened` closes the groups
+    even if closing one fails. Each copy is timed by its own backend. The span is measured on the
+    host, from the first gate's opening to the last group's end, because the backends' clocks need
+    not agree: it includes the launch.
+    """
+
+    pace = Pace()
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        places: Sequence[Sequence[int]],
+        opened: ExitStack,
+        lasting: float = 0.0,
+    ) -> None:
+        self._groups = groups
+        self._places = places
+        self._opened = [0.0] * len(groups)
+        self._lasting = lasting
+        self.close = opened.close
+
+    @property
+    def most_loops(self) -> int:
+        return min(group.most_loops for group in self._groups)
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        for group in self._groups:
+            group.arm(loops, laps)
+
+    def open(self) -> None:
+        # A group that cannot hold all loops enqueues the rest when opened, which takes time.
+        for number in sorted(range(len(self._groups)), key=lambda n: -self._groups[n].most_loops):
+            self._opened[number] = time.monotonic()
+            self._groups[number].open()
+
+    def wait(self) -> Timing:
+        if self._lasting:
+            time.sleep(self._lasting)
+        timings = [group.wait() for group in self._groups]
+        first = min(self._opened)
+        span = time.monotonic() - first
+        placed = sorted(
+            (place, at, number)
+            for at, places in enumerate(self._places)
+            for number, place in enumerate(places)
+        )
+        return Timing(
+            seconds=tuple(timings[at].seconds[number] for _, at, number in placed),
+            span=span,
+            checksums=tuple(timings[at].checksums[number] for _, at, number in placed),
+            progress=tuple(
+                tuple(end + self._opened[at] - first for end in timings[at].progress[number])
+                for _, at, number in placed
+            ),
+        )
+
+
+OnPhase = Callable[[Phase], None]
+
+ITERATION_SECONDS, LEAST_ITERATIONS, MOST_ITERATIONS = 0.02, 4, 128
+"""How long a visit times single iterations of a collective, and how many at least and at most."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What a visit of cells establishes for later visits: what a sample is, and what a total
+    means."""
+
+    sample: Sample
+    definition: Definition | None = None
+
+
+class Visited(NamedTuple):
+    """The results of one visit of cells, and what is known of them since; None if no sample was
+    taken."""
+
+    cells: tuple[CellResult, ...]
+    known: Known | None = None
+
+
+def measure_together(
+    cells: Sequence[Measurement],
+    settings: Settings,
+    pool: BufferPool,
+    on_phase: OnPhase = lambda phase: None,
+    visit: Visit = FIRST,
+    known: Known | None = None,
+) -> Visited:
+    """Visits cells at the same time. `on_phase` is called as each phase begins, and with "measure"
+    after each sample. Never raises for what happens to the cells: that becomes their status and
+    reason."""
+    together = _Together(cells, settings, on_phase, visit, known)
+    try:
+        return together.carry_out(pool)
+    except LinkgaugeError as error:
+        if len(cells) == 1 or cells[0].planned.at_once:
+            return Visited(tuple(failed(cell.planned, together.phase, error) for cell in cells))
+    finally:
+        pool.take_back()
+    # One failing cell must not cost the others: measure each alone.
+    alone = (measure_together([cell], settings, pool, on_phase, visit, known) for cell in cells)
+    return Visited(tuple(result for one in alone for result in one.cells))
+
+
+class _Together:
+    """Cells while they are measured at the same time. `phase` is the current activity, for the
+    reason of an error."""
+
+    def __init__(
+        self,
+        cells: Sequence[Measurement],
+        settings: Settings,
+        on_phase: OnPhase,
+        visit: Visit,
+        known: Known | None,
+    ) -> None:
+        self._visit = visit
+        self._known = known
+        self.phase: Phase = "plan"
+        self._cells = cells
+        self._settings = settings.of(cells[0].planned)
+        self._profiler = profiled_by(settings)
+        self._on_phase = on_phase
+        owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
+        self._virtual = [one for one in owners if follows(one, SimulatedClock)]  # type: ignore[type-abstract]
+        self._clocked = [one for one in owners if follows(one, Clocked)]  # type: ignore[type-abstract]
+        for cell in cells:
+            cell.definition = known.definition if known else None
+        self._numbered = {
+            visit.passed + cell.planned.number: cell.planned.transfers for cell in cells
+        }
+
+    def carry_out(self, pool: BufferPool) -> Visited:
+        """The cells' results: `pass`, or `fail` if a byte is wrong."""
+        self._enter("allocate")
+        seed = 1
+        for cell in self._cells:
+            cell.allocate(pool, seed, self._visit.number)
+            seed += len(cell.copies)
+        with closing(self._prepare()) as group:
+            for cell in self._cells:
+                cell.steps = group.pace.steps
+            self._enter("warm up")
+            known = self._known.sample if self._known else None
+            sample = warm_up(group, self._settings, self._pace(group), self._busy, known)
+            # After the warm-up, whose copies must not pass for the samples' work.
+            self._enter("fill")
+            for cell in self._cells:
+                cell.fill()
+            self._enter("measure")
+            clock = next((one.clock for one in self._clocked), time.monotonic)
+            cpu_clock = None if self._virtual else time.process_time
+            devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
+            # Formed one by one, and only where a profiler asks for them.
+            names = (cell.range_name(self._visit.benchmark) for cell in self._cells)
+            with (
+                sensing(devices, threaded=not self._virtual) as sensed,
+                marked(names, self._profiler),
+            ):
+                sampled, spent = partial(self._on_phase, "measure"), self._visit.spent
+                taken = take_samples(
+                    group, sample, self._settings, clock, sampled, spent, cpu_clock
+                )
+            self._check(taken.timings)
+            last = taken.timings[-1]
+            if any(cell.staging for cell in self._cells) and self._settings.verify:
+                last = run_once(group, 1)  # staging buffers now hold their final content
+            times = self._iterations(group, sample)
+            self._enter("verify")
+            wrong = self._wrong(group)
+            done = group.done() if follows(group, Working) else None  # type: ignore[type-abstract]
+            collected = Collected(times, self._wrong_elements(group), done)
+            split = self._split((*taken.timings, last))
+            notes = tuple(self._notes())
+            results = tuple(
+                cell.report(
+                    taken, own[:-1], own[-1], sensed.readings(cell.devices), notes, wrong, collected
+                )
+                for cell, own in zip(self._cells, split, strict=True)
+            )
+            return Visited(results, Known(sample, results[0].definition))
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self._on_phase(phase)
+        for backend in self._virtual:
+            backend.enter(self._numbered, phase, self._visit.number, self._visit.taken)
+
+    def _notes(self) -> Iterator[Note]:
+        """What is to be said of every cell here."""
+        if others := len(self._cells) - 1:
+            yield Beside(others)
+        if self._profiler is not None:
+            yield Profiled(self._profiler)
+
+    def _prepare(self) -> Group:
+        copies = [copy for cell in self._cells for copy in cell.copies]
+        owners = [backend for cell in self._cells for backend in cell.backends]
+        operation, workload = self._cells[0].planned.operation, self._cells[0].planned.workload
+        if workload is not None:
+            if follows(owners[0], Works):  # type: ignore[type-abstract]
+                return owners[0].carry_out(copies[0].transfer, workload)
+            raise Unsupported(f"backend {owners[0].name} has no AI workloads: torch has")
+        places: defaultdict[Backend, list[int]] = defaultdict(list)
+        if not self._cells[0].planned.does.is_copy and (
+            len(self._cells) > 1 or len(set(owners)) > 1
+        ):
+            raise Unsupported("latencies are measured one at a time")
+        # Host threads last: their endless copies end once the others have.
+        for place, owner in sorted(enumerate(owners), key=lambda one: one[1].name == "host"):
+            places[owner].append(place)
+        alone = not self._virtual and all(copy.endless for copy in copies)
+        group: Group
+        if len(places) == 1 and not alone:
+            group = owners[0].prepare(copies, operation)
+        else:
+            with ExitStack() as opened:
+                groups = [
+                    opened.enter_context(closing(backend.prepare([copies[place] for place in own])))
+                    for backend, own in places.items()
+                ]
+                lasting = Pace().seconds if alone else 0.0
+                group = CombinedGroup(groups, tuple(places.values()), opened.pop_all(), lasting)
+        return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
+
+    def _pace(self, group: Group) -> Pace:
+        """Only the first copy is timed lap by lap: other copies may be a lap ahead of it."""
+        (planned, *others) = (cell.planned for cell in self._cells)
+        alone = planned.report is Report.RATE and len(planned.transfers) == 1
+        if not others and (planned.report.is_first or alone):
+            return group.pace
+        return msgspec.structs.replace(group.pace, laps=1)
+
+    def _check(self, timings: Sequence[Timing]) -> None:
+        if any(min(*timing.seconds, timing.span) <= 0 for timing in timings):
+            raise BackendError("timing", "too short for the clock: raise --loops")
+
+    def _wrong(self, group: Group) -> str | None:
+        """What is wrong with what the group computed, if that is to be verified."""
+        if self._settings.verify and follows(group, CheckedGroup):  # type: ignore[type-abstract]
+            return group.mismatch()
+        return None
+
+    def _iterations(self, group: Group, sample: Sample) -> Iterations:
+        """The times of single iterations of a collective."""
+        if not follows(group, CollectingGroup):  # type: ignore[type-abstract]
+            return ()
+        each = max(sample.seconds / sample.loops, 1e-9)
+        most = int(ITERATION_SECONDS / each)
+        return group.iterations(max(LEAST_ITERATIONS, min(most, MOST_ITERATIONS)))
+
+    def _wrong_elements(self, group: Group) -> Wrong | None:
+        """What is wrong with the result of a collective, if that is to be verified."""
+        if self._cells[0].verifies and follows(group, CollectingGroup):  # type: ignore[type-abstract]
+            return group.check()
+        return None
+
+    def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:
+        """Each cell's own part of the timings. The span of a cell among others is its longest
+        transfer."""
+        if len(self._cells) == 1:
+            return [list(timings)]
+        split: list[list[Timing]] = []
+        first = 0
+        for cell in self._cells:
+            own = slice(first, first + len(cell.copies))
+            first = own.stop
+            split.append([_part(timing, own) for timing in timings])
+        return split
+
+    def _busy(self, timing: Timing) -> float:
+        """Seconds of the shortest copy, except those that run for as long as the others; of a
+        collective, what it reports."""
+        copies = [copy for cell in self._cells for copy in cell.copies]
+        if self._cells[0].planned.report is Report.TIME:  # a rank that only sends may be far ahead
+            return fmean(timing.seconds)
+        bounded = [s for s, copy in zip(timing.seconds, copies, strict=True) if not copy.endless]
+        return min(bounded or timing.seconds)
+
+
+def _part(timing: Timing, own: slice) -> Timing:
+    seconds = timing.seconds[own]
+    return Timing(seconds, max(seconds), timing.checksums[own], timing.progress[own])

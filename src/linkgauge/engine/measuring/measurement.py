@@ -1,0 +1,338 @@
+"""One cell with its buffers: allocated, filled, timed, compared, reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from linkgauge.backends.protocol import (
+    RESULTS,
+    Backend,
+    Buffer,
+    Copy,
+    Pattern,
+    Timing,
+    Wrong,
+    seed_of,
+)
+from linkgauge.engine.workers.ranges import range_name
+from linkgauge.model.counters import total
+from linkgauge.model.documents.result import (
+    CellResult,
+    Definition,
+    PlannedCell,
+    RankTimes,
+    TransferFigure,
+)
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.hardware.inventory import Reading
+from linkgauge.model.memory import Memory
+from linkgauge.model.notes import Note, Remark
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.overlap import hidden
+from linkgauge.model.operations.workload import WorkDone
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import FULL_LOAD, Report, Transfer
+
+from .pool import BufferPool, Staging, touches
+from .sampler import TakenSamples, definition_of, headline
+from .telemetry import devices_of
+
+SPAN_WARM_UPS = 4
+"""nvbandwidth's (WARMUP_COUNT in its memcpy.cpp), behind the gate: those that still run when the
+first copy starts count in its span, and so in its totals."""
+
+LARGE_CHASE = 64 << 20
+"""Bytes of a pointer chase from which on all visits have one buffer: so many pages average out."""
+
+
+Iterations = Sequence[tuple[float, ...]]
+"""The seconds of single iterations, by rank."""
+
+
+class Collected(NamedTuple):
+    """What a collective shows beside its samples: the times of its ranks, and what is wrong with
+    its result, if that was checked; or what a workload shows."""
+
+    iterations: Iterations = ()
+    wrong: Wrong | None = None
+    work: WorkDone | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong, in words."""
+        if self.wrong is None or not self.wrong.count:
+            return None
+        count, rank, first = self.wrong.count, self.wrong.rank, self.wrong.first
+        elements = "1 element is" if count == 1 else f"{count} elements are"
+        return f"{elements} wrong, first element {first} of rank {rank}"
+
+
+class Measurement:
+    """One cell with its buffers: filled, timed, compared, reported. `backends` has the backend of
+    each transfer."""
+
+    def __init__(
+        self,
+        planned: PlannedCell,
+        size: int,
+        settings: Settings,
+        backends: Sequence[Backend],
+    ) -> None:
+        self.planned = planned
+        self._size = size
+        self._settings = settings
+        self.backends = backends
+        self.devices = devices_of(planned.transfers, backends)
+        self.copies: tuple[Copy, ...] = ()
+        self._visit = 0
+        self.steps = 1
+        """Steps of one loop of the operation, each of which is a latency."""
+        self.definition: Definition | None = None
+        """What its total means, if an earlier visit determined that."""
+        self.verifies = settings.verify and planned.does.is_compared
+        self.staging = Staging(planned.transfers, size)
+
+    @property
+    def is_tracked(self) -> bool:
+        """Whether each transfer's progress over time matters."""
+        return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
+
+    def range_name(self, benchmark: str) -> str:
+        """What a profiler shows of it."""
+        return range_name(self.planned, self._size, benchmark)
+
+    def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
+        """The headline figure of one sample, in the result's unit."""
+        if self.planned.report is Report.TIME:
+            return fmean(timing.seconds) / loops / self.steps
+        if self.planned.report.is_latency:
+            return timing.seconds[0] / loops / self.steps
+        if self.planned.report is Report.RATE:
+            return sum(self._rate(seconds, loops) for seconds in timing.seconds)
+        if self.planned.report is Report.HIDDEN:
+            computing, *copying = timing.seconds
+            return hidden(computing, max(copying), timing.span)
+        return headline(self.planned, self._size, timing, loops, definition)
+
+    def _rate(self, seconds: float, loops: int) -> float:
+        """Steps per second of one transfer."""
+        return self.steps * loops / seconds
+
+    def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
+        """Borrows buffers, different from those of the previous visit except for pure interference.
+        Copies that run at once have different seeds, unless they share a buffer."""
+        self._visit = visit
+        work = self.planned.operation
+        made = self._ranks(work, pool, first_seed, visit) if isinstance(work, Collective) else None
+        self.copies = tuple(made or self._allocate(pool, first_seed, visit))
+
+    def _ranks(self, work: Collective, pool: BufferPool, seed: int, visit: int) -> Iterator[Copy]:
+        """The parts of a collective, one a rank."""
+        transfers = self.planned.transfers
+        whole = transfers[0].bytes_moved(self._size)
+        needed = work.buffer_bytes(whole, len(transfers))
+        for transfer, backend, (sent, received) in zip(
+            transfers, self.backends, needed, strict=True
+        ):
+            source, destination = (
+                pool.lend(backend, memory, size, transfer.engine, visit) if size else None
+                for memory, size in ((transfer.source, sent), (transfer.destination, received))
+            )
+            yield Copy(transfer, source, destination, whole, seed)
+
+    def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
+        does = self.planned.does
+        only_first = self.planned.report.is_first or does.follows_pointers
+        spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
+        shared = self.staging.lend(pool, self.backends, visit)
+        origins = self._origins(pool, visit)
+        for number, (transfer, backend) in enumerate(
+            zip(self.planned.transfers, self.backends, strict=True)
+        ):
+            size = self._size * transfer.scale
+            interferes = only_first and number > 0
+            same = interferes or (does.follows_pointers and size >= LARGE_CHASE)
+            endless = self.staging.is_endless(transfer) or (does.is_loaded and number > 0)
+            if transfer.load != FULL_LOAD and not endless:
+                raise Unsupported(f"{transfer}: only what runs beside a latency takes a load")
+            seed = first_seed if touches(transfer) else first_seed + number
+            if transfer.source in origins:
+                seed = first_seed + list(origins).index(transfer.source)
+            if self._has_own_pattern(transfer):
+                seed = seed_of(self._settings.pattern or 0)
+            source, destination = (
+                None
+                if memory.is_null or memory.is_cpu
+                else lent.get(memory)
+                or pool.lend(backend, memory, size * arrays, transfer.engine, 0 if same else visit)
+                for memory, arrays, lent in (
+                    (transfer.source, does.source_arrays, shared | origins),
+                    (transfer.destination, 1, shared),
+                )
+            )
+            yield Copy(
+                transfer,
+                source,
+                destination,
+                size,
+                seed=seed,
+                interference=interferes,
+                endless=endless,
+                tracked=self.is_tracked,
+                warm_ups=SPAN_WARM_UPS if spans else None,
+            )
+
+    def _origins(self, pool: BufferPool, visit: int) -> dict[Memory, Buffer]:
+        """Of a broadcast, the one buffer of each source, of which all its transfers are."""
+        origins: dict[Memory, Buffer] = {}
+        if self.planned.does.from_one:
+            for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
+                if transfer.source not in origins:
+                    own = transfer.source, self._size * transfer.scale, transfer.engine
+                    origins[transfer.source] = pool.lend(backend, *own, visit)
+        return origins
+
+    def fill(self) -> None:
+        """Fills the source with the pattern, and the destination with a poison that differs in
+        every byte. Does nothing if nothing is verified."""
+        for _, copy, backend in self._verified():
+            given, made = self._contents(copy)
+            if copy.source is not None:
+                to_come = copy.transfer.source in self.staging.written
+                size = copy.size * self.planned.does.source_arrays
+                backend.fill(copy.source, size, given, copy.seed, inverted=to_come)
+            if copy.destination is not None:
+                backend.fill(copy.destination, copy.size, made, copy.seed, inverted=True)
+
+    def _verified(self) -> Iterator[tuple[int, Copy, Backend]]:
+        """Copies, with their numbers, whose bytes are compared after this visit: pure interference
+        uses the same buffers in every visit, and is compared in the first."""
+        if self.verifies and not isinstance(self.planned.operation, Collective):
+            for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
+                if not (copy.interference and self._visit):
+                    yield number, copy, backend
+
+    def _contents(self, copy: Copy) -> tuple[Pattern, Pattern]:
+        """What the source holds, and what a one-way transfer makes of it in the destination."""
+        array = self.planned.does.array
+        if array is not None and array.computes:
+            return Pattern.NUMBERS, RESULTS[array.kind]
+        return (self._moved(copy),) * 2
+
+    def _moved(self, copy: Copy) -> Pattern:
+        """The content that a one-way copy moves."""
+        if touches(copy.transfer):
+            return self.staging.pattern
+        constant = copy.source is None or self._has_own_pattern(copy.transfer)
+        return Pattern.CONSTANT if constant else Pattern.WORDS
+
+    def _has_own_pattern(self, transfer: Transfer) -> bool:
+        """Whether it moves the word that was asked for."""
+        asked = self._settings.pattern is not None and not self.planned.does.follows_pointers
+        return asked and not (touches(transfer) or transfer.both_ways)
+
+    def _mismatches(self, last: Timing) -> Iterator[str]:
+        """What is wrong with the bytes, copy by copy, with the first bad offset."""
+        for number, copy, backend in self._verified():
+            source, destination = copy.source, copy.destination
+            if (
+                destination is None
+                and source is not None
+                and last.checksums[number] != backend.checksum(source, copy.size)
+            ):
+                yield f"{copy.transfer}: what was read differs from what {source.memory} holds"
+            pattern = Pattern.SPLIT if copy.transfer.both_ways else self._contents(copy)[1]
+            for buffer in (source, destination) if copy.transfer.both_ways else (destination,):
+                if buffer is None:
+                    continue
+                at = backend.first_mismatch(buffer, copy.size, pattern, copy.seed)
+                if at is not None:
+                    yield f"{copy.transfer}: {buffer.memory} is wrong at byte {at} of {copy.size}"
+
+    def report(
+        self,
+        taken: TakenSamples,
+        timings: Sequence[Timing],
+        last: Timing,
+        readings: tuple[Reading, ...],
+        notes: Sequence[Note],
+        wrong: str | None = None,
+        collected: Collected = Collected(),  # noqa: B008
+    ) -> CellResult:
+        """Compares the bytes as they are after the `last` loops, and summarizes the cell's own
+        `timings`. `wrong` is what is known to be wrong already; of a collective, more was
+        `collected`."""
+        planned = self.planned
+        wrong = wrong or collected.problem
+        problem = wrong or (next(self._mismatches(last), None) if self.verifies else None)
+        definition = self.definition or definition_of(self.planned, timings)
+        figures = tuple(self.figure(timing, taken.loops, definition) for timing in timings)
+        placements = tuple(buffer.placement() for buffer in self._buffers())
+        locks = [placement.locked for placement in placements if placement.locked is not None]
+        return CellResult(
+            planned.row,
+            planned.column,
+            planned.transfers,
+            planned.report,
+            "fail" if problem else "pass",
+            problem,
+            notes=tuple(dict.fromkeys((*notes, *self._notes()))),
+            bytes=self.planned.bytes_reported(self._size),
+            loops=taken.loops,
+            verified=problem is None if self.verifies else None,
+            locked=all(locks) if locks else None,
+            placement=placements,
+            samples=figures,
+            visits=(taken.gates,),
+            seconds=taken.seconds,
+            parts=tuple(self._parts(taken.loops, timings)) if self._has_parts else (),
+            readings=readings,
+            definition=definition,
+            kind="wrong-bytes" if problem else None,
+            operation=planned.operation,
+            workload=planned.workload,
+            counters=total(timing.counters for timing in timings),
+            cpu_seconds=taken.cpu_seconds,
+            wrong=collected.wrong.count if collected.wrong is not None else None,
+            iterations=tuple(RankTimes(*own) for own in enumerate(collected.iterations)),
+            work=collected.work,
+            round=planned.round,
+        )
+
+    def _buffers(self) -> Iterator[Buffer]:
+        for copy in self.copies:
+            yield from (buffer for buffer in (copy.source, copy.destination) if buffer is not None)
+
+    @property
+    def _has_parts(self) -> bool:
+        """Whether its transfers have figures of their own, beside the headline."""
+        return len(self.copies) > 1 and not isinstance(self.planned.operation, Collective)
+
+    def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[TransferFigure]:
+        for number, size in enumerate(self.planned.counted(self._size)):
+            if not size and self.planned.does.from_one:
+                continue
+            if number == 0 and self.planned.report.is_latency:
+                yield TransferFigure(
+                    0, 0, tuple(self.figure(timing, loops) for timing in timings), None
+                )
+                continue
+            times = [timing.seconds[number] for timing in timings]
+            if self.planned.report is Report.RATE:
+                figures = tuple(self._rate(seconds, loops) for seconds in times)
+            elif self.planned.report is Report.HIDDEN:
+                figures = tuple(seconds / loops for seconds in times)
+            else:
+                figures = tuple(size * loops / seconds for seconds in times)
+            yield TransferFigure(number, size, figures, None)
+
+    def _notes(self) -> Iterator[Note]:
+        for buffer in self._buffers():
+            yield from map(Remark, buffer.warnings)
+        if self.planned.workload is not None:  # whose `how` says what carried it out
+            return
+        for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
+            for remark in backend.remarks(transfer):
+                yield Remark(remark) if isinstance(remark, str) else remark

@@ -1,0 +1,269 @@
+"""Merges a cell's visits: all samples, the headline figure, and the interval that another run's
+figure falls into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.model.counters import total
+from linkgauge.model.documents.result import (
+    CellResult,
+    Interval,
+    RankTimes,
+    Status,
+    Stopped,
+    TransferFigure,
+)
+from linkgauge.model.load import joined as joined_loads
+from linkgauge.model.notes import Imprecise, NotRevisited
+from linkgauge.model.settings import VISIT_SECONDS, Settings
+from linkgauge.model.stats.intervals import COVERAGE, Estimate, estimates
+from linkgauge.model.stats.modes import cut, groups, split
+from linkgauge.model.stats.summary import Summary, median_interval, relative_error, summarize
+from linkgauge.model.transfer import Report, Transfer
+from linkgauge.model.units import Better
+
+# How often intervals were shown to contain the figure of another run.
+#
+# Intervals are formed to contain it 95 times in 100. Where fresh processes confirmed that, this is
+# what an interval states; where they did not, because a busy host varies more between runs than
+# within one, it states the coverage they showed (bench/interval_coverage.py; tables in
+# docs/intervals.md).
+
+_HOST_THREADS = 51 / 72
+_OPENCL = 64 / 72
+_HOST_LATENCY = 26 / 48
+_HOST_BY_DEVICES = 34 / 48
+"""Share of intervals that held: 24 runs of each cell, on the machine with the lowest coverage."""
+
+
+def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated: bool) -> float:
+    """The coverage proven for this kind of cell; a simulated machine varies as its description
+    says."""
+    if simulated:
+        return COVERAGE
+    owners = {transfer.engine.owner.backend for transfer in transfers}
+    kinds = {transfer.engine.kind for transfer in transfers}
+    crosses = any(memory.is_host for transfer in transfers for memory in transfer.memories)
+    found = [COVERAGE]
+    if "cpu" in kinds:
+        found.append(_HOST_THREADS)
+    if "opencl" in owners:
+        found.append(_OPENCL)
+    elif crosses and kinds != {"cpu"}:
+        found.append(_HOST_LATENCY if report.is_latency else _HOST_BY_DEVICES)
+    return round(min(found), 2)
+
+
+_UNWHOLE: tuple[Status, ...] = ("error", "timeout")
+
+
+class Merged(msgspec.Struct, frozen=True):
+    """A cell with all its visits. `error` is the distance from its figure to the farther end of its
+    interval, relative to the figure; None without an interval."""
+
+    cell: CellResult
+    error: float | None
+
+
+def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Merged]:
+    """Merges alike cells, each from its visits. A cell that ended in an error has no figures. Wrong
+    bytes in any visit fail the cell. A cell skipped in a later visit, because a device was set
+    aside for example, keeps the figures of the visits before."""
+    settings = settings.of(cells[0][0]) if cells else settings
+    joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
+    borders = [split(cell.samples, _gates(cell), list(map(sum, cell.visits))) for cell in joined]
+    counted = [_counted(*pair) for pair in zip(joined, borders, strict=True)]
+    # A fixed number of samples means one visit, which shows nothing about variation between visits.
+    varies = settings.samples is None
+    known = estimates(counted) if varies else [None] * len(joined)
+    parts = _part_estimates(joined) if varies else [[None] * len(cell.parts) for cell in joined]
+    return [
+        _finish(cell, borders[at], counted[at], known[at], parts[at], settings)
+        for at, cell in enumerate(joined)
+    ]
+
+
+def spent(*visits: CellResult) -> float:
+    """Seconds of a cell's time that its visits used up, alike whether they are merged. Visits that
+    are over sooner than they may last count as long: arming and passing on take their time, too."""
+    seconds = sum(visit.seconds or 0.0 for visit in visits)
+    return max(seconds, VISIT_SECONDS * sum(len(visit.visits) for visit in visits))
+
+
+def _gates(cell: CellResult) -> list[int]:
+    return [gate for visit in cell.visits for gate in visit]
+
+
+def _with_gates(visit: CellResult) -> CellResult:
+    """Journals of versions before visits do not record gates."""
+    if visit.visits or not visit.samples:
+        return visit
+    return replace(visit, visits=((1,) * len(visit.samples),))
+
+
+def _join(visits: Sequence[CellResult]) -> CellResult:
+    """All samples of a cell, in order."""
+    ended = next((visit for visit in visits if visit.status in _UNWHOLE), None)
+    if ended is not None or len(visits) == 1:
+        return ended or visits[0]
+    whole = [visit for visit in visits if visit.status != "skip"]
+    if not whole:
+        return visits[0]
+    wrong = next((visit for visit in whole if visit.status == "fail"), whole[0])
+    skipped = (NotRevisited(visit.reason) for visit in visits if visit.status == "skip")
+    notes = (note for visit in whole for note in visit.notes)
+    seconds = [visit.seconds for visit in whole if visit.seconds is not None]
+    cpu_seconds = [visit.cpu_seconds for visit in whole if visit.cpu_seconds is not None]
+    locks = [visit.locked for visit in whole if visit.locked is not None]
+    checks = [visit.verified for visit in whole if visit.verified is not None]
+    return replace(
+        whole[0],
+        status=wrong.status,
+        reason=wrong.reason,
+        kind=wrong.kind,
+        notes=tuple(dict.fromkeys((*notes, *skipped))),
+        verified=all(checks) if checks else None,
+        locked=all(locks) if locks else None,
+        placement=tuple(dict.fromkeys(place for visit in whole for place in visit.placement)),
+        samples=tuple(sample for visit in whole for sample in visit.samples),
+        visits=tuple(gates for visit in whole for gates in visit.visits),
+        seconds=sum(seconds) if seconds else None,
+        parts=tuple(_join_part(same) for same in zip(*(v.parts for v in whole), strict=True)),
+        readings=tuple(reading for visit in whole for reading in visit.readings),
+        counters=total(visit.counters for visit in whole),
+        wrong=_wrong(whole),
+        iterations=tuple(
+            _join_rank(same) for same in zip(*(v.iterations for v in whole), strict=True)
+        ),
+        # Of some visits only (earlier versions' are unknown), it would not be of all the seconds.
+        cpu_seconds=sum(cpu_seconds) if len(cpu_seconds) == len(whole) else None,
+        load=joined_loads(visit.load for visit in whole),
+    )
+
+
+def _join_part(parts: Sequence[TransferFigure]) -> TransferFigure:
+    return replace(parts[0], samples=tuple(sample for part in parts for sample in part.samples))
+
+
+def _join_rank(times: Sequence[RankTimes]) -> RankTimes:
+    return replace(times[0], seconds=tuple(one for own in times for one in own.seconds))
+
+
+def _wrong(visits: Sequence[CellResult]) -> int | None:
+    """The most wrong elements of a visit."""
+    found = [visit.wrong for visit in visits if visit.wrong is not None]
+    return max(found, default=None)
+
+
+def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
+    """The samples behind the headline, visit by visit: if they fall into two groups, those of the
+    larger one."""
+    by_visit = list(cut(cell.samples, map(sum, cell.visits)))
+    if border is None:
+        return by_visit
+    larger, _ = groups(cell.samples, _gates(cell), border)
+    is_high = larger.median > border
+    kept = ([s for s in visit if (s > border) is is_high] for visit in by_visit)
+    return [visit for visit in kept if visit]
+
+
+def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
+    """The estimates of each cell's parts, each from the same parts of all cells."""
+    count = max((len(cell.parts) for cell in cells), default=0)
+    columns = [
+        estimates(
+            [
+                list(cut(cell.parts[at].samples, map(sum, cell.visits))) if cell.parts else []
+                for cell in cells
+            ]
+        )
+        for at in range(count)
+    ]
+    return [list(row) for row in zip(*columns, strict=True)] or [[] for _ in cells]
+
+
+def _finish(
+    cell: CellResult,
+    border: float | None,
+    counted: Sequence[Sequence[float]],
+    known: Estimate | None,
+    parts: Sequence[Estimate | None],
+    settings: Settings,
+) -> Merged:
+    if not cell.samples:
+        return Merged(cell, None)
+    found = () if border is None else groups(cell.samples, _gates(cell), border)
+    summary = _summary(_better(cell), cell.samples, known, counted)
+    if found and summary is not None:
+        summary = replace(summary, median=found[0].median)
+    error = relative_error(summary)
+    stopped = _stopped(cell, error, settings)
+    missed = stopped in ("max-time", "noise") and settings.precision > 0
+    notes = (Imprecise(settings.precision, error, len(cell.samples)),) if missed else ()
+    return Merged(
+        replace(
+            cell,
+            summary=summary,
+            interval=_interval(cell, known, settings),
+            modes=found,
+            stopped=stopped,
+            notes=(*cell.notes, *notes),
+            parts=tuple(
+                replace(part, summary=_part_summary(cell, part, one))
+                for part, one in zip(cell.parts, parts, strict=True)
+            ),
+            iterations=tuple(
+                replace(times, summary=summarize(times.seconds, "lower"))
+                for times in cell.iterations
+            ),
+        ),
+        error,
+    )
+
+
+def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
+    """Which figures of a cell, or of a part, are better: what runs beside a latency is a rate, and
+    what is hidden has times."""
+    if cell.report is Report.HIDDEN:
+        return "higher" if part is None else "lower"
+    is_rate = part is not None and part.transfer > 0
+    return "lower" if cell.report.is_latency and not is_rate else "higher"
+
+
+def _part_summary(cell: CellResult, part: TransferFigure, known: Estimate | None) -> Summary | None:
+    return _summary(_better(cell, part), part.samples, known, [part.samples])
+
+
+def _summary(
+    better: Better,
+    samples: Sequence[float],
+    known: Estimate | None,
+    counted: Sequence[Sequence[float]],
+) -> Summary | None:
+    """Summary of all samples, with the interval from visits, else that of the counted samples."""
+    summary = summarize(samples, better)
+    if summary is None:
+        return None
+    if known is not None:
+        return replace(summary, ci95=known.interval())
+    return replace(summary, ci95=median_interval(sorted(s for visit in counted for s in visit)))
+
+
+def _interval(cell: CellResult, known: Estimate | None, settings: Settings) -> Interval:
+    if known is None:
+        return Interval("samples")
+    simulated = settings.simulation is not None
+    coverage = proven_coverage(cell.transfers, cell.report, simulated=simulated)
+    return Interval("visits", coverage, known.degrees, known.alike)
+
+
+def _stopped(cell: CellResult, error: float | None, settings: Settings) -> Stopped | None:
+    if settings.samples is not None:
+        return "samples"
+    if error is not None and settings.precision > 0 and error <= settings.precision:
+        return "precision"
+    return "max-time" if spent(cell) >= settings.max_time else "noise"

@@ -1,0 +1,275 @@
+"""Takes the samples of one visit to a prepared group: warm-up, loops per sample, number of
+samples; and the figure of each sample, by the report of its cell."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.backends.protocol import MOST_LAPS, Group, Pace, Timing
+from linkgauge.model.documents.result import Definition
+from linkgauge.model.settings import VISIT_SECONDS, Settings
+from linkgauge.model.transfer import Cell, Report
+
+# A cell's figure of one sample, by the cell's report.
+
+# The sustained rate of concurrent copies: each one's rate while all of them run.
+#
+# Bytes over the span from the first start to the last end depend on how long the slowest copy runs
+# alone, and on how many loops a fixed delay is spread over; these rates depend on neither.
+
+LAPS_TOGETHER = 3
+"""Laps of the slowest copy that must fit into the time in which all run."""
+STANDSTILL = 2.0
+"""A lap longer than the copy's other laps by this factor means that the copy stands still."""
+LEAST_OVERLAP = 0.1
+"""Fraction of the shortest copy: copies that overlap for less than this run one after another."""
+
+LapTimes = Sequence[Sequence[float]]
+"""For each copy, its start and the end of each of its laps, in seconds of one clock."""
+
+
+def sustained(progress: LapTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
+    """Each copy's rate while all copies run, in units of its `amounts` (of all its laps) per
+    second; None if they never all run at once.
+
+    The window is from the latest start to the earliest end. Laps within the window count, from the
+    start of the first to the end of the last; a copy without such laps counts the part of its laps
+    that overlaps the window. A copy whose overlapping lap takes much longer than its others stands
+    still: it does not run, although it has begun.
+    """
+    if not progress:
+        return None
+    begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
+    shortest = min(own[-1] - own[0] for own in progress)
+    if end <= begin or end - begin < LEAST_OVERLAP * shortest:
+        return None
+    paces = [_laps_a_second(own, begin, end) for own in progress]
+    rates = (
+        amount / (len(own) - 1) * pace
+        for own, amount, pace in zip(progress, amounts, paces, strict=True)
+        if pace is not None
+    )
+    return None if None in paces else tuple(rates)
+
+
+def _laps_a_second(times: Sequence[float], begin: float, end: float) -> float | None:
+    laps = list(pairwise(times))
+    within = [lap for lap in laps if begin <= lap[0] and lap[1] <= end]
+    if within:
+        return len(within) / (within[-1][1] - within[0][0])
+    crossing = [lap for lap in laps if lap[0] < end and lap[1] > begin]
+    others = [lap[1] - lap[0] for lap in laps if lap not in crossing]
+    if others and max(lap[1] - lap[0] for lap in crossing) > STANDSTILL * median(others):
+        return None
+    overlaps = ((min(lap[1], end) - max(lap[0], begin)) / (lap[1] - lap[0]) for lap in crossing)
+    return sum(overlaps) / (end - begin)
+
+
+def marks_of(loops: int) -> int:
+    """The number of laps these loops are cut into: the largest allowed divisor."""
+    return next(laps for laps in range(min(loops, MOST_LAPS), 0, -1) if loops % laps == 0)
+
+
+def marked_loops(loops: int, spread: float) -> int:
+    """A number of loops that is at least `loops`, can be cut into laps, and lets several laps of
+    the slowest copy, which takes `spread` times as long as the fastest, fit into the time of the
+    fastest."""
+    wanted = max(loops, math.ceil(LAPS_TOGETHER * spread))
+    return wanted if wanted <= MOST_LAPS else math.ceil(wanted / MOST_LAPS) * MOST_LAPS
+
+
+class TrackedGroup:
+    """A group whose samples record each copy's progress: the laps are marks of one sample."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self.wait = group.wait
+        self.open = group.open
+        self.close = group.close
+        self.pace = replace(group.pace, laps=1, sustained=True)
+
+    @property
+    def most_loops(self) -> int:
+        """A number that can be cut into laps."""
+        most = self._group.most_loops
+        return most if most <= MOST_LAPS else most // MOST_LAPS * MOST_LAPS
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        marks = marks_of(loops * laps)
+        self._group.arm(loops * laps // marks, marks)
+
+
+def headline(
+    cell: Cell, size: int, timing: Timing, loops: int, definition: Definition | None = None
+) -> float:
+    """The bandwidth of one sample in bytes/s; that of a total follows this definition."""
+    moved = [counted * loops for counted in cell.counted(size)]
+    if cell.report.is_first:
+        return moved[0] / timing.seconds[0]
+    if not cell.report.is_total:
+        return sum(own / each for own, each in zip(moved, timing.seconds, strict=True))
+    rates = None
+    if (definition or definition_of(cell, (timing,))) == "sustained":
+        rates = sustained(timing.progress, moved)
+    return sum(moved) / timing.span if rates is None else sum(rates)
+
+
+def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
+    """How a total's figures are computed, the same for all samples; None for any other report."""
+    if not cell.report.is_total:
+        return None
+    if cell.report is Report.SPAN:
+        return "span"
+    alike = [1] * len(cell.transfers)
+    together = all(sustained(timing.progress, alike) is not None for timing in timings)
+    return "sustained" if together else "serial"
+
+
+WARM_UPS = 2
+"""Single copies before the loops are chosen: the first pays for page tables and caches, which is
+negligible if it lasts as long as a sample. (Not where samples are rehearsed: there it connects
+ranks, which takes longer than many samples.)"""
+
+VISIT_SHARE = 0.05
+"""A visit's samples take VISIT_SECONDS, or this share of the cell's time if that is longer."""
+LEAST_SAMPLES = 2
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What a sample is: this many `loops`, which take about this many `seconds`. Up to `laps`
+    samples follow each other behind one gate, and up to `most` make a visit. If it is `rehearsed`,
+    one that does not count precedes those of a visit."""
+
+    loops: int
+    seconds: float = 0.0
+    laps: int = 1
+    most: int = Pace().most
+    rehearsed: bool = False
+
+
+class TakenSamples(msgspec.Struct, frozen=True):
+    """Timings of each sample of `loops` loops, the number of samples behind each gate, the seconds
+    that all of it took, and those of CPU time that the process used meanwhile, if they are
+    known."""
+
+    loops: int
+    timings: tuple[Timing, ...]
+    gates: tuple[int, ...]
+    seconds: float
+    cpu_seconds: float | None = None
+
+
+def run_once(group: Group, loops: int) -> Timing:
+    """One sample: everything waits behind the gate, then runs."""
+    group.arm(loops)
+    group.open()
+    return group.wait()
+
+
+def run_laps(group: Group, loops: int, laps: int) -> Iterator[Timing]:
+    """`laps` samples behind one gate. Copies that accompany the first are timed as a whole: each
+    lap gets an equal share."""
+    if laps == 1:
+        yield run_once(group, loops)
+        return
+    group.arm(loops, laps)
+    group.open()
+    whole = group.wait()
+    others = tuple(seconds / laps for seconds in whole.seconds[1:])
+    for lap, (begin, end) in enumerate(pairwise(whole.progress[0]), start=1):
+        counters = whole.counters if lap == laps else None  # those of all laps
+        yield Timing((end - begin, *others), end - begin, whole.checksums, counters=counters)
+
+
+SampleSeconds = Callable[[Timing], float]
+"""Seconds of the shortest copy: no copy's figure should rest on too short a sample."""
+
+
+def warm_up(
+    group: Group,
+    settings: Settings,
+    pace: Pace,
+    busy: SampleSeconds = lambda timing: min(timing.seconds),
+    known: Sample | None = None,
+) -> Sample:
+    """Warms up and returns what a sample will be: the one `known` from an earlier visit, the loops
+    asked for, or what the pace needs."""
+    for _ in range(WARM_UPS):
+        timing = run_once(group, 1)
+        if known is not None or (busy(timing) >= pace.seconds and not pace.rehearsed):
+            break
+    if known is not None:
+        return known
+    if settings.loops is not None:
+        seconds = busy(timing) * settings.loops
+        rehearsed = pace.rehearsed and seconds < pace.seconds
+        return Sample(settings.loops, seconds, most=pace.most, rehearsed=rehearsed)
+    loops = 1
+    # A single short copy predicts many poorly: measure a longer run before extrapolating.
+    while busy(timing) < pace.seconds / 4 and loops < group.most_loops:
+        loops = min(loops * 8, group.most_loops)
+        timing = run_once(group, loops)
+    each = max(busy(timing) / loops, 1e-12)
+    needed = math.ceil(pace.seconds / each)
+    if pace.sustained:
+        needed = marked_loops(needed, max(timing.seconds) / max(busy(timing), 1e-12))
+    needed = max(min(needed, group.most_loops), pace.loops)
+    laps = max(1, min(pace.laps, group.most_loops // needed))
+    return Sample(needed, needed * each, laps, pace.most)
+
+
+def samples_a_visit(sample: Sample, settings: Settings) -> int:
+    """Samples per visit: all of them if their number is fixed. What is repeated for a time takes a
+    cell's whole time in each visit."""
+    if settings.samples is not None:
+        return settings.samples
+    share = VISIT_SHARE if settings.soak is None else 1.0
+    visit = max(VISIT_SECONDS, settings.max_time * share)
+    each = max(sample.seconds, 1e-9)
+    # A quarter of the cell's time leaves enough for other visits.
+    least = LEAST_SAMPLES if LEAST_SAMPLES * each <= settings.max_time / 4 else 1
+    return max(least, min(sample.most, math.ceil(visit / each)))
+
+
+def take_samples(
+    group: Group,
+    sample: Sample,
+    settings: Settings,
+    clock: Callable[[], float] = time.monotonic,
+    sampled: Callable[[], None] = lambda: None,
+    spent: float = 0.0,
+    cpu_clock: Callable[[], float] | None = None,
+) -> TakenSamples:
+    """The samples of a visit, or those that begin within the cell's time, of which `spent` seconds
+    are used up; at least one. `sampled` is called after each gate. `cpu_clock` reads the CPU time
+    of this process."""
+    wanted = samples_a_visit(sample, settings)
+    if sample.rehearsed:
+        run_once(group, sample.loops)
+    timings: list[Timing] = []
+    gates: list[int] = []
+    began_cpu = cpu_clock() if cpu_clock else 0.0
+    begin = clock()
+    elapsed = used = 0.0
+    left = settings.max_time - spent
+    while len(timings) < wanted:
+        if settings.samples is None and timings and elapsed >= left:
+            break
+        laps = min(sample.laps, wanted - len(timings))
+        if settings.samples is None:
+            laps = max(1, min(laps, int((left - elapsed) / max(sample.seconds, 1e-9))))
+        timings.extend(run_laps(group, sample.loops, laps))
+        gates.append(laps)
+        elapsed = clock() - begin
+        used = cpu_clock() - began_cpu if cpu_clock else 0.0
+        sampled()
+    # Rounded to a nanosecond, so that the result does not depend on the clocks' absolute values.
+    cpu_seconds = round(used, 9) if cpu_clock else None
+    return TakenSamples(sample.loops, tuple(timings), tuple(gates), round(elapsed, 9), cpu_seconds)

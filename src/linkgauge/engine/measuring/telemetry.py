@@ -1,0 +1,126 @@
+"""Readings of accelerators while they are measured: links, clocks, throttling.
+
+A separate thread queries their libraries. The measuring thread only starts and stops it; a
+simulated machine, whose time is not wall time, is queried once and without a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from statistics import median_low
+from typing import TypeVar
+
+from linkgauge.backends.protocol import Backend, HasTelemetry, follows
+from linkgauge.model.hardware.inventory import Reading, Telemetry
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Transfer
+
+PERIOD = 0.05
+"""Seconds from one reading to the next: 20 a second."""
+PATIENCE = 0.003
+"""Seconds that the end of a cell waits for a reading in progress."""
+FIRST_PATIENCE = 0.05
+"""The same if there is no reading yet: even a cell shorter than a reading should have one."""
+
+TelemetrySources = Mapping[Memory, HasTelemetry]
+_N = TypeVar("_N", int, float)
+
+
+def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> TelemetrySources:
+    """The devices that take part, with their backends, one for each transfer: those whose library
+    provides telemetry."""
+    return {
+        place.place: backend
+        for transfer, backend in zip(transfers, backends, strict=True)
+        for place in (*transfer.memories, transfer.engine.owner)
+        if place.backend == backend.name and follows(backend, HasTelemetry)  # type: ignore[type-abstract]
+    }
+
+
+@contextmanager
+def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
+    """Queries repeatedly while it is entered; `readings` then returns the results. Not `threaded`,
+    it queries once as it is entered."""
+    found = Sensing(devices)
+    if not (threaded and devices):
+        found.take()
+        yield found
+        return
+    over = threading.Event()
+    # A driver that never answers must not keep the process from ending.
+    thread = threading.Thread(target=found.ask, args=(over,), daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join(PATIENCE if found.taken else FIRST_PATIENCE)
+
+
+class Sensing:
+    """The readings of devices at several moments."""
+
+    def __init__(self, devices: TelemetrySources) -> None:
+        self._asked: defaultdict[HasTelemetry, list[Memory]] = defaultdict(list)
+        for memory, backend in devices.items():
+            self._asked[backend].append(memory)
+        self.taken: list[tuple[float, dict[str, Telemetry]]] = []
+
+    def ask(self, over: threading.Event) -> None:
+        self.take()
+        while not over.wait(PERIOD):
+            self.take()
+
+    def take(self) -> None:
+        now = time.monotonic()
+        senses: dict[str, Telemetry] = {}
+        for backend, devices in self._asked.items():
+            try:
+                senses |= {sense.memory: sense for sense in backend.sense(devices)}
+            except Exception:  # noqa: BLE001, S112  # whatever a library does, no cell is lost by it
+                continue
+        self.taken.append((now, senses))
+
+    def readings(self, devices: Iterable[Memory]) -> tuple[Reading, ...]:
+        """One of each of these devices, in their order."""
+        taken = self.taken.copy()  # a slow driver may still add one
+        return tuple(_fold(str(device), taken) for device in devices)
+
+
+def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -> Reading:
+    """The readings of a device at several moments, combined into one."""
+    known = [(at, senses[memory]) for at, senses in taken if memory in senses]
+    if not known:
+        return Reading(memory=memory, count=0)
+    first, last = known[0][1], known[-1][1]
+    senses = [sense for _, sense in known]
+    replays = None  # a single reading cannot show new replays
+    if len(known) > 1 and first.pcie_replays is not None and last.pcie_replays is not None:
+        replays = last.pcie_replays - first.pcie_replays
+    clocks = _known(sense.clock for sense in senses)
+    return Reading(
+        memory=memory,
+        count=len(known),
+        seconds=known[-1][0] - known[0][0],
+        link_speed=_middle(sense.link_speed for sense in senses),
+        link_width=_middle(sense.link_width for sense in senses),
+        clock_min=min(clocks, default=None),
+        clock_max=max(clocks, default=None),
+        temperature_max=max(_known(sense.temperature for sense in senses), default=None),
+        power_max=max(_known(sense.power for sense in senses), default=None),
+        throttled=tuple(dict.fromkeys(why for sense in senses for why in sense.throttled)),
+        pcie_replays=replays,
+    )
+
+
+def _known(values: Iterable[_N | None]) -> list[_N]:
+    return [value for value in values if value is not None]
+
+
+def _middle(values: Iterable[_N | None]) -> _N | None:
+    known = _known(values)
+    return median_low(known) if known else None

@@ -1,0 +1,112 @@
+"""What a rank other than the first does: it takes part in rank 0's run, and outlives it just long
+enough to say so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+from linkgauge.backends.mpi.world import leave
+from linkgauge.engine.request import RunRequest
+from linkgauge.machine.child import ENDING
+from linkgauge.machine.launch import Launch
+from linkgauge.machine.wire import is_first
+from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.ranks import LostRank, RankLost
+
+from .gathering import LEAVE_SECONDS, serve_as_rank
+from .member_links import lost_rank
+from .member_loop import ENDED, Agent
+from .rank_zero_lost import add_loss, keep_loss, stopped
+from .started import Processes
+
+LOST_EXIT = 3
+"""Exit code of a rank whose run ended with another rank."""
+HEIR_SECONDS = 2.0
+"""What the other ranks give the one that writes down that rank 0 is gone."""
+AGAIN_SECONDS = 0.1
+"""Interval at which it looks whether they have ended."""
+
+
+def take_part(launch: Launch, request: RunRequest) -> int:
+    """Takes part in rank 0's run until it is over. Returns the exit code."""
+    for number in ENDING:  # which a terminal or a batch system sends to all: rank 0 ends the run
+        signal.signal(number, signal.SIG_IGN)
+
+    def left(agent: Agent, how: str | None) -> None:
+        """Ends this process, at whatever it is."""
+        code = LOST_EXIT
+        try:
+            if how is not None:
+                code = _of_first(launch, request, agent, how)
+        finally:
+            os._exit(code)
+
+    try:
+        serve_as_rank(launch, request.settings.timeout, left)
+    except RankLost as ended:
+        return _write_down(launch, request, None, ended.lost)
+    except LinkgaugeError as error:  # that only this rank has
+        print(f"linkgauge: rank {launch.rank}: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    # Those that wait for a rank that is gone would wait for ever.
+    end = threading.Timer(LEAVE_SECONDS, os._exit, (LOST_EXIT,))
+    end.daemon = True
+    end.start()
+    with suppress(LinkgaugeError):
+        leave(launch)
+    return 0  # MPICH tells its launcher that all is well as the process ends
+
+
+def _of_first(launch: Launch, request: RunRequest, agent: Agent, how: str) -> int:
+    """Rank 0 is gone. Returns the exit code."""
+    known = agent.introduction
+    first, journal = (known.first, known.journal) if known else (None, None)
+    return _write_down(launch, request, journal, lost_rank(first, 0, how, agent.doing))
+
+
+def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: LostRank) -> int:
+    """One rank of each machine keeps what is known, and says so."""
+    mark = is_first(launch)
+    if mark is None:
+        time.sleep(HEIR_SECONDS)
+        return LOST_EXIT
+    with closing(mark), ExitStack() as until_the_end:
+        print(f"linkgauge: {lost}", file=sys.stderr, flush=True)
+        is_stopped = until_the_end.enter_context(stopped(_silent(launch, lost)))
+        try:
+            if kept is None:
+                keep_loss(request, lost)
+            else:
+                add_loss(Path(kept), lost, by_force=is_stopped)
+        except LinkgaugeError as error:
+            print(f"linkgauge: {error}", file=sys.stderr, flush=True)
+        time.sleep(HEIR_SECONDS)
+        if is_stopped:
+            _await_others(launch)
+    return LOST_EXIT
+
+
+def _silent(launch: Launch, lost: LostRank) -> int | None:
+    """The process of a rank 0 that is silent, if it is on this machine: elsewhere, or in another
+    container, its number is another process's. Where a network lies between, that may be to blame,
+    unless the process is stopped."""
+    if lost.how == ENDED or lost.process is None:
+        return None
+    processes = Processes(launch)
+    if processes.rank_of(lost.process) != 0:
+        return None
+    return lost.process if launch.by_name or processes.is_stopped(lost.process) else None
+
+
+def _await_others(launch: Launch) -> None:
+    """A launcher may end all of them as soon as rank 0 is killed: gives them some seconds to end by
+    themselves."""
+    processes, deadline = Processes(launch), time.monotonic() + LEAVE_SECONDS
+    while processes.living().keys() - {0, launch.rank} and time.monotonic() < deadline:
+        time.sleep(AGAIN_SECONDS)

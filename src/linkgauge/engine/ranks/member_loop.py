@@ -1,0 +1,235 @@
+"""The loop of a member: reads commands of rank 0, carries them out, answers.
+
+A thread reads, so that a sign of life is given, and the end or the silence of rank 0 noticed,
+whatever the member is at.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+
+import msgspec
+
+from linkgauge.backends import open_rank
+from linkgauge.backends.rank import RankBackend
+from linkgauge.engine.locks import hold
+from linkgauge.engine.measuring.pool import BufferPool
+from linkgauge.engine.workers.messages import Signs
+from linkgauge.engine.workers.patience import Patience
+from linkgauge.engine.workers.worker import POOL_SHARE, LocalWorker
+from linkgauge.machine.channel import Channel, Done, carry_out, encode
+from linkgauge.machine.host import read_host
+from linkgauge.machine.launch import Launch
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.errors import BackendError, InputError, Phase, Unsupported
+
+from . import commands as messages
+from .commands import Command, Present, decode_command
+from .meeting import Meeting
+from .member_links import NO_SIGN
+from .spanning import SimSpanningBackend, SpanningBackend
+
+LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
+"""Seconds between two moments in which an idle member makes progress."""
+ENDED = "ended"
+"""How rank 0 was lost that left without a word."""
+
+
+class Agent:
+    """Serves rank 0 over a channel. The reading thread calls `left` if a rank is gone and this
+    process has to end, whatever it is doing: with the words for it if rank 0 `ENDED` without a
+    word, or is silent; with None if rank 0 reports another rank. `patience` is that with a rank 0
+    in another process, until its settings are known. `introduction` is what rank 0 said of itself.
+    `doing` describes what the run does, in words."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        launch: Launch,
+        left: Callable[[str | None], None],
+        patience: Patience | None = None,
+    ) -> None:
+        self.introduction: messages.Told | None = None
+        self.doing = "joining"
+        self._channel = channel
+        self._launch = launch
+        self._left = left
+        self._patience = patience
+        self._silence = 0.0
+        """How long rank 0 may say nothing now (seconds)."""
+        self._sending = threading.Lock()
+        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._made = ExitStack()
+        self._opened: tuple[SpanningBackend, LocalWorker] | None = None
+        self._leads = False
+        self._signs = Signs(lambda at: self._send(encode(at)))
+
+    def serve(self) -> None:
+        """Until rank 0 says that the run is over, or is gone."""
+        threading.Thread(target=self._read, daemon=True).start()
+        with self._made:
+            while (command := self._next()) is not None:
+                carry_out(command, self._carry_out, self._send)
+
+    def _next(self) -> Command | None:
+        """The next command. Meanwhile the member makes progress, if others depend on that: often at
+        first, as they then most likely do."""
+        if self._opened is None or not self._own.others_wait:
+            return self._commands.get()
+        pause = LEAST_PAUSE
+        while True:
+            try:
+                return self._commands.get(timeout=pause)
+            except queue.Empty:
+                self._own.make_progress()
+                pause = min(2 * pause, MOST_PAUSE)
+
+    def _read(self) -> None:
+        try:
+            while not isinstance(command := decode_command(self._heard()), messages.EndRun):
+                self._hear(command)
+            if command.lost:
+                self._left(None)
+            self._commands.put(None)
+        except TimeoutError:
+            self._lose(f"{NO_SIGN} after {self._silence:.3g} s")
+        except (EOFError, OSError, msgspec.DecodeError):
+            self._lose(ENDED)
+
+    def _hear(self, command: Command) -> None:
+        """What is answered at once, whatever the member is at; all else is for that."""
+        match command:
+            case messages.Ping():
+                self._send(encode(messages.Pong()))
+            case messages.ReadClock():
+                self._send(encode(Done(msgspec.Raw(encode(time.monotonic())))))
+            case messages.Pong():
+                pass
+            case messages.Told():
+                self.introduction = command
+            case messages.ShowProgress(words):
+                self.doing = words
+            case _:
+                self._take(command)
+
+    def _take(self, command: Command) -> None:
+        if self._patience and isinstance(command, messages.Open):
+            self._patience = self._patience._replace(limit=command.settings.timeout)
+        self._commands.put(command)
+
+    def _lose(self, how: str) -> None:
+        self._left(how)
+        self._commands.put(None)
+
+    def _heard(self) -> bytes:
+        """What rank 0 says next. Raises TimeoutError if it is silent."""
+        if self._patience is None:
+            return self._channel.receive()
+        self._silence = self._patience.of_answer()
+        if not self._channel.poll(self._silence):
+            self._ask_for_sign()
+            if not self._channel.poll(self._patience.of_sign):
+                raise TimeoutError
+        return self._channel.receive(time.monotonic() + self._silence)
+
+    def _ask_for_sign(self) -> None:
+        """Without waiting: a rank 0 that reads nothing keeps what is sent to it from ending."""
+        if self._sending.acquire(blocking=False):
+            try:
+                if self._channel.has_room:
+                    self._channel.send(encode(messages.Ping()))
+            finally:
+                self._sending.release()
+
+    def _send(self, reply: bytes) -> None:
+        with suppress(OSError), self._sending:  # who is gone is noticed by the reading thread
+            self._channel.send(reply)
+
+    @property
+    def _open(self) -> tuple[SpanningBackend, LocalWorker]:
+        if self._opened is None:
+            raise BackendError("member", "nothing is open")
+        return self._opened
+
+    @property
+    def _own(self) -> RankBackend:
+        return self._open[0].own
+
+    def _carry_out(self, command: Command) -> object:
+        match command:
+            case messages.Open():
+                return self.open(command)
+            case messages.Hold():
+                self.hold()
+                return None
+            case messages.ReadAccelerators():
+                return self._own.look()
+            case messages.TakePart():
+                return self.measure(command)
+        raise TypeError(f"unexpected {command!r}")
+
+    def open(self, command: messages.Open) -> Present:
+        try:
+            own = open_rank(
+                command.backend,
+                self._launch,
+                command.settings,
+                command.hosts,
+                with_gpu=command.with_gpu,
+            )
+        except (Unsupported, InputError) as problem:
+            return Present(None, str(problem))
+        self._made.callback(own.close)
+        self._span(command, own)
+        (device,) = own.devices()
+        return Present(device, nics=tuple(own.nics), gpu=own.gpu, lacks_gpu=own.lacks_gpu)
+
+    def _span(self, command: messages.Open, own: RankBackend) -> None:
+        """From here on it measures whole cells with the other ranks."""
+        kind = SpanningBackend if command.settings.simulation is None else SimSpanningBackend
+        span = kind(command.backend, own, self._launch.rank, command.hosts)
+        worker = LocalWorker(command.settings, self._enter)
+        self._opened = span, worker
+        available = read_host().memory_available if command.settings.simulation is None else None
+        share = POOL_SHARE / (self._launch.local_size or 1)
+        budget = None if available is None else int(available * share)
+        worker.measure_with(span, BufferPool(budget))
+        self._made.callback(worker.release)
+
+    def measure(self, part: messages.TakePart) -> tuple[CellResult, ...]:
+        """This rank's results of the cells; those of the first of all parties count."""
+        (span, worker), cells = self._open, part.work.cells
+        span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
+        span.shared, span.failed = frozenset(part.shared), None
+        worker.leads = self._leads = part.parties[0] == self._launch.rank
+        if part.anew:
+            worker.forget(cells, part.work.size)
+        found = worker.measure(cells, part.work.size, part.work.visit)
+        return found if self._leads or any(cell.status != "pass" for cell in found) else ()
+
+    def meet(self, said: messages.Meet) -> messages.Met | messages.PartyLeft:
+        """What rank 0 answers, once it has heard all."""
+        self._send(encode(said))
+        answer = self._next()
+        if answer is None:
+            self._commands.put(None)
+            raise BackendError("the ranks", "the run is over")
+        if not isinstance(answer, (messages.Met, messages.PartyLeft)):
+            raise TypeError(f"unexpected {answer!r}")
+        return answer
+
+    def _enter(self, phase: Phase) -> None:
+        """A phase of a cell begins, which the first of its ranks reports."""
+        if self._leads:
+            self._signs.enter(phase)
+
+    def hold(self) -> None:
+        """Raises DeviceBusy if another run holds the member's device."""
+        device = self._own.gpu or self._own.devices()[0]
+        key = device.pci or device.uuid
+        if key:
+            self._made.enter_context(hold({key: device.memory}))

@@ -1,0 +1,77 @@
+"""A session of one process, or of all that a launcher (mpiexec, mpirun, srun) has started."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from linkgauge.engine.controller import Observer
+from linkgauge.engine.kept.resume import Opening, alone
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import Session
+from linkgauge.engine.session import opened as opened_alone
+from linkgauge.engine.workers.process import WorkerProcess
+from linkgauge.machine.launch import launched
+from linkgauge.model.errors import InputError
+from linkgauge.model.settings import Settings
+
+
+@contextmanager
+def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
+    """A session as `engine.session.opened` opens it; or, of benchmarks between processes, one of
+    all ranks of the launch. Rank 0 has it; any other rank takes part and leaves by SystemExit.
+
+    Raises InputError if it does not fit the launch, RankLost if a rank does not take part.
+    """
+    launch = launched()
+    if launch.size == 1 or not request.what.is_across_ranks:
+        with opened_alone(request, first) as session:
+            yield session
+        return
+    _check(request)
+    if launch.rank:
+        from .member import take_part  # which loads backends
+
+        sys.exit(take_part(launch, request))
+    from .rank_zero import opened_by_rank_zero
+
+    with opened_by_rank_zero(launch, request) as session:
+        yield session
+
+
+def _check(request: RunRequest) -> None:
+    """Raises InputError for what ranks cannot do together."""
+    for name in request.what.of_one_process[:1]:
+        raise InputError(f"{name} uses one process: run it without a launcher")
+    if request.settings.soak is not None:
+        raise InputError("--for works with one process only")
+    if request.devices:
+        raise InputError(
+            "--device works with one process only: each rank uses the device of its own number"
+        )
+    if request.settings.parallel_pairs:
+        raise InputError("--parallel-pairs works with one process only")
+
+
+@contextmanager
+def resuming(
+    folder: Path, observer: Observer, *, limit: float | None, wait: bool
+) -> Iterator[tuple[Opening, int]]:
+    """What `engine.resume.go_on` measures the run in this folder with, and how many processes that
+    is: this one, or all ranks of the launch, which appear within the limit (seconds). Rank 0 has
+    the folder; any other rank takes part and leaves by SystemExit. Raises RankLost if a rank does
+    not appear."""
+    launch = launched()
+    if launch.size == 1:
+        yield alone, 1
+        return
+    if launch.rank:
+        from .member import take_part
+
+        sys.exit(take_part(launch, RunRequest(settings=Settings((), timeout=limit))))
+    from .rank_zero import gathered_to_go_on
+
+    with gathered_to_go_on(launch, folder, observer, limit=limit, wait=wait) as opening:
+        yield opening, launch.size

@@ -1,0 +1,80 @@
+"""Rank 0's session, which measures with all ranks, and its part in a run that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from linkgauge.engine.controller import Doubts, Observer
+from linkgauge.engine.kept.journal import JOURNAL_FILE, Opened
+from linkgauge.engine.kept.resume import Opening
+from linkgauge.engine.plan import Plan
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import Session
+from linkgauge.machine.launch import Launch
+from linkgauge.model.documents.result import Run
+from linkgauge.model.ranks import RankLost
+
+from .gathering import Gathering
+from .rank_zero_lost import keep_loss
+from .worker import ClusterWorker
+
+
+class RankSession(Session):
+    """A session of all ranks of a launch, on rank 0."""
+
+    def __init__(self, request: RunRequest, worker: ClusterWorker) -> None:
+        super().__init__(request, worker)
+        self._ranks = worker
+
+    def measure(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
+        self._ranks.hold(wait=self.request.wait, tell=observer.say)
+        return super().measure(plan, observer, doubts)
+
+    def _open(self, plan: Plan) -> Opened:
+        opened = super()._open(plan)
+        if self.folder is not None:
+            self._ranks.keep(self.folder / JOURNAL_FILE)
+        return opened
+
+
+@contextmanager
+def opened_by_rank_zero(launch: Launch, request: RunRequest) -> Iterator[RankSession]:
+    """The session, once all ranks are there. Raises RankLost if one is not, which is kept, and
+    InputError if the ranks do not fit together."""
+    with _keeping_losses(request):
+        gathering = Gathering(launch, request.settings.timeout)
+    with closing(gathering), closing(ClusterWorker(gathering, request.settings)) as worker:
+        with _keeping_losses(request):
+            session = RankSession(request, worker)
+        yield session
+
+
+@contextmanager
+def _keeping_losses(request: RunRequest) -> Iterator[None]:
+    """A run that comes to nothing for a rank's loss is kept as that."""
+    try:
+        yield
+    except RankLost as ended:
+        keep_loss(request, ended.lost)
+        raise
+
+
+@contextmanager
+def gathered_to_go_on(
+    launch: Launch, folder: Path, observer: Observer, *, limit: float | None, wait: bool
+) -> Iterator[Opening]:
+    """What opens the ranks for the run in this folder, once all are there: they leave with rank 0,
+    whatever comes of it. Raises RankLost if one does not appear within the limit."""
+    with closing(Gathering(launch, limit)) as gathering:
+
+        @contextmanager
+        def opening(run: Opened) -> Iterator[ClusterWorker]:
+            with closing(ClusterWorker(gathering, run.settings)) as worker:
+                worker.survey(tuple(run.machine.devices))
+                worker.hold(wait=wait, tell=observer.say)
+                worker.keep(folder / JOURNAL_FILE)
+                yield worker
+
+        yield opening

@@ -1,0 +1,99 @@
+"""What is kept of a run that a rank's loss ended before it had a journal, or with rank 0 itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from linkgauge.engine.controller import now
+from linkgauge.engine.kept.folder import create_run_folder
+from linkgauge.engine.kept.journal import (
+    JOURNAL_FILE,
+    Closed,
+    Journal,
+    LossRecord,
+    Opened,
+    last_part,
+)
+from linkgauge.engine.request import RunRequest
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import DeviceBusy
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.ranks import LostRank
+
+LOCKED_SECONDS, AGAIN_SECONDS = 5.0, 0.02
+"""How long a journal may still be locked by a process that is gone, and how often to look."""
+NO_DEVICE = "cpu"
+"""The folder of runs that came to no device."""
+
+
+def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
+    """Begins and ends a journal that says no more than this; None if nothing is to be kept. Raises
+    InputError or ResultsError if it cannot be written."""
+    if request.out is None:
+        return None
+    started = now()
+    folder = create_run_folder(Path(request.out), NO_DEVICE, request.label, started)
+    simulation = request.settings.simulation
+    opened = Opened(
+        id=folder.name,
+        label=request.label,
+        simulated=simulation is not None,
+        command=request.command,
+        started=started,
+        machine=Machine(read_host(), simulated=simulation.machine if simulation else None),
+        settings=request.settings,
+        plan=(),
+        options=request.options,
+    )
+    journal = Journal.begin(folder / JOURNAL_FILE, opened)
+    for record in (LossRecord(lost), Closed(now())):
+        journal.append(record)
+    journal.close()
+    return folder
+
+
+@contextmanager
+def stopped(process: int | None) -> Iterator[bool]:
+    """Keeps a silent rank 0 from writing, and ends it afterwards: should it go on, it would write
+    behind the end of its run. Whether there is such a process."""
+    try:
+        held = None if process is None else os.pidfd_open(process)
+    except OSError:  # it has ended, or this kernel has no such handles
+        held = None
+    if held is None:
+        yield False
+        return
+    try:
+        _send(held, signal.SIGSTOP)
+        yield True
+    finally:
+        _send(held, signal.SIGKILL)
+        os.close(held)
+
+
+def _send(held: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(held, number)
+
+
+def add_loss(journal: Path, lost: LostRank, *, by_force: bool = False) -> None:
+    """Ends the journal that rank 0 has left; `by_force`, if rank 0 is stopped and has it locked.
+    Raises InputError if it is not there, on a machine that does not share rank 0's files."""
+    deadline = time.monotonic() + LOCKED_SECONDS
+    while True:
+        try:
+            reopened, records = Journal.reopen(journal, tuple, by_force=by_force)
+            break
+        except DeviceBusy:  # the kernel has not done away with all of rank 0 yet
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(AGAIN_SECONDS)
+    if not any(isinstance(record, (LossRecord, Closed)) for record in last_part(records)):
+        for record in (LossRecord(lost), Closed(now())):
+            reopened.append(record)
+    reopened.close()

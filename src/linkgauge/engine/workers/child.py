@@ -1,0 +1,47 @@
+"""What a worker process does: it measures whole cells."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from linkgauge.engine.measuring.garbage import collect_seldom
+from linkgauge.machine.channel import Channel, carry_out, decoder, encode
+
+from . import messages
+from .messages import Signs
+from .worker import LocalWorker
+
+_decode = decoder(messages.Command)
+
+
+def serve(channel: Channel) -> None:
+    """Serves the controller. Raises EOFError or OSError once it is gone."""
+    start = _decode(channel.receive())
+    if not isinstance(start, messages.Start):
+        raise TypeError(f"expected Start, got {start!r}")
+    names = () if start.accelerator is None else (start.accelerator,)
+    collect_seldom()
+    with closing(
+        LocalWorker(start.settings, Signs(lambda at: channel.send(encode(at))).enter)
+    ) as worker:
+
+        def do(command: messages.Command) -> object:
+            match command:
+                case messages.Survey():
+                    return worker.survey(names)
+                case messages.ReadInventory():
+                    return worker.look(names)
+                case messages.Measure(cells, size, visit):
+                    return worker.measure(cells, size, visit)
+                case messages.Tune(device, peer):
+                    return worker.tune(
+                        device, peer, lambda tried: channel.send(encode(messages.Trying(tried)))
+                    )
+            raise TypeError(f"unexpected {command!r}")
+
+        while True:
+            command = _decode(channel.receive())
+            if isinstance(command, messages.Release):
+                worker.release()
+            else:
+                carry_out(command, do, channel.send)

@@ -1,0 +1,229 @@
+"""What the controller asks of whatever measures (processes of this machine, ranks of several),
+and the state that a worker reports: whole values, never while a clock runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.model.documents.result import CellResult, PlannedCell, Status
+from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Phase, TookTooLong, Unsupported
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.ranks import RankLost
+from linkgauge.model.settings import Profiler, Settings, Tried
+from linkgauge.model.transfer import Cell
+
+
+class Start(msgspec.Struct, frozen=True, tag=True):
+    """The first message: what this worker opens in addition to the host. It has no answer."""
+
+    accelerator: str | None
+    settings: Settings
+
+
+class Survey(msgspec.Struct, frozen=True, tag=True):
+    """Asks for the machine. Answered by a `Machine`."""
+
+
+class ReadInventory(msgspec.Struct, frozen=True, tag=True):
+    """Asks for everything else known about the machine by now. Answered by an `Inventory`."""
+
+
+class Visit(msgspec.Struct, frozen=True):
+    """The number of this visit of cells, from 0, how many samples of them were `taken` before, the
+    seconds that these took, and the benchmark that they are of. Simulated faults count cells from
+    the `passed` ones of earlier rounds on."""
+
+    number: int = 0
+    taken: int = 0
+    spent: float = 0.0
+    benchmark: str = ""
+    passed: int = 0
+
+
+FIRST = Visit()
+
+
+class Measure(msgspec.Struct, frozen=True, tag=True):
+    """Visit these cells at the same time. Answered by their results, in their order."""
+
+    cells: tuple[PlannedCell, ...]
+    size: int
+    visit: Visit = FIRST
+
+
+class Tune(msgspec.Struct, frozen=True, tag=True):
+    """Find the settings with which a device copies fastest. Answered by whether there was anything
+    to search."""
+
+    device: str
+    peer: str | None
+
+
+class Release(msgspec.Struct, frozen=True, tag=True):
+    """Free the buffers kept for later cells: another worker needs memory. It has no answer."""
+
+
+Command = Start | Survey | ReadInventory | Measure | Tune | Release
+
+
+class Trying(msgspec.Struct, frozen=True, tag=True):
+    """A word before the answer to `Tune`, as `Heartbeat` is before that to `Measure`."""
+
+    tried: Tried
+
+
+# Why a cell has no figures, in the words of its reason.
+
+DOING: dict[Phase, str] = {
+    "plan": "planning",
+    "allocate": "allocating",
+    "warm up": "warming up",
+    "fill": "filling the buffers",
+    "measure": "measuring",
+    "verify": "verifying",
+}
+"""Phases as a reason words them."""
+
+
+def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
+    """A reason: what happened to a cell, in which phase, and to which memories."""
+    memories = (memory for t in planned.transfers for memory in t.memories)
+    places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
+    where = f" ({places})" if places else ""
+    return f"while {DOING[phase]}{where}: {what}"
+
+
+def unmeasured(
+    planned: Cell, status: Status, reason: str, kind: OutcomeKind, phase: Phase | None = None
+) -> CellResult:
+    """A cell without figures, and why: while it was in this phase."""
+    place = planned.row, planned.column, planned.transfers, planned.report
+    return CellResult(
+        *place,
+        status,
+        reason,
+        operation=planned.operation,
+        workload=planned.workload,
+        kind=kind,
+        phase=phase,
+    )
+
+
+def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
+    """The result of a cell that the plan gives a reason to skip; None for any other."""
+    if planned.reason is None:
+        return None
+    return unmeasured(planned, "skip", planned.reason, "size")
+
+
+def beside_unable(
+    cells: Sequence[PlannedCell],
+    check: Callable[[PlannedCell], CellResult | None],
+    measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
+) -> tuple[CellResult, ...]:
+    """The results of all these cells, in order: of those that the plan skips, that `check` has a
+    result for or raises an error for, and what `measure` makes of the others. If one that is to be
+    measured with all others at once is refused, so are these."""
+    results: dict[PlannedCell, CellResult] = {}
+    for cell in cells:
+        try:
+            result = skipped_by_plan(cell) or check(cell)
+        except LinkgaugeError as error:
+            if cell.at_once:
+                return tuple(refused(one, error) for one in cells)
+            result = refused(cell, error)
+        if result is not None:
+            results[cell] = result
+    if able := tuple(cell for cell in cells if cell not in results):
+        results |= dict(zip(able, measure(able), strict=True))
+    return tuple(results[cell] for cell in cells)
+
+
+def refused(planned: PlannedCell, error: LinkgaugeError) -> CellResult:
+    """The result of a cell that was not even begun, because of this error."""
+    status: Status = "skip" if isinstance(error, Unsupported) else "error"
+    return _of_rank(unmeasured(planned, status, str(error), error.kind), error)
+
+
+def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
+    """The result of a cell that failed with an error in this phase."""
+    if isinstance(error, Unsupported):
+        return refused(planned, error)
+    reason = failure_reason(planned, phase, str(error))
+    status: Status = "timeout" if isinstance(error, TookTooLong) else "error"
+    cell = replace(unmeasured(planned, status, reason, error.kind, phase), round=planned.round)
+    return _of_rank(cell, error)
+
+
+def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
+    """With the rank whose loss the error is, if it is one."""
+    return replace(cell, lost=error.lost.number) if isinstance(error, RankLost) else cell
+
+
+# What a session measures with: processes of this machine, or ranks of several.
+
+
+class Workers(Protocol):
+    """`Supervisor` is one, and documents the methods."""
+
+    def survey(self, accelerators: Sequence[str]) -> Machine: ...
+    def look(self, accelerators: Sequence[str]) -> Inventory: ...
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
+    ) -> tuple[CellResult, ...]: ...
+    def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool: ...
+    def keep_output(self, folder: Path) -> None: ...
+    def profile(self, profiler: Profiler, folder: Path) -> None: ...
+    def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]: ...
+    def close(self) -> None: ...
+
+
+# A worker's current state: reported as each phase of a cell begins, and as samples end.
+
+SIGN_SECONDS = 0.1
+"""Least interval between signs of life while samples are taken: each wakes the controller."""
+
+
+class Heartbeat(msgspec.Struct, frozen=True, tag=True):
+    """A phase, when the cell began, and when the last sign of life came: a phase began or a sample
+    ended (seconds of the monotonic clock, which all processes share). `warm_up` is the duration of
+    the warm-up, `longest` that of the longest sample so far; 0 until known."""
+
+    phase: Phase = "plan"
+    begun: float = 0.0
+    since: float = 0.0
+    warm_up: float = 0.0
+    longest: float = 0.0
+
+
+class Signs:
+    """Tracks a worker's state, and reports it through `send`."""
+
+    def __init__(self, send: Callable[[Heartbeat], None]) -> None:
+        self._send = send
+        self._sent = 0.0
+        self._at = Heartbeat()
+
+    def enter(self, phase: Phase) -> None:
+        """A phase begins; the first one begins a cell. "measure" is entered again after each
+        sample."""
+        now, at = time.monotonic(), self._at
+        warm_up, longest, again = at.warm_up, at.longest, at.phase == phase == "measure"
+        if phase == "allocate":
+            self._at = Heartbeat(phase, now, now)
+        else:
+            if at.phase == "warm up":
+                warm_up = now - at.since
+            elif again:
+                longest = max(longest, now - at.since)
+            self._at = Heartbeat(phase, at.begun, now, warm_up, longest)
+        if not again or now - self._sent >= SIGN_SECONDS:
+            self._sent = now
+            self._send(self._at)

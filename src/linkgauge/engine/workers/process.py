@@ -1,0 +1,124 @@
+"""The controller's handle of a worker process."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from linkgauge.machine.process import Process
+from linkgauge.machine.tree import ROOT, Root, names_in, read_text
+from linkgauge.model.printable import printable
+from linkgauge.model.settings import Settings, Surroundings, Tried
+
+from .messages import Heartbeat, Start, Trying
+
+# What workers, and the libraries in them, print: kept apart from what linkgauge says.
+
+OUTPUT_FILE = "output.log"
+"""Beside run.json, if there is any."""
+
+
+class Output:
+    """A file without a name, which workers have as stdout and stderr, until it is known where the
+    run is kept. Without a folder, stderr shows it in the end."""
+
+    def __init__(self) -> None:
+        self.descriptor = os.memfd_create(OUTPUT_FILE)
+        weakref.finalize(self, os.close, self.descriptor)
+        self._kept = 0
+        self.folder: Path | None = None
+
+    def keep(self) -> None:
+        """Writes what has come since the last time, once workers have ended."""
+        size = os.fstat(self.descriptor).st_size
+        content = os.pread(self.descriptor, size - self._kept, self._kept)
+        self._kept += len(content)
+        if not content.strip():
+            return
+        with suppress(OSError):  # the figures are there, whatever becomes of this
+            if self.folder is not None:
+                with (self.folder / OUTPUT_FILE).open("ab") as file:
+                    file.write(content)
+            else:
+                print(printable(content.decode(errors="replace").rstrip(), "\n"), file=sys.stderr)
+
+
+STARVED = 60.0
+"""The longest extension of a deadline for time in which a worker waited for a CPU (seconds)."""
+_A = TypeVar("_A")
+
+
+class WorkerProcess(Process):
+    """A process that holds the host backend and at most one accelerator backend. It loads while it
+    has no work, and learns from `begin` what to open."""
+
+    name = "the worker"
+    words = Heartbeat | Trying
+
+    def __init__(
+        self,
+        surroundings: Surroundings = Surroundings(),  # noqa: B008
+        output: Output | None = None,
+    ) -> None:
+        self.output = Output() if output is None else output
+        self.standing = Heartbeat()
+        """The last state that it reported."""
+        self._waited: dict[str, float] = {}
+        """How long each of its threads had waited for a CPU when it was asked."""
+        super().__init__("linkgauge.engine.workers.child", surroundings, self.output.descriptor)
+
+    @property
+    def _pid(self) -> int:
+        """The process that measures."""
+        return self.process.pid
+
+    def begin(self, accelerator: str | None, settings: Settings) -> None:
+        """Comes before anything else."""
+        self._busy = False
+        self.send(Start(accelerator, settings))
+
+    def ask(self, command: object) -> None:
+        self.standing = Heartbeat()
+        self._waited = waits_for_cpu(self._pid)
+        super().ask(command)
+
+    def result(
+        self,
+        kind: type[_A],
+        left: Callable[[Heartbeat], float] | None = None,
+        heard: Callable[[Tried], None] = lambda tried: None,
+    ) -> _A:
+        """The answer, as `answer` has it. `left` returns the seconds left for a worker in this
+        state, without those for which it waited for a CPU: who is kept from working does not hang.
+        `heard` receives each `Tried` that precedes the answer."""
+
+        def hear(word: Heartbeat | Trying) -> None:
+            if isinstance(word, Heartbeat):
+                self.standing = word
+            else:
+                heard(word.tried)
+
+        until = None if left is None else lambda: left(self.standing) + self._starved()
+        return self.answer(kind, until, hear)
+
+    def _starved(self) -> float:
+        """Seconds for which a thread of it waited for a CPU since it was asked."""
+        waits = waits_for_cpu(self._pid)
+        since = (wait - self._waited.get(thread, 0.0) for thread, wait in waits.items())
+        return min(max(since, default=0.0), STARVED)
+
+
+def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:
+    """Seconds for which each thread of a process was ready to run while others ran; empty where
+    the kernel keeps no account of it (Documentation/scheduler/sched-stats.rst)."""
+    tasks = f"proc/{process}/task"
+    texts = {
+        thread: read_text(root, f"{tasks}/{thread}/schedstat") for thread in names_in(root, tasks)
+    }
+    fields = {thread: (text or "").split() for thread, text in texts.items()}
+    return {thread: int(found[1]) / 1e9 for thread, found in fields.items() if len(found) == 3}

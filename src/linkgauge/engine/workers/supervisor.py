@@ -1,0 +1,330 @@
+"""Measures in worker processes, so that a worker's failure costs one cell only.
+
+Each accelerator backend has its own process, and so has the host; the controller loads no
+accelerator's library. A worker that ends, hangs or reports an error is replaced before the next
+cell, as its state is unknown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from linkgauge.backends import SIMULATED
+from linkgauge.machine.process import ProcessLost
+from linkgauge.model.documents.result import CellResult, PlannedCell
+from linkgauge.model.errors import BackendError, LinkgaugeError
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.inventory import Inventory
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.settings import Profiler, Settings, Tried
+
+from .messages import (
+    FIRST,
+    Command,
+    Heartbeat,
+    Measure,
+    ReadInventory,
+    Release,
+    Survey,
+    Tune,
+    Visit,
+    beside_unable,
+    failed,
+    failure_reason,
+    unmeasured,
+)
+from .patience import Patience
+from .process import Output, WorkerProcess
+
+if TYPE_CHECKING:
+    from .profiled import Reports
+
+SURVEY_SECONDS = 60.0
+"""A driver that does not answer the survey within this time is assumed to hang."""
+WORK_SETUP_SECONDS = 600.0
+"""What an AI workload may take beside until it is warmed up: weights are drawn, and kernels may be
+compiled."""
+_A = TypeVar("_A")
+
+TIMES_PROFILED = 10
+"""All of these limits are so many times as long under a profiler, which slows what it follows."""
+FAILURES = 3
+"""Consecutive cells that may fail with the same device."""
+
+
+class Supervisor:
+    """Measures like a `LocalWorker`, but in other processes, for a run with these settings. `first`
+    is a process that was started ahead, to load while there is other work to do."""
+
+    def __init__(
+        self,
+        settings: Settings = Settings(sizes=()),  # noqa: B008
+        first: WorkerProcess | None = None,
+    ) -> None:
+        self._settings = settings
+        self._surroundings = settings.surroundings
+        if settings.simulation is not None:  # whose CPUs these are
+            self._surroundings = msgspec.structs.replace(self._surroundings, cpus=())
+        self._first = first
+        self._output = Output() if first is None else first.output
+        self._reports: Reports | None = None
+        """Of the profiler, while workers run under it."""
+        self._workers: dict[str | None, WorkerProcess] = {}
+        self._last: str | None = None
+        self._failed: Counter[str] = Counter()
+        self._aside: dict[str, str] = {}
+        self._failed_alone: set[str] = set()
+
+    def survey(self, accelerators: Sequence[str]) -> Machine:
+        machines: list[Machine] = []
+        unavailable: dict[str, str] = {}
+        for name, found in self._ask_each(accelerators, Survey(), Machine):
+            if isinstance(found, Machine):
+                machines.append(found)
+            elif self._settings.simulation is not None:
+                raise found
+            else:
+                unavailable[str(name)] = str(found)
+        if not machines:
+            self._worker(None).ask(Survey())
+            machines.append(self._answer(None, Machine))
+        return msgspec.structs.replace(
+            machines[0],
+            inventory=_merge([machine.inventory for machine in machines if machine.inventory]),
+            devices={name: of for machine in machines for name, of in machine.devices.items()},
+            unavailable=unavailable
+            | {name: why for machine in machines for name, why in machine.unavailable.items()},
+        )
+
+    def look(self, accelerators: Sequence[str]) -> Inventory:
+        seen: list[Inventory] = []
+        for name, found in self._ask_each(accelerators or (None,), ReadInventory(), Inventory):
+            why = Gap(str(found), f"accelerators of {name or 'host'}")
+            seen.append(found if isinstance(found, Inventory) else Inventory(unknown=(why,)))
+        return _merge(seen)
+
+    def _ask_each(
+        self, names: Sequence[str | None], command: Command, kind: type[_A]
+    ) -> Iterator[tuple[str | None, _A | LinkgaugeError]]:
+        """What the workers of these backends report about the machine, or their errors."""
+        if self._settings.simulation is not None:
+            names = (SIMULATED,)
+        for name in names:  # all at once: they take seconds to open
+            self._worker(name).ask(command)
+        for name in names:
+            try:
+                yield name, self._answer(name, kind)
+            except LinkgaugeError as error:
+                yield name, error
+
+    def _answer(self, name: str | None, kind: type[_A]) -> _A:
+        """A worker's report about the machine. Raises LinkgaugeError if it fails."""
+        try:
+            deadline = time.monotonic() + SURVEY_SECONDS
+            return self._workers[name].result(kind, lambda _: deadline - time.monotonic())
+        except ProcessLost as lost:
+            self._retire(name)
+            within = f"no answer within {SURVEY_SECONDS:g} s"
+            reason = within if lost.kind == "timeout" else str(lost)
+            raise BackendError("open the backend", reason) from lost
+
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
+    ) -> tuple[CellResult, ...]:
+        return beside_unable(
+            cells, self._skipped, lambda able: self._measure(Measure(able, size, visit))
+        )
+
+    def _skipped(self, cell: PlannedCell) -> CellResult | None:
+        for name in _devices(cell) if self._aside else ():
+            # What touches the device alone tells it from the links that the others crossed.
+            tells = len(cell.places) == 1 and name not in self._failed_alone
+            if name in self._aside and not tells:
+                return unmeasured(cell, "skip", self._aside[name], "set-aside")
+        return None
+
+    def _measure(self, command: Measure) -> tuple[CellResult, ...]:
+        cells, size = command.cells, command.size
+        name = self._worker_for(cells[0])
+        watch = _Watch(cells, size, self._settings)
+        try:
+            results = self._ask(name, command).result(tuple[CellResult, ...], watch.left)
+        except ProcessLost as lost:
+            at = self._workers[name].standing if name in self._workers else Heartbeat()
+            self._retire(name)
+            if len(cells) > 1:  # one cell of a round must not cost the others
+                return tuple(
+                    cell for one in cells for cell in self.measure((one,), size, command.visit)
+                )
+            return (self._note(cells[0], watch.verdict(cells[0], lost, at)),)
+        if any(cell.status == "error" for cell in results):
+            self._retire(name)
+        return tuple(map(self._note, cells, results))
+
+    def _note(self, cell: PlannedCell, result: CellResult) -> CellResult:
+        """Counts consecutive failures of the cell's devices, and sets aside those with too many."""
+        failed = result.status in ("error", "timeout")
+        if not failed and not self._failed:
+            return result
+        if failed and len(cell.places) == 1:
+            self._failed_alone.update(_devices(cell))
+        for device in _devices(cell):
+            if result.status != "skip":
+                self._failed[device] = self._failed[device] + 1 if failed else 0
+            if self._failed[device] == FAILURES and device not in self._aside:
+                self._aside[device] = (
+                    f"{device} set aside after {FAILURES} cells in a row that failed "
+                    f"(the last: {result.reason})"
+                )
+        return result
+
+    def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
+        name = SIMULATED if self._settings.simulation else parse_memory(device).backend
+        try:
+            return self._ask(name, Tune(device, peer)).result(bool, heard=on_trial)
+        except LinkgaugeError as error:
+            if isinstance(error, ProcessLost):
+                self._retire(name)
+            raise BackendError(f"tune {device}", str(error)) from error
+
+    def _ask(self, name: str | None, command: Command) -> WorkerProcess:
+        worker = self._worker(name)
+        if self._last != name and self._last in self._workers:
+            # Only one worker measures at a time, and only that one keeps buffers for the next cell.
+            self._workers[self._last].send(Release())
+        self._last = name
+        worker.ask(command)
+        return worker
+
+    def _worker(self, name: str | None) -> WorkerProcess:
+        if name not in self._workers:  # Ctrl-C at any moment leaves it where close() finds it
+            self._first = self._first or self._start()
+            self._first.begin(name, self._settings)
+            self._workers[name] = self._first
+            self._first = None
+        return self._workers[name]
+
+    def _start(self) -> WorkerProcess:
+        if self._reports is None:
+            return WorkerProcess(self._surroundings, self._output)
+        from .profiled import ProfiledProcess
+
+        return ProfiledProcess(self._reports, self._surroundings)
+
+    def keep_output(self, folder: Path) -> None:
+        """What workers print is kept in this folder, once they have ended."""
+        self._output.folder = folder
+
+    def profile(self, profiler: Profiler, folder: Path) -> None:
+        """From here on workers run under this profiler, which leaves its files in the folder.
+        Raises InputError if it is not installed, BackendError if it does not start a worker, which
+        is then at hand for the first cell."""
+        from .profiled import Reports
+
+        self.close()
+        self._reports = Reports(profiler, folder)
+        try:
+            self._first = self._start()
+        except ProcessLost as lost:
+            raise BackendError(f"--{profiler}", str(lost)) from lost
+
+    def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
+        """Ends the workers under the profiler, and waits until it has written its files. Returns
+        their names; further workers run without it."""
+        if self._reports is None:
+            return ()
+        say(f"waiting for {self._reports.profiler} to write its files")
+        self.close()
+        reports, self._reports = self._reports, None
+        for problem in reports.missing():
+            say(problem)
+        return reports.files()
+
+    def _worker_for(self, cell: PlannedCell) -> str | None:
+        """The accelerator that the cell needs; None for the host alone. For two, either: its worker
+        reports that they cannot run in one cell."""
+        if self._settings.simulation is not None:
+            return SIMULATED
+        owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}
+        return min(owners, default=None)
+
+    def _retire(self, name: str | None) -> None:
+        worker = self._workers.pop(name, None)
+        if worker is not None:
+            worker.kill()
+
+    def close(self) -> None:
+        if self._first is not None:
+            self._first.close()
+            self._first = None
+        while self._workers:
+            self._workers.popitem()[1].close()
+        self._output.keep()
+
+
+class _Watch:
+    """How long a cell may take, updated as it proceeds."""
+
+    def __init__(self, cells: Sequence[PlannedCell], size: int, settings: Settings) -> None:
+        self._settings = settings
+        self._cells, self._size = cells, size
+        self._asked = time.monotonic()
+        slow = 1 if settings.profiler is None else TIMES_PROFILED
+        self._patience = Patience(slow, settings.timeout)
+
+    @cached_property
+    def _set_up(self) -> float:
+        moved = sum(t.bytes_moved(self._size) for cell in self._cells for t in cell.transfers)
+        works = any(cell.workload is not None for cell in self._cells)
+        return self._patience.of_start(moved, WORK_SETUP_SECONDS if works else 0.0)
+
+    def left(self, at: Heartbeat) -> float:
+        """Seconds until the deadline of a cell in this state."""
+        return self._deadline(at) - time.monotonic()
+
+    def _deadline(self, at: Heartbeat) -> float:
+        if at.phase == "plan":  # starting a worker is not charged to the cell
+            return self._asked + self._set_up
+        if self._patience.limit is not None:
+            return at.begun + self._patience.limit
+        if at.phase in ("allocate", "warm up"):
+            return at.begun + self._set_up
+        if at.phase != "measure":
+            return at.since + self._patience.of_step(at.warm_up)
+        # Before the first sample, a loop is assumed to take no longer than the warm-up. One gate
+        # may hold laps for as long as there is time to sample.
+        sample = at.longest or at.warm_up * (self._settings.loops or 1)
+        longest = max(sample, at.warm_up)
+        return at.since + self._patience.of_step(longest) + self._settings.max_time
+
+    def verdict(self, cell: PlannedCell, lost: ProcessLost, at: Heartbeat) -> CellResult:
+        """The result of a cell whose worker was lost in this state."""
+        if lost.kind != "timeout":
+            return failed(cell, at.phase, lost)
+        took = time.monotonic() - (at.begun or self._asked)
+        what = failure_reason(cell, at.phase, f"still running after {took:.3g} s")
+        return unmeasured(cell, "timeout", what, lost.kind, at.phase)
+
+
+def _devices(cell: PlannedCell) -> list[str]:
+    """The accelerators that take part."""
+    return [str(place) for place in cell.places if place.is_device]
+
+
+def _merge(inventories: Sequence[Inventory]) -> Inventory:
+    """The host as the first worker that read it saw it, with the accelerators of all."""
+    read = next((one for one in inventories if one.host != HostDetails()), inventories[0])
+    return msgspec.structs.replace(
+        read,
+        accelerators=tuple(device for one in inventories for device in one.accelerators),
+        unknown=tuple(dict.fromkeys(why for one in inventories for why in one.unknown)),
+    )

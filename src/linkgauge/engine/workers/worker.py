@@ -1,0 +1,231 @@
+"""A worker holds backends and is handed whole cells.
+
+A worker process runs a `LocalWorker`. The controller uses only a `Supervisor`, which has the same
+methods and forwards the calls; nothing crosses this seam while a clock runs.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+import linkgauge
+from linkgauge import __version__
+from linkgauge.backends import open_backend
+from linkgauge.backends.protocol import Backend, HasTelemetry, Tuner
+from linkgauge.engine.measuring.background_load import BackgroundLoad
+from linkgauge.engine.measuring.measure import Known, OnPhase, measure_together
+from linkgauge.engine.measuring.measurement import Measurement
+from linkgauge.engine.measuring.pool import BufferPool
+from linkgauge.machine.host import read_host
+from linkgauge.machine.read_inventory import read_inventory
+from linkgauge.machine.source import commit
+from linkgauge.model.documents.result import CellResult, PlannedCell
+from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.hardware.gaps import Gap
+from linkgauge.model.hardware.inventory import Accelerator, Inventory
+from linkgauge.model.hardware.machine import Device, Host, Machine
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.settings import EngineSettings, Settings, Tried
+from linkgauge.model.transfer import Transfer
+
+from .messages import FIRST, Visit, beside_unable
+from .ranges import profiled_by
+
+if TYPE_CHECKING:
+    from linkgauge.backends.sim import SimBackend
+
+POOL_SHARE = 0.5
+"""Share of the host's available memory that buffers may keep between cells."""
+
+
+class LocalWorker:
+    """A worker in this process, for a run with these settings. `on_phase` is called as each phase
+    of a cell begins, and after each sample."""
+
+    def __init__(
+        self,
+        settings: Settings = Settings(sizes=()),  # noqa: B008
+        on_phase: OnPhase = lambda phase: None,
+    ) -> None:
+        self._settings = settings
+        self._on_phase = on_phase
+        self._backends: dict[str, Backend] = {}
+        self._known: dict[tuple[tuple[int, ...], int], Known] = {}
+        """By the cells' numbers and size, what their first visit established."""
+        self._only: Backend | None = None
+        self.leads = True
+        """Whether its results count: where others measure the same cells, those of one do."""
+        self._neighbours = BackgroundLoad() if settings.simulation is None else None
+
+    def survey(self, accelerators: Sequence[str]) -> Machine:
+        """The host and the devices of these backends, and why a backend has none."""
+        # Load everything needed before a run begins.
+        self._backend("host")
+        devices: dict[str, tuple[Device, ...]] = {}
+        unavailable: dict[str, str] = {}
+        for name in accelerators:
+            try:
+                devices[name] = self._backend(name).devices()
+            except LinkgaugeError as reason:
+                unavailable[name] = str(reason)
+        return Machine(
+            host=self.host,
+            devices=devices,
+            unavailable=unavailable,
+            linkgauge=__version__,
+            commit=commit(Path(linkgauge.__file__)),
+            python=platform.python_version(),
+            simulated=self._settings.simulation.machine if self._settings.simulation else None,
+            inventory=self.look(tuple(devices)),
+        )
+
+    def look(self, accelerators: Sequence[str]) -> Inventory:
+        """Everything else known about the machine, with the devices of these backends. Never
+        raises: a reason stands for what could not be read."""
+        if self._simulated is not None:
+            return self._simulated.look()
+        here = read_inventory()
+        found: list[Accelerator] = []
+        unknown: list[Gap] = []
+        for name in accelerators:
+            try:
+                backend = self._backend(name)
+            except LinkgaugeError as reason:
+                unknown.append(Gap(str(reason), f"accelerators of {name}"))
+                continue
+            if isinstance(backend, HasTelemetry):
+                found += backend.inventory()
+        return msgspec.structs.replace(
+            here, accelerators=tuple(found), unknown=(*here.unknown, *unknown)
+        )
+
+    def measure_with(self, backend: Backend, pool: BufferPool | None = None) -> None:
+        """From here on this is all backends at once; its buffers are kept here, if given."""
+        self._only = backend
+        if pool is not None:
+            self._pool = pool
+
+    def forget(self, cells: Sequence[PlannedCell], size: int) -> None:
+        """What earlier visits of these cells established."""
+        self._known.pop((tuple(cell.number for cell in cells), size), None)
+
+    def _backend(self, name: str) -> Backend:
+        if self._only is not None:
+            return self._only
+        if name not in self._backends:
+            self._backends[name] = self._simulated or open_backend(name, self._engines, self.host)
+        return self._backends[name]
+
+    @property
+    def _engines(self) -> EngineSettings:
+        """Those of the settings. Under a profiler nothing is searched, as it would be remembered;
+        but for Nsight Systems, one may have each launch of a kernel wait for the device."""
+        engines, profiler = self._settings.engines, profiled_by(self._settings)
+        if profiler is None:
+            return engines
+        return msgspec.structs.replace(engines, searches=False, calls_wait=profiler != "nsys")
+
+    @cached_property
+    def host(self) -> Host:
+        """Read when first needed: a replacement worker is not asked for a survey."""
+        return read_host() if self._simulated is None else self._simulated.host()
+
+    @cached_property
+    def _pool(self) -> BufferPool:
+        available = self.host.memory_available
+        return BufferPool(None if available is None else int(available * POOL_SHARE))
+
+    @cached_property
+    def _simulated(self) -> SimBackend | None:
+        """The simulated machine, which is all backends at once; None if the real one is
+        measured."""
+        if self._settings.simulation is None:
+            return None
+        from linkgauge.backends.sim import simulate
+
+        cpus = self._settings.surroundings.cpus
+        return simulate(self._settings.simulation, self._settings.engines, cpus)
+
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
+    ) -> tuple[CellResult, ...]:
+        """Visits these cells at the same time (one, unless they form a round). Returns their
+        results in order. Never raises for what happens to them."""
+        made: dict[PlannedCell, Measurement] = {}
+
+        def make(
+            cell: PlannedCell,
+        ) -> None:  # a backend refuses, or a driver fails at its first call
+            made[cell] = Measurement(cell, size, self._settings, self._backends_for(cell))
+
+        def measure(able: Sequence[PlannedCell]) -> tuple[CellResult, ...]:
+            key = tuple(cell.number for cell in able), size
+            if self._neighbours is not None and self.leads:
+                self._neighbours.begin()
+            measured, found = measure_together(
+                [made[cell] for cell in able],
+                self._settings,
+                self._pool,
+                self._on_phase,
+                visit,
+                self._known.get(key),
+            )
+            if found is not None:
+                self._known[key] = found
+            return self._loaded(measured)
+
+        return beside_unable(cells, make, measure)
+
+    def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
+        """The cells of a visit that has ended, with what else the machine did."""
+        load = self._neighbours.end() if self._neighbours is not None and self.leads else None
+        return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
+
+    def _backends_for(self, cell: PlannedCell) -> list[Backend]:
+        """The backends of its transfers. Raises Unsupported if one refuses."""
+        backends = [self._backend(name) for name in backends_of(cell.transfers)]
+        for backend, transfer in zip(backends, cell.transfers, strict=True):
+            refusal = backend.refusal(transfer)
+            if refusal is not None:
+                raise refusal if isinstance(refusal, Unsupported) else Unsupported(refusal)
+        return backends
+
+    def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
+        """Finds and remembers the settings with which a device copies fastest; `peer` is for peer
+        paths. False if its backend has nothing to search."""
+        place = parse_memory(device)
+        backend = self._backend(place.backend)
+        if not isinstance(backend, Tuner):
+            return False
+        other = None if peer is None else parse_memory(peer).index
+        backend.tune(place.index or 0, other, on_trial)
+        return True
+
+    def release(self) -> None:
+        """Frees the buffers kept for later cells."""
+        self._pool.free_idle()
+
+    def keep_output(self, folder: Path) -> None:
+        """It prints where this process prints."""
+
+    def close(self) -> None:
+        self.release()
+        for backend in self._backends.values():
+            backend.close()
+        self._backends.clear()
+
+
+def backends_of(transfers: Sequence[Transfer]) -> list[str]:
+    """The backend of each transfer: its engine's. Host threads may run with one accelerator's
+    engines; raises Unsupported for two accelerators, whose APIs are unaware of each other."""
+    names = [transfer.engine.owner.backend for transfer in transfers]
+    accelerators = sorted(set(names) - {"host"})
+    if len(accelerators) > 1:
+        raise Unsupported(f"transfers of {' and '.join(accelerators)} do not run in one cell")
+    return names

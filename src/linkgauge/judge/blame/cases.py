@@ -1,0 +1,241 @@
+"""Cells as the search for a cause sees them, and the search: which part do the bad ones share?
+And which findings are about something that a run has measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, partial
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.judge.expected.expect import START
+from linkgauge.judge.expected.link_sharing import LinkSharing
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.model.cell_id import sheet_id, spoken
+from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.hardware.part import Kind, Part
+from linkgauge.model.hardware.wiring import Touched, Wiring
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.exchanges import pairs_of
+from linkgauge.model.transfer import Report, Transfer
+from linkgauge.model.units import BANDWIDTH
+
+
+class Case(msgspec.Struct, frozen=True, eq=False):
+    """A cell with the `number` it has in the whole run, the parts that it touches, those of them
+    that may slow what it reports (`timed`: of the first of several transfers, that one's), and what
+    those have in common that are `alike` (None if there are none, as in a sweep). Cells of a `kind`
+    do the same over paths of the same kinds: their figures vary alike, whatever is beside them."""
+
+    number: int
+    result: Result
+    cell: CellResult
+    touched: frozenset[Part]
+    timed: frozenset[Part]
+    alike: tuple[str, ...] | None
+    kind: Hashable = None
+
+    @property
+    def peers(self) -> tuple[str, ...] | None:
+        """The same for those that should be equal to it. None for the first of more than two
+        transfers: it is the faster the slower the others are."""
+        is_crowded = self.cell.report.is_first and len(self.cell.transfers) > 2
+        return None if is_crowded else self.alike
+
+    @property
+    def name(self) -> str:
+        """What findings call it, at whatever size."""
+        return spoken(self.result, self.cell)
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """Samples as times of the same work: of a bandwidth, its reciprocals. A share that is
+        hidden is none, and scatters the more the nearer it is to 0."""
+        if self.cell.report is Report.HIDDEN:
+            return ()
+        if self.result.better == "lower":
+            return self.cell.samples
+        return tuple(1 / sample for sample in self.cell.samples if sample > 0)
+
+
+LARGE = 256 << 20
+"""Bytes from which the start of a copy takes no visible part, unless it takes no longer than a
+start may: figures of larger sizes are equal."""
+
+
+@lru_cache(maxsize=1)
+def cases_of(evidence: Evidence) -> tuple[Case, ...]:
+    """Every cell of the run, skipped ones left out. All checks of the same evidence share them."""
+    return tuple(each_case(evidence))
+
+
+def each_case(evidence: Evidence) -> Iterator[Case]:
+    """The same, one by one. Cells that do the same share what they touch and are like."""
+    ways = cache(partial(_ways, evidence.machine.wiring, _groups(evidence)))
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    number = -1
+    for result in evidence.results:
+        links = LinkSharing(evidence.machine.wiring, result)
+        for cell in result.cells:
+            number += 1
+            if cell.status == "skip":
+                continue
+            way = ways(evidence.machine.wiring.carried_out(cell), cell.report.is_first)
+            full = None if result.sweep else links.of(cell)
+            alike = None if full is None else _alike(result, cell, way.each, full)
+            alike = alike and known.setdefault(alike, alike)
+            kind = alike or _kind(result, cell, way.each)
+            yield Case(number, result, cell, way.parts, way.timed, alike, kind)
+
+
+class _Way(NamedTuple):
+    """What transfers touch: each of them, all together, and what may slow what they report."""
+
+    each: tuple[Touched, ...]
+    parts: frozenset[Part]
+    timed: frozenset[Part]
+
+
+def _ways(
+    wiring: Wiring,
+    groups: Mapping[str, list[Part]],
+    transfers: tuple[Transfer, ...],
+    is_first: bool,
+) -> _Way:
+    each = tuple(_grouped(one, wiring.touched(one), groups) for one in transfers)
+    crossed = frozenset[Part]().union(*(one.parts for one in each))
+    opposed = frozenset(wiring.opposed(transfers))
+    of_figure = each[0].parts if is_first and len(transfers) > 1 else crossed
+    parts = crossed.union(part.crossed_both_ways for part in opposed)
+    timed = of_figure.union(part.crossed_both_ways for part in opposed & of_figure)
+    return _Way(each, parts, parts if timed == parts else timed)
+
+
+def _groups(evidence: Evidence) -> dict[str, list[Part]]:
+    """The node and the rail of each device that was measured, unless it is the only one there, or
+    there is only one rail."""
+    ends = {
+        str(memory.place)
+        for cell in evidence.cells()
+        for transfer in cell.transfers
+        for memory in transfer.memories
+    }
+    measured = [
+        device for device in evidence.machine.all_devices if device.memory in ends and device.rail
+    ]
+    if len({device.rail for device in measured}) < 2:
+        return {}
+    sizes = Counter(name for device in measured for name in (device.node, device.rail))
+    return {
+        device.memory: [
+            Part("group", name) for name in (device.node, device.rail) if name and sizes[name] > 1
+        ]
+        for device in measured
+    }
+
+
+def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Part]]) -> Touched:
+    """What it touches, with the groups of its ends."""
+    ends = transfer.memories if groups else ()
+    more = [group for end in ends for group in groups.get(str(end.place), ())]
+    return replace(touched, parts=touched.parts.union(more)) if more else touched
+
+
+@lru_cache(maxsize=1)
+def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
+    """The same for what asks of figures: touching what may slow them, and nothing else."""
+    return tuple(
+        case if case.timed is case.touched else replace(case, touched=case.timed)
+        for case in cases_of(evidence)
+    )
+
+
+def _alike(
+    result: Result,
+    cell: CellResult,
+    touched: Sequence[Touched],
+    full: Sequence[float],
+) -> tuple[str, ...]:
+    """Equal for cells whose transfers cross the same kinds of links and share as many of them, the
+    first one with as many others, and whose links are as full."""
+    figure = cell.summary.median if cell.summary else 0.0
+    starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
+    size = "large" if result.size >= LARGE and not starts else str(result.size)
+    name = (
+        result.benchmark,
+        result.backend,
+        size,
+        cell.definition or "",
+        *map("{:.2f}".format, full),
+    )
+    if len(touched) == 1:
+        return (*name, *touched[0].kinds)
+    first, *others = (" ".join(each.kinds) for each in touched)
+    uses = Counter(part for each in touched for part in each.parts)
+    mine = sorted(str(uses[part]) for part in touched[0].parts)
+    shared = sorted(str(count) for count in uses.values() if count > 1)
+    return (*name, first, *sorted(others), *mine, *shared)
+
+
+def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hashable:
+    """Of a cell without peers: a setting of a sweep has its like on other parts."""
+    shapes = [
+        (each.kinds, one.engine.bare, one.scale, one.source.kind, one.destination.kind)
+        for one, each in zip(cell.transfers, touched, strict=True)
+    ]
+    name = *sheet_id(result), cell.bytes, cell.workload
+    return (*name, tuple(shapes[:1]), tuple(sorted(shapes[1:])))
+
+
+def listed(parts: Sequence[Part]) -> str:
+    """The first of them, and how many more there are."""
+    return ", ".join(map(str, parts[:4])) + (f", {len(parts) - 4} more" if parts[4:] else "")
+
+
+def named(cases: Iterable[Case]) -> tuple[str, ...]:
+    """All of them: what shows them names a few, and says how many more there are."""
+    return tuple(case.name for case in cases)
+
+
+# Which findings are about something that a run has measured.
+
+
+def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
+    """Whether a finding is about a memory, a link or a switch that cells of the run touch, or rests
+    on such cells: none about the machine as a whole (its governor), or a part left out, is."""
+    cases = cases_of(evidence)
+    parts = _exchanging(evidence).union(*(case.touched for case in cases))
+    ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}
+    names = {case.name for case in cases}
+
+    def concerns(finding: Finding) -> bool:
+        part = finding.about
+        is_device = isinstance(part, Part) and part.kind in ("device", "function")
+        touched = part in parts or (is_device and not ends.isdisjoint(finding.ends))
+        return touched or not names.isdisjoint(finding.cells)
+
+    return concerns
+
+
+_OF_DEVICES: tuple[Kind, ...] = ("device", "PCIe link", "PCIe link above")
+
+
+def _exchanging(evidence: Evidence) -> frozenset[Part]:
+    """The parts on the ways between the ranks of collectives."""
+    cells = (cell for cell in evidence.cells() if cell.status != "skip")
+    pairs = {pair for cell in cells for pair in exchanging(cell)}
+    if not pairs:
+        return frozenset()
+    wiring = evidence.machine.wiring
+    return frozenset().union(*(wiring.between(*pair) for pair in pairs))
+
+
+def exchanging(cell: CellResult) -> tuple[tuple[str, str], ...]:
+    """The devices that send each other something, if it is a collective."""
+    if not isinstance(cell.operation, Collective):
+        return ()
+    ranks = [str(transfer.engine.owner) for transfer in cell.transfers]
+    return tuple((ranks[a], ranks[b]) for a, b in pairs_of(cell.operation, len(ranks)))

@@ -1,0 +1,348 @@
+"""Which parts are to blame: the fewest that explain all bad cells and contradict no good one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from linkgauge.judge.findings import Finding, Severity
+from linkgauge.model.errors import PHASES, Phase
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Kind, Part
+
+from .cases import Case, named
+
+_H = TypeVar("_H", bound=Hashable)
+_T = TypeVar("_T")
+MOST_CAUSES = 5
+"""Causes looked for at once."""
+_LIKELY = 12
+"""Candidates of which any two are tried in place of one."""
+_MISSED = 4.0
+"""Loss of a bad cell that no part accounts for, where a good cell that touches one costs 1 …"""
+_PART = 1.5
+"""… each part that is blamed this …"""
+BEGAN = 1.0
+"""… that it was well at first this …"""
+_MIXED = 2.0
+"""… and that cells end for it in several phases this."""
+_STAYS = 3.0
+"""Loss of a good cell that touches what stays bad."""
+_OTHERWISE = 1.0
+"""Loss of a bad cell that is struck harder or less hard than the parts blamed for it strike others.
+"""
+_ALIKE = 1.25
+"""How many times as hard as others one part may strike a cell."""
+
+
+_LINKS: tuple[Kind, ...] = ("link", "PCIe link")
+_ABOVE = frozenset[Kind](("PCIe link above", "host bridge", "node"))
+_TELLING: tuple[tuple[Kind, frozenset[Kind], str], ...] = (
+    ("device", frozenset(_LINKS),
+     "`device_local_copy` crosses no link: it would tell the device from its link"),
+    ("node", _ABOVE | {"PCIe link"},
+     "`host_to_host_memcpy_read_cpu` crosses no PCIe: it would tell the node from the rest"),
+    ("switch", _ABOVE,
+     "copies that turn around in it would tell the switch from what is above"),
+    ("switch", frozenset((*_LINKS, "switch")),
+     "errors that a switch counts or logs would tell it from what is beside it"),
+)  # fmt: skip
+"""What tells a part of one kind from parts of others, and in which words."""
+
+
+class Blame(msgspec.Struct, frozen=True):
+    """A part, and others that explain as well."""
+
+    part: Part
+    others: tuple[Part, ...] = ()
+
+    @property
+    def links(self) -> tuple[Part, ...]:
+        """Links of the device that it is about, or that explains as well."""
+        parts = (self.part, *self.others)
+        devices = {end for part in parts if part.kind == "device" for end in part.ends}
+        links = (part for part in parts if part.kind in _LINKS and not part.both_ways)
+        return tuple(link for link in links if not devices.isdisjoint(link.ends))
+
+    def of_link(self, seen: Container[Part]) -> Blame:
+        """The same of what is slow: where nothing but copies over its link tells of a device, and
+        nothing of either was `seen`, it names the link first."""
+        if self.part.kind != "device" or self.part in seen or not self.links:
+            return self
+        link = self.links[0]
+        return Blame(link, (self.part, *(other for other in self.others if other != link)))
+
+    def beside(self, blames: Iterable[Blame]) -> Blame:
+        """The same, if these explain as well."""
+        others = [part for blame in blames for part in (blame.part, *blame.others)]
+        return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
+
+    @property
+    def _would_tell(self) -> str:
+        """Which measurement would tell them apart."""
+        kinds = {part.kind for part in (self.part, *self.others)}
+        telling = (say for one, others, say in _TELLING if one in kinds and kinds & others)
+        return next(telling, "exchange a cable, a slot or a card: what moves with it is to blame")
+
+    def finding(
+        self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
+        cases: Iterable[Case],
+    ) -> Finding:  # fmt: skip
+        """What was `found` of the part in these cells; at the end, that others explain as well."""
+        others = ", ".join(map(str, self.others))
+        doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
+        why += f"; {self._would_tell}" if others else ""
+        cells = named(cases)
+        return Finding(check, severity, self.part, found + doubt, why, tuple(remedy), cells)
+
+
+def suspects(
+    bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
+) -> list[Blame]:
+    """The parts that bad cells touch, those that touch the same cells as one: named after what was
+    `seen` to be in trouble, then the device, the link that joins two, the rest."""
+    parts = frozenset[Part]().union(*(case.touched for case in bad))
+    numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
+    ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
+    groups = grouped((tuple(numbers[part]), part) for part in ordered)
+    return [Blame(part, tuple(others)) for part, *others in groups.values()]
+
+
+_LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host bridge")
+
+
+def _rank(part: Part) -> tuple[bool, int, str]:
+    """Devices and switches before other kinds, in their order; a link in both directions at once
+    behind all of these."""
+    place = _LAST.index(part.kind) if part.kind in _LAST else -1
+    return part.both_ways, place, part.name
+
+
+def fewest(
+    candidates: Sequence[_H],
+    loss: Callable[[tuple[_H, ...]], float],
+    most: int = MOST_CAUSES,
+) -> tuple[_H, ...]:
+    """The candidates of the least `loss`, which is to include what each of them costs: the best is
+    added to those before, then each is exchanged or left out where that is better (stepwise
+    selection in both directions; N. Draper, H. Smith, Applied Regression Analysis, 15.2), or
+    exchanged for two. `loss` is asked often: let it be `remembered`."""
+    chosen: tuple[_H, ...] = ()
+    while len(chosen) < most:
+        more = ((*chosen, one) for one in candidates if one not in chosen)
+        better = _exchanged(min(more, key=loss, default=chosen), candidates, loss)
+        if loss(better) >= loss(chosen):
+            better = _split(chosen, candidates, loss)
+        if loss(better) >= loss(chosen):
+            break
+        chosen = better
+    return chosen
+
+
+def _split(
+    chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
+) -> tuple[_H, ...]:
+    """With two of the likeliest in place of one: what two explain exactly, a part above both may
+    explain badly, but better than either."""
+    likely = sorted(candidates, key=lambda one: loss((one,)))[:_LIKELY]
+    pairs = list(itertools.combinations(likely, 2))
+    rests = [tuple(one for one in chosen if one != each) for each in chosen] or [()]
+    found = ((*rest, *pair) for rest in rests for pair in pairs if not {*rest} & {*pair})
+    return min(found, key=loss, default=chosen)
+
+
+def _exchanged(
+    chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
+) -> tuple[_H, ...]:
+    place = 0
+    while place < len(chosen) > 1:
+        rest = (*chosen[:place], *chosen[place + 1 :])
+        others = ((*rest, one) for one in candidates if one not in chosen)
+        best = min((rest, *others), key=loss)
+        if loss(best) < loss(chosen) - 1e-12:
+            chosen, place = best, 0
+        else:
+            place += 1
+    return chosen
+
+
+class Cause(msgspec.Struct, frozen=True, eq=False):
+    """What is to blame, and the bad cells that touch it."""
+
+    blame: Blame
+    cases: tuple[Case, ...]
+
+
+class _Candidate(msgspec.Struct, frozen=True):
+    """A part that ends the cells that touch it in this phase (None: in any). As sets of cells, a
+    bit each: those that it explains, and those that contradict it. `is_mixed`: those that it
+    explains ended in several phases."""
+
+    part: Part
+    phase: Phase | None
+    struck: int
+    well: int
+    is_mixed: bool = False
+
+
+class Strength(NamedTuple):
+    """How hard bad cells are struck: by one part alike but for `slack`. Where several strike, by no
+    less than the hardest, and by no more than all of them together."""
+
+    of: Mapping[Case, float]
+    slack: float = 0.0
+
+
+def causes(
+    bad: Sequence[Case],
+    good: Sequence[Case],
+    *,
+    stays: bool = False,
+    began: float = BEGAN,
+    strengths: Sequence[Strength] = (),
+    seen: Container[Part] = (),
+) -> tuple[list[Cause], list[Case]]:
+    """The fewest parts that the bad cells touch and good ones do not, and the bad cells that are
+    left. Before the first bad cell that touches a part, good ones cost `began` in all: it was well
+    then. What `stays` bad from then on is always well before, and hardly explains a good cell.
+    Otherwise what is broken shows in the same phase of every cell, and as much by all
+    `strengths`. Of parts that explain as well, those `seen` to be in trouble come first."""
+    cases = sorted((*bad, *good), key=lambda case: case.number)
+    blames = suspects(bad, cases, seen)
+    by_part = {blame.part: blame for blame in blames}
+    candidates = list(_candidates(blames, bad, cases, stays=stays))
+    sizes = [
+        (each, [(1 << at, each.of[case]) for at, case in enumerate(cases) if case in each.of])
+        for each in strengths
+    ]
+
+    def loss(chosen: tuple[_Candidate, ...]) -> float:
+        # What strikes the same cells is one part.
+        if min(len({c.part for c in chosen}), len({c.struck for c in chosen})) < len(chosen):
+            return math.inf
+        strikes = [_strikes(one, chosen) for one in chosen]
+        covered = spared = 0
+        cost = _OTHERWISE * sum(_otherwise(strikes, *each) for each in sizes)
+        for one, by in zip(chosen, strikes, strict=True):
+            cost += _PART + (_MIXED if one.is_mixed else 0.0)
+            cost += began if one.well & ~by.since and not stays else 0.0
+            covered |= one.struck
+            spared |= one.well & by.since
+        contradicted = (_STAYS if stays else 1.0) * spared.bit_count()
+        return cost + contradicted + _MISSED * (len(bad) - covered.bit_count())
+
+    chosen = fewest(candidates, remembered(loss))
+    least = loss(chosen)
+    parts = {one.part: one.phase for one in chosen}
+
+    def as_good(part: Part) -> Iterator[Blame]:
+        rest = tuple(one for one in chosen if one.part != part)
+        for other in candidates:
+            if other.part not in parts and loss((*rest, other)) <= least:
+                yield by_part[other.part]
+
+    found = [
+        Cause(
+            blame.beside(as_good(blame.part)),
+            tuple(case for case in bad if blame.part in case.touched
+                  and parts[blame.part] in (None, case.cell.phase)),
+        )
+        for blame in blames
+        if blame.part in parts
+    ]  # fmt: skip
+    return found, [case for case in bad if case.touched.isdisjoint(parts)]
+
+
+class _Strikes(NamedTuple):
+    """The cells that a part may strike, those that it surely does (of what other parts explain,
+    too, nothing tells before the first that they do not), and all cells since its first one."""
+
+    may: int
+    surely: int
+    since: int
+
+
+def _strikes(one: _Candidate, chosen: Iterable[_Candidate]) -> _Strikes:
+    own = one.struck
+    for other in chosen:
+        own &= ~other.struck if other is not one else own
+    first = own or one.struck
+    return _Strikes(one.struck, one.struck & -(own & -own), -(first & -first))
+
+
+def _otherwise(
+    strikes: Sequence[_Strikes], strength: Strength, sizes: Sequence[tuple[int, float]]
+) -> int:
+    """How many cells are struck by more than all parts that may strike them do together, or by less
+    than the hardest of those that surely do. A part strikes as hard as it does where it is alone,
+    else as hard as others leave it."""
+    struck = [
+        (
+            size,
+            [at for at, by in enumerate(strikes) if by.may & bit],
+            [at for at, by in enumerate(strikes) if by.surely & bit],
+        )
+        for bit, size in sizes
+    ]
+    levels = {
+        at: statistics.median(alone)
+        for at in range(len(strikes))
+        if (alone := [size for size, by, _ in struck if by == [at]])
+    }
+    for at in {*range(len(strikes))} - levels.keys():
+        left = [size - sum(levels.get(other, 0.0) for other in by if other != at)
+                for size, by, _ in struck if at in by]  # fmt: skip
+        levels[at] = max(statistics.median(left), 0.0) if left else 0.0
+    return sum(
+        size > _ALIKE * sum(levels[at] for at in by) + strength.slack
+        or size < max((levels[at] for at in surely), default=0.0) / _ALIKE - strength.slack
+        for size, by, surely in struck
+        if by
+    )
+
+
+def _candidates(
+    blames: Iterable[Blame], bad: Sequence[Case], cases: Sequence[Case], *, stays: bool
+) -> Iterator[_Candidate]:
+    place = {case.number: 1 << at for at, case in enumerate(cases)}
+    ended = {case.number for case in bad}
+    for blame in blames:
+        touching = [case for case in cases if blame.part in case.touched]
+        struck = [case for case in touching if case.number in ended]
+        well = [case for case in touching if case.number not in ended]
+        phases = sorted({PHASES.index(case.cell.phase) for case in struck if case.cell.phase})
+        if stays or len(phases) < 2:
+            phase = struck[0].cell.phase
+            yield _Candidate(blame.part, phase, _mask(struck, place), _mask(well, place))
+            continue
+        yield _Candidate(blame.part, None, _mask(struck, place), _mask(well, place), is_mixed=True)
+        for phase in (PHASES[at] for at in phases):
+            own = [case for case in struck if case.cell.phase == phase]
+            passed = [case for case in struck if _is_later(case.cell.phase, phase)]
+            yield _Candidate(blame.part, phase, _mask(own, place), _mask([*well, *passed], place))
+
+
+def _is_later(one: Phase | None, other: Phase) -> bool:
+    return one is not None and PHASES.index(one) > PHASES.index(other)
+
+
+def _mask(cases: Iterable[Case], place: dict[int, int]) -> int:
+    return sum(place[case.number] for case in cases)
+
+
+def remembered(found: Callable[[tuple[_H, ...]], _T]) -> Callable[[tuple[_H, ...]], _T]:
+    """The same, each set worked out once."""
+    known: dict[frozenset[_H], _T] = {}
+
+    def of(parts: tuple[_H, ...]) -> _T:
+        key = frozenset(parts)
+        if key not in known:
+            known[key] = found(parts)
+        return known[key]
+
+    return of

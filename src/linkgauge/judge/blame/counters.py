@@ -1,0 +1,111 @@
+"""Error counters that rose during a run, clocks that were held down, and the parts that they belong
+to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from linkgauge.judge.findings import Evidence
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.inventory import Accelerator, FabricLink, Reading
+from linkgauge.model.hardware.part import Part
+
+_HARMLESS = ("idle", "display clock")
+"""Reasons for low clocks that are harmless."""
+POWER_CAP = "power cap"
+"""What ends the clocks of every device that multiplies matrices, as made."""
+
+
+def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
+    """New AER errors of each severity, by the address of the function that counted them."""
+    rose: dict[str, dict[str, int]] = {}
+    for after in evidence.after.pci if evidence.after else ():
+        function = evidence.machine.functions.get(after.address)
+        before = function.errors if function else None
+        if before is not None and after.errors is not None:
+            more = {kind: n - before.get(kind, 0) for kind, n in after.errors.items()}
+            rose[after.address] = {kind: n for kind, n in more.items() if n > 0}
+    return {address: more for address, more in rose.items() if more}
+
+
+def replays(evidence: Evidence) -> dict[str, int]:
+    """Packets that a device retransmitted over PCIe, by its memory."""
+    rose: dict[str, int] = {}
+    for after in evidence.after.accelerators if evidence.after else ():
+        before = evidence.machine.accelerators.get(after.memory)
+        if before is not None and before.pcie_replays is not None:
+            rose[after.memory] = (after.pcie_replays or 0) - before.pcie_replays
+    return {memory: more for memory, more in rose.items() if more > 0}
+
+
+def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
+    """A device's links by what they are together: those to one place mostly count as one link, and
+    those that lead nobody knows where as the device."""
+    return grouped(
+        (Part.link(device.memory, link.remote) if link.remote else device.part, link)
+        for link in device.links
+    )
+
+
+def fabric_errors(evidence: Evidence) -> dict[Part, int]:
+    """New errors of fabric links."""
+    rose: dict[Part, int] = {}
+    for after in evidence.after.accelerators if evidence.after else ():
+        before = evidence.machine.accelerators.get(after.memory)
+        # Libraries number the links of each kind from 0.
+        was = {(link.kind, link.index): link.errors for link in before.links} if before else {}
+        for part, links in bundles(after).items():
+            counted = sum(
+                link.errors - earlier
+                for link in links
+                if link.errors is not None
+                and (earlier := was.get((link.kind, link.index))) is not None
+            )
+            rose[part] = max(rose.get(part, 0), counted)  # both ends may count the same
+    return {part: more for part, more in rose.items() if more > 0}
+
+
+def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
+    """The parts that counted errors: links, and what joins several if all its `used` links did."""
+    found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence)}
+    joints = evidence.machine.wiring.joints().items()
+    meeting = ((joint, links & set(used)) for joint, links in joints)
+    return frozenset(
+        found | {joint for joint, links in meeting if len(links) > 1 and links <= found}
+    )
+
+
+def _pcie(evidence: Evidence) -> Iterator[Part]:
+    """PCIe links with errors counted at either end."""
+    counted = pci_errors(evidence)
+    names = evidence.machine.named
+    for address, function in evidence.machine.functions.items():
+        is_lower_end = function.port != "downstream port"  # above it is only its own switch
+        if is_lower_end and not counted.keys().isdisjoint({address, function.parent}):
+            yield Part.pcie_link(names.get(address, address), address)
+
+
+@lru_cache(maxsize=1)
+def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
+    """By device, the reasons for low clocks that cells saw, each with its reading."""
+    return grouped(
+        (reading.memory, (reason, reading))
+        for cell in evidence.cells()
+        for reading in cell.readings
+        for reason in reading.throttled
+        if not (cell.does.product and reason == POWER_CAP)
+    )
+
+
+def held_down(device: Accelerator, loaded: Iterable[tuple[str, Reading]]) -> list[str]:
+    """What holds a device's clocks down, by what cells saw or else by its latest state."""
+    reasons = [reason for reason, _ in loaded] or device.throttled
+    return sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
+
+
+def slowed(evidence: Evidence) -> frozenset[Part]:
+    """The devices whose clocks are held down."""
+    loaded = held_under_load(evidence)
+    latest = (evidence.after or evidence.machine.known).accelerators
+    return frozenset(one.part for one in latest if held_down(one, loaded.get(one.memory, ())))

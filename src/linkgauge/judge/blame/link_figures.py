@@ -1,0 +1,130 @@
+"""Which figures of a run stand on which link, and which finding blames which part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+
+import msgspec
+
+from linkgauge.judge.findings import Finding
+from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.hardware.topology import Joint, Topology, TopologyPlace
+from linkgauge.model.transfer import Report, Transfer
+from linkgauge.model.units import BANDWIDTH
+
+_WHOLE = 0.999
+"""Part of a transfer's bytes: what crosses a link by less says nothing of it. Shares add up to 1
+but for rounding."""
+_MARKING = ("fail", "warn")
+
+
+class Best(msgspec.Struct, frozen=True):
+    """A cell, and its result."""
+
+    result: Result
+    cell: CellResult
+
+    @property
+    def figure(self) -> float:
+        return self.cell.headline or 0.0
+
+
+class LinkFigures(msgspec.Struct, frozen=True):
+    """The best cells that a link limits, one way and both ways at once; null where none is."""
+
+    one_way: Best | None = None
+    both: Best | None = None
+
+
+def link_figures(
+    machine: Machine, topology: Topology, results: Sequence[Result]
+) -> dict[Joint, LinkFigures]:
+    """Of each link that limits a cell: all bytes of the cell's only transfer cross it, one way, and
+    nothing else on their way is known to carry less at its best. `both`: likewise of a transfer
+    that goes there and back, or of the sum of two, one each way."""
+    found: dict[Joint, LinkFigures] = {}
+
+    @cache
+    def crossed(transfer: Transfer) -> dict[Joint, set[bool]]:
+        return _crossed(machine, topology, transfer)
+
+    for result in results:
+        for cell in result.cells if result.unit == BANDWIDTH.symbol else ():
+            ways = _ways(cell, [crossed(transfer) for transfer in cell.transfers])
+            for joint, directions in ways.items():
+                if not all(map(joint.carries_no_more, ways)):
+                    continue
+                name = "one_way" if len(directions) == 1 else "both"
+                known = found.get(joint, LinkFigures())
+                before: Best | None = getattr(known, name)
+                one = Best(result, cell)
+                if before is None or before.figure < one.figure:
+                    found[joint] = msgspec.structs.replace(known, **{name: one})
+    return found
+
+
+def _ways(cell: CellResult, each: Sequence[dict[Joint, set[bool]]]) -> dict[Joint, set[bool]]:
+    """The links that the cell's only transfer crosses, or both of two, and in which directions;
+    none if its figure is not the rate of just that."""
+    if not cell.headline or cell.status != "pass" or cell.report is Report.HIDDEN:
+        return {}
+    if len(each) == 1:
+        both = cell.transfers[0].both_ways
+        is_half = both and cell.report.is_first
+        return {j: way for j, way in each[0].items() if len(way) == 1 + both and not is_half}
+    if len(each) != 2 or cell.report not in (Report.SUM, Report.TOTAL, Report.SPAN):
+        return {}
+    one, other = each
+    return {j: way | other[j] for j, way in one.items() if len(way ^ other.get(j, way)) == 2}
+
+
+def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[Joint, set[bool]]:
+    """The links that all bytes of a transfer cross, and whether from a to b, or back, or both; none
+    if it crosses others than those of the picture."""
+    parts: dict[tuple[Joint, bool], float] = {}
+    for begin, end, _, part in transfer.legs():
+        for wire, crossing in machine.wiring.route(str(begin), str(end)) or ():
+            if (joint := topology.joined.get(wire.name)) is not None:
+                is_a = topology.inside.get(crossing.begin, crossing.begin) == joint.a
+                parts[joint, is_a] = parts.get((joint, is_a), 0.0) + crossing.share * part
+            elif wire.kind != "bridge":
+                return {}
+    whole: dict[Joint, set[bool]] = {}
+    for (joint, is_a), part in parts.items():
+        if part >= _WHOLE / (1 + transfer.both_ways):
+            whole.setdefault(joint, set()).add(is_a)
+    return whole
+
+
+def blames(findings: Iterable[Finding]) -> dict[str, Finding]:
+    """The gravest finding on each part of a machine, by the part's name, without a device's
+    address."""
+    found: dict[str, Finding] = {}
+    for finding in sorted(findings, key=lambda one: one.severity != "fail"):
+        if finding.severity in _MARKING:
+            found.setdefault(_name(finding.about), finding)
+    return found
+
+
+def _name(about: Part | str) -> str:
+    return about.ends[0] if isinstance(about, Part) and about.kind == "device" else str(about)
+
+
+def blamed(
+    topology: Topology, by_name: Mapping[str, Finding], machine: Machine
+) -> dict[Joint | TopologyPlace, Finding]:
+    """The same by links and places."""
+    names: dict[str, Joint | TopologyPlace] = {**topology.places, **topology.joined}
+    joined = [(wire.part, joint) for joint in topology.joints for wire in joint.wires]
+    names |= {part.crossed_both_ways.name: joint for part, joint in joined}
+    for address, memory in machine.named.items():
+        if memory in topology.places:
+            names.setdefault(address, topology.places[memory])
+    found: dict[Joint | TopologyPlace, Finding] = {}
+    for name, finding in by_name.items():
+        if name in names:
+            found.setdefault(names[name], finding)
+    return found

@@ -1,0 +1,184 @@
+"""Cells that should be equal, and what the suspects that strike some of them leave of their rates.
+
+Many sets of suspects are tried, and each strikes few of a large run's cells: what holds of the
+others is worked out once, or for all of them together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence, Set
+from functools import cached_property
+from operator import neg
+
+import msgspec
+
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Part
+
+from .relative_rates import RelativeRate, median_of
+
+SPARED = 0.004
+"""What a cell costs that touches the part and is not slow, in squared logarithms (6 % off): other
+parts may be its bottleneck, but the part that needs the fewest such excuses explains best."""
+SPLIT = 0.012
+"""What a slow cell costs whose peers are fast, although they touch the part as well."""
+_PART = 0.008
+"""What it costs to blame a part: as much as the excuses of two cells …"""
+_BEGAN = 0.006
+"""… that it was well at first …"""
+_DRIFTS = 0.008
+"""… that it changes from cell to cell: time is blamed only where it explains better than parts."""
+_LEAST = math.log(0.95)
+_LEAST_DRIFT = math.log(0.9995)
+"""Levels above which a part is as good as well, as logarithms; of a drift per cell."""
+
+
+class Suspect(msgspec.Struct, frozen=True):
+    """A part, and how it may be slow `since` the cell of that number: by a constant fraction, or
+    ever slower (`drifts`)."""
+
+    part: Part
+    drifts: bool = False
+    since: int = 0
+
+    @property
+    def cost(self) -> float:
+        return _PART + (_BEGAN if self.since else 0.0) + (_DRIFTS if self.drifts else 0.0)
+
+    @property
+    def least(self) -> float:
+        return _LEAST_DRIFT if self.drifts else _LEAST
+
+
+Suspects = tuple[Suspect, ...]
+Struck = dict[Suspects, Set[int]]
+"""The places of the cells of a class that suspects strike, by which of them do: of those that
+exactly these strike."""
+
+
+class Base(msgspec.Struct, frozen=True):
+    """What the rates of a class are compared with: the logarithm of what those reach that are well,
+    or (None) what is expected of each. If it is the rate of one cell, of number `begin`, that one
+    may touch suspects of its own: `parts`."""
+
+    top: float | None
+    parts: frozenset[Part] = frozenset()
+    begin: int = 0
+
+    def slowing(self, by: Iterable[Suspect]) -> Suspects:
+        """Those of the suspects that strike a cell for which it should be slower than this."""
+        return tuple(s for s in by if s.drifts or s.part not in self.parts)
+
+    def flattering(self, by: Sequence[Suspect], suspects: Iterable[Suspect]) -> Suspects:
+        """Those that drift and strike only this: not the cell, which these (`by`) do."""
+        return tuple(s for s in suspects if s.drifts and s.part in self.parts and s not in by)
+
+    def cells_to(self, number: int | None, s: Suspect) -> int:
+        """How many cells a drift had to slow the cell of that number (None: it does not strike it)
+        more than this: less than none if it strikes only this."""
+        own = s.since if number is None else number
+        return own - (self.begin if s.part in self.parts else s.since)
+
+
+class PeerClass:
+    """Peers, the fastest first: a cell's place is that in `members`."""
+
+    def __init__(self, members: Iterable[RelativeRate]) -> None:
+        self.members = sorted(members, key=lambda m: -m.relative)
+        self.slow = frozenset(at for at, m in enumerate(self.members) if m.slow)
+        self._is_low = any(m.low for m in self.members)
+        self._logs = [math.log(median_of(m.case)) for m in self.members]
+        self.weights = [m.weight for m in self.members]
+        # Of the slow ones nothing, so that sums are of those that are well.
+        self._well = [0.0 if m.slow else m.weight for m in self.members]
+        self._well_logs = [log * weight for log, weight in zip(self._logs, self._well, strict=True)]
+        self._places = grouped(
+            (part, place) for place, m in enumerate(self.members) for part in m.case.touched
+        )
+        self._struck: dict[Suspect, Set[int]] = {}
+
+    def struck(self, suspects: Suspects) -> Struck:
+        """The cells that some of them strike."""
+        found: list[tuple[Suspects, Set[int]]] = []
+        for s in suspects:
+            alone, before = self._struck_by(s), found
+            found = []
+            for by, places in before:
+                if both := places & alone:
+                    found.append(((*by, s), both))
+                    alone, places = alone - both, places - both  # noqa: PLW2901
+                if places:
+                    found.append((by, places))
+            if alone:
+                found.append(((s,), alone))
+        return dict(found)
+
+    def _struck_by(self, s: Suspect) -> Set[int]:
+        if s not in self._struck:
+            touching = self._places.get(s.part, ())
+            some = (at for at in touching if self.members[at].case.number >= s.since)
+            self._struck[s] = frozenset(some)
+        return self._struck[s]
+
+    def base(self, struck: Struck) -> Base:
+        """Those that are well and that no suspect strikes, else what is expected if all are low,
+        else the fastest."""
+        on_fastest = next((by for by, places in struck.items() if 0 in places), ())
+        if self._is_low and not any(s.drifts for s in on_fastest):
+            return Base(None)
+        weights, logs = self._well.copy(), self._well_logs.copy()
+        for place in itertools.chain.from_iterable(struck.values()):
+            weights[place] = logs[place] = 0.0
+        # Their mean: the fastest of many that scatter is faster than any of them.
+        if weight := sum(weights):
+            return Base(sum(logs) / weight)
+        parts = frozenset(s.part for s in on_fastest)
+        return Base(self._logs[0], parts, self.members[0].case.number if parts else 0)
+
+    def logs(self, places: Iterable[int], base: Base) -> list[float]:
+        """What is left of the rate of each of these cells beside the base, as logarithms."""
+        top = base.top
+        if top is None:
+            return [self.members[place].log for place in places]
+        return [log - top if log < top else 0.0 for log in map(self._logs.__getitem__, places)]
+
+    def unstruck(self, base: Base) -> list[float]:
+        """By place, what is left unexplained of a cell that no suspect strikes, times its weight.
+        Where even the fastest touches a suspect, that a cell is as fast as it should be speaks
+        against."""
+        top = base.top
+        if base.parts:
+            return self._within.copy()
+        if top is None or self._is_low:
+            return self._beside_expected.copy()
+        # Those that reach the top come first, and leave nothing.
+        first = bisect_left(self._logs, -top, key=neg)
+        some = zip(self.weights[first:], self._logs[first:], strict=True)
+        return [0.0] * first + [weight * (log - top) ** 2 for weight, log in some]
+
+    @cached_property
+    def _within(self) -> list[float]:
+        return [m.weight * _within(m) for m in self.members]
+
+    @cached_property
+    def split(self) -> Set[int]:
+        """Those that a base that touches a suspect leaves to be explained."""
+        return frozenset(at for at, m in enumerate(self.members) if _within(m) > SPLIT)
+
+    @cached_property
+    def _beside_expected(self) -> list[float]:
+        return [m.weight * m.log**2 for m in self.members]
+
+    @cached_property
+    def untouched(self) -> float:
+        """What is left unexplained of all if no suspect strikes any."""
+        return sum(self.unstruck(self.base({})))
+
+
+def _within(member: RelativeRate) -> float:
+    """What is left unexplained of a cell that nothing slows, beside a base that touches a
+    suspect."""
+    return member.relative**2 + (SPARED if member.fine else 0.0)

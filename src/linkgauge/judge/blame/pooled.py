@@ -1,0 +1,170 @@
+"""Parts that slow all that touches them by a little: no cell shows it, but all of them together do.
+
+A cell's figure is a logarithm beside the mean of its peers. A part's loss is by how much the cells
+that touch it are below those of the same classes that do not, each class weighed by how much it
+scatters; what its cells have in common beyond that is tested by Student's t. Cells vary alike whose
+parts are of the same kinds: copies over PCIe vary more than those within a device.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.stats.student import two_sided
+
+from .relative_rates import RelativeRate, median_of, noise_of, scatter_of
+from .slow_model import weighted_median
+
+LEAST = 0.025
+"""Loss from which a part is slow: equal parts of healthy hardware differ by less (two H200s' links
+by 0.5 %, PCIe by 1.5 %: docs/benchmarks.md)."""
+CHANCE = 0.001
+"""How often chance alone may make any part of a healthy machine slow: each of many that many times
+less often (Bonferroni)."""
+PEERS = 3
+"""Parts of its kind beside which one is judged: of fewer, none shows what is usual."""
+_CELLS = 4
+"""Cells that touch a part at least."""
+_APART = 3.0
+"""How many times as much as most of its peers differ from each other a part must lose."""
+
+
+class Loss(NamedTuple):
+    """What the cells that touch a part have `lost`, as a logarithm: mostly, since in some of them
+    something else may be slower still. Their mean in standard `errors`, of so many degrees of
+    freedom, and these cells."""
+
+    part: Part
+    lost: float
+    errors: float
+    degrees: float
+    cells: tuple[RelativeRate, ...]
+
+    @property
+    def p(self) -> float:
+        return two_sided(self.errors, self.degrees) / 2 if self.errors > 0 else 1.0
+
+
+class _ClassSums(NamedTuple):
+    """Of some cells of a class: how many there are, the sum of their logarithms, and that of the
+    squares."""
+
+    cells: int = 0
+    sum: float = 0.0
+    squares: float = 0.0
+
+    def plus(self, value: float) -> _ClassSums:
+        return _ClassSums(self.cells + 1, self.sum + value, self.squares + value * value)
+
+    @property
+    def rest(self) -> float:
+        """The sum of squares about their mean."""
+        return max(0.0, self.squares - self.sum**2 / self.cells)
+
+
+def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterator[Loss]:
+    """The parts that are slow by all their cells together, the surest first. What touches one of
+    them is no peer of the others."""
+    left, parts = list(rates), frozenset(candidates)
+    found = list(_each(left, parts))
+    while sure := [one for one in found if one.p < CHANCE / len(found)]:
+        worst = max(sure, key=lambda one: one.errors)
+        left = [each for each in left if worst.part not in each.case.touched]
+        found = list(_each(left, parts))
+        others = [abs(one.lost) for one in found if one.part.kind == worst.part.kind]
+        usual = statistics.median(others) if others else 0.0
+        if worst.lost > max(-math.log1p(-LEAST), _APART * usual, _unrest(worst, rates)):
+            yield worst
+
+
+def _unrest(loss: Loss, rates: Sequence[RelativeRate]) -> float:
+    """How much more its cells scatter than their peers do: sums of what scatters are slower."""
+    classes = {each.case.peers for each in loss.cells}
+    outside = [each for each in rates
+               if each.case.peers in classes and loss.part not in each.case.touched]  # fmt: skip
+    own, usual = (
+        statistics.median(scatter_of(each.case) for each in side) for side in (loss.cells, outside)
+    )
+    return math.sqrt(max(0.0, own**2 - usual**2))
+
+
+def _each(rates: Sequence[RelativeRate], parts: frozenset[Part]) -> Iterator[Loss]:
+    whole: defaultdict[Hashable, _ClassSums] = defaultdict(_ClassSums)
+    own: defaultdict[Part, defaultdict[Hashable, _ClassSums]] = defaultdict(
+        lambda: defaultdict(_ClassSums)
+    )
+    beside: defaultdict[Hashable, set[Part]] = defaultdict(set)
+    noise: dict[Hashable, frozenset[str]] = {}
+    for each in rates:
+        key, log = each.case.peers, math.log(median_of(each.case))
+        whole[key] = whole[key].plus(log)
+        noise.setdefault(key, noise_of(each.case))
+        beside[key] |= parts & each.case.touched
+        for part in parts & each.case.touched:
+            own[part][key] = own[part][key].plus(log)
+    kinds_of = {key: Counter(part.kind for part in met) for key, met in beside.items()}
+    groups = grouped((kinds, whole[key]) for key, kinds in noise.items())
+    rests = {k: (sum(s.rest for s in of), sum(s.cells - 1 for s in of)) for k, of in groups.items()}
+    by_part = grouped((part, each) for each in rates for part in parts & each.case.touched)
+    for part, classes in own.items():
+        gains = []
+        for of, inside in classes.items():
+            others = whole[of].cells - inside.cells
+            peers = kinds_of[of][part.kind] - 1
+            if others and peers >= PEERS:
+                gain = (whole[of].sum - inside.sum) / others - inside.sum / inside.cells
+                gains.append((noise[of], gain, inside.cells * others / whole[of].cells, of))
+        told = {of for *_, of in gains}
+        cells = tuple(each for each in by_part[part] if each.case.peers in told)
+        if len(cells) >= _CELLS and _is_alike(gains, classes):
+            yield from _loss(part, gains, rests, cells)
+
+
+_Gain = tuple[frozenset[str], float, float, Hashable]
+"""Of a class: its noise, how much more cells without the part have, their weight, and its key."""
+
+
+def _is_alike(gains: Sequence[_Gain], classes: Mapping[Hashable, _ClassSums]) -> bool:
+    """Whether the part's own cells agree that it is slow, however much they scatter beyond their
+    peers: each of few samples of a part that jitters is as likely fast."""
+    sides = [(gain, classes[of]) for *_, gain, _, of in gains]
+    count = sum(side.cells for _, side in sides)
+    mean = sum(gain * side.cells for gain, side in sides) / count
+    squares = sum(side.rest + side.cells * (gain - mean) ** 2 for gain, side in sides)
+    error = math.sqrt(squares / (count - 1) / count + _QUIET**2 / count)
+    return mean > 0 and two_sided(mean / error, count - 1) / 2 < CHANCE
+
+
+def _loss(
+    part: Part,
+    gains: Sequence[_Gain],
+    rests: dict[frozenset[str], tuple[float, int]],
+    cells: tuple[RelativeRate, ...],
+) -> Iterator[Loss]:
+    """Of a part whose classes differ by so much, each with its weight."""
+    weights = lost = spread = 0.0
+    known: list[tuple[float, float]] = []
+    for kinds, of in grouped((kinds, (gain, weight)) for kinds, gain, weight, _ in gains).items():
+        rest, degrees = rests[kinds]
+        degrees -= len(of)
+        if degrees < 1:
+            continue
+        variance = max(rest - sum(weight * gain**2 for gain, weight in of), 0.0) / degrees
+        known += ((gain, weight / (variance + _QUIET**2)) for gain, weight in of)
+        weight = sum(weight for _, weight in of) / (variance + _QUIET**2)
+        weights += weight
+        lost += sum(weight * gain for gain, weight in of) / (variance + _QUIET**2)
+        spread += weight**2 / degrees
+    if weights:
+        mostly = weighted_median(known)
+        yield Loss(part, mostly, lost / math.sqrt(weights), weights**2 / spread, cells)
+
+
+_QUIET = 0.001
+"""Deviation that any figure has."""

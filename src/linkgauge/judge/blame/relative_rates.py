@@ -1,0 +1,277 @@
+"""Each cell's bandwidth beside that of its peers, and beside what is expected of it.
+
+Peers are cells of the same benchmark over routes of the same kinds.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+
+import msgspec
+
+from linkgauge.judge.expected.link_rates import figure
+from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.verdict import FAR, LOOSE, LOW
+from linkgauge.model.earlier import Earlier
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.stats.summary import LEAST_SAMPLES, median_deviation, robust_deviation
+from linkgauge.model.units import count_of
+
+from .cases import Case, timed_cases_of
+from .causes import causes
+from .counters import troubled
+from .spikes import LEAST
+
+SLOW = 0.9
+"""Part of its peers' figure below which a cell is slow. Equal cells differ by some percent: a
+median of six samples with 2 % of noise errs by 1 %, the fastest of many by two or three times
+that."""
+_NOISY = 0.02
+"""Error of a median from which a cell counts for half."""
+_ANYTHING = math.log(1000)
+"""A figure that is known no better may be any."""
+_DEVIATIONS = 3.5
+"""Standard deviations that a median may be off: one in 2000 is further …"""
+_CHANCE = 2 * (1 - NormalDist().cdf(_DEVIATIONS))
+"""… and of many that are compared, any of them as seldom (Bonferroni)."""
+_MANY = 24
+"""Peers from which they show how each scatters: of a thousand with few samples each, those of some
+lie close together by chance."""
+_STEADY = 0.05
+"""A median that is off by no more is as good as exact: nine samples of 3.5 % are."""
+
+
+_Noise = frozenset[str] | None
+"""Cells vary alike whose parts are of the same kinds: a node's own memory is steady, however much
+copies over PCIe from and to it vary."""
+
+
+class RelativeRate(msgspec.Struct, frozen=True, eq=False):
+    """A cell beside its peers, the fastest first: logarithm of its figure over that one's (never
+    above 0); `slow` where it is below by more than chance. What is expected of it may be
+    known: then it may be `low`, by more than chance as well (and the logarithm over what is
+    expected, if that is less), or `fine`.
+    `relative` is over the peer's in any case. `weight` is how much it counts: as the inverse of its
+    variance and of what other things vary; by chance alone it may be `off` by this, as a
+    logarithm."""
+
+    case: Case
+    log: float
+    peers: tuple[Case, ...]
+    slow: bool
+    relative: float
+    weight: float
+    off: float
+    low: bool = False
+    fine: bool = False
+
+    @property
+    def fastest(self) -> Case:
+        return self.peers[0]
+
+
+@lru_cache(maxsize=1)
+def relative_rates(evidence: Evidence) -> list[RelativeRate]:
+    """Of all cells that have peers. Both checks of the same evidence share them."""
+    classes = grouped(
+        (case.peers, case)
+        for case in timed_cases_of(evidence)
+        if case.peers and case.result.better == "higher" and median_of(case)
+    )
+    ordered = [tuple(sorted(peers, key=median_of, reverse=True)) for peers in classes.values()]
+    known: dict[Case, tuple[float, _Noise]] = {
+        case: (scatter_of(case), noise_of(case)) for peers in ordered for case in peers
+    }
+    by_part = _scatter_by_part(known)
+    # Too few samples do not tell: they scatter as paths of any kind through their parts do.
+    few = {case for case in known if case.cell.summary and case.cell.summary.n < LEAST}
+    known |= {case: (known[case][0], None) for case in few}
+    return [rate for peers in ordered for rate in _beside_each_other(peers, known, by_part)]
+
+
+def _beside_each_other(
+    peers: tuple[Case, ...],
+    known: Mapping[Case, tuple[float, _Noise]],
+    by_part: Mapping[tuple[Part, _Noise], float],
+) -> Iterator[RelativeRate]:
+    """Equal cells, the fastest first, of which `known` says how they scatter and in which noise;
+    `by_part` is how much most cells of a part scatter. What is
+    expected of one is expected of all: where less is expected of some, something is known to be
+    wrong with them."""
+    top = math.log(median_of(peers[0]))
+    deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
+    # Few samples may lie close together by chance, far from the median of many.
+    scatters = [
+        max(scatter, *(by_part[part, noise] for part in case.touched))
+        for case in peers
+        for scatter, noise in [known[case]]
+    ]
+    usual = statistics.median(scatters) if len(peers) >= _MANY else 0.0
+    errors = [
+        _error(case, max(scatter, usual), deviations)
+        for case, scatter in zip(peers, scatters, strict=True)
+    ]
+    expected = max((_expected(case) for case in peers), default=0.0)
+    low = [
+        bool(expected) and _is_low(case, expected, error)
+        for case, error in zip(peers, errors, strict=True)
+    ]
+    logs = [math.log(median_of(case)) - top for case in peers]
+    # If one is low that is as fast as the fastest, all are.
+    all_low = any(is_low and log > math.log(SLOW) for is_low, log in zip(low, logs, strict=True))
+    lowest = median_of(peers[0]) * math.exp(-errors[0])
+    for case, log, is_low, error in zip(peers, logs, low, errors, strict=True):
+        slow = is_low or _highest(case, error) < SLOW * lowest
+        share = math.log(median_of(case) / expected) if expected else 0.0
+        yield RelativeRate(
+            case,
+            min(log, share) if all_low else log,
+            peers,
+            slow,
+            log,
+            weight=1 / (1 + (error / deviations / _NOISY) ** 2),
+            off=error,
+            low=all_low,
+            fine=bool(expected) and not is_low and share > math.log(SLOW),
+        )
+
+
+def _expected(case: Case) -> float:
+    """Bytes per second; 0 if that is not known from elsewhere."""
+    expected = case.cell.expected
+    return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
+
+
+def median_of(case: Case) -> float:
+    return case.cell.summary.median if case.cell.summary else 0.0
+
+
+def _is_low(case: Case, expected: float, error: float) -> bool:
+    """A verdict is of the median: where that may be off, so must the end of its interval be."""
+    if case.cell.verdict != "low" or error < _STEADY:
+        return case.cell.verdict == "low"
+    bound = LOW if median_of(case) >= LOOSE * expected else LOOSE
+    return _highest(case, error) < bound * expected
+
+
+def _highest(case: Case, error: float) -> float:
+    return median_of(case) * math.exp(error)
+
+
+def scatter_of(case: Case) -> float:
+    """The standard deviation of its samples, relative. Stalls, which no median minds, count as
+    little as the median distance from it lets them."""
+    summary = case.cell.summary
+    if summary is None or not summary.stddev:
+        return 0.0
+    usual = robust_deviation(abs(sample - summary.median) for sample in case.cell.samples)
+    stddev = min(summary.stddev, usual) if summary.n >= LEAST_SAMPLES else summary.stddev
+    return stddev / summary.median
+
+
+def noise_of(case: Case) -> frozenset[str]:
+    return frozenset(part.kind for part in case.touched)
+
+
+def _scatter_by_part(
+    known: Mapping[Case, tuple[float, _Noise]],
+) -> dict[tuple[Part, _Noise], float]:
+    """What most cells of a noise that touch each part scatter by, and (None) those of the noisiest
+    one."""
+    found = grouped(
+        ((part, noise), scatter)
+        for case, (scatter, noise) in known.items()
+        for part in case.touched
+    )
+    usual = {key: statistics.median(some) for key, some in found.items()}
+    most = grouped((part, scatter) for (part, _), scatter in usual.items())
+    return usual | {(part, None): max(some) for part, some in most.items()}
+
+
+def _error(case: Case, scatter: float, deviations: float) -> float:
+    """By how much the median may be off by chance, as a logarithm. Few samples that scatter tell
+    little, so an interval of ranks would be too narrow."""
+    samples = case.cell.summary.n if case.cell.summary else 0
+    return min(deviations * median_deviation(scatter, samples), _ANYTHING) if scatter else 0.0
+
+
+# Parts that have nothing like them beside them: earlier runs of the machine are their peer.
+
+MOST_FACTS = 3
+
+
+def alone(rates: Sequence[RelativeRate]) -> frozenset[Part]:
+    """The parts that all cells touch which they could be compared with."""
+    every = grouped((each.case.peers, each.case.touched) for each in rates)
+    touched = frozenset[Part]().union(*(of for some in every.values() for of in some))
+    told = (frozenset.union(*some) - frozenset.intersection(*some) for some in every.values())
+    return touched - frozenset[Part]().union(*told)
+
+
+def shows(evidence: Evidence, number: int) -> bool:
+    """Whether earlier runs show if this cell lost a tenth."""
+    return evidence.earlier is not None and number not in evidence.earlier.unknown
+
+
+def lost_parts(
+    rates: Sequence[RelativeRate],
+    evidence: Evidence,
+    blamed: Collection[Part | str],
+    remedy: Sequence[str],
+) -> Iterator[Finding]:
+    """Which parts without peers, but for the `blamed` ones, explain that cells lost against earlier
+    runs. What one of many alike explains is for its peers to show."""
+    earlier = evidence.earlier
+    if earlier is None or not earlier.lost:
+        return
+    lost = {one.cell: one for one in earlier.lost}
+    cases = [each.case for each in rates if each.case.touched.isdisjoint(blamed)]
+    bad = [case for case in cases if case.number in lost]
+    good = [case for case in cases if case.number not in lost and shows(evidence, case.number)]
+    seen = troubled(evidence, frozenset().union(*(case.touched for case in bad)))
+    sole = alone(rates)
+    for cause in causes(bad, good, seen=seen)[0] if bad else ():
+        if cause.blame.part not in sole:
+            continue
+        own = sorted((lost[case.number].share, case.name, case) for case in cause.cases)
+        share, lowest = statistics.median(each[0] for each in own), own[0][2]
+        of = f"{figure(median_of(lowest))} of {figure(lost[lowest.number].figure)}"
+        who, of = (
+            (f"{count_of(len(own))} through it reach", f"{lowest.name} {of}")
+            if own[1:]
+            else (f"{lowest.name} reaches", of)
+        )
+        found = f"{who} {share:.0%} of what {count_of(earlier.runs, 'earlier run')} reached ({of})"
+        if earlier.since:
+            found += f", as did {count_of(earlier.since, 'run')} before this one"
+        first = f"linkgauge history trend {lowest.result.benchmark}  # since when"
+        lines = (_ONCE_MORE, first, *remedy) if _may_be_off(earlier) else (first, *remedy)
+        severity = _severity(share, earlier)
+        yield cause.blame.finding("slow", severity, found, _why(earlier), lines, cause.cases)
+
+
+_ONCE_MORE = "# Measure again: one run may be off, but hardly two in a row."
+
+
+def _may_be_off(earlier: Earlier) -> bool:
+    """Whether nothing but this one run tells, and nothing changed before it."""
+    return not (earlier.since or earlier.changed)
+
+
+def _severity(share: float, earlier: Earlier) -> Severity:
+    """What one run alone shows is as likely its own moment, unless it is far off."""
+    if _may_be_off(earlier):
+        return "warn" if share < FAR else "note"
+    return "fail" if share < FAR and earlier.since else "warn"
+
+
+def _why(earlier: Earlier) -> str:
+    changed = [f"{name} {was} → {now}" for name, (was, now) in earlier.changed.items()]
+    if changed:
+        return f"since then changed: {'; '.join(changed[:MOST_FACTS])}"
+    return "nothing beside it shows what is usual, but the runs of this machine vary by less"

@@ -1,0 +1,265 @@
+"""What suspects explain of the cells that are slow, and leave unexplained of all.
+
+A part that is to blame has a constant fraction of its rate wherever it is the bottleneck, from the
+beginning or from some cell on, or a rate that falls exponentially with the cell's number. What is
+left unexplained is the sum of squared logarithms.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Part
+
+from .peer_class import SPARED, SPLIT, Base, PeerClass, Suspect, Suspects
+from .relative_rates import RelativeRate
+
+_UNSEEN = 0.014
+"""What it costs to blame a part, in squared logarithms, beside what its suspect costs: that its
+links counted no errors."""
+_HIDDEN = 7e-4
+"""What each cell costs that touches a drifting part before it shows: what else bounds these, but
+the part that needs the fewest such cells explains best."""
+_SAME = 1e-3
+"""Difference of what is unexplained that says nothing …"""
+_PREFERENCE = 0.015
+"""… and of what it costs to blame parts that makes one likelier, but not sure."""
+
+
+class Fit(msgspec.Struct, frozen=True):
+    """What suspects leave `unexplained`, and what it costs to blame them; the logarithm of the rate
+    that each leaves, of a drift per cell."""
+
+    unexplained: float
+    levels: dict[Suspect, float]
+    cost: float = 0.0
+
+    @property
+    def loss(self) -> float:
+        return self.unexplained + self.cost
+
+    def is_as_good(self, other: Fit) -> bool:
+        """Whether no cell speaks more against this one, and little else does."""
+        same = abs(self.unexplained - other.unexplained) < _SAME
+        return same and self.cost < other.cost + _PREFERENCE
+
+
+class Model:
+    """What suspects leave unexplained of all cells."""
+
+    def __init__(self, rates: Sequence[RelativeRate], seen: frozenset[Part]) -> None:
+        self._seen = seen
+        by_peers = grouped((rate.case.peers, rate) for rate in rates)
+        self._classes = [PeerClass(members) for members in by_peers.values()]
+        self._cells: dict[Part, set[int]] = {}
+        for rate in rates:
+            for part in rate.case.touched:
+                self._cells.setdefault(part, set()).add(rate.case.number)
+
+    def fit(self, suspects: Suspects) -> Fit:
+        """Infinitely bad of suspects that leave a part as good as well, and of one part twice."""
+        views = [_ClassView(group, suspects) for group in self._classes]
+        own = _own_levels(suspects, views)
+        levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
+        twice = len({s.part for s in suspects}) < len(suspects)
+        if twice or any(levels.get(s, 0.0) > s.least for s in suspects):
+            return Fit(math.inf, levels)
+        cost = sum(s.cost + (_UNSEEN if self._is_unseen(s, suspects) else 0.0) for s in suspects)
+        cost += sum(_HIDDEN * self._before(s) for s in suspects if s.drifts)
+        loss = sum(SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
+        for at, view in enumerate(views):
+            in_class = {s: own[s].get(at, level) for s, level in levels.items()}
+            loss += view.unexplained(levels, in_class)
+        return Fit(loss, levels, cost)
+
+    def _before(self, s: Suspect) -> int:
+        return sum(number < s.since for number in self._cells[s.part])
+
+    def _is_unseen(self, s: Suspect, suspects: tuple[Suspect, ...]) -> bool:
+        """Whether no errors speak against it, or only those that a part around it explains."""
+        around = (o.part for o in suspects if self._cells[s.part] < self._cells[o.part])
+        return s.part not in self._seen or not self._seen.isdisjoint(around)
+
+
+class _ClassView:
+    """A class, and which of its cells suspects strike."""
+
+    def __init__(self, group: PeerClass, suspects: Suspects) -> None:
+        self._group = group
+        self._struck = group.struck(suspects)
+        self._base = group.base(self._struck) if self._struck else Base(None)
+
+    def slowed(self, at: int, suspects: Suspects) -> Iterator[tuple[Suspect, _Slowed]]:
+        """The slow cells that suspects slow, for each of those that do. The class is numbered
+        `at`."""
+        base, members = self._base, self._group.members
+        for by, places in self._struck.items():
+            slow = sorted(places & self._group.slow)
+            slowing = base.slowing(by)
+            if not slow or not slowing:
+                continue
+            logs = self._group.logs(slow, base)
+            away = base.flattering(by, suspects)
+            found = _Slowed(at, base, [members[place] for place in slow], logs, away)
+            for s in slowing:
+                others = tuple(o for o in suspects if o != s and (o in slowing or o in away))
+                yield s, found._replace(others=others)
+
+    def unexplained(
+        self, levels: Mapping[Suspect, float], in_class: Mapping[Suspect, float]
+    ) -> float:
+        """By the suspects' levels in all classes, and in this one."""
+        if not self._struck:
+            return self._group.untouched
+        # Where even the fastest touches a suspect, that one may not be its bottleneck.
+        found = self._beside(self._base, levels, in_class)
+        if not self._base.parts:
+            return found
+        return min(found, self._beside(Base(self._base.top), levels, in_class, found))
+
+    def _beside(
+        self,
+        base: Base,
+        levels: Mapping[Suspect, float],
+        in_class: Mapping[Suspect, float],
+        most: float = math.inf,
+    ) -> float:
+        """Beside the base. What is more than `most` need not be exact."""
+        members, weights = self._group.members, self._group.weights
+        values, spent = self._group.unstruck(base), 0.0
+        for suspects, places in self._struck.items():
+            if not (by := tuple(s for s in suspects if s in levels)):
+                continue
+            away = base.flattering(by, levels)
+            flattered = sum(levels[s] * base.cells_to(None, s) for s in away)
+            # A cell of which it is the hub, among others that only reach it as well.
+            splitting = [
+                levels[s]
+                for s in by
+                if not s.drifts and (s.part in base.parts or in_class[s] > levels[s])
+            ]
+            slowing = {s: in_class[s] for s in base.slowing(by)}
+            drifts = any(s.drifts for s in slowing)
+            least, whole = _together(list(slowing.values()))
+            some = places if slowing else places & self._group.split
+            for place, left in zip(some, self._group.logs(some, base), strict=True):
+                log, weight = left - flattered, weights[place]
+                if drifts:
+                    number = members[place].case.number
+                    least, whole = _together([
+                        level * base.cells_to(number, s) if s.drifts else level
+                        for s, level in slowing.items()
+                    ])  # fmt: skip
+                if slowing:
+                    above, below = log - least, whole - log
+                    off = max(below, above)
+                    off = off**2 if off > 0.0 else 0.0
+                    excuse = log**2 + SPARED
+                    values[place] = weight * (min(excuse, off))
+                for level in splitting:
+                    split = weight * ((log - level) ** 2 + SPLIT)
+                    values[place] = min(values[place], split)
+                spent += values[place]
+                if spent > most:
+                    return spent
+        return sum(values)
+
+
+def _together(levels: Sequence[float]) -> tuple[float, float]:
+    """Several slow a cell by as much as the slowest at least, by all of them together at most."""
+    return min(levels, default=0.0), sum(levels)
+
+
+def _own_levels(suspects: Suspects, views: Sequence[_ClassView]) -> dict[Suspect, _Levels]:
+    """By class: from slow cells that no other suspect slows, if there are any in any class; else
+    from all that it slows, or from what the others leave of these if that is steadier."""
+    alone: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
+    shared: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
+    for at, view in enumerate(views):
+        for s, slowed in view.slowed(at, suspects):
+            of = shared if slowed.others else alone
+            of[s].append(slowed)
+    known = {s: _levels(s, slowed) for s, slowed in alone.items() if slowed}
+    return {s: known.get(s) or _of_shared(s, shared[s], known) for s in suspects}
+
+
+_Levels = dict[int, float]
+"""Logarithm of what a suspect leaves of the rate, by class; of a drift per cell."""
+
+
+class _Slowed(NamedTuple):
+    """What is left of cells of the class `at`, the suspects that strike only their base (`away`),
+    and the suspects besides one that change what is left."""
+
+    at: int
+    base: Base
+    members: Sequence[RelativeRate]
+    logs: Sequence[float]
+    away: Suspects
+    others: Suspects = ()
+
+    def cells_to(self, s: Suspect) -> list[int]:
+        """How many cells a drift had to slow each more than the base."""
+        if s in self.away:
+            return [self.base.cells_to(None, s)] * len(self.members)
+        return [self.base.cells_to(member.case.number, s) for member in self.members]
+
+
+def _levels(s: Suspect, slowed: Sequence[_Slowed]) -> _Levels:
+    by_class: dict[int, list[tuple[float, float]]] = {}
+    for some in slowed:
+        weights = [member.weight for member in some.members]
+        logs = some.logs
+        if s.drifts:
+            logs = [log / (to or 1) for log, to in zip(logs, some.cells_to(s), strict=True)]
+        by_class.setdefault(some.at, []).extend(zip(logs, weights, strict=True))
+    if s.drifts and by_class:
+        slope = weighted_median([each for logs in by_class.values() for each in logs])
+        return dict.fromkeys(by_class, slope)
+    return {at: weighted_median(logs) for at, logs in by_class.items()}
+
+
+def weighted_median(values: Sequence[tuple[float, float]]) -> float:
+    """Of values with weights: what is between the lower and the upper half of the weight."""
+    ordered = sorted(values)
+    half = sum(weight for _, weight in ordered) / 2
+    passed = itertools.accumulate(weight for _, weight in ordered)
+    at = next(place for place, weight in enumerate(passed) if weight >= half - 1e-12)
+    return ordered[at][0]
+
+
+def _of_shared(s: Suspect, slowed: Sequence[_Slowed], known: Mapping[Suspect, _Levels]) -> _Levels:
+    raw = _levels(s, slowed)
+    if not any(o in known for some in slowed for o in some.others):
+        return raw
+    rest = [some._replace(logs=_rest(some, known)) for some in slowed]
+    of_rest = _levels(s, rest)
+    return of_rest if _scatter(s, rest, of_rest) < _scatter(s, slowed, raw) else raw
+
+
+def _rest(slowed: _Slowed, known: Mapping[Suspect, _Levels]) -> list[float]:
+    """What is left but for the other suspects."""
+    effects = [_effects(o, slowed, known[o]) for o in slowed.others if o in known]
+    return [log - sum(of) for log, *of in zip(slowed.logs, *effects, strict=True)]
+
+
+def _effects(s: Suspect, slowed: _Slowed, levels: _Levels) -> list[float]:
+    level = levels.get(slowed.at, statistics.median(levels.values()))
+    if not s.drifts:
+        return [level] * len(slowed.logs)
+    return [level * to for to in slowed.cells_to(s)]
+
+
+def _scatter(s: Suspect, slowed: Sequence[_Slowed], levels: _Levels) -> float:
+    return sum(
+        abs(log - effect)
+        for some in slowed
+        for log, effect in zip(some.logs, _effects(s, some, levels), strict=True)
+    )

@@ -1,0 +1,381 @@
+"""Bandwidth below what equal cells reach, or below what is expected: which parts slow it?
+
+Each cell is compared with its peers and, where that is known, with what is expected of it. The
+fewest parts that explain all slow cells and contradict no healthy one win.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.vendor import tools
+from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.units import count_of
+
+from .cases import listed, named
+from .causes import Blame, fewest, remembered, suspects
+from .counters import slowed, troubled
+from .peer_class import SPARED, Suspect
+from .pooled import losses
+from .relative_rates import SLOW, RelativeRate, alone, lost_parts, median_of, relative_rates, shows
+from .slow_model import Model
+
+LOCAL = "device_local_copy"
+FAR = 0.75
+"""Part below which it is a failure: down to it, an unlucky placement may be all there is."""
+_SURE = 0.04
+"""By how much more a part must explain than without it to be a failure …"""
+_SURE_BESIDE = 0.1
+"""… and beside a part that explains more: as much as one cell that is slowed by 27 %."""
+_CLEAR = 16.0
+"""How many times as much as is left unexplained of a slow cell a part must explain to be a failure:
+four standard deviations of what varies."""
+_INSIDE = math.log(0.85)
+"""By how much less of the rate, as a logarithm, a part leaves that is to blame beside the one that
+it is a part of."""
+_MOST_TRIED = 400
+"""Parts that are tried: those that slow cells touch most. A cluster has thousands."""
+_LEAST_TREND = math.log(0.985)
+"""Logarithm by which the last slow cell is below the first if the rate falls."""
+
+
+def check_slow(evidence: Evidence) -> Iterator[Finding]:
+    """Parts that slow what touches them, or whose rate falls from cell to cell."""
+    every = relative_rates(evidence)
+    bounded, is_told = _bounded_by_engine(every, evidence)
+    if bounded:
+        yield _by_engine(bounded, evidence, is_told=is_told)
+    gone = frozenset(bounded)
+    rates = [each for each in every if each not in gone] if gone else every
+    found = list(_by_cells(rates, evidence)) if any(each.slow for each in rates) else []
+    yield from found
+    blamed = {finding.about for finding in found}
+    small = _together([e for e in rates if blamed.isdisjoint(e.case.touched)], evidence)
+    for finding in small:
+        blamed.add(finding.about)
+        yield finding
+    yield from lost_parts(rates, evidence, blamed, _remedy(evidence))
+
+
+def _bounded_by_engine(
+    rates: Sequence[RelativeRate], evidence: Evidence
+) -> tuple[list[RelativeRate], bool]:
+    """Copies by copy engines that are low, all alike, where kernels that touch the same parts are
+    as fast as they should be: no part is slow that carries more. Without any kernels it is not
+    told, and may be so where the engines reach no more than one of several parallel links."""
+    if not any(each.low for each in rates):
+        return [], False
+    kernels = [each for each in rates if _engines(each) == {"sm"}]
+    ok = [each for each in kernels if each.case.cell.verdict == "ok" and not each.low]
+    well = {each.case.touched for each in ok}
+    if not kernels:
+        well = {each.case.touched for each in rates if each.low and _fits_one_link(each, evidence)}
+    low = grouped(
+        (each.case.peers, each) for each in rates if each.low and _engines(each) == {"ce"}
+    )
+    found = [
+        each
+        for alike in low.values()
+        if all(one.relative > math.log(SLOW) and one.case.touched in well for one in alike)
+        for each in alike
+    ]
+    one_way = {each.case.touched for each in found if _one_way(each) == each.case.touched}
+    return [each for each in found if _one_way(each) in one_way], bool(kernels)
+
+
+_ONE = 1.03
+"""Margin for clocks."""
+
+
+def _fits_one_link(each: RelativeRate, evidence: Evidence) -> bool:
+    """Whether what each transfer moved is no more than one of the parallel links on its way
+    carries."""
+    rate = median_of(each.case) / len(each.case.cell.transfers)
+    bundles = [
+        bundle
+        for one in each.case.cell.transfers
+        for bundle in evidence.machine.wiring.bundles(*one.way).values()
+    ]
+    return bool(bundles) and all(b.count > 1 and rate <= _ONE * b.each for b in bundles)
+
+
+def _one_way(each: RelativeRate) -> frozenset[Part]:
+    """What it touches, whether in one direction or in both: the latter may be what is slow."""
+    return frozenset(part for part in each.case.touched if not part.both_ways)
+
+
+def _engines(each: RelativeRate) -> set[str]:
+    return {transfer.engine.kind for transfer in each.case.cell.transfers}
+
+
+def _by_engine(slow: Sequence[RelativeRate], evidence: Evidence, *, is_told: bool) -> Finding:
+    share = math.exp(statistics.median(each.log for each in slow))
+    found = _reach("by them", share, slow)
+    found += "; kernels over the same parts are as fast as they should be"
+    why = (
+        "a copy engine may drive one of several links, or less of a memory than kernels do: the "
+        "links and the memory are well"
+    )
+    remedy = tools(evidence, "state")
+    if not is_told:
+        found = f"{_reach('by them', share, slow)}, no more than one of several parallel links; "
+        found += "no kernel was measured, so nothing tells whether the links are slow"
+        why = "a copy engine may drive one of several links; kernels drive all of them"
+        remedy = ("linkgauge run --prefix device_to_device_memcpy_", *remedy)
+    cells = named(each.case for each in slow)
+    return Finding("slow", "warn", "copy engines", found, why, remedy, cells)
+
+
+def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
+    """What single cells show."""
+    slow = [each for each in rates if each.slow]
+    seen = troubled(evidence, frozenset().union(*(each.case.touched for each in rates)))
+    known = seen | slowed(evidence)
+    found = suspects([each.case for each in slow], [each.case for each in rates], seen)
+    blames = {blame.part: blame for blame in (one.of_link(known) for one in found)}
+    fit = remembered(Model(rates, seen).fit)
+    by_part = grouped((part, each) for each in rates for part in blames.keys() & each.case.touched)
+    touching = {part: by_part[part] for part in blames}
+    by_gain = sorted(touching, key=lambda part: _explained(touching[part]), reverse=True)
+    likely = set(by_gain[:_MOST_TRIED])
+    candidates = [s for part, some in touching.items() if part in likely
+                  for s in _ways_to_be_slow(part, some)]  # fmt: skip
+    chosen = fewest(candidates, lambda tried: fit(tried).loss)
+    best = fit(chosen)
+    levels, parts = best.levels, {s.part for s in chosen}
+    gains = {s: fit(_without(s, chosen)).loss - best.loss for s in chosen}
+    most_sure = max(chosen, key=gains.__getitem__, default=None)
+    least = _CLEAR * best.unexplained / max(1, len(slow))
+    opposed: dict[Part, list[RelativeRate]] = {}
+    struck = {s: _struck_most(s, slow, levels) for s in chosen}
+    for suspect in chosen:
+        surer = [other for other in chosen if gains[other] >= gains[suspect]]
+        if any(_adds_nothing(suspect, other, touching, struck) for other in surer):
+            continue
+        beside = _without(suspect, chosen)
+        as_good = [s.part for s in candidates
+                   if s.part not in parts and fit((*beside, s)).is_as_good(best)]  # fmt: skip
+        blame = blames[suspect.part].beside(blames[part] for part in as_good)
+        cells = struck[suspect]
+        if links := _only_both_ways(suspect.part, cells, rates):
+            opposed |= dict.fromkeys(links, cells)
+            continue
+        finding = (
+            _drift(blame, levels[suspect], cells, evidence) if suspect.drifts
+            else _slow(blame, cells, evidence, began=suspect.since > 0)
+        )  # fmt: skip
+        # What the others explain nearly as well without it is no more than likely, and one cell
+        # shows no trend.
+        is_sure = gains[suspect] > max(least, _SURE if suspect == most_sure else _SURE_BESIDE)
+        is_sure &= len(cells) > 1 or not suspect.drifts
+        yield finding if is_sure else msgspec.structs.replace(finding, severity="warn")
+    if opposed:
+        yield _opposed(opposed, evidence)
+    if rest := [each for each in slow if parts.isdisjoint(each.case.touched)]:
+        yield _unexplained(rest, evidence)
+
+
+def _adds_nothing(
+    suspect: Suspect,
+    other: Suspect,
+    touching: Mapping[Part, Sequence[RelativeRate]],
+    struck: Mapping[Suspect, Sequence[RelativeRate]],
+) -> bool:
+    """Whether it is a part of the other one, and leaves hardly less of the rate: a device slows its
+    links, more or less as their copies need it."""
+    inner, outer = ({each.case.number for each in touching[s.part]} for s in (suspect, other))
+    if not inner < outer:
+        return False
+    own = statistics.median(map(_log, struck[suspect]))
+    around = min(map(_log, struck[other])) if other.drifts else statistics.median(
+        map(_log, struck[other]))  # fmt: skip
+    return own > around + _INSIDE
+
+
+def _together(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
+    """What no cell shows alone, but all that touch a part do."""
+    cases = [each.case for each in rates]
+    known = slowed(evidence)
+    blames = {one.part: one for one in (each.of_link(known) for each in suspects(cases, cases))}
+    for loss in losses(rates, blames):
+        share = math.exp(-loss.lost)
+        found = f"{count_of(len(loss.cells))} through it together reach {share:.1%} of their peers"
+        why = "hardly one shows it alone, but chance does that to all of them once in 1,000 runs"
+        cells = [each.case for each in loss.cells]
+        yield blames[loss.part].finding("slow", "warn", found, why, _remedy(evidence), cells)
+
+
+def _explained(touching: Sequence[RelativeRate]) -> float:
+    """What a part explains at most: of the slow cells that touch it all, less what the others
+    cost."""
+    return sum(each.weight * each.log**2 if each.slow else -SPARED for each in touching)
+
+
+def _without(suspect: Suspect, chosen: Sequence[Suspect]) -> tuple[Suspect, ...]:
+    return tuple(one for one in chosen if one != suspect)
+
+
+def _struck_most(
+    suspect: Suspect, slow: Sequence[RelativeRate], levels: Mapping[Suspect, float]
+) -> list[RelativeRate]:
+    """The slow cells that touch it and nothing that slows more; if there are none, all that touch
+    it."""
+    touched = [each for each in slow if suspect.part in each.case.touched]
+    worse = {s.part for s, level in levels.items() if level < levels[suspect]}
+    return [each for each in touched if worse.isdisjoint(each.case.touched)] or touched
+
+
+def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[Suspect]:
+    """From the beginning; since some cell, if cells like those that are slow, or over the same
+    parts, were well before it; ever slower. Of the cells that touch it."""
+    slow = sorted((each for each in touching if each.slow), key=_number)
+    yield Suspect(part)
+    kinds, ways = {each.case.peers for each in slow}, {each.case.touched for each in slow}
+    like = (each for each in touching if each.case.peers in kinds or each.case.touched in ways)
+    well = [each for each in like if not each.slow]
+    first_well = min(map(_number, well), default=math.inf)
+    any_kind = next((each for each in slow if first_well < _number(each)), None)
+    for first in dict.fromkeys((_first_fallen(touching), any_kind)):
+        if first is not None:
+            yield Suspect(part, since=_number(first))
+    below = sorted((each for each in touching if each.slow or each.low), key=_number)
+    equal = grouped((each.case.peers, each) for each in below if each.case.peers in kinds)
+    if any(map(_falls, equal.values())) or (len(slow) == len(equal) and _falls(slow)):
+        yield Suspect(part, drifts=True)
+        # What else bounds may hide it before.
+        since = min(_number(each) for each in touching if each.case.peers in kinds)
+        if any(_number(each) < since for each in touching):
+            yield Suspect(part, drifts=True, since=since)
+
+
+def _falls(slow: Sequence[RelativeRate]) -> bool:
+    """Whether the last is slower than the first."""
+    return slow[-1].relative < slow[0].relative + _LEAST_TREND
+
+
+def _first_fallen(touching: Sequence[RelativeRate]) -> RelativeRate | None:
+    """The first slow cell before which an equal one was faster."""
+    fastest: dict[tuple[str, ...] | None, float] = {}
+    for each in sorted(touching, key=_number):
+        before = fastest.get(each.case.peers, -math.inf)
+        if each.slow and each.relative < before + math.log(SLOW):
+            return each
+        fastest[each.case.peers] = max(before, each.relative)
+    return None
+
+
+def _number(each: RelativeRate) -> int:
+    return each.case.number
+
+
+def _slow(
+    blame: Blame, slow: Sequence[RelativeRate], evidence: Evidence, *, began: bool
+) -> Finding:
+    share = math.exp(statistics.median(each.log for each in slow))
+    first = min(slow, key=_number).case
+    onset = f"; it was fine before {first.name}" if began else ""
+    found = f"{_reach('through it', share, slow)}{onset}"
+    why = "all the slow cells share this part, and the others do not"
+    cases = [each.case for each in slow]
+    return blame.finding("slow", _severity(share, slow), found, why, _remedy(evidence), cases)
+
+
+def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
+    """`device_local_copy sim:3 reaches 62% of its peers`; of several, those `which`."""
+    lowest = min(slow, key=_log)
+    by_peers = lowest.log >= math.log(median_of(lowest.case) / median_of(lowest.fastest)) - 1e-9
+    if len(slow) == 1:
+        who, peers = f"{lowest.case.name} reaches", "its peers"
+    else:
+        who, peers = f"{count_of(len(slow))} {which} reach", "their peers"
+    return f"{who} {share:.0%} of {peers if by_peers else 'what the hardware should reach'}"
+
+
+def _only_both_ways(
+    part: Part, slow: Sequence[RelativeRate], rates: Sequence[RelativeRate]
+) -> set[Part]:
+    """The links that its slow cells cross in both directions at once, if these are several, no
+    other cell is slow, and some show that each direction alone is as fast as it should be."""
+    both = {one for each in slow for one in each.case.touched if one.both_ways}
+    ways = (any(one.both_ways for one in each.case.touched) for each in slow)
+    if part.both_ways or len(both) < 2 or not all(ways):
+        return set()
+    alone = [each for each in rates if part in each.case.touched
+             and not any(one.both_ways for one in each.case.touched)]  # fmt: skip
+    return both if alone and not any(each.slow for each in alone) else set()
+
+
+def _opposed(slow: Mapping[Part, Sequence[RelativeRate]], evidence: Evidence) -> Finding:
+    """What is slow only both ways at once, over several links alike, is how the host or the devices
+    serve both directions, and no part that one way shows to be sound."""
+    cells = list({each.case.number: each for some in slow.values() for each in some}.values())
+    share = math.exp(statistics.median(each.log for each in cells))
+    found = f"{_reach('over them', share, cells)}; each direction alone is as fast as it should be"
+    why = "they share what serves both directions at once: relaxed ordering, the root complex"
+    remedy = ("sudo lspci -vv | grep -E '^[0-9a-f]|RlxdOrd'", *_remedy(evidence))
+    subject = f"{len(slow)} links (both directions at once)"
+    return Finding("slow", "warn", subject, found, why, remedy, named(e.case for e in cells))
+
+
+def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
+    """The parts of which nothing shows whether they are slow: wherever they are touched, so are all
+    peers, no figure is expected, and no earlier runs tell."""
+    rates = relative_rates(evidence)
+    touched, left = frozenset[Part]().union(*(each.case.touched for each in rates)), alone(rates)
+    for each in rates:
+        if each.low or each.fine or shows(evidence, each.case.number):
+            left -= each.case.touched
+    parts = sorted((part for part in left if not part.both_ways), key=str)
+    if not parts or left == touched:
+        return
+    found = "nothing shows whether it is slow"
+    if len(parts) > 1:
+        found = f"nothing shows whether they are slow: {listed(parts)}"
+    found += "; there is nothing like it to compare with, and no figure is expected"
+    why = "`linkgauge gate` against an earlier run of this machine or a baseline shows a loss"
+    subject = str(parts[0]) if len(parts) == 1 else f"{len(parts)} parts"
+    yield Finding("unjudged", "unknown", subject, found, why)
+
+
+def _drift(blame: Blame, level: float, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
+    lowest = min(slow, key=_log)
+    last = f"{lowest.case.name} is down to {math.exp(lowest.log):.0%}"
+    found = f"each cell through it is {-math.expm1(level):.2%} slower than the one before: {last}"
+    why = "a part that slows down as it works may be heating up, or filling up"
+    remedy = (*tools(evidence, "state"), "# Measure again after a pause.")
+    return blame.finding("drift", "fail", found, why, remedy, [each.case for each in slow])
+
+
+def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
+    lowest = min(slow, key=_log)
+    share = math.exp(lowest.log)
+    found = _reach("that share no part", share, slow)
+    if len(slow) > 1:
+        found += f" or more, {lowest.case.name} the least"
+    why = "no device is slow by itself: look at the links that only these cells cross"
+    severity, cells = _severity(share, slow), named(each.case for each in slow)
+    return Finding("slow", severity, str(lowest.case.cell), found, why, _remedy(evidence), cells)
+
+
+def _severity(share: float, slow: Sequence[RelativeRate]) -> Severity:
+    """A failure where the median of some cell is far off by more than chance."""
+    is_far = any(each.log + each.off < math.log(FAR) for each in slow)
+    return "fail" if share < FAR and is_far else "warn"
+
+
+def _log(each: RelativeRate) -> float:
+    return each.log
+
+
+def _remedy(evidence: Evidence) -> tuple[str, ...]:
+    return (
+        "linkgauge devices  # links, their speeds and the bridges above them",
+        *(("sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",) if evidence.machine.functions else ()),
+        *tools(evidence, "links"),
+    )

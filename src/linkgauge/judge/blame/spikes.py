@@ -1,0 +1,139 @@
+"""A cell's samples, split into those that stand out and the others.
+
+Spikes (a stall now and then) and scatter (every sample varies) are told apart by what remains
+without the spikes: after a stall, the samples around it are as steady as any other cell's.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+
+import msgspec
+
+from linkgauge.judge.findings import Evidence
+from linkgauge.model.stats.summary import deviation, robust_deviation
+
+from .cases import Case, timed_cases_of
+
+LEAST = 3
+"""Samples from which a cell says how much it varies, though roughly."""
+_SPIKE = 0.08
+"""A sample that lasts longer than the others by this part may be a spike …"""
+_SIGMAS = 7.0
+"""… if it does so by as many standard deviations of these others, or of the machine's noise."""
+_MOST_SPIKES = 0.45
+"""Part of the samples: more are no spikes, but what the cell is like."""
+SCATTER = 0.035
+"""Relative standard deviation from which samples scatter: a quiet machine has 0.1 to 2 %, and a
+deviation of few samples errs by a third."""
+NOISE = 0.02
+"""Noise that any machine may have."""
+_FAR = 1e30
+"""Figures of a damaged file may be farther apart, up to where nothing can be computed of them."""
+
+
+class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
+    """A cell's samples as times relative to their median: those that stand out (`spikes`), by
+    lasting more than `least`, and the variance of the others (`variance` of `degrees` + 1
+    samples)."""
+
+    case: Case
+    times: tuple[float, ...]
+    least: float
+    spikes: tuple[int, ...]
+    variance: float
+    degrees: int
+
+    @property
+    def seconds(self) -> float | None:
+        """How long a sample lasts; of a latency nothing tells."""
+        cell, result = self.case.cell, self.case.result
+        if result.better == "lower" or not (cell.bytes and cell.loops):
+            return None
+        return cell.bytes * cell.loops * statistics.median(self.case.times)
+
+    @cached_property
+    def visits(self) -> tuple[range, ...]:
+        """The places of the samples that each visit took."""
+        ends, begin = [], 0
+        for visit in self.case.cell.visits:
+            ends.append(range(begin, begin + sum(visit)))
+            begin += sum(visit)
+        return tuple(each for each in ends if each) or (range(len(self.times)),)
+
+    @property
+    def episodes(self) -> int:
+        """How often samples stand out: those that follow each other in a visit count once."""
+        return sum(
+            place not in visit or place - 1 not in self.spikes or place == visit.start
+            for visit in self.visits
+            for place in self.spikes
+            if place in visit
+        )
+
+    @cached_property
+    def lasting(self) -> float:
+        """The standard deviation that other visits confirm: without the visit that adds most to it,
+        where the others have samples enough. A neighbour disturbs one visit, what a part does
+        comes again in each."""
+        rests = (
+            [time for place, time in enumerate(self.times)
+             if place not in self.spikes and place not in visit]
+            for visit in self.visits
+        )  # fmt: skip
+        known = [deviation(rest) for rest in rests if len(rest) >= LEAST]
+        return min((*known, math.sqrt(self.variance)))
+
+
+@lru_cache(maxsize=2)
+def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
+    """Of each cell that was measured. Both checks of the same evidence share them."""
+    relative: list[tuple[Case, tuple[float, ...]]] = []
+    for case in timed_cases_of(evidence):
+        times = case.times
+        if case.cell.status in ("pass", "fail") and len(times) >= LEAST:
+            middle = statistics.median(times)
+            near = (min(_FAR, max(1 / _FAR, time / middle)) for time in times)
+            relative.append((case, tuple(near)))
+    if not relative:
+        return ()
+    usual = statistics.median(
+        robust_deviation(abs(time - 1) for time in times) for _, times in relative
+    )
+    return tuple(_split(case, times, usual) for case, times in relative)
+
+
+def _split(case: Case, times: tuple[float, ...], usual: float) -> Steadiness:
+    least, most = _spiky(times, min(usual, NOISE))
+    spikes = tuple(place for place, time in enumerate(times) if time > least)
+    if len(spikes) > most:
+        spikes = ()
+    rest = [time for place, time in enumerate(times) if place not in spikes]
+    return Steadiness(case, times, least, spikes, deviation(rest) ** 2, len(rest) - 1)
+
+
+def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
+    """From where on samples stand out from the rest, and how many may: as many as stand apart from
+    all the others by these others' own deviation, of logarithms."""
+    logs = sorted(map(math.log, times))
+    most = int(_MOST_SPIKES * len(logs))
+    least = _apart(logs, usual)
+    for count in range(most, 0, -1) if logs[-1] - logs[0] > _SPIKE else ():
+        bound = _apart(logs[:-count], usual)
+        if logs[-count] > bound:
+            least = bound
+            break
+    return math.exp(min(least, math.log(_FAR))), most
+
+
+def _apart(logs: Sequence[float], usual: float) -> float:
+    return statistics.fmean(logs) + max(_SPIKE, _SIGMAS * max(deviation(logs), usual))
+
+
+def pooled(cells: Sequence[Steadiness]) -> float:
+    """Standard deviation of all their samples but the spikes; 0 of none."""
+    degrees = sum(cell.degrees for cell in cells) or 1
+    return math.sqrt(sum(cell.variance * cell.degrees for cell in cells) / degrees)

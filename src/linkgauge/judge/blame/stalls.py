@@ -1,0 +1,170 @@
+"""Samples that stand out now and then: do cells of one part have more of them than their peers?"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.remedies import BUSIEST, kernel_log
+from linkgauge.model.hardware.part import Part
+from linkgauge.model.stats.summary import deviation
+from linkgauge.model.units import count_of
+
+from .alike import CHANCE, Classes, classes, more_events, more_often, said_of
+from .cases import named
+from .causes import Cause, Strength, causes, suspects
+from .spikes import NOISE, SCATTER, Steadiness, pooled, steadiness_of
+
+LEAST = 4
+"""Samples of which one may stand out."""
+_MORE = 1.7
+"""How many times as much as quiet cells those with spikes may scatter without them."""
+_CLEAR = 4.0
+"""How many times as much cells must scatter with their spikes as without, where these do, too."""
+_AGAIN = 0.125
+"""Part of the later visits in which samples stand out again, if a part is why they do: of visits
+that take two samples each, a stall in every eighth sample strikes a quarter."""
+_WHY = "occasional stalls delay programs that wait for every transfer"
+
+
+def check_stalls(evidence: Evidence) -> Iterator[Finding]:
+    """Now and then a sample lasts much longer, from some cell on."""
+    cells = [cell for cell in steadiness_of(evidence) if len(cell.times) >= LEAST]
+    bad = [cell for cell in cells if cell.spikes]
+    if not bad:
+        return
+    longest, first = _longest(bad), min(cell.case.number for cell in bad)
+    quiet = [cell for cell in cells if not cell.spikes and _would_show(cell, longest)]
+    if not _are_stalls(bad, [cell for cell in quiet if cell.case.number > first]):
+        return
+    strengths = (
+        Strength({cell.case: lost for cell in bad if (lost := _lost(cell))}),
+        Strength({cell.case: len(cell.spikes) for cell in bad}, slack=1.0),
+    )
+    blamed, _ = causes(
+        [cell.case for cell in bad], [cell.case for cell in quiet], strengths=strengths
+    )
+    blames = suspects([cell.case for cell in bad], [cell.case for cell in (*bad, *quiet)])
+    beside = {blame.part: both for blame in blames if (both := _beside(blame.part, bad, quiet))}
+    left = bad
+    for cause in blamed:
+        struck = [cell for cell in bad if cell.case in cause.cases]
+        chance = _chance(beside.get(cause.blame.part, ())) * len(beside)
+        is_often = len(struck) > 1 and _is_often(cause, quiet)
+        if is_often and chance < CHANCE and _is_confirmed(struck):
+            left = [cell for cell in left if cell not in struck]
+            yield _stall(cause, struck)
+    if len(left) > 1:
+        yield _anywhere(left, len(cells))
+
+
+def _is_often(cause: Cause, quiet: Sequence[Steadiness]) -> bool:
+    """Whether half of the cells that touch the part have spikes, from the first one on."""
+    first = min(case.number for case in cause.cases)
+    calm = [cell for cell in quiet
+            if cause.blame.part in cell.case.touched and cell.case.number > first]  # fmt: skip
+    return len(cause.cases) >= len(calm)
+
+
+def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
+    """Whether samples stand out again in later visits, where there were any: what a neighbour did
+    at one moment, nobody sees at another."""
+    again = [
+        any(place in visit for place in cell.spikes)
+        for cell in struck
+        for visit in cell.visits
+        if visit.start > cell.spikes[0]
+    ]
+    return not again or sum(again) >= max(1.0, _AGAIN * len(again))
+
+
+def _beside(
+    part: Part, bad: Sequence[Steadiness], quiet: Sequence[Steadiness]
+) -> Classes[Steadiness]:
+    """The cells that touch the part, and their peers: if it was steady at first, since then."""
+    first = min(cell.case.number for cell in bad if part in cell.case.touched)
+    began = any(part in cell.case.touched and cell.case.number < first for cell in quiet)
+    cells = [c for c in (*bad, *quiet) if c.case.number >= first or not began]
+    return classes(
+        ((cell.case.kind, cell) for cell in cells if part in cell.case.touched),
+        ((cell.case.kind, cell) for cell in cells if part not in cell.case.touched),
+    )
+
+
+def _chance(beside: Classes[Steadiness]) -> float:
+    """How likely chance alone makes samples stand out in so many cells, or so often."""
+    if not beside:
+        return math.inf
+    often = more_often(said_of(beside, lambda cell: bool(cell.spikes)))
+    many = more_events(said_of(beside, lambda cell: (cell.episodes, len(cell.times))))
+    return min(often, many)
+
+
+def _worst(bad: Sequence[Steadiness]) -> Steadiness:
+    return max(bad, key=lambda cell: max(cell.times))
+
+
+def _stall(cause: Cause, struck: Sequence[Steadiness]) -> Finding:
+    remedy = (
+        "# Look for monitoring that polls the device, interrupts, CPU steal, or a retraining link:",
+        kernel_log("aer", "pciehp", "xid"),
+        BUSIEST,
+    )
+    cases = [cell.case for cell in struck]
+    return cause.blame.finding("stall", "warn", _longest_of(struck), _WHY, remedy, cases)
+
+
+def _anywhere(struck: Sequence[Steadiness], count: int) -> Finding:
+    """What stands out no more often where one part is than elsewhere, or did not come again."""
+    found = f"{_longest_of(struck)}; no part has more such samples than its peers"
+    subject = f"{len(struck)} of {count_of(count)}"
+    cells = named(cell.case for cell in struck)
+    return Finding("stall", "note", subject, found, _WHY, (BUSIEST,), cells)
+
+
+def _longest_of(struck: Sequence[Steadiness]) -> str:
+    """`2 of 128 samples of core_to_core_latency (0, 1) took up to 65 times as long as usual`."""
+    worst = _worst(struck)
+    longest = max(worst.times)
+    more = f"; {len(struck) - 1} more of the cells have such samples" if len(struck) > 1 else ""
+    return (
+        f"{len(worst.spikes)} of {len(worst.times)} samples of {worst.case.name} took up to "
+        f"{longest:.3g} times as long as usual{_period(worst)}{more}"
+    )
+
+
+def _lost(cell: Steadiness) -> float | None:
+    """Seconds by which the longest sample is longer than the middle one."""
+    return (max(cell.times) - 1) * cell.seconds if cell.seconds else None
+
+
+def _longest(bad: Sequence[Steadiness]) -> float | None:
+    """Seconds that the spikes take: the middle of what the longest of each cell does."""
+    lost = [seconds for cell in bad if (seconds := _lost(cell))]
+    return statistics.median(lost) if lost else None
+
+
+def _would_show(cell: Steadiness, stall: float | None) -> bool:
+    """Whether so many seconds more would stand out: in a sample that lasts long they do not, and
+    where more samples last as long than spikes may be, they do not stand out either."""
+    if stall is None or cell.seconds is None:
+        return True
+    return 1 + stall / cell.seconds > max(cell.least, 2 * max(cell.times) - 1)
+
+
+def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
+    """More than one, and without the spikes as steady as the others are."""
+    if len(bad) < 2:
+        return False
+    whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
+    rest = pooled(bad)
+    usual = max(pooled(calm), NOISE / 4)
+    return whole > 2 * rest and (rest < max(_MORE * usual, SCATTER) or whole > _CLEAR * rest)
+
+
+def _period(cell: Steadiness) -> str:
+    """How far apart they come, where that is regular."""
+    gaps = {later - earlier for earlier, later in zip(cell.spikes, cell.spikes[1:], strict=False)}
+    return f", every {gaps.pop()} samples" if len(gaps) == 1 and gaps != {1} else ""

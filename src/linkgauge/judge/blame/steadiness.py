@@ -1,0 +1,16 @@
+"""Samples that stand out, and samples that scatter: parts that are less steady than their peers."""
+
+from __future__ import annotations
+
+from linkgauge.judge.findings import Evidence
+
+from .scatter import check_scatter
+from .stalls import check_stalls
+
+CHECKS = (check_stalls, check_scatter)
+
+
+def unsteady(evidence: Evidence) -> frozenset[str]:
+    """The names of the cells for which a part would be called unsteady."""
+    found = (finding for check in CHECKS for finding in check(evidence))
+    return frozenset(cell for each in found if each.severity == "warn" for cell in each.cells)

@@ -1,0 +1,112 @@
+"""Configurations of a machine, compared: a host and its guests, a guest pinned in several ways.
+
+A configuration is all runs of one label: a side of a comparison of runs (run_comparison.py). What
+is compared are a few aspects of each run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from linkgauge.benchmarks.vm import ASPECTS, Aspect
+from linkgauge.model.documents.result import Run
+from linkgauge.model.errors import InputError
+from linkgauge.model.grouped import grouped
+from linkgauge.model.names import hint
+from linkgauge.model.stats.changes import Aim
+
+from .likeness import CellFigure, RunFigures, figures_of
+from .machine_state import ABSENT, Fact, differing_facts, hypervisor_of
+from .run_comparison import RunCell, RunComparison, compare_runs
+from .side_tests import Sides
+
+SIGNIFICANCE = 0.05
+"""Of all differences of a comparison together."""
+
+
+class ConfigurationComparison(NamedTuple):
+    """Configurations on one accelerator, as sides of a comparison, the baseline first; the cell
+    that stands for each aspect; and the facts in which machines differ, as the last run of each
+    had them."""
+
+    accelerator: str
+    found: RunComparison
+    aspects: Mapping[Aspect, RunCell]
+    facts: tuple[Fact, ...]
+
+
+def compare(
+    accelerator: str,
+    runs: Iterable[Run],
+    against: str | None = None,
+    aspects: Sequence[Aspect] = ASPECTS,
+) -> ConfigurationComparison:
+    """Compares the labels of these runs by `aspects`. Raises InputError if `against` is none of
+    them."""
+    labels = _by_label(runs)
+    if against is not None and against not in labels:
+        raise InputError(f"no run is labelled {against!r}{hint(against, labels)}")
+    first = against or _baseline(labels)
+    ordered = [first, *(label for label in labels if label != first)]
+    groups = [labels[label] for label in ordered]
+    figures = [[figures_of(run) for run in group] for group in groups]
+    sources = {aspect: _source(aspect, figures) for aspect in aspects}
+    sides = [[_of_aspects(run, sources) for run in group] for group in figures]
+    found = compare_runs(Sides(ordered, sides), Aim(SIGNIFICANCE))
+    cells = {cell.row: cell for cell in found.cells}
+    return ConfigurationComparison(
+        accelerator,
+        found,
+        {one: cells[one.name] for one in aspects if one.name in cells},
+        differing_facts([group[-1] for group in groups]),
+    )
+
+
+def _by_label(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    """The runs of each label, in the order of their beginning."""
+    return grouped((run.label, run) for run in sorted(runs, key=lambda run: run.started))
+
+
+def _baseline(labels: Mapping[str, Sequence[Run]]) -> str:
+    """The only label without a hypervisor: the host; else the one that was measured first."""
+    hosts = [label for label, runs in labels.items() if hypervisor_of(runs[-1]) == ABSENT]
+    return hosts[0] if len(hosts) == 1 else next(iter(labels))
+
+
+def _source(aspect: Aspect, sides: Sequence[Sequence[RunFigures]]) -> tuple[str, str] | None:
+    """The first source that any run has: all figures are of one benchmark."""
+    runs = [run for side in sides for run in side]
+    return next((one for one in aspect.sources if any(_cells(run, one) for run in runs)), None)
+
+
+def _cells(run: RunFigures, source: tuple[str, str]) -> list[CellFigure]:
+    name, pattern = source
+    return [
+        cell
+        for cell in run.cells
+        if cell.benchmark == name
+        and cell.figure is not None
+        and re.fullmatch(pattern, f"{cell.row}, {cell.column}")
+    ]
+
+
+def _of_aspects(run: RunFigures, sources: Mapping[Aspect, tuple[str, str] | None]) -> RunFigures:
+    """The run with a cell for each aspect that it has, in the aspect's row, whatever its size."""
+    chosen = (_chosen(aspect, _cells(run, source)) for aspect, source in sources.items() if source)
+    return replace(run, cells=tuple(one for one in chosen if one is not None))
+
+
+def _chosen(aspect: Aspect, found: Sequence[CellFigure]) -> CellFigure | None:
+    """With figures for each CPU, where the aspect has these: the column is their number."""
+    if not found:
+        return None
+    worst = min if found[0].better == "higher" else max
+    one = found[-1] if aspect.choice == "last" else worst(found, key=lambda cell: cell.figure or 0)
+    by = int(one.column) if aspect.for_each_cpu and one.column.isdecimal() else 1
+    scaled = {name: getattr(one, name) for name in ("figure", "low", "high")}
+    shares = {name: value and value / by for name, value in scaled.items()}
+    return replace(one, backend="", size=0, row=aspect.name, column="", repeat=0, **shares)

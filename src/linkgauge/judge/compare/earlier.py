@@ -1,0 +1,198 @@
+"""Earlier runs: which ones show how much the runs of a comparison vary (the same machine in the
+same state, measured in the same way, and before what is compared), and how a run differs from them.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.model.documents.history import EarlierRun
+from linkgauge.model.earlier import Earlier, EarlierLoss
+from linkgauge.model.grouped import grouped
+from linkgauge.model.settings import Settings
+from linkgauge.model.stats.changes import Aim
+
+from .likeness import CellFigure, RunFigures, Runs, cell_figure, is_alike
+from .machine_state import KERNEL_OPTIONS, Fact, facts_apart, state_from
+from .run_comparison import RunComparison, compare_runs
+from .side_tests import Key, Sides, key_of
+from .trends import LEAST_CHANGE
+from .what_changed import Changed
+
+_OF_FIGURES = (
+    "accelerators", "driver", "kernel", KERNEL_OPTIONS, "governor", "linkgauge", "CPU", "CPUs",
+    "NUMA nodes", "hypervisor", "faults",
+)  # fmt: skip
+"""Facts of a machine's state without which its figures may vary otherwise."""
+
+
+def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
+    """Of these runs, the latest that count for the first side, each once. Not those that are
+    compared themselves, nor any later than the first side: it may have what is to be found, which
+    would then look like what runs vary by."""
+    last = max(_second(run) for run in first)
+    known = {_same(run) for run in used}
+    draws = {_draw(run.settings) for run in used} - {None}
+    counted: list[RunFigures] = []
+    for run in sorted(found, key=_second, reverse=True):
+        draw = _draw(run.settings)
+        if _second(run) > last or _same(run) in known or draw in draws:
+            continue
+        if any(is_alike(one, run) for one in first):
+            counted.append(run)
+            known.add(_same(run))
+            draws |= {draw} - {None}
+    return counted[:most][::-1]
+
+
+def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
+    """A run of the history as one of this run's machine; None if that was in another state."""
+    state = state_from(like.machine, like.facts)
+    return _as_run_of(past, like) if _is_in(state, past.state) else None
+
+
+class Since(msgspec.Struct, frozen=True):
+    """How a run differs from the latest ones before it (so many `runs`, which were measured in one
+    state of the machine): of the `cells` compared the largest group that changed (null: none), how
+    many cells of other groups changed, and the facts of the machine that changed. `earlier` is what
+    its parts are judged by; null of too few runs."""
+
+    runs: int
+    cells: int
+    largest: Changed | None
+    more: int
+    facts: tuple[Fact, ...]
+    earlier: Earlier | None = None
+
+
+CHANCE = 0.001
+"""How often chance alone may make any cell of a healthy run one that lost."""
+_LATER = (1, 3, 7, 0)
+"""Runs before this one that may have lost as much: they are tried with it, one number after the
+other, so that a loss does not become what is usual once it was seen; then it alone."""
+_FAR = 5.0
+"""Standard deviations that each of these runs must lose."""
+_FEWEST = 5
+"""Earlier runs of which a part is judged."""
+SHOWN = 0.1
+"""A true loss that must show for a cell to be known not to have lost."""
+
+
+def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
+    """`past` are runs of the same machine and settings, the latest first. None if there are none,
+    or nothing tells how much runs vary."""
+    before = [_as_run_of(one, run) for one in past if _is_in(one.state, past[0].state)]
+    facts = facts_apart(past[0].state, state_from(run.machine, run.facts)) if past else ()
+    found = held_against(before, run, facts, alone=bool(facts))
+    return found if found is not None and found.cells else None
+
+
+def held_against(
+    before: Runs, run: RunFigures, facts: tuple[Fact, ...] = (), *, alone: bool = True
+) -> Since | None:
+    """The run beside these, the latest first; unless it is to be held against them `alone`, some of
+    them may have lost like it."""
+    found: Since | None = None
+    for later in (0,) if alone else _LATER:
+        first, second = before[later:], [run, *before[:later]]
+        fallen = _fallen(first, second)
+        if not first or (later and not (fallen and len(first) >= _FEWEST)):
+            continue
+        compared = compare_runs(Sides(("before", "now"), [first, second]), Aim())
+        found = _since(compared, facts)
+        if len(first) >= _FEWEST:
+            found = replace(found, earlier=_earlier(compared, run, fallen, facts))
+            if found.earlier is not None and found.earlier.lost:
+                break
+    return found
+
+
+def _fallen(first: Runs, second: Runs) -> dict[Key, float]:
+    """The cells that all runs of the second side may have lost, and the logarithm of what each of
+    them lost at least."""
+    before, after = (
+        grouped((key_of(cell), _log(cell)) for run in side for cell in run.cells if cell.figure)
+        for side in (first, second)
+    )
+    lost = {
+        key: statistics.fmean(before[key]) - max(logs)
+        for key, logs in after.items()
+        if len(logs) == len(second) and key in before
+    }
+    return {key: log for key, log in lost.items() if log >= -math.log1p(-Aim().least)}
+
+
+def _log(cell: CellFigure) -> float:
+    """Of a time, that of its inverse."""
+    return math.log(cell.figure or 1.0) * (1 if cell.better == "higher" else -1)
+
+
+def _since(found: RunComparison, facts: tuple[Fact, ...]) -> Since:
+    large = [one for one in found.changed if abs(one.ratio - 1) >= LEAST_CHANGE]
+    more = sum(one.cells for one in large[1:])
+    runs = len(found.sides[0].runs)
+    return Since(runs, found.compared[0], large[0] if large else None, more, facts)
+
+
+def _earlier(
+    found: RunComparison, run: RunFigures, fallen: Mapping[Key, float], facts: Iterable[Fact]
+) -> Earlier:
+    before, now = (len(side.runs) for side in found.sides)
+    lost, unknown = list[EarlierLoss](), list[int]()
+    cells = {cell.key: cell for cell in found.cells}
+    for number, own in enumerate(run.cells):
+        key = key_of(own)
+        first, (one,) = cells[key].sides[0], cells[key].changes
+        if one.needed is None or one.needed.detectable > SHOWN:
+            unknown.append(number)
+        if first is None or first.figure is None or one.change is None:
+            continue
+        sure = one.change.holm < CHANCE / len(_LATER)
+        if sure and fallen.get(key, 0.0) >= _FAR * one.change.deviation:
+            share = math.exp(_log(own) - _log(replace(own, figure=first.figure)))
+            lost.append(EarlierLoss(number, first.figure, share))
+    changed = {fact.name: (fact.values[0], fact.values[1]) for fact in facts}
+    return Earlier(before, now - 1, tuple(lost), tuple(unknown), changed)
+
+
+def _is_in(state: dict[str, str], other: dict[str, str]) -> bool:
+    return all(_fact(state, name) == _fact(other, name) for name in _OF_FIGURES)
+
+
+def _as_run_of(past: EarlierRun, like: RunFigures) -> RunFigures:
+    return RunFigures(
+        id=past.run.id,
+        label=past.run.label,
+        started=past.run.started,
+        machine=like.machine,
+        settings=past.settings,
+        cells=tuple(map(cell_figure, past.figures)),
+        facts={**past.state},
+        simulated=past.run.simulated,
+    )
+
+
+def _fact(state: dict[str, str], name: str) -> str | None:
+    """Of linkgauge its version alone, as two builds of one measure alike."""
+    value = state.get(name)
+    return value.partition(" ")[0] if value and name == "linkgauge" else value
+
+
+def _same(run: RunFigures) -> tuple[str, str, str]:
+    """What a run is known by in folders and in the history alike."""
+    return run.id, run.label, _second(run)
+
+
+def _second(run: RunFigures) -> str:
+    """When it began: folders and the history write more or fewer digits after that."""
+    return run.started[:19]
+
+
+def _draw(settings: Settings) -> int | None:
+    """What the noise of a simulated run is drawn by: with the same, another run tells nothing."""
+    return None if settings.simulation is None else settings.simulation.draw

@@ -1,0 +1,272 @@
+"""What a comparison reads of each run, and whether runs can be judged by each other: on machines of
+one kind, and measured in one way.
+
+Drivers, firmware and kernels are no part of it: what they change is what a comparison is to find.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from linkgauge.model.cell_id import CellId
+from linkgauge.model.documents.history import Figure, figures_by_result
+from linkgauge.model.documents.result import CellResult, Definition, Run, Status
+from linkgauge.model.hardware.host_use import HostUse, host_use
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.load import Load
+from linkgauge.model.settings import Settings
+from linkgauge.model.stats.changes import within
+from linkgauge.model.stats.spread import Spread
+from linkgauge.model.stats.summary import summarize
+from linkgauge.model.units import Better, format_size
+
+from .machine_state import ABSENT, Fact, facts_of, options_apart
+
+# What a comparison of runs reads of each run: a figure for each cell, and what it was measured on.
+#
+# A baseline file keeps these alone, so that runs of weeks fit into one.
+
+_LEAST_COVERAGE = 0.5
+_FEW = 6
+"""Degrees of freedom of an interval that does not say."""
+
+
+class CellFigure(CellId, frozen=True, kw_only=True):
+    """A cell of one run. `figure` is the median of its samples (null: none, or not above 0), `low`
+    and `high` its interval, which holds another run's figure with this `coverage` (null: it is of
+    the samples alone, and tells nothing of other runs), with `degrees` of freedom. `slow_p95` and
+    `slow_p99` are those of its summary. Figures of two units or definitions are never compared.
+    `devices` take part; `host` is what of the host the figure depends on (a file that is older than
+    this does not say)."""
+
+    unit: str
+    better: Better
+    status: Status
+    definition: Definition | None = None
+    figure: float | None = None
+    low: float | None = None
+    high: float | None = None
+    coverage: float | None = None
+    degrees: int | None = None
+    slow_p95: float | None = None
+    slow_p99: float | None = None
+    reason: str | None = None
+    load: Load | None = None
+    devices: tuple[str, ...] = ()
+    host: HostUse = "cpus"
+
+    @property
+    def within(self) -> Spread | None:
+        """The variance of the figure by its own interval, if that tells of other runs."""
+        low, high = self.low, self.high
+        if low is None or high is None or self.coverage is None or not 0 < low <= high:
+            return None
+        coverage = max(self.coverage, _LEAST_COVERAGE)
+        return within(low, high, coverage, self.degrees or _FEW)
+
+
+class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """A run's cells, with its identity, machine and settings. `again`: it measured only cells that
+    another run left in doubt. `facts` are of its machine, as texts by name; `busy` are the
+    processes that accelerators had besides, by device."""
+
+    id: str
+    label: str
+    started: str
+    machine: Machine
+    settings: Settings
+    cells: tuple[CellFigure, ...]
+    facts: dict[str, str | None] = {}
+    simulated: bool = False
+    again: bool = False
+    busy: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def name(self) -> str:
+        return f"{self.label} {self.id}".strip()
+
+
+def figures_of(run: Run, *, again: bool = False) -> RunFigures:
+    """What a comparison reads of this run."""
+    return RunFigures(
+        id=run.id,
+        label=run.label,
+        started=run.started,
+        machine=run.machine,
+        settings=run.settings,
+        cells=tuple(_cells(run)),
+        facts=facts_of(run),
+        simulated=run.simulated,
+        again=again,
+        busy=_busy(run),
+    )
+
+
+def _cells(run: Run) -> Iterator[CellFigure]:
+    for result, figures in figures_by_result(run.results):
+        for figure, cell in zip(figures, result.cells, strict=True):
+            yield _cell(figure, cell, run.machine)
+
+
+def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
+    if figure.median is not None and figure.slow_p95 is None:  # the file is older than these
+        summary = summarize(cell.samples, figure.better)
+        if summary is not None:
+            figure = replace(figure, slow_p95=summary.slow_p95, slow_p99=summary.slow_p99)
+    interval, passed = cell.interval, figure.status == "pass"
+    by_visits = interval is not None and interval.basis == "visits"
+    return cell_figure(
+        figure,
+        low=figure.low if passed else None,
+        high=figure.high if passed else None,
+        coverage=interval.coverage if interval is not None and by_visits else None,
+        degrees=interval.degrees if interval is not None else None,
+        reason=cell.reason,
+        load=cell.load,
+        devices=tuple(str(place) for place in cell.places if place.is_device),
+        host=host_use(cell, machine),
+    )
+
+
+def cell_figure(figure: Figure, **more: Any) -> CellFigure:
+    """What a comparison reads of a figure, with what only the run itself knows of it."""
+    known = figure.median if figure.status == "pass" else None
+    return CellFigure(
+        **asdict(figure.id.id),
+        unit=figure.unit,
+        better=figure.better,
+        status=figure.status,
+        definition=figure.id.definition or None,  # type: ignore[arg-type]  # as it was written
+        figure=known if known is not None and known > 0 else None,
+        slow_p95=figure.slow_p95,
+        slow_p99=figure.slow_p99,
+        **more,
+    )
+
+
+def _busy(run: Run) -> dict[str, tuple[int, ...]]:
+    """The processes of others on each accelerator, before the run or after it."""
+    found: dict[str, tuple[int, ...]] = {}
+    for inventory in (run.machine.inventory, run.after):
+        for one in inventory.accelerators if inventory is not None else ():
+            if one.processes:
+                own = found.get(one.memory, ())
+                found[one.memory] = tuple(dict.fromkeys((*own, *one.processes)))
+    return found
+
+
+Runs = Sequence[RunFigures]
+_READINGS = ("CPU steal",)
+"""Facts that every run reads anew: a difference is no change of the machine."""
+
+
+def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
+    """In what the machines and settings of the sides differ that figures depend on, with the values
+    of each side. Another host is unlike, unless the first side has several hosts."""
+    facts = [Fact(name, tuple(_all_of(side, read) for side in sides))
+             for name, read in _MACHINE.items()]  # fmt: skip
+    if len({run.machine.host.hostname for run in sides[0]}) < 2:
+        facts.append(Fact("machine", tuple(_all_of(side, _hostname) for side in sides)))
+    facts += settings_facts(sides)
+    return tuple(fact for fact in facts if len(set(fact.values)) > 1)
+
+
+def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
+    """All that is known of machines and settings in which the sides differ."""
+    names = dict.fromkeys(name for side in sides for run in side for name in run.facts)
+    facts = [
+        Fact(name, tuple(_joined(run.facts.get(name) for run in side) for side in sides))
+        for name in names
+        if name not in _READINGS
+    ]
+    lines = [_joined(_command_line(run.machine) for run in side) for side in sides]
+    facts.append(options_apart(lines))
+    known = {fact.name for fact in facts}
+    facts += [fact for fact in settings_facts(sides) if fact.name not in known]
+    return tuple(fact for fact in facts if len(set(fact.values)) > 1)
+
+
+def settings_facts(sides: Sequence[Runs]) -> list[Fact]:
+    """The settings that differ, each by its name."""
+    every = [{name: value for run in side for name, value in _flat(run.settings)} for side in sides]
+    names = dict.fromkeys(name for own in every for name in own)
+    facts = [Fact(name, tuple(own.get(name) for own in every)) for name in names]
+    return [fact for fact in facts if len(set(fact.values)) > 1]
+
+
+def is_alike(run: RunFigures, other: RunFigures) -> bool:
+    """Whether the figures of the two vary alike from run to run: the same machine in the same state
+    (driver, kernel), measured in the same way."""
+    if _state(run.machine) != _state(other.machine) or _faults(run) != _faults(other):
+        return False
+    return not unlike([[run], [other]])
+
+
+def _all_of(side: Runs, read: Callable[[Machine], str | None]) -> str | None:
+    """The values of a side's machines, each once."""
+    return _joined(read(run.machine) for run in side)
+
+
+def _joined(values: Iterable[str | None]) -> str | None:
+    """Each value once."""
+    return "; ".join(value for value in dict.fromkeys(values) if value) or None
+
+
+def _command_line(machine: Machine) -> str | None:
+    return machine.known.host.command_line
+
+
+def _hostname(machine: Machine) -> str | None:
+    return machine.host.hostname or None
+
+
+def _accelerators(machine: Machine) -> str:
+    counts = Counter(device.model for device in machine.all_devices)
+    return ", ".join(f"{count} × {model}" for model, count in counts.items()) or ABSENT
+
+
+_MACHINE: dict[str, Callable[[Machine], str | None]] = {
+    "simulated machine": lambda machine: machine.simulated,
+    "CPU": lambda machine: machine.host.cpu_model,
+    "CPUs": lambda machine: f"{machine.host.cpus}",
+    "NUMA nodes": lambda machine: f"{len(machine.host.nodes)}",
+    "accelerators": _accelerators,
+    "hypervisor": lambda machine: machine.known.host.hypervisor or ABSENT,
+}
+
+
+def _flat(settings: Settings) -> list[tuple[str, str]]:
+    """Settings by name; a simulation's faults and draws are the machine's matter."""
+    plain = replace(settings, simulation=None, timeout=None)
+    found: list[tuple[str, str]] = []
+    for name in plain.__struct_fields__:
+        value = getattr(plain, name)
+        if name in ("engines", "surroundings") and value is not None:
+            found += [(one.replace("_", " "), f"{getattr(value, one)}")
+                      for one in value.__struct_fields__]  # fmt: skip
+        elif name == "sizes":
+            found.append((name, ", ".join(map(format_size, value))))
+        else:
+            found.append((name.replace("_", " "), f"{value}"))
+    return found
+
+
+def _faults(run: RunFigures) -> tuple[str, ...]:
+    return () if run.settings.simulation is None else run.settings.simulation.faults
+
+
+def _state(machine: Machine) -> tuple[object, ...]:
+    details = machine.known.host
+    return (
+        machine.host.hostname,
+        machine.host.kernel,
+        details.command_line,
+        details.governor,
+        machine.linkgauge,
+        *(device.driver for device in machine.all_devices),
+    )

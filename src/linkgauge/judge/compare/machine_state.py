@@ -1,0 +1,266 @@
+"""In what machines differ whose figures are compared, and what a machine ran on while it was
+measured, which may change from one run to the next: short texts by name. A fact that is not
+known is left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from linkgauge.judge.doctor.busy import stolen
+from linkgauge.model.documents.result import Run
+from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.units import approximate_size, format_size
+
+# In what machines differ whose figures are compared: each fact as a short text, by its name.
+
+ABSENT = "none"
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """Something that differs between runs.
+
+    name: What it is.
+    values: Its value on each side or in each run; null where it is not known.
+    """
+
+    name: str
+    values: tuple[str | None, ...]
+
+
+def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
+    """The facts in which the machines of these runs differ, or how they were measured."""
+    facts = (Fact(name, tuple(map(read, runs))) for name, read in _FACTS.items())
+    known = (*facts, _sizes(runs), _kernel_options(runs))
+    return tuple(fact for fact in known if len(set(fact.values)) > 1)
+
+
+def _sizes(runs: Sequence[Run]) -> Fact:
+    """The sizes that were measured: machines are alike whatever these are, figures are not."""
+    return Fact("sizes", tuple(", ".join(map(format_size, run.settings.sizes)) for run in runs))
+
+
+def facts_of(run: Run) -> dict[str, str | None]:
+    """All facts of one run but its kernel's options, by name."""
+    return {name: read(run) for name, read in _FACTS.items()}
+
+
+def options_apart(lines: Sequence[str | None]) -> Fact:
+    """The options of each of these kernels' command lines that not all have."""
+    known = [set(line.split()) for line in lines if line is not None]
+    common = set[str].intersection(*known) if known else set()
+    own = [None if line is None else [o for o in line.split() if o not in common] for line in lines]
+    return Fact("kernel options", tuple(o if o is None else " ".join(o) or ABSENT for o in own))
+
+
+def _details(run: Run) -> HostDetails:
+    return run.machine.known.host
+
+
+def _joined(*parts: str | None, by: str = ", ") -> str | None:
+    """The parts that are known; null if none is."""
+    return by.join(part for part in parts if part) or None
+
+
+def _cpu(run: Run) -> str | None:
+    host = run.machine.host
+    cache = host.last_level_cache
+    return _joined(host.cpu_model, f"cache {approximate_size(cache)}" if cache else None)
+
+
+def _cpus(run: Run) -> str:
+    details = _details(run)
+    sockets, cores, threads = details.sockets, details.cores, details.threads_per_core
+    count = str(run.machine.host.cpus)
+    if not sockets or cores is None or threads is None:
+        return count
+    numbers = {"socket": sockets, "core": cores // sockets, "thread": threads}
+    shape = (f"{number} {what}{'' if number == 1 else 's'}" for what, number in numbers.items())
+    return f"{count} of {' × '.join(shape)}"
+
+
+def _nodes(run: Run) -> str:
+    nodes = run.machine.host.nodes
+    counts = " + ".join(str(len(node.cpus)) for node in nodes)
+    return f"{len(nodes)} with {counts} CPUs" if len(nodes) > 1 else str(len(nodes))
+
+
+def _memory(run: Run) -> str | None:
+    total = run.machine.host.memory_total
+    return None if total is None else approximate_size(total)
+
+
+def _huge_pages(run: Run) -> str:
+    details = _details(run)
+    pools = details.huge_pages.items()
+    pages = (f"{total} of {approximate_size(size)}" for size, (total, _) in pools if total)
+    choice = details.transparent_huge_pages
+    return _joined(*pages, choice and f"transparent: {choice}") or ABSENT
+
+
+def hypervisor_of(run: Run) -> str | None:
+    """What its kernel ran under: `ABSENT` on a host, null where that could not be read."""
+    details = _details(run)
+    unread = any("hypervisor" in gap.fields for gap in details.unknown)
+    return details.hypervisor or (None if unread or not run.machine.inventory else ABSENT)
+
+
+def _accelerators(run: Run) -> str:
+    found = [device for devices in run.machine.devices.values() for device in devices]
+    counts = Counter(_joined(one.model, one.driver, by=", driver ") for one in found)
+    return "; ".join(f"{count} × {what}" for what, count in counts.items()) or ABSENT
+
+
+def _near(run: Run) -> str | None:
+    """The node of each accelerator's PCI function; a hypervisor may hide it from a guest."""
+    machine = run.machine
+    nodes = {function.address: function.numa_node for function in machine.known.pci}
+    found = [d.pci for devices in machine.devices.values() for d in devices if d.pci in nodes]
+    known = ["unknown" if nodes[at] is None else str(nodes[at]) for at in found]
+    return ", ".join(known if len(set(known)) > 1 else known[:1]) or None
+
+
+def _links(run: Run) -> str | None:
+    """The PCIe links as they were under load, else as they were found."""
+    accelerators = run.machine.known.accelerators
+    loaded = {
+        reading.memory: (reading.link_speed, reading.link_width)
+        for result in run.results
+        for cell in result.cells
+        for reading in cell.readings
+        if reading.link_speed is not None
+    }
+    idle = {one.memory: (one.link.speed, one.link.width) for one in accelerators}
+    links = dict.fromkeys((idle | loaded).values())
+    return ", ".join(f"{speed:g} GT/s x{width}" for speed, width in links if speed) or None
+
+
+def _steal(run: Run) -> str | None:
+    """What the hypervisor took of the CPUs' time during the run."""
+    share = stolen(_details(run), run.after.host) if run.after else None
+    return None if share is None else f"{share:.0%}"
+
+
+def _faults(run: Run) -> str | None:
+    simulation = run.settings.simulation
+    return None if simulation is None else ", ".join(simulation.faults) or ABSENT
+
+
+def _kernel_options(runs: Sequence[Run]) -> Fact:
+    return options_apart([_details(run).command_line for run in runs])
+
+
+_FACTS: dict[str, Callable[[Run], str | None]] = {
+    "machine": lambda run: run.machine.host.hostname or None,
+    "CPU": _cpu,
+    "CPUs": _cpus,
+    "NUMA nodes": _nodes,
+    "memory": _memory,
+    "hypervisor": hypervisor_of,
+    "container": lambda run: _details(run).container or ABSENT,
+    "kernel": lambda run: run.machine.host.kernel or None,
+    "huge pages": _huge_pages,
+    "governor": lambda run: _details(run).governor,
+    "IOMMU": lambda run: _details(run).iommu,
+    "CPU steal": _steal,
+    "accelerators": _accelerators,
+    "device nodes": _near,
+    "PCIe": _links,
+    "profile": lambda run: run.settings.profile,
+    "faults": _faults,
+    "linkgauge": lambda run: _joined(
+        run.machine.linkgauge, (run.machine.commit or "")[:12], by=" "
+    ),
+}
+
+
+_NOT_OF_THE_STATE = ("machine", "accelerators", "CPU steal", "profile")
+"""What tells machines apart, differs in every run, or is asked for."""
+KERNEL_OPTIONS = "kernel options"
+
+
+def state_of(run: Run) -> dict[str, str]:
+    """Each fact by its name: driver, firmware, kernel, BIOS, microcode, links and the like."""
+    return state_from(run.machine, facts_of(run))
+
+
+def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, str]:
+    """The same, of a run's machine and of its `facts_of`."""
+    inventory = machine.known
+    state = {
+        "accelerators": _counted(device.model for device in machine.all_devices) or ABSENT,
+        **_of_host(inventory.host, machine.host.system),
+        **_of_accelerators(inventory.accelerators),
+        "driver": _driver(machine),
+        **{name: facts[name] for name in facts if name not in _NOT_OF_THE_STATE},
+    }
+    return {name: value for name, value in state.items() if value}
+
+
+def facts_apart(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
+    """In what two states differ; null is what one does not know."""
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return tuple(Fact(name, _values(name, before.get(name), after.get(name))) for name in names)
+
+
+def _values(name: str, before: str | None, after: str | None) -> tuple[str | None, ...]:
+    """Of a long command line, the options that changed."""
+    if name == KERNEL_OPTIONS and before is not None and after is not None:
+        return options_apart((before, after)).values
+    return before, after
+
+
+def _of_host(host: HostDetails, system: str) -> dict[str, str | None]:
+    return {
+        "system": system,
+        "BIOS": host.firmware,
+        "microcode": host.microcode,
+        KERNEL_OPTIONS: host.command_line,
+    }
+
+
+def _of_accelerators(found: tuple[Accelerator, ...]) -> dict[str, str | None]:
+    return {
+        "firmware": _counted(one.firmware for one in found),
+        "library": _distinct(one.library for one in found),
+        "fabric links": _counted(map(_fabric, found)),
+        "ECC": _counted(_switch(one.ecc) for one in found),
+        "MIG": _counted(_switch(one.mig) for one in found),
+        "power limit": _counted(one.power_limit and f"{one.power_limit:.0f} W" for one in found),
+        "locked clock": _counted(
+            one.locked_clock and f"{one.locked_clock / 1e6:.0f} MHz" for one in found
+        ),
+    }
+
+
+def _driver(machine: Machine) -> str | None:
+    """Of the vendors' libraries; else as backends report it."""
+    found = machine.known.accelerators
+    own = _distinct(one.driver for one in found)
+    return own or _distinct(one.driver for one in machine.all_devices if not one.is_cpu)
+
+
+def _fabric(one: Accelerator) -> str | None:
+    """`18 of 18 NVLink`: the active links of a device."""
+    if not one.links:
+        return None
+    kinds = "/".join(dict.fromkeys(link.kind for link in one.links))
+    return f"{sum(link.active is True for link in one.links)} of {len(one.links)} {kinds}"
+
+
+def _switch(value: bool | None) -> str | None:
+    return None if value is None else "on" if value else "off"
+
+
+def _distinct(values: Iterable[str | None]) -> str | None:
+    return ", ".join(dict.fromkeys(value for value in values if value)) or None
+
+
+def _counted(values: Iterable[str | float | None]) -> str | None:
+    """`8 × 96.00.61`, or where they differ `7 × 96.00.61, 1 × 96.00.44`."""
+    counts = Counter(str(value) for value in values if value)
+    return ", ".join(f"{count} × {what}" for what, count in counts.items()) or None

@@ -1,0 +1,272 @@
+"""Runs compared cell by cell: two sides or more, each of one run or several.
+
+The unit of evidence is the run (model/stats/changes.py). How much runs vary is learnt from all
+sides with several runs and from the history, of each cell and of those alike: the same benchmark
+on the same backend at the same size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+import msgspec
+from msgspec.structs import asdict
+
+from linkgauge.model.cell_id import CellId
+from linkgauge.model.documents.result import Definition, Status
+from linkgauge.model.stats.changes import (
+    FEW,
+    Aim,
+    ChangedTo,
+    Direction,
+    Needed,
+    RunChange,
+    Side,
+    changed_to,
+    needed,
+)
+from linkgauge.model.stats.ranks import rank_sum_p
+from linkgauge.model.stats.spread import Spread
+from linkgauge.model.stats.student import critical
+from linkgauge.model.units import Better
+
+from .likeness import CellFigure, differences, unlike
+from .machine_state import Fact
+from .side_tests import Key, SideFigures, Sides, Tests, table_of, tested
+from .what_changed import Changed, ComparedCell, grouped
+
+RANK = ("pass", "skip", "fail", "timeout", "error")
+"""Statuses, the best first."""
+
+
+class SideFigure(msgspec.Struct, frozen=True):
+    """A cell on one side.
+
+    figure: The geometric mean of its runs' figures, in the cell's unit; null if none has one.
+    low: The low end of the 95 % interval of their true mean; null if nothing tells how much runs
+        vary.
+    high: The high end of that interval; null if nothing tells how much runs vary.
+    runs: The number of runs that have the cell.
+    status: The worst status of its runs.
+    slow_p95: The median of what 95 % of each run's samples are at least as good as; null if
+        unknown.
+    slow_p99: The same of 99 %; null if unknown.
+    reason: Why it has that status; null if it passed, or that is unknown.
+    """
+
+    figure: float | None
+    low: float | None
+    high: float | None
+    runs: int
+    status: Status
+    slow_p95: float | None = None
+    slow_p99: float | None = None
+    reason: str | None = None
+
+
+class CellChange(msgspec.Struct, frozen=True):
+    """A side against the first.
+
+    direction: Whether it changed: `same` if no change is proven, `unknown` where there is no
+        figure, or where a loss as large as the one aimed at might have been missed.
+    change: The change; null without figures on both sides, or if nothing tells how much runs vary.
+    needed: How large a loss the runs find, and how many more it takes; null where `change` is.
+    rank_sum: The p of Mann and Whitney's test over the runs, which decides nothing; null of single
+        runs.
+    slow_p95: The change of what 95 % of the samples are at least as good as; null if unknown.
+    slow_p99: The same of 99 %; null if unknown.
+    """
+
+    direction: Direction
+    change: RunChange | None = None
+    needed: Needed | None = None
+    rank_sum: float | None = None
+    slow_p95: RunChange | None = None
+    slow_p99: RunChange | None = None
+
+    @property
+    def proven(self) -> tuple[ChangedTo, float] | None:
+        """The direction and the ratio, if it changed."""
+        if self.change is None or self.direction == "same" or self.direction == "unknown":
+            return None
+        return self.direction, self.change.ratio
+
+
+class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
+    """One cell of runs that are compared.
+
+    unit: The unit of its figures.
+    better: Which figures are better.
+    sides: Its figures on each side; null where a side has none.
+    changes: The change of each side but the first.
+    definition: How a total is computed; null of other figures, and of totals of earlier versions.
+    """
+
+    unit: str
+    better: Better
+    sides: tuple[SideFigure | None, ...]
+    changes: tuple[CellChange, ...]
+    definition: Definition | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.id, self.unit, self.definition
+
+    def ratio(self, number: int) -> float | None:
+        """The figure of a side by that of the first; null of the first itself, or without both."""
+        change = self.changes[number - 1].change if number else None
+        if change is not None:
+            return change.ratio
+        first, other = (side and side.figure for side in (self.sides[0], self.sides[number]))
+        return other / first if number and first and other else None
+
+
+class SideName(msgspec.Struct, frozen=True):
+    """A side of a comparison.
+
+    name: The side's name.
+    runs: The ids of its runs.
+    """
+
+    name: str
+    runs: tuple[str, ...]
+
+
+class RunComparison(msgspec.Struct, frozen=True):
+    """Sides compared; the first one is the baseline.
+
+    sides: The sides.
+    cells: The cells.
+    unlike: The facts and settings in which sides differ that figures depend on.
+    differences: All facts and settings in which sides differ, as far as they are known.
+    aim: What the comparison is to find.
+    history: The number of other runs that showed how much runs vary.
+    compared: The number of cells with figures on both sides, for each side but the first.
+    simulated: Whether any of the runs was measured on a simulated machine.
+    changed: What changed, at most ten groups of cells for each side, the largest first.
+    """
+
+    sides: tuple[SideName, ...]
+    cells: tuple[RunCell, ...]
+    unlike: tuple[Fact, ...]
+    differences: tuple[Fact, ...]
+    aim: Aim
+    history: int
+    compared: tuple[int, ...]
+    simulated: bool = False
+    changed: tuple[Changed, ...] = ()
+
+
+def compare_runs(given: Sides, aim: Aim) -> RunComparison:
+    """Compares each side with the first."""
+    table = table_of(given)
+    known = {name: tested(table, given, name) for name in ("figure", "slow_p95", "slow_p99")}
+    cells = list[RunCell]()
+    for at, ((of, unit, definition), found) in enumerate(table.items()):
+        better = found.any.better
+        every = [
+            _change(found, number, at, known, aim, better) for number in range(1, len(given.runs))
+        ]
+        figures = tuple(
+            _side(list(side.values()), known["figure"].spreads[at], known["figure"].sides[n][at])
+            for n, side in enumerate(found.sides)
+        )
+        cells.append(
+            RunCell(
+                **asdict(of),
+                unit=unit,
+                better=better,
+                sides=figures,
+                changes=tuple(every),
+                definition=definition,
+            )
+        )
+    return RunComparison(
+        sides=tuple(
+            SideName(name, tuple(run.id for run in runs))
+            for name, runs in zip(given.names, given.runs, strict=True)
+        ),
+        cells=tuple(cells),
+        unlike=unlike(given.runs),
+        differences=differences(given.runs),
+        aim=aim,
+        history=len(given.history),
+        compared=tuple(known["figure"].counts),
+        simulated=any(run.simulated for side in given.runs for run in side),
+        changed=tuple(_changed(given.names, cells, list(table.values()))),
+    )
+
+
+def _changed(
+    names: Sequence[str], cells: Sequence[RunCell], found: Sequence[SideFigures]
+) -> Iterator[Changed]:
+    for number, name in enumerate(names[1:]):
+        compared = list[ComparedCell]()
+        for cell, of in zip(cells, found, strict=True):
+            one = cell.changes[number]
+            compared.append(ComparedCell(cell, cell.better, of.devices, one.proven))
+        yield from grouped(name, compared)
+
+
+def _change(
+    found: SideFigures,
+    number: int,
+    at: int,
+    known: dict[str, Tests],
+    aim: Aim,
+    better: Better,
+) -> CellChange:
+    """Side `number` against the first, of the cell at this place."""
+    of = known["figure"]
+    change, test = of.changes[number - 1][at], of.tests[number - 1][at]
+    if change is None or test is None:
+        return CellChange("unknown")
+    first, other = of.sides[0][at], of.sides[number][at]
+    assert first is not None  # noqa: S101  # both were tested
+    assert other is not None  # noqa: S101
+    counts = len(first.logs), len(other.logs)
+    lacking = needed(test, counts, aim, of.counts[number - 1], better)
+    return CellChange(
+        direction=_direction(change, lacking, aim, better),
+        change=change,
+        needed=lacking,
+        rank_sum=rank_sum_p(list(first.logs), list(other.logs)) if min(counts) > 1 else None,
+        slow_p95=known["slow_p95"].changes[number - 1][at],
+        slow_p99=known["slow_p99"].changes[number - 1][at],
+    )
+
+
+def _direction(change: RunChange, lacking: Needed, aim: Aim, better: Better) -> Direction:
+    if change.holm < aim.significance:
+        return changed_to(change.ratio, better)
+    return "same" if lacking.detectable <= aim.detect else "unknown"
+
+
+def _side(
+    cells: Sequence[CellFigure], spread: Spread | None, side: Side | None
+) -> SideFigure | None:
+    if not cells:
+        return None
+    status = max((cell.status for cell in cells), key=RANK.index)
+    reason = next((cell.reason for cell in cells if cell.status == status), None)
+    if side is None:
+        return SideFigure(None, None, None, len(cells), status, reason=reason)
+    low, high = _interval(side, spread)
+    slow = (_middle(cell.slow_p95 for cell in cells), _middle(cell.slow_p99 for cell in cells))
+    return SideFigure(math.exp(side.mean), low, high, len(side.logs), status, *slow, reason)
+
+
+def _interval(side: Side, spread: Spread | None) -> tuple[float | None, float | None]:
+    """The 95 % interval of the true mean of runs."""
+    known = spread or side.within
+    if known is None or known.degrees < FEW:  # one degree of freedom makes it 13 deviations wide
+        return None, None
+    reach = critical(0.05, known.degrees) * known.deviation / math.sqrt(len(side.logs))
+    return math.exp(side.mean - reach), math.exp(min(300.0, side.mean + reach))
+
+
+def _middle(values: Iterator[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

@@ -1,0 +1,209 @@
+"""The figures of the sides that are compared, by cell, and how they are tested: which runs tell how
+much a cell varies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from linkgauge.model.cell_id import CellId
+from linkgauge.model.documents.result import Definition
+from linkgauge.model.stats.changes import (
+    FEW,
+    RunChange,
+    Side,
+    SideTest,
+    changes,
+    compare_sides,
+    errors_apart,
+)
+from linkgauge.model.stats.single_runs import MovedCell, Single, doubted, stretches
+from linkgauge.model.stats.spread import Spread, spreads, varied
+
+from .likeness import CellFigure, RunFigures, Runs, is_alike
+
+Statistic = Literal["figure", "slow_p95", "slow_p99"]
+
+
+class Sides(NamedTuple):
+    """What is compared: names of sides, with their runs, and other runs of the first one's machine
+    in the same state, which show how much runs vary."""
+
+    names: Sequence[str]
+    runs: Sequence[Runs]
+    history: Runs = ()
+
+
+Logs = Mapping[int, float]
+"""Logarithms of figures, by the number of the run."""
+Key = tuple[CellId, str, Definition | None]
+"""What tells a cell from others: figures of two units or definitions are those of two cells."""
+
+
+def key_of(cell: CellFigure) -> Key:
+    return cell.id, cell.unit, cell.definition
+
+
+class SideFigures(msgspec.Struct):
+    """A cell's figures by run, counted over all sides and the history: of each side, and of sets
+    of runs in the history that share a state of the machine."""
+
+    sides: list[dict[int, CellFigure]]
+    history: list[dict[int, CellFigure]]
+
+    @property
+    def any(self) -> CellFigure:
+        return next(cell for side in (*self.sides, *self.history) for cell in side.values())
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices of the cell. Figures from the history do not name them."""
+        every = (cell.devices for side in self.sides for cell in side.values())
+        return next(filter(None, every), ())
+
+
+def table_of(given: Sides) -> dict[Key, SideFigures]:
+    """The cells in the order of the first side that has them."""
+    every = [*given.runs, *_sets(given.history)]
+    table: dict[Key, list[dict[int, CellFigure]]] = {}
+    numbered = enumerate((at, run) for at, runs in enumerate(every) for run in runs)
+    for number, (at, run) in numbered:
+        for cell in run.cells:
+            if at < len(given.runs):
+                table.setdefault(key_of(cell), [{} for _ in every])[at][number] = cell
+            elif (found := table.get(key_of(cell))) is not None:
+                found[at][number] = cell
+    sides = len(given.runs)
+    return {
+        key: SideFigures(found[:sides], [own for own in found[sides:] if own])
+        for key, found in table.items()
+    }
+
+
+def _sets(history: Runs) -> list[list[RunFigures]]:
+    """Sets of alike runs: between two, a driver's update may have changed figures."""
+    sets: list[list[RunFigures]] = []
+    for run in history:
+        own = next((one for one in sets if is_alike(one[0], run)), None)
+        if own is None:
+            sets.append([run])
+        else:
+            own.append(run)
+    return sets
+
+
+class Tests(NamedTuple):
+    """Of one statistic: how much runs of each cell vary, and (by side) the cells' runs; by other
+    side what was tested of each cell, with p adjusted for all of them, and how many were."""
+
+    spreads: list[Spread | None]
+    sides: list[list[Side | None]]
+    tests: list[list[SideTest | None]]
+    changes: list[list[RunChange | None]]
+    counts: list[int]
+
+
+def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Tests:
+    again = _again(given)
+    joins = _joins(given)
+    logs = [
+        ([logs_of(own, name) for own in one.sides], [logs_of(own, name) for own in one.history])
+        for one in table.values()
+    ]
+    whole, chosen = (
+        [
+            varied(key[0].sheet, _whole_sets(sides, history, left_out, joined=joins))
+            for key, (sides, history) in zip(table, logs, strict=True)
+        ]
+        for left_out in (set[int](), again)
+    )
+    if not any(cell.degrees for cell in chosen):
+        chosen = whole
+    known = spreads(chosen, whole)
+    first, *others = (
+        _on_side(table, [own[number] for own, _ in logs], number, name)
+        for number in range(len(given.runs))
+    )
+    degrees = [cell.degrees for cell in whole]
+    tests = [
+        _tests(table, list(zip(first, other, strict=True)), known, degrees) for other in others
+    ]
+    counts = [sum(one is not None for one in own) for own in tests]
+    return Tests(known, [first, *others], tests, [changes(own) for own in tests], counts)
+
+
+def _joins(given: Sides) -> bool:
+    """Whether the first side's runs belong to the first set of the history."""
+    return bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
+
+
+def _whole_sets(
+    sides: Sequence[Logs], history: Sequence[Logs], again: set[int], *, joined: bool
+) -> list[Logs]:
+    """Sets of runs with a mean of their own, without those that measured only some cells."""
+    first, *others = (
+        {number: log for number, log in side.items() if number not in again} for side in sides
+    )
+    if joined and history:
+        first, history = {**first, **history[0]}, history[1:]
+    return [first, *others, *history]
+
+
+def _again(given: Sides) -> set[int]:
+    """The numbers of runs that measured only cells in doubt: these were chosen for being far from
+    what they should be, so that they overstate how much runs of other cells vary."""
+    every = [run for side in given.runs for run in side]
+    return {number for number, run in enumerate(every) if run.again}
+
+
+def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:
+    """Of the runs that have a figure."""
+    values = {number: getattr(cell, name) for number, cell in cells.items() if cell.figure}
+    return {number: math.log(value) for number, value in values.items() if value and value > 0}
+
+
+def _on_side(
+    table: dict[Key, SideFigures], logs: Sequence[Logs], number: int, name: Statistic
+) -> list[Side | None]:
+    """Each cell's runs on a side."""
+    alone = [_single(key, found.sides[number]) for key, found in table.items()]
+    within = doubted(alone if name == "figure" else [None] * len(alone))
+    return [
+        Side(tuple(own.values()), spread) if own else None
+        for own, spread in zip(logs, within, strict=True)
+    ]
+
+
+def _single(key: Key, cells: dict[int, CellFigure]) -> Single | None:
+    cell = next(iter(cells.values())) if len(cells) == 1 else None
+    spread = None if cell is None else cell.within
+    if cell is None or spread is None:
+        return None
+    return Single(key[0].sheet, spread)
+
+
+def _tests(
+    table: dict[Key, SideFigures],
+    pairs: Sequence[tuple[Side | None, Side | None]],
+    known: Sequence[Spread | None],
+    degrees: Sequence[int],
+) -> list[SideTest | None]:
+    """Of each cell. Where only the intervals of single runs tell, they are stretched by how far
+    cells of these runs moved apart that should not."""
+    moved = {
+        key: MovedCell(key[0].sheet, found.any.host, apart)
+        for (key, found), (first, other), own in zip(table.items(), pairs, degrees, strict=True)
+        if first is not None and other is not None and own < FEW
+        for apart in (errors_apart(first, other),)
+        if apart is not None
+    }
+    stretched = dict(zip(moved, stretches(list(moved.values())), strict=True))
+    return [
+        None
+        if first is None or other is None
+        else compare_sides(first, other, spread, own, stretched.get(key, 1.0))
+        for key, (first, other), spread, own in zip(table, pairs, known, degrees, strict=True)
+    ]

@@ -1,0 +1,156 @@
+"""Which changes belong together: cells that share a benchmark, a device, a size, a row or a column,
+of which most changed in the same direction by about as much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+
+from linkgauge.model.cell_id import CellId
+from linkgauge.model.stats.changes import ChangedTo
+from linkgauge.model.units import Better
+
+MOST = 10
+"""Groups that are named."""
+_PART = 0.8
+"""Of the cells that share something, so many changed alike."""
+_ALIKE = 2.0
+"""Changes up to so many times as large as the middle one, or as small, are about as large."""
+
+
+class Shared(msgspec.Struct, frozen=True, kw_only=True):
+    """What cells have in common. A field is null if the cells differ in it, or if it adds nothing.
+
+    benchmark: The benchmark's name.
+    device: A device that takes part.
+    size: The size in bytes.
+    row: The label of their row.
+    column: The label of their column.
+    """
+
+    benchmark: str | None = None
+    device: str | None = None
+    size: int | None = None
+    row: str | None = None
+    column: str | None = None
+
+    @property
+    def is_one_place(self) -> bool:
+        return self.row is not None and self.column is not None
+
+
+class Changed(msgspec.Struct, frozen=True, kw_only=True):
+    """Cells that changed alike, and what they have in common.
+
+    side: The name of the side on which they differ from the first one.
+    direction: Whether that is for the better or the worse.
+    ratio: The median of the second figure by the first.
+    least: The ratio of the cell that changed the least.
+    most: The ratio of the cell that changed the most.
+    cells: The number of cells.
+    of: How many cells have this in common.
+    shared: What they have in common.
+    """
+
+    side: str
+    direction: ChangedTo
+    ratio: float
+    least: float
+    most: float
+    cells: int
+    of: int
+    shared: Shared
+
+
+class ComparedCell(NamedTuple):
+    """A cell of one side, with its devices; of one that changed, the direction and the ratio.
+    Rates and times, of which others are `better`, are counted apart."""
+
+    cell: CellId
+    better: Better
+    devices: Sequence[str]
+    change: tuple[ChangedTo, float] | None = None
+
+
+_Of = tuple[Better, Shared]
+_Key = tuple[ChangedTo, _Of]
+
+
+def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
+    """The largest groups, until all that changed are named, or `MOST` groups."""
+    if not any(one.change for one in cells):
+        return
+    of, left = _candidates(cells)
+    for _ in range(MOST):
+        alike = {key: found for key, own in left.items() if (found := _alike(own))}
+        if not alike:
+            return
+        key = max(alike, key=lambda key: _weight(key[1][1], alike[key]))
+        (direction, common), logs = key, sorted(alike[key].values(), key=abs)
+        yield Changed(
+            side=side,
+            direction=direction,
+            ratio=math.exp(median(logs)),
+            least=math.exp(logs[0]),
+            most=math.exp(logs[-1]),
+            cells=len(logs),
+            of=of[common],
+            shared=common[1],
+        )
+        left = {
+            other: {number: log for number, log in own.items() if number not in alike[key]}
+            for other, own in left.items()
+        }
+
+
+def _candidates(
+    cells: Sequence[ComparedCell],
+) -> tuple[dict[_Of, int], dict[_Key, dict[int, float]]]:
+    """How many cells share something; and where most of these changed in one direction, the
+    logarithms of their ratios by the cell's number."""
+    of: dict[_Of, int] = {}
+    changed: dict[_Key, dict[int, float]] = {}
+    for number, one in enumerate(cells):
+        for shared in _what_is_shared(one):
+            common = one.better, shared
+            of[common] = of.get(common, 0) + 1
+            if one.change is not None:
+                direction, ratio = one.change
+                changed.setdefault((direction, common), {})[number] = math.log(ratio)
+    return of, {
+        (direction, common): own
+        for (direction, common), own in changed.items()
+        if len(own) >= _PART * of[common] and (of[common] > 1 or common[1].is_one_place)
+    }
+
+
+def _weight(shared: Shared, logs: Mapping[int, float]) -> tuple[int, int, float]:
+    """Most cells come first, then what is said with the fewest facts, then what changed most."""
+    facts = sum(value is not None for value in msgspec.structs.astuple(shared))
+    return len(logs), -facts, max(map(abs, logs.values()))
+
+
+def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
+    """All that a cell may have in common with others, itself alone included."""
+    cell = one.cell
+    for benchmark, size, device in product(
+        (None, cell.benchmark), (None, cell.size), (None, *one.devices)
+    ):
+        yield Shared(benchmark=benchmark, device=device, size=size)
+    for size in (None, cell.size):
+        yield Shared(benchmark=cell.benchmark, size=size, row=cell.row)
+        yield Shared(benchmark=cell.benchmark, size=size, column=cell.column)
+        yield Shared(benchmark=cell.benchmark, size=size, row=cell.row, column=cell.column)
+
+
+def _alike(logs: Mapping[int, float]) -> dict[int, float]:
+    """The changes that are about as large as the middle one."""
+    if not logs:
+        return {}
+    middle = abs(median(logs.values()))
+    return {n: log for n, log in logs.items() if middle / _ALIKE <= abs(log) <= middle * _ALIKE}

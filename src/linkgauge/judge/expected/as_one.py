@@ -1,0 +1,43 @@
+"""Runs of several ranks, judged as if one process had measured them: what the hardware should do
+does not depend on that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from linkgauge.model.documents.result import CellResult, Result, Run
+
+
+def as_one(run: Run) -> Run:
+    """The run without ranks, where all of them are on one machine and each has a device of its own;
+    any other as it is."""
+    machine = run.machine.alone
+    if machine is run.machine:
+        return run
+    results = tuple(map(_result, run.results))
+    return replace(run, machine=machine, results=results)
+
+
+def with_ranks(judged: Sequence[Result], measured: Sequence[Result]) -> tuple[Result, ...]:
+    """The judged results, with the transfers that were measured."""
+    return tuple(
+        replace(
+            result,
+            cells=tuple(
+                replace(cell, transfers=own.transfers)
+                for cell, own in zip(result.cells, before.cells, strict=True)
+            ),
+        )
+        for result, before in zip(judged, measured, strict=True)
+    )
+
+
+def _result(result: Result) -> Result:
+    return replace(result, cells=tuple(map(_cell, result.cells)))
+
+
+def _cell(cell: CellResult) -> CellResult:
+    alone = (transfer.placed(lambda memory: memory.unranked) for transfer in cell.transfers)
+    return replace(cell, transfers=tuple(alone))

@@ -1,0 +1,173 @@
+"""Host memory: the rate of its DIMMs, else the best figure that this run measured of others like
+it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from linkgauge.model.documents.result import Result
+from linkgauge.model.hardware.machine import Machine, Node
+from linkgauge.model.memory import SPREAD, Memory
+from linkgauge.model.transfer import Transfer
+
+from .link_rates import ExpectedPath, Unknown, Use
+
+DRAM_SHARE = 0.85
+"""Share of the DIMMs' rate that threads reach: refresh and read-write turnarounds take the rest.
+STREAM reaches 0.75 to 0.9 on servers with all channels populated."""
+
+
+Path = tuple[Memory, Memory]
+"""Source and destination of the threads of one node, on its own memory."""
+
+
+class Ceilings(msgspec.Struct, frozen=True):
+    """The highest figures with all CPUs of a node on its own memory, over that node and those like
+    it: payload bytes/s by node and operation (`read`, `write`, `copy`). `others` has for each path
+    that was measured the highest of the other ones, None if there are none: no figure is held
+    against itself."""
+
+    best: dict[tuple[int, str], float] = {}
+    others: dict[Path, float | None] = {}
+
+    def beside(self, transfer: Transfer) -> float | None:
+        """What a transfer of a node's threads is held against."""
+        path = (transfer.source, transfer.destination)
+        if path in self.others:
+            return self.others[path]
+        return self.best.get((transfer.engine.owner.index or 0, _operation(transfer)))
+
+    def traffic(self, node: int) -> float | None:
+        """The highest measured traffic of a node's memory in bytes/s: a copy reads and writes."""
+        figures = [
+            weight * self.best[node, operation]
+            for operation, weight in _TRAFFIC.items()
+            if (node, operation) in self.best
+        ]
+        return max(figures, default=None)
+
+
+_TRAFFIC = {"read": 1.0, "write": 1.0, "copy": 2.0}
+"""Bytes over the memory bus per byte of payload."""
+_ALIKE = 0.1
+"""Nodes with the same number of CPUs whose memory differs by less than this share are assumed to
+have the same DIMMs."""
+
+
+def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
+    """Ceilings from this run's copies within a node, of sizes that no cache holds."""
+    nodes = {node.index: node for node in machine.host.nodes}
+    found: defaultdict[tuple[int, str], dict[Path, float]] = defaultdict(dict)
+    for result in results:
+        if result.backend != "host" or _cached(result.size, machine):
+            continue
+        for cell in result.cells:
+            if cell.status != "pass" or cell.summary is None or len(cell.transfers) > 1:
+                continue
+            if not cell.does.is_copy:
+                continue
+            (transfer,) = cell.transfers
+            node = transfer.engine.owner.index or 0
+            if node in nodes and _is_local(transfer) and _all_cpus(transfer, machine):
+                own = found[node, _operation(transfer)]
+                path = (transfer.source, transfer.destination)
+                own[path] = max(own.get(path, 0.0), cell.summary.median)
+    best: dict[tuple[int, str], float] = {}
+    others: dict[Path, float | None] = {}
+    for (index, name), own in found.items():
+        alike = {
+            path: figure
+            for (other, what), figures in found.items()
+            if what == name and _alike(nodes[index], nodes[other])
+            for path, figure in figures.items()
+        }
+        best[index, name] = max(alike.values())
+        for path in own:
+            rest = (figure for other, figure in alike.items() if other != path)
+            others[path] = max(rest, default=None)
+    return Ceilings(best, others)
+
+
+def _alike(one: Node, other: Node) -> bool:
+    sizes = one.memory_total or 0, other.memory_total or 0
+    return len(one.cpus) == len(other.cpus) and min(sizes) >= (1 - _ALIKE) * max(sizes)
+
+
+class HostMemory:
+    """Host memory of one machine: a segment where its rate is known."""
+
+    def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
+        self._machine = machine
+        self._ceilings = ceilings
+        details = machine.inventory.host if machine.inventory else None
+        rate = details.memory_rate if details else None
+        self._rate = rate / len(machine.host.nodes) if rate else None
+
+    def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
+        """A device reads or writes memory of this node. A few threads move less than the memory can
+        carry, so that a device `alone` is not bounded by what threads were measured to move."""
+        if self._rate is not None:
+            return ExpectedPath((self._use(str(node), self._rate, 1.0),))
+        traffic = self._ceilings.traffic(node.index or 0)
+        if alone or traffic is None:
+            return ExpectedPath()
+        return ExpectedPath((_measured(str(node), traffic),))
+
+    def knows(self, node: int) -> bool:
+        """Whether the rate of a node's memory is known or was measured by this run."""
+        return self._rate is not None or self._ceilings.traffic(node) is not None
+
+    def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:
+        """Threads read, write or copy. Raises Unknown."""
+        if not _is_local(transfer):
+            raise Unknown("the link between the two nodes is unknown")
+        if not _all_cpus(transfer, self._machine):
+            raise Unknown("how much fewer threads than CPUs can move is unknown")
+        if _cached(size * transfer.scale, self._machine):
+            raise Unknown("data this small stays in the last-level cache")
+        node, name = str(transfer.engine.owner), _operation(transfer)
+        if self._rate is not None:
+            loose = ("the share that threads reach varies",)
+            return ExpectedPath((self._use(node, self._rate, _TRAFFIC[name]),), loose=loose)
+        ceiling = self._ceilings.beside(transfer)
+        if ceiling is None:
+            raise Unknown("the rate of the DIMMs is unknown, and no memory like this was measured")
+        # On a machine shared with others, one run's best may be twice the usual figure.
+        return ExpectedPath((_measured(node, ceiling),), loose=("it varies while others use it",))
+
+    def _use(self, node: str, rate: float, weight: float) -> Use:
+        nodes = len(self._machine.host.nodes)
+        shown = "DRAM" if nodes == 1 else f"DRAM, one of {nodes} nodes"
+        return Use(node, rate, shown, weight, weight / DRAM_SHARE, "reached by threads")
+
+
+def _measured(name: str, rate: float) -> Use:
+    shown = "host memory's best, measured here"
+    return Use(name, rate, shown, 0.0, 1.0, shown, measured=True)
+
+
+def _operation(transfer: Transfer) -> str:
+    if transfer.source.is_null:
+        return "write"
+    return "read" if transfer.destination.is_null else "copy"
+
+
+def _is_local(transfer: Transfer) -> bool:
+    owner = transfer.engine.owner
+    return owner.is_host and all(
+        memory.place == owner and memory.kind not in SPREAD for memory in transfer.memories
+    )
+
+
+def _all_cpus(transfer: Transfer, machine: Machine) -> bool:
+    count = transfer.engine.count
+    cpus = {node.index: len(node.cpus) for node in machine.host.nodes}
+    return count is None or count >= cpus.get(transfer.engine.owner.index or 0, 0)
+
+
+def _cached(size: int, machine: Machine) -> bool:
+    """Whether the last-level caches of one node may hold this many bytes."""
+    return size <= (machine.host.last_level_cache or 0) / len(machine.host.nodes)

@@ -1,0 +1,362 @@
+"""What the hardware should do: a theoretical and an achievable figure of a cell, with the
+arithmetic. docs/expect.md has each formula with its source.
+
+Only what the machine's readers found counts, plus what this run measured of host memory. What
+cannot be read stays unknown: `theoretical` is null if the path is unknown, `achievable` if
+something on it is, and `because` says what.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.model.documents.result import (
+    CellResult,
+    Definition,
+    Expected,
+    NotJudged,
+    PlannedCell,
+    Result,
+)
+from linkgauge.model.hardware.inventory import Reading
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.map import Flow, Resource, share
+from linkgauge.model.hardware.motion import FlowWork, movements
+from linkgauge.model.memory import NULL, Memory
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.transfer import Report, Transfer
+from linkgauge.model.units import BANDWIDTH
+
+from .dram import Ceilings
+from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure
+from .link_sharing import LinkSharing
+from .routes import Paths
+
+if TYPE_CHECKING:
+    from .exchange_rates import ExchangeRates
+
+START = 100e-6
+"""Seconds that the start of a copy may take: 84 us on the slowest known engines (RBLN-CA25 between
+two NPUs, manual page of rblnBandwidthLatencyTest), about 3 us on GPUs. A transfer that takes no
+longer says nothing about a link."""
+
+
+class Expectation(msgspec.Struct, frozen=True):
+    """What is expected, and how certain it is: `most` is the bound that no healthy sharing exceeds
+    (`theoretical` assumes fair sharing), `loose` says that the achievable figure is only known
+    roughly. `start` is how many seconds it may take to start what is measured, `without` why there
+    is no achievable figure. `each` is what every transfer of a total should achieve, in bytes/s,
+    where the others take nothing of it (else null), and is empty where that is not known."""
+
+    expected: Expected
+    most: float | None = None
+    loose: bool = False
+    start: float = START
+    without: NotJudged | None = None
+    each: tuple[float | None, ...] = ()
+
+
+class _PathShape(msgspec.Struct, frozen=True, gc=False):
+    """A transfer's path. Transfers of one `kind` are equally fast as long as they share nothing;
+    `names` are what they may share: their engines' owner and their links."""
+
+    path: ExpectedPath
+    kind: int
+    names: tuple[Hashable, ...]
+
+
+class Expectations:
+    """Expectations for cells of one machine; repeated questions are answered from a cache."""
+
+    def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
+        self._paths = Paths(machine, ceilings)
+        self._shapes: dict[Hashable, dict[Transfer, _PathShape]] = {}
+        self._kinds: dict[Hashable, int] = {}
+        self._known: dict[Hashable, Expectation] = {}
+        self._exchanges: dict[Collective, ExchangeRates] = {}
+
+    def sharing(self, result: Result) -> LinkSharing:
+        """How full links were while its cells were measured at the same time."""
+        return LinkSharing(self._paths.machine.wiring, result)
+
+    def of(
+        self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
+    ) -> Expectation:
+        """The estimate of a cell of `size` bytes whose figures are in `unit`; what its links were
+        seen to do under load counts only if `loaded`."""
+        transfers = self._paths.machine.wiring.carried_out(cell)
+        if isinstance(cell.operation, Collective):
+            return self._of_collective(cell.operation, transfers, size)
+        if cell.does.array and transfers[0].engine.owner.is_device:
+            # Of each array that is counted, each byte crosses the memory once: as those of a read.
+            transfers = tuple(Transfer(t.engine.owner, NULL, t.engine) for t in transfers)
+            size, unit = size * cell.does.counted_arrays, BANDWIDTH.symbol
+        bounded = unit == BANDWIDTH.symbol and cell.report is not Report.LATENCY
+        if not bounded or not cell.does.is_by_bytes:
+            return _unknown("no limit is known", "no-limit")
+        readings = cell.readings if loaded and isinstance(cell, CellResult) else ()
+        try:
+            shapes = self._shapes_of(transfers, size, _under_load(readings))
+        except Unknown as reason:
+            return _unknown(str(reason))
+        definition = _definition(cell, transfers)
+        key = (cell.report, definition, size, *_alike(shapes))
+        if key not in self._known:
+            paths = [shape.path for shape in shapes]
+            doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
+            doubts += self._crowded(transfers, paths)
+            sharing = _Sharing(transfers, paths, cell.report, definition, size)
+            self._known[key] = sharing.estimate(doubts)
+        return self._known[key]
+
+    def _of_collective(
+        self, work: Collective, transfers: Sequence[Transfer], size: int
+    ) -> Expectation:
+        """Of a call, in seconds. Libraries reach their rate only with hundreds of megabytes, and a
+        step of theirs may take as long to start as a copy."""
+        ranks = [transfer.engine.owner for transfer in transfers]
+        if len(ranks) < 2:
+            return _unknown("one device sends nothing", "no-limit")
+        if len(work.groups(len(ranks))) > 1:
+            return _unknown("groups of ranks share their links", "shared")
+        if not all(rank.is_device for rank in ranks):
+            return _unknown("what joins the ranks is unknown")
+        rates = self._rates(Collective(work.collective, root=work.root))
+        devices = tuple(map(str, ranks))
+        bound, start = rates.bound(devices), START * rates.steps(len(devices))
+        if bound.theoretical is None:
+            return Expectation(Expected(because=bound.because), without="path")
+        moved = work.bytes_on_bus(transfers[0].bytes_moved(size), len(ranks)) * work.aggregated
+        least = moved / bound.theoretical
+        enough = moved / bound.achievable if bound.achievable else None
+        if (enough or least) < start:
+            return _unknown("starting its steps may take as long as moving its bytes", "start")
+        because = f"{bound.because}: {figure(bound.figure or 0.0)} on the bus"
+        without: NotJudged | None = None if enough else "bound"
+        expected = Expected(least, enough, because)
+        return Expectation(expected, loose=True, start=start, without=without)
+
+    def _rates(self, work: Collective) -> ExchangeRates:
+        from .exchange_rates import ExchangeRates  # loaded for collectives alone
+
+        if work not in self._exchanges:
+            self._exchanges[work] = ExchangeRates(self._paths, work)
+        return self._exchanges[work]
+
+    def _shapes_of(
+        self, transfers: Sequence[Transfer], size: int, trained: Trained
+    ) -> list[_PathShape]:
+        """Raises Unknown."""
+        alone = len({transfer.engine.owner for transfer in transfers}) == 1
+        known = self._shapes.setdefault((size, alone, tuple(trained.items())), {})
+        for transfer in transfers:
+            if transfer not in known:
+                path = self._paths.of(transfer, size, trained, alone=alone)
+                known[transfer] = self._shape(transfer, path)
+        return [known[transfer] for transfer in transfers]
+
+    def _shape(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
+        """A path with its kind: all that an estimate depends on except names."""
+        uses = tuple(replace(use, link="") for use in path.uses)
+        how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
+        kind = (uses, path.doubts, path.loose, path.meets, how)
+        number = self._kinds.setdefault(kind, len(self._kinds))
+        names = (transfer.engine.owner, *(use.link for use in path.uses))
+        return _PathShape(path, number, names)
+
+    def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
+        """Why several devices that meet at the host may get less than their links carry."""
+        by_pcie: set[Memory] = set()
+        nodes: dict[int, set[Memory]] = {}
+        for transfer, path in zip(transfers, paths, strict=True):
+            for node, by in path.meets:
+                nodes.setdefault(node, set()).add(transfer.engine.owner)
+                if by == "PCIe":
+                    by_pcie.add(transfer.engine.owner)
+        if len(by_pcie) > 1:
+            return ["how much the host carries for several devices at once is unknown"]
+        shared = [node for node, met in nodes.items() if len(met) > 1]
+        if not all(map(self._paths.host.knows, shared)):
+            return ["the rate of the host's memory, which they share, is unknown"]
+        return []
+
+
+class _Sharing:
+    """Concurrent transfers on the segments they cross, at best and with all protocol overhead."""
+
+    def __init__(
+        self,
+        transfers: Sequence[Transfer],
+        paths: Sequence[ExpectedPath],
+        report: Report,
+        definition: Definition | None,
+        size: int,
+    ) -> None:
+        self._transfers = transfers
+        self._paths = paths
+        self._report = report
+        self._definition = definition
+        self._size = size
+        self._capacity = capacity(paths)
+        self._least = [path.flow(cost=False) for path in paths]
+        self._cost = [path.flow(cost=True) for path in paths]
+
+    def estimate(self, doubts: list[str]) -> Expectation:
+        theoretical = self._figure(self._least, queued=False)
+        achievable = self._figure(self._cost, queued=True)
+        without: NotJudged | None = "bound" if doubts else None if achievable else "path"
+        if achievable is not None and self._bytes() / achievable < START:
+            without = "start"
+            doubts = [*doubts, "copies this small are dominated by the time they take to start"]
+        because = self._because(theoretical, achievable, doubts)
+        achievable = None if doubts else achievable
+        measured = achievable is not None and self._costliest().measured
+        expected = Expected(theoretical, achievable, because, measured=measured)
+        loose = any(path.loose for path in self._paths) or self._meets_itself()
+        each = () if doubts else self._each()
+        return Expectation(expected, self._most(), loose, without=without, each=each)
+
+    def _bytes(self) -> int:
+        counted = [transfer.counted(self._size, self._report) for transfer in self._transfers]
+        return counted[0] if self._report.is_first else sum(counted)
+
+    def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
+        """What the cell reports if its transfers take these flows. A kernel fills its device, so of
+        several on one device (`queued`) the next starts when the last one ends, unless they were
+        seen to run together."""
+        if self._definition == "sustained":
+            total = sum(share(flows, self._capacity))
+            return None if total == math.inf else total
+        works = [
+            FlowWork(
+                flow,
+                transfer.bytes_moved(self._size),
+                queue=transfer.engine.owner if queued and transfer.engine.kind == "sm" else None,
+            )
+            for transfer, flow in zip(self._transfers, flows, strict=True)
+        ]
+        seconds = [movement.end for movement in movements(works, self._capacity)]
+        if not all(seconds):
+            return None
+        if self._report.is_first:
+            return self._bytes() / seconds[0]
+        if self._report.is_total:
+            return self._bytes() / max(seconds)
+        return sum(work.size / time for work, time in zip(works, seconds, strict=True))
+
+    def _most(self) -> float | None:
+        """The bound that no sharing exceeds: for the first transfer, its rate alone; for bytes over
+        the span, the rate of the fullest segment; for the rate while all run, a segment's rate plus
+        the rates alone of those that do not cross it; for a sum, the sum of the rates alone."""
+        if not all(flow.usage for flow in self._least):
+            return None
+        alone = self._alone(self._least)
+        if self._report.is_first:
+            first = self._transfers[0]
+            return alone[0] * self._bytes() / first.bytes_moved(self._size)
+        if self._definition == "sustained":
+            return min(self._most_at(name, alone) for name in self._capacity)
+        if not self._report.is_total:
+            return sum(alone)
+        load = dict.fromkeys(self._capacity, 0.0)
+        for flow, transfer in zip(self._least, self._transfers, strict=True):
+            for name, part in flow.usage:
+                load[name] += part * transfer.bytes_moved(self._size)
+        return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
+
+    def _each(self) -> tuple[float | None, ...]:
+        """What a transfer gets of a sustained total where that is as much as it gets alone. How
+        hardware divides what several want is its own affair."""
+        if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
+            return ()
+        both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
+        return tuple(own if math.isclose(own, alone) else None for own, alone in both)
+
+    def _alone(self, flows: Sequence[Flow]) -> list[float]:
+        """The rate of each flow if it were the only one."""
+        return [min(self._capacity[n] / part for n, part in flow.usage) for flow in flows]
+
+    def _most_at(self, name: Resource, alone: Sequence[float]) -> float:
+        """A bound on the total rate: what a segment carries if each transfer across it takes the
+        least that any of them does, plus the rates alone of all others."""
+        taken = [dict(flow.usage).get(name) for flow in self._least]
+        crossing = [part for part in taken if part is not None]
+        least = min(crossing, default=math.inf)
+        others = [own for own, part in zip(alone, taken, strict=True) if part is None]
+        return min(sum(alone), self._capacity[name] / least + sum(others))
+
+    def _meets_itself(self) -> bool:
+        """Whether payload goes both ways over one PCIe link, whose arbitration is unknown."""
+        names = {u.segment for p in self._paths for u in p.uses if u.payload and u.least}
+        return any((link, "down") in names for link, to in names if to == "up")
+
+    def _because(
+        self, theoretical: float | None, achievable: float | None, doubts: Sequence[str]
+    ) -> str:
+        """The first transfer's narrowest segment, how it is shared, and what protocols take."""
+        uses = self._paths[0].uses
+        parts: list[str] = []
+        if theoretical is not None:
+            narrow = min((u for u in uses if u.least), key=lambda u: u.rate / u.least)
+            parts.append(f"{narrow.shown} = {figure(narrow.rate)}")
+            if not math.isclose(narrow.rate, theoretical, rel_tol=1e-3):
+                parts.append(f"{self._manner(narrow)}: {figure(theoretical)}")
+        if doubts:
+            parts.append(f"achievable unknown: {'; '.join(doubts)}")
+        elif achievable is not None:
+            costly = self._costliest()
+            share = f": {achievable / theoretical:.1%}" if theoretical else ""
+            parts.append(f"{costly.why}{share} -> {figure(achievable)}")
+        return "; ".join(parts)
+
+    def _costliest(self) -> Use:
+        """The use that limits the first transfer with all protocol overhead."""
+        uses = (use for use in self._paths[0].uses if use.cost)
+        return min(uses, key=lambda use: use.rate / use.cost)
+
+    def _manner(self, narrow: Use) -> str:
+        """Why the figure is not simply the segment's rate."""
+        several = len(self._transfers)
+        if several > 1:
+            return f"{several} transfers at once"
+        return "read and written" if narrow.shown == "memory" else "of what is reported"
+
+
+def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
+    """The definition of a cell's total: as measured (its span, in files of earlier versions), else
+    the likely one: kernels of one device never all run together."""
+    if not cell.report.is_total:
+        return None
+    if isinstance(cell, CellResult) and cell.summary is not None:
+        return cell.definition or "span"
+    if cell.report is Report.SPAN:
+        return "span"
+    kernels = [t.engine.owner for t in transfers if t.engine.kind == "sm"]
+    return "sustained" if len(kernels) == len(set(kernels)) else "serial"
+
+
+def _alike(shapes: Sequence[_PathShape]) -> Iterator[int]:
+    """A key that is equal for cells that differ only in names: all pairs of a rack are alike."""
+    numbers: dict[Hashable, int] = {}
+    for shape in shapes:
+        yield shape.kind
+        for name in shape.names:
+            yield numbers.setdefault(name, len(numbers))
+
+
+def _under_load(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
+    """Links as sampled during the cell: an idle one may be slower to save power."""
+    return {
+        reading.memory: (reading.link_speed, reading.link_width)
+        for reading in readings
+        if reading.link_speed and reading.link_width
+    }
+
+
+def _unknown(reason: str, without: NotJudged = "path") -> Expectation:
+    return Expectation(Expected(because=f"unknown: {reason}"), without=without)

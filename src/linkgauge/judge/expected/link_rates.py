@@ -1,0 +1,224 @@
+"""What a transfer crosses, and what that carries: PCIe, that of a device and of every bridge above
+it, and accelerators' own links.
+
+Over PCIe, payload travels in packets. A write carries up to MaxPayload. A read goes out as requests
+of up to MaxReadReq and returns as completions, which the root complex may cut at any read
+completion boundary: 64 or 128 bytes. Their actual size is unknown, so 128 is assumed (x86 servers
+send up to MaxPayload and do somewhat better). A kernel reads and writes cache lines, 128 bytes.
+Flow control (acknowledgements, credits) takes a few percent more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import astuple
+
+from linkgauge.model.hardware.inventory import PciLink
+from linkgauge.model.hardware.map import Flow
+from linkgauge.model.hardware.pcie import encoding, link_rate, packet_overhead
+from linkgauge.model.hardware.wiring import LinkBundle, Wire, coding
+from linkgauge.model.transfer import Access
+
+# What a transfer crosses: segments, as far as the machine's readers found them.
+#
+# A segment is one direction of a link, or a memory. Nothing here is measured or guessed: an unknown
+# path raises `Unknown`; a doubt is a reason why only the achievable figure is unknown.
+
+
+class Unknown(Exception):
+    """Raised if the path of a transfer is unknown; its text is the reason."""
+
+
+class Use(msgspec.Struct, frozen=True):
+    """A segment, and what a byte of a transfer's payload takes of it.
+
+    link: The link, or the memory.
+    rate: Its rate in bytes/s after line coding.
+    shown: Where the rate comes from.
+    least: What a byte takes at best; 0 for requests and for what sets no theoretical bound.
+    cost: What it takes with all protocol overhead.
+    why: The reason for the cost.
+    direction: "up" or "down" of a PCIe link: down is away from the host.
+    payload: False for requests, which go in the opposite direction.
+    measured: Whether the rate is one of this run's figures.
+    """
+
+    link: str
+    rate: float
+    shown: str
+    least: float
+    cost: float
+    why: str
+    direction: str = ""
+    payload: bool = True
+    measured: bool = False
+
+    @property
+    def segment(self) -> tuple[str, str]:
+        return self.link, self.direction
+
+
+class ExpectedPath(msgspec.Struct, frozen=True):
+    """All that a transfer uses. `doubts` are reasons why only a theoretical figure is known,
+    `loose` reasons why healthy hardware achieves widely varying figures; `meets` are the host's
+    nodes whose memory a device reaches, and over which kind of link."""
+
+    uses: tuple[Use, ...] = ()
+    doubts: tuple[str, ...] = ()
+    loose: tuple[str, ...] = ()
+    meets: tuple[tuple[int, Literal["PCIe", "fabric"]], ...] = ()
+
+    def __add__(self, other: ExpectedPath) -> ExpectedPath:
+        fields = zip(astuple(self), astuple(other), strict=True)
+        return ExpectedPath(*(mine + others for mine, others in fields))
+
+    def flow(self, *, cost: bool) -> Flow:
+        """What it takes of each segment: its cost, or the least."""
+        taken: dict[tuple[str, str], float] = {}
+        for use in self.uses:
+            part = use.cost if cost else use.least
+            taken[use.segment] = taken.get(use.segment, 0.0) + part
+        return Flow(tuple((segment, part) for segment, part in taken.items() if part))
+
+
+def capacity(paths: Iterable[ExpectedPath]) -> dict[tuple[str, str], float]:
+    """The rate of each segment that these use."""
+    return {use.segment: use.rate for path in paths for use in path.uses}
+
+
+def figure(rate: float) -> str:
+    """A rate as shown in a line of arithmetic: four digits, in GB/s."""
+    return f"{rate / 1e9:.4g} GB/s"
+
+
+COMPLETION = 128
+"""Payload bytes of a read completion."""
+LINE = 128
+"""Bytes that a kernel reads or writes at once: a cache line of NVIDIA GPUs. On two H200s kernels
+reach 0.95 of what packets of this size leave (52 of 54.5 GB/s reading, 52.6 of 53.1 writing)."""
+MAX_PAYLOAD, MAX_READ_REQUEST = 256, 512
+"""Assumed where the registers cannot be read: the usual values on servers."""
+
+Trained = Mapping[str, tuple[float, int]]
+"""GT/s and lanes of links as sampled under load, by the device's memory."""
+
+
+def pcie_path(
+    crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
+) -> ExpectedPath:
+    """The path over these links, ordered from the side that reads or writes; payload goes `up` or
+    `down` each. Raises Unknown."""
+    if not crossed:
+        return ExpectedPath()
+    packets = _packets(access, kernel, [wire for wire, _ in crossed])
+    uses: list[Use] = []
+    for wire, direction in crossed:
+        lanes = _narrowest(wire, trained.get(wire.device or ""))
+        if lanes is not None:
+            uses += packets.uses(lanes, direction, part)
+    loose = (_IN_FLIGHT,) if kernel and access == "read" else ()
+    return ExpectedPath(tuple(uses), loose=loose)
+
+
+_IN_FLIGHT = "how many reads the device keeps in flight is unknown"
+
+
+class _Lanes(NamedTuple):
+    """A link as trained, according to one of its ends."""
+
+    name: str
+    speed: float
+    width: int
+    best: PciLink
+
+    @property
+    def rate(self) -> float:
+        return link_rate(self.speed, self.width)
+
+    @property
+    def shown(self) -> str:
+        best = self.best
+        most = f"{best.max_speed or self.speed:g} GT/s x{best.max_width or self.width}"
+        shown = f"{self.speed:g} GT/s x{self.width}"
+        if most != shown:
+            shown += f" (of {most})"
+        return f"PCIe {shown} × {encoding(self.speed).name}"
+
+
+def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
+    """The link according to the end that reports the lower rate: as `sampled` under load (it was
+    read while idle), else as read. None if neither end reports one. Raises Unknown for a device's
+    own link."""
+    lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
+    own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
+    if wire.device is not None and own is None:
+        raise Unknown(f"speed or width of the link of {wire.device} is unknown")
+    ends = [_Lanes(wire.name, *at, best) for at, best in ((own, lower), (above, upper)) if at]
+    return min(ends, key=lambda lanes: lanes.rate, default=None)
+
+
+def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
+    ends = [end for wire in wires for end in (wire.lower, wire.upper) if end]
+    known = [end.max_payload for end in ends if end.max_payload]
+    payload = min(known, default=MAX_PAYLOAD)
+    own = wires[0].lower
+    request = (own.max_read_request if own else None) or MAX_READ_REQUEST
+    assumed = "" if known else " (assumed)"
+    if access == "write":
+        size = min(payload, LINE) if kernel else payload
+        return _Packets("write", size, None, "" if kernel else assumed)
+    size = min(payload, COMPLETION)
+    return _Packets("completion", size, min(request, LINE) if kernel else request, "")
+
+
+class _Packets(NamedTuple):
+    """How payload travels: packets of `size` bytes; reads request `request` bytes at a time."""
+
+    kind: str
+    size: int
+    request: int | None
+    assumed: str
+
+    def uses(self, link: _Lanes, direction: str, part: float) -> Iterator[Use]:
+        of = link.name, link.rate, link.shown
+        added = packet_overhead(self.kind, link.speed)
+        why = f"TLP {self.size} B{self.assumed} + {added} B of a {self.kind}"
+        yield Use(*of, part, part * (1 + added / self.size), why, direction)
+        if self.request:
+            asking = part * packet_overhead("request", link.speed) / self.request
+            why = f"with requests of {self.request} B the other way"
+            back = "up" if direction == "down" else "down"
+            yield Use(*of, 0.0, asking, why, back, payload=False)
+
+
+def _trained(link: PciLink | None) -> tuple[float, int] | None:
+    return (link.speed, link.width) if link and link.speed and link.width else None
+
+
+PACKET = 16 / 18
+"""Payload share of an NVLink: a packet of 256 bytes is 16 flits of 16 bytes after a header and an
+address flit. Source: D. Foley and J. Danskin, Ultra-Performance Pascal GPU and NVLink Interconnect,
+IEEE Micro 37 (2017). Two H200s reach 0.98 to 0.99 of it by copy engine and 0.93 by kernel."""
+
+
+def fabric_path(ends: tuple[str, str], bundle: LinkBundle, part: float) -> ExpectedPath:
+    """The path over parallel links that join these two, in this order. Raises Unknown."""
+    if not bundle.count:
+        raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
+    if not bundle.rate:
+        raise Unknown(f"the rate of {bundle.kind} is unknown")
+    segment = ">".join(ends), bundle.rate, _shown(bundle)
+    if bundle.is_nvlink:
+        return ExpectedPath((Use(*segment, part, part / PACKET, "packets of 16 in 18 flits"),))
+    why = f"the overhead of {bundle.kind} packets is unknown"
+    return ExpectedPath((Use(*segment, part, part, why),), loose=(why,))
+
+
+def _shown(bundle: LinkBundle) -> str:
+    share = coding(bundle.each)
+    coded = "" if share == 1 else f" × {share:.4g}"
+    of = "" if bundle.count == bundle.all else f" of {bundle.all}"
+    return f"{bundle.count}{of} {bundle.kind} × {figure(bundle.each)}{coded}"

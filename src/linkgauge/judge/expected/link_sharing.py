@@ -1,0 +1,67 @@
+"""How full links are while the cells of a round are measured at the same time.
+
+Where the rates of links are known and none has to carry more, each transfer should be as fast as
+alone. What others take of its way counts nonetheless: the fuller a link is, the less of each
+transfer it leaves once it is slow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+
+from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.hardware.map import Crossing
+from linkgauge.model.hardware.wiring import Wire, Wiring
+from linkgauge.model.notes import Beside
+from linkgauge.model.transfer import Transfer
+
+_FULL = 1.01
+"""Loads that are no more than this fit: rates are not exact."""
+
+
+def is_beside(cell: CellResult) -> bool:
+    """Whether others were measured at the same time."""
+    return any(isinstance(note, Beside) for note in cell.notes)
+
+
+class LinkSharing:
+    """The load of each link and direction in each round of a result, as a share of its rate: what
+    all transfers across it would take if each were as fast as alone. Of links whose rates are not
+    known it is infinite."""
+
+    def __init__(self, wiring: Wiring, result: Result) -> None:
+        self._wiring = wiring
+        self._load: defaultdict[tuple[int | None, str, bool], float] = defaultdict(float)
+        for cell in result.cells:
+            if is_beside(cell):
+                for transfer in cell.transfers:
+                    for wire, crossing, load in self._crossed(transfer):
+                        self._load[cell.round, wire.name, crossing.forward] += load
+
+    def of(self, cell: CellResult) -> tuple[float, ...] | None:
+        """The loads of the links that a cell crosses, the fullest first; None where one is more
+        than its link carries, or unknown, as what else ran may be. A cell that was measured alone
+        has none."""
+        if not is_beside(cell):
+            return ()
+        if cell.round is None:
+            return None
+        loads = (
+            self._load[cell.round, wire.name, crossing.forward]
+            for transfer in cell.transfers
+            for wire, crossing, _ in self._crossed(transfer)
+        )
+        found = tuple(sorted(loads, reverse=True))
+        return None if found and found[0] > _FULL else found
+
+    def _crossed(self, transfer: Transfer) -> Iterator[tuple[Wire, Crossing, float]]:
+        """The links on its way, and the share of each that it takes."""
+        for begin, end, _, part in transfer.legs():
+            route = self._wiring.route(str(begin), str(end)) or ()
+            alone = min(((wire.nominal or 0.0) / c.share for wire, c in route), default=0.0)
+            for wire, crossing in route:
+                share = crossing.share * part
+                load = share * alone / wire.nominal if alone and wire.nominal else math.inf
+                yield wire, crossing, load

@@ -1,0 +1,126 @@
+"""What would be expected if every link ran at its best: what is expected follows links as they are,
+so that a degraded one would not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from linkgauge.model.documents.result import CellResult, Expected
+from linkgauge.model.hardware.inventory import Accelerator, FabricLink, PciFunction, PciLink
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.notation import parse_memory
+
+from .dram import Ceilings
+from .expect import Expectations
+
+_UPPER_ENDS = ("root port", "downstream port")
+"""Ports whose link is the one below them: the function below knows what both can do."""
+LEAST = 1.001
+"""How many times what is expected is more than that, and not a matter of rounding."""
+
+
+class Nominal:
+    """The nominal figures of a machine's cells."""
+
+    def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
+        self._ceilings = ceilings
+        self._best = at_best(machine)
+        self._degraded = frozenset(map(parse_memory, _degraded(machine, self._best)))
+
+    @cached_property
+    def _expectations(self) -> Expectations:
+        return Expectations(self._best, self._ceilings)
+
+    def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
+        """In the unit of the cell; None where that is what is `expected` anyway."""
+        figure = expected.figure
+        if figure is None or not (self._is_degraded(cell) or self._was_slow(cell)):
+            return None
+        best = self._expectations.of(cell, size, unit, loaded=False).expected
+        nominal = best.theoretical if expected.achievable is None else best.achievable
+        share = cell.share(nominal, figure)
+        return nominal if share is not None and share * LEAST < 1 else None
+
+    def _is_degraded(self, cell: CellResult) -> bool:
+        """Whether it may cross a link that is degraded: few cells do, and others cost nothing."""
+        return bool(self._degraded) and not self._degraded.isdisjoint(cell.places)
+
+    def _was_slow(self, cell: CellResult) -> bool:
+        """Whether a link was slower under load than the machine's inventory has it."""
+        for reading in cell.readings:
+            device = self._best.accelerators.get(reading.memory)
+            if device is not None and (
+                (reading.link_speed or 0.0) < (device.link.speed or 0.0)
+                or (reading.link_width or 0) < (device.link.width or 0)
+            ):
+                return True
+        return False
+
+
+def at_best(machine: Machine) -> Machine:
+    """The machine with each PCIe link at the most that both of its ends can do, and all links of
+    its fabrics active; itself where that is so."""
+    inventory = machine.inventory
+    if inventory is None:
+        return machine
+    reported = {a.pci: a.link for a in inventory.accelerators if a.pci}
+
+    def improved(function: PciFunction) -> PciFunction:
+        if function.port in _UPPER_ENDS:
+            link = _at_most(function.link, function.link)
+        else:
+            port = None if machine.is_virtual else machine.functions.get(function.parent or "")
+            own = reported.get(function.address, PciLink())
+            link = _at_most(function.link, *([port.link, own] if port else [own]))
+        return function if link == function.link else replace(function, link=link)
+
+    best = replace(
+        inventory,
+        pci=tuple(map(improved, inventory.pci)),
+        accelerators=tuple(map(_with_all_links, inventory.accelerators)),
+    )
+    return machine if best == inventory else replace(machine, inventory=best)
+
+
+def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
+    """The devices whose own links, or those of a bridge above them, are not at their best."""
+    for memory, address in machine.addresses.items():
+        line = (address, *(bridge.address for bridge in machine.pci_tree.above(address)))
+        ends = (machine.functions.get(at) != best.functions.get(at) for at in line)
+        if memory != address and (
+            machine.accelerators.get(memory) != best.accelerators.get(memory) or any(ends)
+        ):
+            yield memory
+
+
+def _at_most(link: PciLink, *others: PciLink) -> PciLink:
+    """The link at the most that its ends can do, as far as more than the one is known."""
+    speeds = [other.max_speed for other in others if other.max_speed]
+    widths = [other.max_width for other in others if other.max_width]
+    speed = min((*speeds, link.max_speed or speeds[0])) if speeds else link.speed
+    width = min((*widths, link.max_width or widths[0])) if widths else link.width
+    return replace(link, speed=speed, width=width)
+
+
+def _with_all_links(accelerator: Accelerator) -> Accelerator:
+    """With all links of its fabric active. One that is down may not report its rate, nor where it
+    led: to where all others lead, if that is one place."""
+    active = [link for link in accelerator.links if link.active]
+    remotes = {link.remote for link in active}
+    rates = {link.rate for link in active}
+
+    def up(link: FabricLink) -> FabricLink:
+        remote = link.remote or (active[0].remote if len(remotes) == 1 else None)
+        rate = link.rate or (active[0].rate if len(rates) == 1 else None)
+        if link.active is not False or (remote is None and remotes != {None}):
+            return link
+        return replace(link, active=True, remote=remote, rate=rate)
+
+    links = tuple(map(up, accelerator.links))
+    link = _at_most(accelerator.link, accelerator.link)
+    if (links, link) == (accelerator.links, accelerator.link):
+        return accelerator
+    return replace(accelerator, links=links, link=link)

@@ -1,0 +1,106 @@
+"""What measured rates say of the speeds that were read of links: an idle link may rest at a lower
+one.
+
+More bytes than a link carries at the speed that was read prove that it was faster meanwhile. A link
+that carried about as many, while all others on the way carry more, is as slow as was read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from linkgauge.model.documents.result import Result, Run
+from linkgauge.model.hardware.inventory import PciFunction, PciLink
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.pcie import SPEEDS, link_rate
+from linkgauge.model.hardware.wiring import Wire
+from linkgauge.model.units import BANDWIDTH
+
+from .as_one import as_one
+
+_AS_READ = 0.6
+"""Share of its rate that a link which limits a copy carries at least: reads from the host reach
+0.76 of it on the slowest healthy hardware (docs/expect.md), kernels' 0.56."""
+
+
+def run_of(run: Run) -> Run:
+    """The run as one process's, with the speeds and targets that its figures refute replaced by
+    what a link trains to when it wakes up."""
+    run = as_one(run)
+    carried = most_carried(run.machine, run.results)
+    proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
+    if not proven:
+        return run
+    known = run.machine.known
+    pci = tuple(_faster(one, proven) for one in known.pci)
+    machine = replace(run.machine, inventory=replace(known, pci=pci))
+    after = run.after and replace(run.after, pci=tuple(_faster(o, proven) for o in run.after.pci))
+    return replace(run, machine=machine, after=after)
+
+
+def most_carried(
+    machine: Machine, results: Sequence[Result]
+) -> Mapping[str, tuple[Wire, float, bool]]:
+    """The PCIe links that were read slower than they can be, by name, with the most bytes/s that a
+    copy moved over each, and whether nothing else on its way carries as little."""
+    slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
+    found: dict[str, tuple[Wire, float, bool]] = {}
+    for result in results if slow else ():
+        for cell in result.cells if result.unit == BANDWIDTH.symbol else ():
+            if cell.status == "pass" and len(cell.transfers) == 1 and cell.headline:
+                for begin, end, _, part in machine.wiring.carried_out(cell)[0].legs():
+                    crossed = machine.wiring.route(str(begin), str(end)) or ()
+                    rates = {wire.name: _rate(wire) for wire, _ in crossed}
+                    for wire, crossing in crossed:
+                        if wire.name in slow:
+                            rate = cell.headline * crossing.share * part
+                            only = min(rates.values()) == rates[wire.name]
+                            before = found.get(wire.name, (wire, 0.0, False))
+                            found[wire.name] = max(before, (wire, rate, only), key=lambda o: o[1])
+    return found
+
+
+def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
+    """Whether it is as slow as was read."""
+    return narrowest and _AS_READ * _rate(wire) <= carried <= _rate(wire)
+
+
+def _rests(wire: Wire) -> bool:
+    """Whether an end was read at a lower speed than both can have."""
+    ends = [end.link for end in (wire.lower, wire.upper) if end]
+    best = min((link.max_speed for link in ends if link.max_speed), default=0.0)
+    return wire.kind == "pcie" and any(link.speed and link.speed < best for link in ends)
+
+
+def _rate(wire: Wire) -> float:
+    """Bytes/s as read, of the slower end; endless if unknown, or no PCIe link."""
+    ends = [end.link for end in (wire.lower, wire.upper) if end] if wire.kind == "pcie" else []
+    rates = (link_rate(link.speed, link.width) for link in ends if link.speed and link.width)
+    return min(rates, default=math.inf)
+
+
+def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
+    """The ends whose speed is refuted, and what the link trains to in GT/s when it wakes up: the
+    most that both can do and the upper one asks for, or, if that is refuted as well, the lowest
+    that carries so much."""
+    ends = [end.link for end in (wire.lower, wire.upper) if end]
+    able = [*(link.max_speed for link in ends), wire.upper and wire.upper.link.target]
+    for end in (wire.lower, wire.upper):
+        link = end.link if end else PciLink()
+        if end and link.speed and link.width and carried > link_rate(link.speed, link.width):
+            limits, lowest = (
+                [s for s in speeds if s and carried <= link_rate(s, link.width)]
+                for speeds in (able, SPEEDS)
+            )
+            yield end.address, min(limits or lowest, default=link.max_speed or link.speed)
+
+
+def _faster(function: PciFunction, proven: Mapping[str, float]) -> PciFunction:
+    speed, link = proven.get(function.address), function.link
+    if speed is None or link.speed is None or link.speed >= speed:
+        return function
+    target = link.target and max(link.target, speed)
+    return replace(function, link=replace(link, speed=speed, target=target))

@@ -1,0 +1,114 @@
+"""The path of any transfer in a machine: what each of its legs crosses, and the memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Literal
+
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.hardware.map import Crossing
+from linkgauge.model.hardware.part import is_node
+from linkgauge.model.hardware.wiring import Wire
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import NIC_ENGINES, Access, Transfer
+
+from .dram import Ceilings, HostMemory
+from .link_rates import ExpectedPath, Trained, Unknown, Use, fabric_path, pcie_path
+
+MEMORY_SHARE = 0.9
+"""Share of the peak rate of an accelerator's memory (clock × width) that copies reach: refresh and
+read-write turnarounds take the rest. Two H200s reach 0.85 (docs/benchmarks.md), GB200s 0.92 (7.35
+of 8 TB/s, Azure HPC blog, "Azure's ND GB200 v6")."""
+
+
+class Paths:
+    """Paths of one machine, each computed once."""
+
+    def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
+        self.machine = machine
+        self.host = HostMemory(machine, ceilings)
+        self._shares_host = {d.memory for d in machine.all_devices if d.shares_host_memory}
+        self._memory = cache(self._find_memory)
+
+    def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
+        """The path of a transfer in a cell of `size` bytes, `alone` if only one engine owner takes
+        part. Raises Unknown."""
+        if transfer.engine.kind == "cpu":
+            return self.host.by_threads(transfer, size)
+        if transfer.engine.kind in NIC_ENGINES:
+            raise Unknown(f"what {transfer.engine.kind} can carry between two ranks is unknown")
+        path = ExpectedPath()
+        for memory in transfer.memories:
+            path += self._memory(memory, alone)
+        for leg in transfer.legs():
+            path += self._leg(leg, transfer.engine.kind == "sm", trained)
+        if transfer.engine.kind == "ce" and not transfer.engine.owner.is_device:
+            path += ExpectedPath(doubts=("how fast the driver passes it on is unknown",))
+        if not path.uses:
+            raise Unknown(f"the rate of the memory of {transfer.engine.owner} is unknown")
+        return path
+
+    def _find_memory(self, memory: Memory, alone: bool) -> ExpectedPath:
+        place = str(memory.place)
+        if place in self._shares_host:
+            raise Unknown(f"{place} uses the host's memory")
+        if memory.is_host:
+            if memory.kind in ("pageable", "managed"):
+                raise Unknown(f"how the driver moves {memory.kind} memory is unknown")
+            return self.host.reached(memory.place, alone=alone)
+        own = self.machine.accelerators.get(place)
+        if own is None or not own.memory_rate:
+            return ExpectedPath()
+        why = f"{MEMORY_SHARE:.0%} of memory bandwidth is reachable"
+        use = Use(place, own.memory_rate, "memory", 1.0, 1.0 / MEMORY_SHARE, why)
+        return ExpectedPath((use,))
+
+    def _leg(
+        self, leg: tuple[Memory, Memory, Access, float], kernel: bool, trained: Trained
+    ) -> ExpectedPath:
+        begin, end, access, part = leg
+        here, there = str(begin), str(end)
+        wiring = self.machine.wiring
+        crossed, bundles = wiring.route(here, there), wiring.bundles(here, there)
+        fabric = [a.links for a in map(self.machine.accelerators.get, (here, there)) if a]
+        if len(fabric) == 2 and all(fabric) and not bundles:
+            raise Unknown("no link joins the two directly or through a switch")
+        if not (bundles or begin.is_host or end.is_host) and len(fabric) < 2:
+            raise Unknown(f"whether links of their own join {here} and {there} is unknown")
+        if crossed is None:
+            raise Unknown(f"the link between {here} and {there} is unknown")
+        path = ExpectedPath()
+        for ends, bundle in bundles.items():
+            path += fabric_path(ends, bundle, part)
+        links = [
+            (wire, "up" if crossing.forward else "down")
+            for wire, crossing in crossed
+            if wire.kind == "pcie"
+        ]
+        for wire, _ in links:
+            if wire.device and wire.device not in self.machine.addresses:
+                raise Unknown(f"the PCI address of {wire.device} is unknown")
+        if access == "read":
+            links.reverse()
+        path += pcie_path(links, access, part, kernel, trained)
+        nodes = [place.index or 0 for place in (begin, end) if place.is_host]
+        by: Literal["PCIe", "fabric"] = "fabric" if bundles else "PCIe"
+        sure = not wiring.is_unsure(here, there)
+        doubts = () if sure else ("where their links lead is unknown",)
+        return path + ExpectedPath(
+            doubts=(*doubts, *self._doubts(crossed, nodes)),
+            meets=tuple((node, by) for node in nodes),
+        )
+
+    def _doubts(
+        self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]
+    ) -> Iterator[str]:
+        """Reasons why the cost of the host between two places is unknown."""
+        own = [wire.lower for wire, _ in crossed if wire.device]
+        placed = all(function and function.numa_node is not None for function in own)
+        if nodes and placed and any(wire.kind == "socket" for wire, _ in crossed):
+            yield "the link between the device's node and this one is unknown"
+        if not nodes and any(is_node(crossing.end) for _, crossing in crossed):
+            hidden = "the virtual machine hides what lies between them"
+            yield hidden if self.machine.is_virtual else "their route crosses the host bridge"

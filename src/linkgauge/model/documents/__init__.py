@@ -1,0 +1,1 @@
+"""Documents that linkgauge writes: runs, soaks, comparisons, histories."""

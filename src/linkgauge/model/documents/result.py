@@ -1,0 +1,400 @@
+"""The output of a run, whole: what `--json` writes. Its files hold it as model.stored has it.
+
+Absent is null, never 0; warnings are fields; figures are in the result's unit (SI base units)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from linkgauge.model.counters import Counters
+from linkgauge.model.curves import Levels, SizeLine
+from linkgauge.model.earlier import Earlier
+from linkgauge.model.errors import OutcomeKind, Phase
+from linkgauge.model.hardware.inventory import Inventory, Reading
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.kernel_log import KernelLog
+from linkgauge.model.load import Load
+from linkgauge.model.notes import Note, Profiled
+from linkgauge.model.operations.overlap import ALL
+from linkgauge.model.operations.workload import WorkDone
+from linkgauge.model.pairs import DrawnPairs
+from linkgauge.model.ranks import LostRank
+from linkgauge.model.settings import Settings
+from linkgauge.model.stats.modes import Mode
+from linkgauge.model.stats.summary import Summary
+from linkgauge.model.transfer import Cell, Report
+from linkgauge.model.units import Better
+
+from .soak import Soak
+
+Status = Literal["pass", "fail", "skip", "error", "timeout"]
+Stopped = Literal["precision", "samples", "max-time", "noise"]
+Verdict = Literal["ok", "low", "high", "unknown"]
+NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "unsure", "run", "no-figure"]
+"""Why a figure is not judged: nothing is known to limit it; what its bytes cross is not known; only
+a bound is, which it stays well below; starting takes so few bytes about as long as moving them;
+others used its links; its median is low, but not all of its interval; nothing of its run is judged,
+as under a profiler; it has no figure, or no bytes."""
+Definition = Literal["sustained", "serial", "span"]
+"""How a total is computed: the sum of the rates while all transfers run; bytes over the span
+because they never all ran together; or bytes over the span as nvbandwidth times it."""
+
+SCHEMA: Literal["linkgauge.run/2"] = "linkgauge.run/2"
+
+
+class TransferFigure(msgspec.Struct, frozen=True, gc=False):
+    """The separate figure of one concurrent transfer. Of a cell that reports what is hidden, it is
+    the time of a loop in seconds, without the kernel or without the copies.
+
+    transfer: The place of the transfer among the cell's transfers, from 0.
+    bytes: Bytes that one loop moves, counted as the headline does.
+    samples: Its samples, in the order of measuring, in the result's unit; beside a latency in
+        bytes/s, where the cell reports what is hidden in seconds.
+    summary: What the samples come to; null without samples.
+    expected: What it should achieve, in bytes/s; null where that is unknown, or others take of it.
+    """
+
+    transfer: int
+    bytes: int
+    samples: tuple[float, ...]
+    summary: Summary | None
+    expected: float | None = None
+
+
+class RankTimes(msgspec.Struct, frozen=True, gc=False):
+    """The times of a rank's part of each of several collectives, one after another: a rank that
+    comes late waits less for the others than they for it.
+
+    rank: The rank's number, from 0.
+    seconds: Seconds of its part of each collective.
+    summary: What these come to; null without any.
+    """
+
+    rank: int
+    seconds: tuple[float, ...]
+    summary: Summary | None = None
+
+
+class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The actual placement of one buffer. In files, null values are left out: runs hold hundreds of
+    thousands of these.
+
+    memory: The memory, in the notation.
+    bytes: Size of the buffer in bytes.
+    node: The host node that its pages lie on; null if unknown, or on a device.
+    locked: Whether its pages are locked in memory; null if they need not be.
+    huge_bytes: Bytes of it that lie in huge pages; null if unknown.
+    nodes: Of memory placed by a policy, how many of at most 1024 of its pages lie on each node;
+        null of other memory.
+    """
+
+    memory: str
+    bytes: int
+    node: int | None = None
+    locked: bool | None = None
+    huge_bytes: int | None = None
+    nodes: dict[int, int] | None = None
+
+
+class Expected(msgspec.Struct, frozen=True, gc=False):
+    """What the hardware should do, in the result's unit.
+
+    theoretical: What cannot be exceeded; of a time, by no ring of these ranks. Null if unknown.
+    achievable: What should be reached; null if unknown.
+    because: The arithmetic; empty where `text` stands for it.
+    text: The place of the arithmetic in the `texts` of the result, from 0; null where `because` has
+        it.
+    measured: Whether the achievable figure comes from this run's own measurements.
+    nominal: What would be expected if every link of the path ran at its best: the achievable figure
+        where one is known, else the theoretical one; null where that is what is expected anyway.
+    peers: How many equal cells of this run have the achievable figure as their median, where
+        nothing else is expected; null of any other.
+    """
+
+    theoretical: float | None = None
+    achievable: float | None = None
+    because: str = ""
+    text: int | None = None
+    measured: bool = False
+    nominal: float | None = None
+    peers: int | None = None
+
+    @property
+    def figure(self) -> float | None:
+        """What should be reached, else what cannot be exceeded; None where nothing is expected."""
+        return self.achievable or self.theoretical
+
+
+class Interval(msgspec.Struct, frozen=True, gc=False):
+    """How a cell's `ci95` was formed. From `visits`: from the variation of the medians of visits,
+    pooled over cells that are alike; another run's figure falls into it with the coverage that was
+    shown for such cells. From `samples` alone (their number was fixed): it describes how well the
+    samples determine their own median, and not other runs.
+
+    basis: What it was formed from.
+    coverage: The share of other runs' figures that fall into it, as shown for such cells; null if
+        that was not shown.
+    degrees: Degrees of freedom; null of an interval from samples.
+    alike: How many cells were pooled; null of an interval from samples.
+    """
+
+    basis: Literal["visits", "samples"]
+    coverage: float | None = None
+    degrees: int | None = None
+    alike: int | None = None
+
+
+class CellResult(Cell, frozen=True, gc=False):
+    """One cell. Warnings exist only in files: once read, a cell has its notes.
+
+    status: How it ended.
+    reason: Why it did not pass, for people; null if it passed.
+    warnings: The notes, as sentences.
+    bytes: Bytes that one loop of the headline figure moves; null if it was not measured.
+    loops: Loops of a sample; null if it was not measured.
+    stopped: Why sampling ended: the precision was reached, the number of samples was fixed, the
+        time was over, or more samples would not have made it more precise; null without samples.
+    verified: Whether the bytes that arrived were compared, and right; null if they were not
+        compared.
+    locked: Whether all host buffers that should be locked in memory are; null if none should be.
+    placement: Where each buffer lies.
+    samples: Every sample, in the order of measuring, in the result's unit.
+    visits: Of each visit, the numbers of samples behind each of its gates.
+    seconds: Total time of sampling in seconds; null if it was not measured.
+    summary: What the samples come to; null without samples.
+    interval: How the interval of the summary was formed; null without samples.
+    modes: The two groups that the samples fall into, the larger first; empty if they form one.
+    parts: The separate figures of concurrent transfers; empty of a single one.
+    expected: What the hardware should do; null if nothing was expected, or not yet judged.
+    verdict: Whether it is as expected; `unknown` if it is not judged.
+    not_judged: Why it is not judged; null if it is, or was skipped, and of earlier versions.
+    readings: What the libraries of its accelerators reported while it was measured.
+    definition: How a total is computed: `sustained` is the sum of the rates while all transfers
+        run, `serial` the bytes over the span because they never all ran together, `span` the bytes
+        over the span as nvbandwidth times it; null if the figure is no total, or comes from an
+        earlier version, which divided by the span.
+    kind: Why it did not pass, for programs; null if it passed.
+    notes: Other remarks, as values.
+    phase: The phase in which it ended without passing; null if it passed, or the phase is unknown.
+    counters: What its host threads met with; null if they were not counted.
+    cpu_seconds: CPU time in seconds, of all threads, that the measuring process used in `seconds`;
+        null if it is simulated, or unknown.
+    wrong: The number of wrong elements that a collective left; null of anything else, or unchecked.
+    iterations: The times of each rank of a collective.
+    load: What else the machine did meanwhile; null if it is simulated, or unknown.
+    work: What an AI workload shows beside its samples; null of anything else.
+    lost: The number of the rank whose loss cost the cell its figures; null if none did.
+    round: Cells of a result with the same number were measured at the same time; null if alone, or
+        of an earlier version.
+    peers: The median of the figures that should be equal to the cell's, where that is far from
+        them; null if it is not, or there are none.
+    """
+
+    status: Status
+    reason: str | None = None
+    warnings: tuple[str, ...] = ()
+    bytes: int | None = None
+    loops: int | None = None
+    stopped: Stopped | None = None
+    verified: bool | None = None
+    locked: bool | None = None
+    placement: tuple[Placement, ...] = ()
+    samples: tuple[float, ...] = ()
+    visits: tuple[tuple[int, ...], ...] = ()
+    seconds: float | None = None
+    summary: Summary | None = None
+    interval: Interval | None = None
+    modes: tuple[Mode, ...] = ()
+    parts: tuple[TransferFigure, ...] = ()
+    expected: Expected | None = None
+    verdict: Verdict = "unknown"
+    not_judged: NotJudged | None = None
+    readings: tuple[Reading, ...] = ()
+    definition: Definition | None = None
+    kind: OutcomeKind | None = None
+    notes: tuple[Note, ...] = ()
+    phase: Phase | None = None
+    counters: Counters | None = None
+    cpu_seconds: float | None = None
+    wrong: int | None = None
+    iterations: tuple[RankTimes, ...] = ()
+    load: Load | None = None
+    work: WorkDone | None = None
+    lost: int | None = None
+    round: int | None = None
+    peers: float | None = None
+
+    @property
+    def is_as_peers(self) -> bool:
+        """Whether it is ok only because equal cells of its run reach no more."""
+        return self.verdict == "ok" and self.expected is not None and bool(self.expected.peers)
+
+    @property
+    def cpus(self) -> float | None:
+        """How many CPUs the measuring process kept busy while the samples were taken."""
+        if self.cpu_seconds is None or not self.seconds:
+            return None
+        return self.cpu_seconds / self.seconds
+
+    @property
+    def headline(self) -> float | None:
+        """The figure of the cell: the median of its samples, or the best where that is reported. No
+        more than all of a time is hidden."""
+        if self.summary is None:
+            return None
+        if self.report is Report.HIDDEN:
+            return min(ALL, self.summary.median)
+        return self.summary.max if self.report is Report.BEST else self.summary.median
+
+    def share(self, reference: float | None, figure: float | None = None) -> float | None:
+        """The part of a reference that its median or this `figure` reaches; of times, inverted."""
+        figure = self.summary.median if figure is None and self.summary is not None else figure
+        if figure is None or not reference:
+            return None
+        if self.report.is_latency:
+            return reference / figure if figure else None
+        return figure / reference
+
+
+class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A benchmark on one backend at one size: what its cells have in common.
+
+    benchmark: The benchmark's name.
+    title: What it measures, for people.
+    backend: The backend that measured it.
+    size: Size in bytes that each transfer's bytes are a multiple of; 1 or 0 where cells have sizes
+        of their own, or none.
+    unit: The unit of all figures of its cells: `B/s`, `s` and so on.
+    better: Which figures are better.
+    parts: Names of the matrices of single transfers.
+    sweep: Whether its columns are settings, not memories: their sum then means nothing.
+    reason: Why there are no cells; null if there are.
+    simulated: Whether it was measured on a simulated machine.
+    drawn: Which of its pairs were drawn; null if all have cells.
+    """
+
+    benchmark: str
+    title: str
+    backend: str
+    size: int
+    unit: str
+    better: Better
+    parts: tuple[str, ...] = ()
+    sweep: bool = False
+    reason: str | None = None
+    simulated: bool = False
+    drawn: DrawnPairs | None = None
+
+
+class PlannedCell(Cell, frozen=True, gc=False):
+    """A cell to be measured. With `reason` it is skipped; cells of a sheet with the same `round`
+    are measured at the same time, `at_once` or not at all. `number` counts the plan's cells."""
+
+    reason: str | None = None
+    round: int | None = None
+    number: int = 0
+    at_once: bool = False
+
+
+class PlannedTable(BenchmarkTable, frozen=True, kw_only=True):
+    """A sheet with the cells to be measured."""
+
+    cells: tuple[PlannedCell, ...] = ()
+
+
+class Result(BenchmarkTable, frozen=True, kw_only=True):
+    """A sheet with what was measured.
+
+    status: The worst of its cells, in the order error, timeout, fail, pass; `skip` if all are.
+    cells: The cells.
+    texts: Texts that its cells share, only in files: once read, each cell has its own.
+    levels: The levels of a memory hierarchy that its curves of latency over size show.
+    average: The mean of the bus bandwidths of its cells, in bytes/s; null if they are no
+        collectives, or have no figures.
+    """
+
+    status: Status
+    cells: tuple[CellResult, ...]
+    texts: tuple[str, ...] = ()
+    levels: tuple[Levels, ...] = ()
+    average: float | None = None
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run, as kept in `run.json`.
+
+    schema: The kind of document, and its version.
+    id: The run's name: that of its folder, or its start if it is not kept.
+    label: The label that it was given.
+    simulated: Whether it was measured on a simulated machine.
+    command: The command line, argument by argument.
+    started: When it began (ISO 8601, UTC).
+    resumed: When it was resumed (ISO 8601, UTC).
+    finished: When it ended (ISO 8601, UTC); null if it was interrupted.
+    machine: The machine that was measured.
+    after: What could be read of the machine at its end; null if it did not get there, or of earlier
+        versions.
+    kernel_log: What the kernel logged meanwhile; null where nobody follows the log: of a simulated
+        machine, and in files of earlier versions.
+    settings: How it was measured.
+    results: What was measured.
+    lines: Hockney's lines of what was measured at several sizes.
+    profiler_files: Names of what a profiler left in the run's folder.
+    lost: The rank whose loss ended it; null of every other run.
+    soak: How it went over a time, if it repeated its benchmarks for that: its cells have the
+        samples of some of their visits; else null.
+    earlier: What earlier runs of the machine tell of it; left out where there are none.
+    """
+
+    schema: Literal["linkgauge.run/2"] = SCHEMA
+    id: str
+    label: str
+    simulated: bool = False
+    command: tuple[str, ...]
+    started: str
+    resumed: tuple[str, ...] = ()
+    finished: str | None
+    machine: Machine
+    after: Inventory | None = None
+    kernel_log: KernelLog | None = None
+    settings: Settings
+    results: tuple[Result, ...]
+    lines: tuple[SizeLine, ...] = ()
+    profiler_files: tuple[str, ...] = ()
+    lost: LostRank | None = None
+    soak: Soak | None = None
+    earlier: Earlier | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def is_profiled(self) -> bool:
+        """Whether it was measured under a profiler, which need not be `settings.profiler`: its
+        figures are then neither judged nor compared."""
+        notes = (note for result in self.results for cell in result.cells for note in cell.notes)
+        return any(isinstance(note, Profiled) for note in notes)
+
+
+_WORST_FIRST: tuple[Status, ...] = ("error", "timeout", "fail", "pass")
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """Error, timeout, fail, pass, in that order; `skip` if all are."""
+    present = set(statuses)
+    return next((status for status in _WORST_FIRST if status in present), "skip")
+
+
+def exit_code(run: Run) -> int:
+    """Of the statuses alone: 0 all passed, 1 a failure or a device too hot, 3 an error, a timeout
+    or a lost rank cost results, 4 nothing was measured; if several apply, the first of 3, 1, 4.
+    Nothing measured is never success. 130 for a run without an end: it was interrupted."""
+    if run.finished is None:
+        return 130
+    statuses = {cell.status for result in run.results for cell in result.cells}
+    if run.lost is not None or statuses & {"error", "timeout"}:
+        return 3
+    too_hot = run.soak is not None and run.soak.stopped == "temperature"
+    if "fail" in statuses or too_hot:
+        return 1
+    return 0 if "pass" in statuses else 4

@@ -1,0 +1,152 @@
+"""The output of `linkgauge scale`: a collective over more and more devices.
+
+Absent is null, never 0; figures are in SI base units. `busbw` and `algbw` are as nccl-tests define
+them (doc/PERFORMANCE.md): what a link carries if all ranks have equal ones, and size by time.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from linkgauge.model.curves import SizeLine
+from linkgauge.model.operations.collective import Collective
+
+from .result import Verdict
+
+Member = Literal["GPU", "node"]
+"""What takes part in a collective."""
+SCHEMA: Literal["linkgauge.scale/1"] = "linkgauge.scale/1"
+
+
+class At(msgspec.Struct, frozen=True):
+    """One call of a collective at a size.
+
+    size: The size in bytes.
+    seconds: Seconds that it takes.
+    algbw: The size by the time, in bytes/s.
+    busbw: What a link carries, in bytes/s; null of one device, which no link joins to another one.
+    """
+
+    size: int
+    seconds: float
+    algbw: float
+    busbw: float | None = None
+
+
+class BusbwBound(msgspec.Struct, frozen=True):
+    """The busbw that a machine's map gives.
+
+    theoretical: By the rates of its links, in bytes/s; null if unknown.
+    achievable: With all that protocols take, in bytes/s; null if something on the way is not known,
+        as `because` says.
+    because: The arithmetic, or why there is none.
+    narrow: The pairs of devices that carry least.
+    over: What limits these; null if of nothing that they cross the rate is known.
+    """
+
+    theoretical: float | None = None
+    achievable: float | None = None
+    because: str = ""
+    narrow: tuple[str, ...] = ()
+    over: str | None = None
+
+    @property
+    def figure(self) -> float | None:
+        return self.achievable or self.theoretical
+
+
+class Count(msgspec.Struct, frozen=True, kw_only=True):
+    """What so many devices do.
+
+    gpus: The number of devices.
+    points: Its points, by size.
+    expected: What the machine's map gives.
+    floor: The least time of any size, in seconds; null without points.
+    plateau: The most busbw of any size, in bytes/s; null of one device, and without points.
+    at: The size in bytes at which the plateau is reached; null without one.
+    efficiency: The plateau's share of what is achievable, else of the theoretical bound; null if
+        there is none.
+    verdict: Whether the plateau is as expected.
+    line: The line through the times; null of too few sizes.
+    """
+
+    gpus: int
+    points: tuple[At, ...]
+    expected: BusbwBound
+    floor: float | None = None
+    plateau: float | None = None
+    at: int | None = None
+    efficiency: float | None = None
+    verdict: Verdict = "unknown"
+    line: SizeLine | None = None
+
+
+class Knee(msgspec.Struct, frozen=True):
+    """The first number of devices whose plateau is clearly below the best so far.
+
+    gpus: That number of devices.
+    best: The number of devices of the best so far.
+    left: Its plateau's share of that one's, from 0 to 1.
+    because: What became the bottleneck; null if nothing in the machine's map does.
+    """
+
+    gpus: int
+    best: int
+    left: float
+    because: str | None = None
+
+
+class PairRate(msgspec.Struct, frozen=True):
+    """A pair of devices of a collective, measured alone.
+
+    pair: The pair, as `0 -> 1`.
+    rate: Its rate in bytes/s.
+    expected: The rate in bytes/s that it should achieve; null if unknown.
+    slow: Whether it is clearly below that, or else below the other pairs.
+    """
+
+    pair: str
+    rate: float
+    expected: float | None = None
+    slow: bool = False
+
+
+class Scaling(msgspec.Struct, frozen=True, kw_only=True):
+    """A collective over more and more devices, as kept in `scale.json`.
+
+    schema: The kind of document, and its version.
+    id: The run's name: that of its folder, or its start if it is not kept.
+    label: The label that it was given.
+    simulated: Whether it was measured on a simulated machine.
+    command: The command line, argument by argument.
+    started: When it began (ISO 8601, UTC).
+    finished: When it ended (ISO 8601, UTC); null if it was interrupted.
+    collective: The collective, and how it is called.
+    backend: The backend that measured it.
+    devices: All devices, in the order in which they are added.
+    counts: What each number of devices does.
+    knee: Where the plateau falls; null if it does not.
+    below: The numbers of devices whose plateau is clearly below what is expected.
+    pairs: The pairs that were then measured alone.
+    problems: What did not pass, which is in none of the points.
+    member: What each device stands for.
+    """
+
+    schema: Literal["linkgauge.scale/1"] = SCHEMA
+    id: str
+    label: str
+    simulated: bool = False
+    command: tuple[str, ...] = ()
+    started: str
+    finished: str | None
+    collective: Collective
+    backend: str
+    devices: tuple[str, ...]
+    counts: tuple[Count, ...]
+    knee: Knee | None = None
+    below: tuple[int, ...] = ()
+    pairs: tuple[PairRate, ...] = ()
+    problems: tuple[str, ...] = ()
+    member: Member = "GPU"

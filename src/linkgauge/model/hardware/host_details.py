@@ -1,0 +1,103 @@
+"""What the kernel reports of a host beyond model.machine.Host."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .gaps import Gap
+
+
+class CpuCache(msgspec.Struct, frozen=True):
+    """One kind of cache that CPUs have.
+
+    level: Its level, from 1.
+    kind: What it holds: `data`, `instruction` or `unified`.
+    size: Bytes of one.
+    shared_by: How many CPUs share one.
+    """
+
+    level: int
+    kind: str
+    size: int
+    shared_by: int
+
+
+UNREACHABLE = 255
+"""The distance of a node whose memory cannot be reached (ACPI 6.5, 5.2.17, the SLIT)."""
+
+
+class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """What the kernel reports of the host beyond its names. Null is what could not be read; of the
+    hypervisor, the container and limits it is also that there is none, where `unknown` says
+    nothing.
+
+    cpu_vendor: The processor's own word for its vendor (x86 only).
+    sockets: The number of sockets.
+    cores: The number of cores.
+    threads_per_core: The most threads that a core has.
+    isa: The instruction set, with its level or extensions.
+    caches: Each kind of cache, from the innermost on.
+    distances: The kernel's distances, by node, with a column for each node that has a row; 255: the
+        memory cannot be reached.
+    node_cpus: All CPUs of each node.
+    huge_pages: Total and free huge pages, by the size of a page in bytes.
+    transparent_huge_pages: When the kernel uses transparent huge pages (`always`, `madvise`,
+        `never`).
+    governor: What chooses the CPUs' frequency; several, with commas, where CPUs differ.
+    frequency_driver: The driver that sets the frequency, in the same form.
+    firmware: The version of the BIOS and its date; null also where the machine does not show them,
+        as most virtual machines.
+    microcode: The versions of the CPUs' microcode, each once (x86 only).
+    command_line: The kernel's command line, without secrets.
+    iommu: What the IOMMU does to devices' addresses.
+    hypervisor: What the kernel runs under.
+    container: What kind of container this process runs in.
+    allowed_cpus: The CPUs that this process may use.
+    allowed_nodes: The nodes whose memory this process may use.
+    memory_limit: Bytes of memory that this process's cgroup allows.
+    memlock_limit: Bytes that this process may lock in memory.
+    steal: The share that a hypervisor took of all CPUs' time since boot, from 0 to 1.
+    cpu_ticks: The ticks of all CPUs since boot: the share of a span follows from both at its ends.
+    memory_rate: The rate of the DIMMs of all channels together in bytes/s; null also where the
+        firmware's tables are not readable.
+    unknown: What could not be read, and why.
+    """
+
+    cpu_vendor: str | None = None
+    sockets: int | None = None
+    cores: int | None = None
+    threads_per_core: int | None = None
+    isa: str | None = None
+    caches: tuple[CpuCache, ...] = ()
+    distances: dict[int, tuple[int, ...]] = {}
+    node_cpus: dict[int, tuple[int, ...]] = {}
+    huge_pages: dict[int, tuple[int, int]] = {}
+    transparent_huge_pages: str | None = None
+    governor: str | None = None
+    frequency_driver: str | None = None
+    firmware: str | None = None
+    microcode: str | None = None
+    command_line: str | None = None
+    iommu: Literal["off", "passthrough", "translating"] | None = None
+    hypervisor: str | None = None
+    container: str | None = None
+    allowed_cpus: tuple[int, ...] | None = None
+    allowed_nodes: tuple[int, ...] | None = None
+    memory_limit: int | None = None
+    memlock_limit: int | None = None
+    steal: float | None = None
+    cpu_ticks: float | None = None
+    memory_rate: float | None = None
+    unknown: tuple[Gap, ...] = ()
+
+    @property
+    def apart(self) -> frozenset[tuple[int, int]]:
+        """Nodes of which the first one's CPUs do not reach the memory of the second."""
+        return frozenset(
+            (node, other)
+            for node, row in self.distances.items()
+            for other, distance in zip(self.distances, row, strict=False)
+            if distance == UNREACHABLE
+        )

@@ -1,0 +1,33 @@
+"""Which part of the host a figure depends on: what happens there can change no other figures.
+
+A device's copy engine or kernel between devices, or within one, is timed by the device, and needs
+nothing of the host meanwhile. To and from locked host memory it shares the host's memory with
+whatever runs there, but waits for no CPU. All else is done, or timed, by threads of the host.
+Ten runs on two H100s bear this out (tests/judge/test_host_use.py, docs/gate.md).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from linkgauge.model.documents.result import CellResult
+
+from .machine import Machine
+
+HostUse = Literal["none", "memory", "cpus"]
+
+
+def host_use(cell: CellResult, machine: Machine) -> HostUse:
+    """What the figure of this cell, measured on this machine, depends on."""
+    devices = {device.memory: device for device in machine.all_devices}
+    owners = [devices.get(str(each.engine.owner.place)) for each in cell.transfers]
+    engines = {each.engine.kind for each in cell.transfers}
+    if not cell.transfers or not cell.does.by_device or engines - {"ce", "sm"}:
+        return "cpus"
+    if any(owner is None or owner.is_cpu for owner in owners):
+        return "cpus"
+    memories = [memory for each in cell.transfers for memory in each.memories]
+    if any(memory.is_host for memory in memories):
+        return "memory" if cell.locked else "cpus"
+    shared = any(owner is not None and owner.shares_host_memory for owner in owners)
+    return "memory" if shared else "none"

@@ -1,0 +1,146 @@
+"""The parts of a machine: what transfers touch, and what findings are about.
+
+A part has a kind and the places that it is or joins, so that nothing is read back from its name.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from linkgauge.model.memory import Memory
+
+Kind = Literal[
+    "machine", "device", "function", "node", "group", "link", "PCIe link", "PCIe link above",
+    "switch", "host bridge",
+]  # fmt: skip
+"""A `function` is one of PCI's, a `node` the memory of a NUMA node. A `group` are the devices of
+one node or one rail of a cluster. A `link` is of a fabric, or joins two nodes or two network
+interfaces; a `PCIe link` is a device's own, and one `above` that of a bridge."""
+
+
+class Part:
+    """One part of one `kind`, under the `name` that people see. `ends` are the memories, in the
+    notation, and the addresses that it is or joins, as far as it has some. A link that is crossed
+    in both directions at once is a part of its own (`both_ways`): it may carry less than twice what
+    it carries in one.
+
+    Not a Struct, because in files a part is its name: msgspec passes types that it does not know to
+    the hooks of `notation`. Equal parts are one object, and compared as such: causes are looked for
+    in sets of parts, of which large runs have many.
+    """
+
+    __slots__ = ("both_ways", "ends", "kind", "name")
+
+    kind: Kind
+    name: str
+    ends: tuple[str, ...]
+    both_ways: bool
+
+    def __new__(
+        cls, kind: Kind, name: str, ends: tuple[str, ...] = (), *, both_ways: bool = False
+    ) -> Self:
+        key = (kind, name, ends, both_ways)
+        if key not in _known:
+            part = super().__new__(cls)
+            part.kind, part.name, part.ends, part.both_ways = key
+            _known.setdefault(key, part)
+        return _known[key]  # type: ignore[return-value]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Part({self.kind!r}, {self.name!r})"
+
+    @property
+    def crossed_both_ways(self) -> Part:
+        name = f"{self.name} (both directions at once)"
+        return Part(self.kind, name, self.ends, both_ways=True)
+
+    @staticmethod
+    def of(memory: Memory) -> Part:
+        """The device, node, CPU or network interface that holds a memory."""
+        name = str(memory.place)
+        return Part("node" if memory.is_host else "device", name, (name,))
+
+    @staticmethod
+    def device(name: str, address: str | None = None) -> Part:
+        """A device, under its memory's notation and its PCI address if that is given; one without a
+        name of its own is a function of PCI."""
+        if name == address:
+            return Part.function(address)
+        if address is None:
+            return Part("device", name, (name,))
+        return Part("device", f"{name} ({address})", (name, address))
+
+    @staticmethod
+    def function(address: str) -> Part:
+        return Part("function", address, (address,))
+
+    @staticmethod
+    def link(one: str, other: str) -> Part:
+        """A link between two places, the same from both ends: devices first, then by index."""
+        places = sorted((one, other), key=_order)
+        ends = tuple(end for place in places if (end := _end_of(place)) is not None)
+        return Part("link", "-".join(places), ends)
+
+    @staticmethod
+    def way(one: str, other: str) -> Part:
+        """The way from one network interface to another."""
+        return Part("link", f"{one} -> {other}", (one, other))
+
+    @staticmethod
+    def pcie_link(lower: str, address: str | None = None) -> Part:
+        """The PCIe link of a device, or of a bridge, whose name is its `address`."""
+        kind: Kind = "PCIe link above" if lower == address else "PCIe link"
+        return Part(kind, f"PCIe link of {lower}", (lower,))
+
+    @staticmethod
+    def unseen_link(memory: str) -> Part:
+        """The link of a device that PCI does not show."""
+        return Part("PCIe link", f"link of {memory}", (memory,))
+
+    @staticmethod
+    def pcie_switch(upstream: str) -> Part:
+        """A PCIe switch, from the address of its upstream port."""
+        return Part("switch", f"PCIe switch {upstream}", (upstream,))
+
+    @staticmethod
+    def fabric_switch(name: str) -> Part:
+        return Part("switch", name, (_end_of(name) or name,))
+
+    @staticmethod
+    def host_bridge(root_port: str) -> Part:
+        """A host bridge, from the address of a root port: their domain and bus are the same."""
+        bus = root_port.rpartition(":")[0]
+        return Part("host bridge", f"host bridge {bus}", (bus,))
+
+
+_known: dict[tuple[Kind, str, tuple[str, ...], bool], Part] = {}
+
+MACHINE = Part("machine", "host")
+"""The machine as a whole."""
+
+
+def is_node(place: str) -> bool:
+    """Whether a place is the memory of a NUMA node, in the notation."""
+    return place.startswith("host:")
+
+
+def is_memory(place: str) -> bool:
+    """Whether what a vendor's library says that a link leads to is a memory, or stands for one that
+    is not ours."""
+    return ":" in place.partition(" ")[0] or place.startswith(("gpu", "cpu", "device"))
+
+
+def _end_of(place: str) -> str | None:
+    """The notation or the address in what a vendor's library says that a link leads to: of
+    `nvswitch 0000:05:00.0` the address, of `nvswitch` none."""
+    last = place.rpartition(" ")[2]
+    return last if ":" in last else None
+
+
+def _order(name: str) -> tuple[bool, str, int]:
+    space, _, index = name.rpartition(":")
+    is_place = bool(space) and index.isdecimal()
+    return (not is_place or space == "host", space or name, int(index) if is_place else 0)

@@ -1,0 +1,154 @@
+"""PCI Express arithmetic (generations, encodings, link rates), and the tree of PCI functions.
+
+Source: PCI Express Base Specification 6.0: 4.2.1 (8b/10b), 4.2.2 (128b/130b), 4.2.3 (FLIT mode),
+2.2 (headers of transaction layer packets), 3.6 (their sequence number and CRC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from linkgauge.model.grouped import grouped
+
+from .inventory import PciFunction
+
+SPEEDS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+"""GT/s per lane, indexed by generation minus 1, which is also the registers' speed code minus 1."""
+WIDTHS = (1, 2, 4, 8, 12, 16, 32)
+"""Link widths in lanes."""
+
+
+class Encoding(msgspec.Struct, frozen=True):
+    """How bytes are encoded on a lane: `share` of the transfers carries them."""
+
+    name: str
+    share: float
+
+
+_EIGHT_TEN = Encoding("8b/10b", 8 / 10)
+_BLOCKS = Encoding("128b/130b", 128 / 130)
+# 236 of a FLIT's 256 bytes are transaction layer packets; the rest is DLP, CRC and FEC.
+_FLIT = Encoding("FLIT 236/256", 236 / 256)
+
+
+def generation(speed: float) -> int | None:
+    """The generation of a transfer rate in GT/s; None for one that PCIe does not have."""
+    return SPEEDS.index(speed) + 1 if speed in SPEEDS else None
+
+
+def encoding(speed: float) -> Encoding:
+    """The encoding of a link at `speed` GT/s."""
+    if speed < 8:
+        return _EIGHT_TEN
+    return _BLOCKS if speed < 64 else _FLIT
+
+
+def link_rate(speed: float, width: int) -> float:
+    """Bytes/s of one direction after encoding: 32 GT/s × 16 lanes × 128/130 ÷ 8 = 63.0 GB/s."""
+    return speed * 1e9 * width * encoding(speed).share / 8
+
+
+HEADER = {"write": 16, "request": 16, "completion": 12}
+"""Header bytes of a packet: writes and read requests with a 64-bit address, and completions of a
+read."""
+_WRAPPING = 8
+"""Bytes around a packet before FLIT mode: framing, sequence number and CRC. A write with a 64-bit
+address then adds 24 bytes and a completion 20, as in R. Neugebauer et al., Understanding PCIe
+performance for end host networking, SIGCOMM 2018, section 3."""
+
+
+def packet_overhead(packet: str, speed: float) -> int:
+    """Bytes on a link at `speed` GT/s that a packet (a key of HEADER) takes in addition to its
+    payload."""
+    return HEADER[packet] + (_WRAPPING if speed < 64 else 0)
+
+
+# The tree of PCI functions: what lies above a function, and how far apart two are.
+
+TopologyClass = Literal["PIX", "PXB", "PHB", "NODE", "SYS"]
+"""What lies between two functions, as `nvidia-smi topo -m` names it: at most one switch, several, a
+host bridge, several host bridges of a NUMA node, the link between NUMA nodes."""
+
+_SWITCH = ("upstream port", "downstream port")
+
+
+class PciTree:
+    """Functions by address. Loops among parents, which occur only in garbled data, end at the first
+    repeated function."""
+
+    def __init__(self, functions: Iterable[PciFunction]) -> None:
+        self.functions = {function.address: function for function in functions}
+        self._below = grouped((one.parent, one.address) for one in self.functions.values())
+
+    def above(self, address: str) -> tuple[PciFunction, ...]:
+        """The bridges above a function, the closest first; none for an unknown address."""
+        found: dict[str, PciFunction] = {}
+        function = self.functions.get(address)
+        while function and function.parent and function.parent not in (address, *found):
+            function = self.functions.get(function.parent)
+            if function:
+                found[function.address] = function
+        return tuple(found.values())
+
+    def slot(self, address: str) -> str:
+        """The function whose link is that of the slot: of a card with a switch of its own that
+        leads to nothing else, as AMD's have, the switch's upstream port. (Linux's amdgpu skips
+        bridges of its vendor likewise: amdgpu_device_partner_bandwidth.)"""
+        card, slot, below = self.functions.get(address), address, address
+        for port in self.above(address):
+            is_own = card is not None and port.vendor == card.vendor is not None
+            if not is_own or port.port not in _SWITCH or self._below[port.address] != [below]:
+                break
+            slot, below = port.address if port.port == "upstream port" else slot, port.address
+        return slot
+
+    def distance(self, one: str, other: str) -> int | None:
+        """Hops between two functions, as Linux counts them for peer-to-peer traffic
+        (`calc_map_type_and_dist` in drivers/pci/p2pdma.c): from each up to the closest bridge above
+        both; without one, up to the node that joins their root buses. 0 to itself, 4 below one
+        switch, 8 between switches. None if the place of either is unknown."""
+        apart = self._apart(one, other)
+        return None if apart is None else sum(map(len, apart))
+
+    def topo_class(self, one: str, other: str) -> TopologyClass | None:
+        """The class of a path. None to itself, and if a place or, between host bridges, a NUMA node
+        is unknown."""
+        apart = self._apart(one, other)
+        if apart is None or not any(apart):
+            return None
+        up, down = apart
+        if not (up and self.functions[up[-1]].parent is None):
+            # Two steps lead from a device through a switch's downstream to its upstream port.
+            return "PIX" if max(map(len, apart)) <= 2 else "PXB"
+        # A root bus, identified by domain and bus number, belongs to a host bridge.
+        if up[-1].rpartition(":")[0] == down[-1].rpartition(":")[0]:
+            return "PHB"
+        nodes = [self.functions[address].numa_node for address in (one, other)]
+        if None in nodes:
+            return None
+        return "NODE" if nodes[0] == nodes[1] else "SYS"
+
+    def _apart(self, one: str, other: str) -> tuple[list[str], list[str]] | None:
+        """What is above each of two functions, itself first, and not above both. None unless all
+        that is above them is known."""
+        up, down = self._line(one), self._line(other)
+        if up is None or down is None:
+            return None
+        return [at for at in up if at not in down], [at for at in down if at not in up]
+
+    def _line(self, address: str) -> dict[str, None] | None:
+        """A function, and what is above it up to the root complex; None if that is unknown."""
+        found: dict[str, None] = {}
+        above: str | None = address
+        while above is not None:
+            function = self.functions.get(above)
+            if above in found or function is None:
+                return None
+            if any("parent" in gap.fields for gap in function.unknown):
+                return None
+            found[above] = None
+            above = function.parent
+        return found

@@ -1,0 +1,177 @@
+"""A machine's wiring as people draw it: places below one another, and what joins them.
+
+The ports of a PCIe switch or of a host bridge are one place, and so are a fabric's switches that
+join the same places. Parallel links, and those to several such switches, are one joint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Literal
+
+import msgspec
+
+from linkgauge.model.grouped import grouped
+
+from .host_details import UNREACHABLE
+from .inventory import PciLink
+from .machine import Machine
+from .pcie import link_rate
+from .wiring import Wire
+
+Kind = Literal["node", "bridge", "device", "nic", "switch"]
+
+
+class TopologyPlace(msgspec.Struct, frozen=True):
+    """A NUMA node, a PCIe switch or host bridge, an accelerator, a network adapter, or switches of
+    a fabric; `above` is what it hangs below."""
+
+    name: str
+    kind: Kind
+    above: str | None = None
+
+
+class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
+    """What joins two places; of a network adapter, whose link no map has, without wires."""
+
+    a: str
+    b: str
+    wires: tuple[Wire, ...] = ()
+
+    @cached_property
+    def rate(self) -> float | None:
+        """What it carries one way at its best, in bytes/s; None if that is unknown."""
+        rates = [_best(wire) or 0.0 for wire in self.wires]
+        return sum(rates) if rates and all(rates) else None
+
+    def carries_no_more(self, other: Joint) -> bool:
+        """Whether that is known of two links at their best: by their rates, or of links of a fabric
+        because they are alike. One carries as much as itself."""
+        if self.rate and other.rate:
+            return self.rate <= other.rate
+        own, others = ([w.grade for w in one.wires if w.kind == "fabric"] for one in (self, other))
+        return self is other or own == others != []
+
+
+class Topology(msgspec.Struct, frozen=True):
+    """`joined` finds the joint of a wire, by the wire's name; `inside` the place of a port, and of
+    one of several switches."""
+
+    places: Mapping[str, TopologyPlace]
+    joints: tuple[Joint, ...]
+    joined: Mapping[str, Joint]
+    inside: Mapping[str, str]
+
+    def below(self, name: str | None) -> list[TopologyPlace]:
+        return [place for place in self.places.values() if place.above == name]
+
+    def switches(self) -> list[list[TopologyPlace]]:
+        """A fabric's switches: those at devices, then those at these, and so on."""
+        left = {name for name, place in self.places.items() if place.kind == "switch"}
+        reached = set(self.places) - left
+        found = []
+        while left:
+            near = {end for j in self.joints for end in (j.a, j.b) if {j.a, j.b} & reached} & left
+            found.append([self.places[name] for name in self.places if name in (near or left)])
+            reached, left = reached | near, left - near if near else set()
+        return found
+
+
+def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
+    """Switches and links with names in `single` are not joined with others that are alike."""
+    wiring = machine.wiring
+    is_cluster = any(device.node for device in machine.all_devices)
+    apart = {device.memory for device in machine.all_devices if device.node or device.is_cpu}
+    wires = [
+        wire
+        for wire in wiring.wires
+        if _is_drawn(wire, apart, machine) and not (is_cluster and wire.kind == "socket")
+    ]
+    inside = {
+        port: wire.name
+        for wire in wires
+        if wire.kind == "bridge"
+        for port in (wire.a, wire.b)
+        if not port.startswith("host:")
+    }
+    inside |= _merged(wiring.switches, wires, single)
+    nodes = [f"host:{node.index}" for node in machine.host.nodes if not is_cluster]
+    places = {name: TopologyPlace(name, "node") for name in nodes}
+    for wire in wires:
+        a, b = (inside.get(end, end) for end in (wire.a, wire.b))
+        is_below = wire.kind in ("pcie", "internal", "bridge")
+        for name, end in ((a, wire.a), (b, wire.b)):
+            kind: Kind = "switch" if end in wiring.switches else "device"
+            kind = "bridge" if end != name and kind == "device" else kind
+            places.setdefault(name, TopologyPlace(name, kind))
+        if is_below and a != b and places[a].kind != "node":
+            places[a] = TopologyPlace(a, places[a].kind, b)
+    found = grouped(
+        (frozenset(inside.get(end, end) for end in (wire.a, wire.b)), wire)
+        for wire in wires
+        if wire.kind != "bridge"
+    )
+    joints = [
+        Joint(inside.get(some[0].a, some[0].a), inside.get(some[0].b, some[0].b), tuple(some))
+        for some in found.values()
+    ]
+    joined = {wire.name: joint for joint in joints for wire in joint.wires}
+    adapters = [one for one in _adapters(machine, inside, nodes) if one.name not in places]
+    places |= {one.name: one for one in adapters}
+    joints += [Joint(one.name, one.above or "") for one in adapters]
+    return Topology(places, tuple(joints), joined, inside)
+
+
+def _is_drawn(wire: Wire, apart: Collection[str], machine: Machine) -> bool:
+    """Not what joins nodes that cannot reach one another, nor a processor with itself, nor the host
+    that stands for those of a cluster's interfaces."""
+    if wire.kind == "socket":
+        return machine.wiring.distance(wire.a, wire.b) != UNREACHABLE
+    return wire.kind == "fabric" or wire.a not in apart
+
+
+def _merged(
+    switches: Iterable[str], wires: Sequence[Wire], single: Collection[str]
+) -> dict[str, str]:
+    """Switches that join the same places, by one name for all of them."""
+    near: dict[str, set[str]] = {name: set() for name in sorted(switches)}
+    for wire in wires:
+        for here, there in ((wire.a, wire.b), (wire.b, wire.a)):
+            if here in near:
+                near[here] |= {there, *({here} & {*single}), *({wire.name} & {*single})}
+    alike = grouped((frozenset(others), name) for name, others in near.items())
+    return {
+        name: name if len(some) == 1 else f"{some[0]} and {len(some) - 1} more"
+        for some in alike.values()
+        for name in some
+    }
+
+
+def _adapters(
+    machine: Machine, inside: Mapping[str, str], nodes: Sequence[str]
+) -> Iterator[TopologyPlace]:
+    """Network adapters, below the closest bridge that leads to an accelerator, else their node."""
+    known = {one.pci: one.name for one in machine.known.interfaces if one.pci}
+    known |= {one.pci: one.name for one in machine.known.adapters if one.pci}
+    for address, name in known.items() if nodes else ():
+        function = machine.functions.get(address)
+        above = (inside.get(one.address) for one in machine.pci_line(address)[1:])
+        node = f"host:{(function and function.numa_node) or 0}"
+        yield TopologyPlace(
+            name, "nic", next(filter(None, above), node if node in nodes else nodes[0])
+        )
+
+
+def _best(wire: Wire) -> float | None:
+    """A PCIe link trains down while it is idle: what counts is what both of its ends could do."""
+    if wire.kind != "pcie":
+        return wire.nominal
+    ends = [end.link for end in (wire.lower, wire.upper) if end] + [wire.reported or PciLink()]
+    rates = [_rate(end) for end in ends]
+    return min((rate for rate in rates if rate), default=None)
+
+
+def _rate(link: PciLink) -> float | None:
+    speed, width = link.max_speed or link.speed, link.max_width or link.width
+    return link_rate(speed, width) if speed and width else None

@@ -1,0 +1,371 @@
+"""A machine's wiring, as its inventory reports it, in one map; and the parts that each transfer
+touches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from linkgauge.model.memory import host as node_memory
+from linkgauge.model.notes import STAGED
+from linkgauge.model.ranks import nic_ends
+from linkgauge.model.transfer import Cell, Engine, Transfer
+
+from .inventory import FabricLink, PciFunction, PciLink
+from .map import Crossing, Link, Map, Passing
+from .part import Part, is_memory, is_node
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+# Parallel links of an accelerator's own fabric, counted as one: NVLink and the like.
+
+_CODING = {25781: 64 / 66, 26562: 514 / 544 * 256 / 257, 53125: 514 / 544 * 256 / 257}
+"""Share left by line coding, by signalling rate in MB/s: 64b/66b for NVLink 2 and 3, the
+Reed-Solomon code and 256b/257b for NVLink 4 and 5 (as for 100G and 200G Ethernet lanes, IEEE 802.3
+clauses 91 and 119). The result is the 25 or 50 GB/s of NVIDIA's data sheets; a rate that is not
+listed is assumed to be net of coding already."""
+
+
+class LinkBundle(msgspec.Struct, frozen=True):
+    """Parallel links: `count` of `all` are active, and `rate` is their total after line coding;
+    `nominal` is the total signalling rate of all."""
+
+    count: int
+    all: int
+    rate: float
+    kind: str
+    each: float
+    nominal: float
+
+    @property
+    def is_nvlink(self) -> bool:
+        return self.kind.lower().startswith("nvlink")
+
+    @staticmethod
+    def joined(many: Sequence[LinkBundle], idle: int = 0) -> LinkBundle:
+        """All of them as one, plus `idle` links that are down, whose remote ends are unknown."""
+        return LinkBundle(
+            sum(bundle.count for bundle in many),
+            sum(bundle.all for bundle in many) + idle,
+            sum(bundle.rate for bundle in many),
+            many[0].kind,
+            many[0].each,
+            sum(bundle.nominal for bundle in many),
+        )
+
+
+def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
+    """Links by where they lead; those that are down count only in `all` and `nominal`."""
+    found: dict[str | None, LinkBundle] = {}
+    for link in links:
+        remote = None if link.remote == "gpu" else link.remote  # which of several is unknown
+        known = found.get(remote, LinkBundle(0, 0, 0.0, link.kind, 0.0, 0.0))
+        each, rate, count = known.each, known.rate, known.count
+        if link.active is not False:
+            each = link.rate or 0.0
+            rate, count = rate + each * coding(each), count + 1
+        nominal = known.nominal + (link.rate or 0.0)
+        found[remote] = LinkBundle(count, known.all + 1, rate, link.kind, each, nominal)
+    return found
+
+
+def coding(rate: float) -> float:
+    """The share of a signalling rate (bytes/s) that line coding leaves."""
+    return _CODING.get(int(rate / 1e6), 1.0)
+
+
+class Wire(Link, frozen=True, kw_only=True):
+    """A link as found, and the `part` that it is. Links of the same `grade` should be equally fast.
+    For a PCIe link, `lower` and `upper` are its ends if visible; for the link of a `device`,
+    `reported` is what its library says of it. For a fabric, `bundle` holds the parallel links, and
+    `nominal` is their signalling rate in bytes/s (None: unknown)."""
+
+    part: Part
+    grade: str = ""
+    lower: PciFunction | None = None
+    upper: PciFunction | None = None
+    device: str | None = None
+    reported: PciLink | None = None
+    bundle: LinkBundle | None = None
+    nominal: float | None = None
+
+
+class Touched(msgspec.Struct, frozen=True):
+    """The parts that transfers touch. Transfers of the same `kinds` cross the same kinds of links:
+    they should be equally fast."""
+
+    parts: frozenset[Part]
+    kinds: tuple[str, ...]
+
+
+def _nics(transfer: Transfer) -> tuple[Part, ...]:
+    """The network interfaces of a transfer, and the way from the one to the other."""
+    if not transfer.engine.owner.is_nic:
+        return ()
+    one, other = (str(end.place) for end in nic_ends(transfer))
+    return Part.device(one), Part.device(other), Part.way(one, other)
+
+
+class Wiring:
+    """The map of memories, switches and bridges. `switches` are a fabric's; `_unsure` are those
+    that are not known to be switches, `_idle` counts each device's links that are down and do not
+    report where they led."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.switches: set[str] = set()
+        self._unsure: set[str] = set()
+        self._idle: dict[str, int] = {}
+        # Accelerators that only PCI shows are listed under their address.
+        self._hidden = {one for name, one in machine.addresses.items() if name == one}
+        self._models = {device.memory: device.model for device in machine.all_devices}
+        self._near = {
+            **{memory: f"host:{self._node(memory)}" for memory in machine.accelerators},
+            **{device.memory: f"host:{device.near}" for device in machine.all_devices},
+        }
+        # Memories of nodes are alike if they are roughly as large, and both or neither have CPUs.
+        self._nodes = {
+            f"host:{node.index}": f"{bool(node.cpus)} {round(math.log2(node.memory_total or 1))}"
+            for node in machine.host.nodes
+        }
+        self._cpus = {f"host:{node.index}": len(node.cpus) for node in machine.host.nodes}
+        found: dict[frozenset[str], Wire] = {}
+        for wire in self._wires():
+            known = found.setdefault(frozenset((wire.a, wire.b)), wire)
+            if wire.bundle and known.bundle and wire.bundle.count < known.bundle.count:
+                found[frozenset((wire.a, wire.b))] = wire  # both ends report it
+        self.wires = tuple(found.values())
+        ends = dict.fromkeys(end for wire in self.wires for end in (wire.a, wire.b))
+        places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
+        self.map = Map(places, self.wires, machine.known.routing)
+        self.touched = cache(self._touched)
+        self.route = cache(self._route)
+        self._between = cache(self._find_between)
+
+    def _node(self, memory: str) -> int:
+        function = self._function(memory)
+        return (function.numa_node if function else None) or 0
+
+    def _function(self, memory: str) -> PciFunction | None:
+        return self._machine.functions.get(self._machine.addresses.get(memory, ""))
+
+    def _passing(self, place: str) -> Passing:
+        """Devices may forward what stays within their fabric; memories that are not ours are not
+        known to forward anything."""
+        if place in self._near:
+            return "fabric"
+        ours = is_node(place) or place in self._machine.functions
+        return "all" if ours or not is_memory(place) else "none"
+
+    def _wires(self) -> Iterator[Wire]:
+        for memory, host in self._near.items():
+            links = list(self._fabric(memory))
+            yield from links
+            # A device has one path to the host: over its own fabric if that leads there.
+            if not any(wire.kind == "internal" for wire in links):
+                yield from self._pcie(memory, host)
+        yield from self._between_switches()
+        for one, other in combinations(self._nodes, 2):
+            grade = f"socket {self.distance(one, other)}"
+            yield _wire(Part.link(one, other), one, other, "socket", grade=grade)
+
+    def distance(self, one: str, other: str) -> int | None:
+        """The kernel's NUMA distance between two nodes."""
+        here, there = (int(name.rpartition(":")[2]) for name in (one, other))
+        distances = self._machine.known.host.distances
+        # A row has a column for each online node, whatever the nodes' numbers.
+        row = dict(zip(sorted(distances), distances.get(here, ()), strict=False))
+        return row.get(there)
+
+    def _fabric(self, here: str) -> Iterator[Wire]:
+        accelerator = self._machine.accelerators.get(here)
+        links = [
+            msgspec.structs.replace(link, remote=self._remote(here, link.remote))
+            for link in (accelerator.links if accelerator else ())
+        ]
+        for remote, bundle in bundles(links).items():
+            if remote is None and not bundle.count:
+                self._idle[here] = bundle.all
+                continue
+            there = remote or f"{bundle.kind} switch"
+            if remote is None:
+                self._unsure.add(there)
+            if not is_memory(there):
+                self.switches.add(there)
+            kind = "internal" if is_node(there) else "fabric"
+            grade = f"{bundle.kind} {bundle.nominal:.3g}"
+            yield _wire(
+                Part.link(here, there), here, there, kind, grade=grade, bundle=bundle,
+                nominal=bundle.nominal or None,
+            )  # fmt: skip
+
+    def _between_switches(self) -> Iterator[Wire]:
+        for link in self._machine.known.switch_links:
+            self.switches |= {link.a, link.b}
+            grade = f"{link.kind} {link.count} x {(link.rate or 0) / link.count:.3g}"
+            part = Part.link(link.a, link.b)
+            yield _wire(part, link.a, link.b, "fabric", grade=grade, nominal=link.rate)
+
+    def _remote(self, here: str, remote: str | None) -> str | None:
+        """Where a link leads; null if that may be a switch. A GPU that no backend reaches is none:
+        nothing tells that it forwards what others send."""
+        kind, _, address = (remote or "").partition(" ")
+        if kind == "device":
+            return f"gpu {address}" if address in self._hidden else None
+        return f"gpu beside {here}" if remote == "gpu" and self._hidden else remote
+
+    def _pcie(self, memory: str, host: str) -> Iterator[Wire]:
+        """Links up to the host bridge."""
+        function = self._function(memory)
+        accelerator = self._machine.accelerators.get(memory)
+        reported = accelerator.link if accelerator else None
+        if function is None:
+            yield _wire(
+                Part.unseen_link(memory), memory, host, "pcie", grade="link", device=memory,
+                reported=reported,
+            )  # fmt: skip
+            return
+        line = self._machine.pci_line(function.address)
+        here = memory
+        for lower, upper in zip(line, (*line[1:], None), strict=True):
+            there = upper.address if upper else host
+            if upper is not None and lower.port == "downstream port":
+                yield _wire(Part.pcie_switch(there), here, there, "bridge")
+            elif upper is None and here != memory and lower.port != "upstream port":
+                yield _wire(Part.host_bridge(here), here, there, "bridge", grade="host bridge")
+            else:
+                yield _wire(
+                    Part.pcie_link(here, lower.address),
+                    here,
+                    there,
+                    "pcie",
+                    grade=f"PCIe {lower.link.max_speed} x{lower.link.max_width}",
+                    lower=lower,
+                    upper=upper,
+                    device=memory if here == memory else None,
+                    reported=reported if here == memory else None,
+                )
+            here = there
+
+    def _route(self, begin: str, end: str) -> list[tuple[Wire, Crossing]] | None:
+        """The wires crossed, and how; None if nothing is known to join the two."""
+        route = self.map.route(begin, end)
+        return None if route is None else [(self.wires[each.number], each) for each in route]
+
+    def is_unsure(self, begin: str, end: str) -> bool:
+        """Whether a switch on the route is not known to be one."""
+        return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
+
+    def bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
+        """The fabric links on the route, by what they join; links to several switches count as one.
+        Empty if the route leads through a memory, which is not known to forward traffic."""
+        crossed = self.route(begin, end) or ()
+        passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
+        if passed and not any(map(is_node, (begin, end))):
+            return {}
+        found: dict[tuple[str, str], list[LinkBundle]] = {}
+        for wire, crossing in crossed:
+            if wire.bundle is not None:
+                ends = [
+                    "switch" if place in self.switches else place
+                    for place in (crossing.begin, crossing.end)
+                ]
+                found.setdefault((ends[0], ends[1]), []).append(wire.bundle)
+        return {
+            ends: LinkBundle.joined(
+                many, sum(self._idle.get(e, 0) for e in ends if "switch" in ends)
+            )
+            for ends, many in found.items()
+        }
+
+    def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
+        """The cell's transfers, those that the driver stages with the node near their source as the
+        owner of the engine: over both PCIe paths, and through its memory."""
+        if STAGED not in getattr(cell, "notes", ()):
+            return cell.transfers
+        return tuple(map(self._staged, cell.transfers))
+
+    def _staged(self, transfer: Transfer) -> Transfer:
+        one, other = str(transfer.source.place), str(transfer.destination.place)
+        if not {one, other} <= self._near.keys() or self.bundles(one, other):
+            return transfer
+        engine = Engine(node_memory(int(self._near[one].rpartition(":")[2])), transfer.engine.kind)
+        return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
+
+    def _touched(self, transfer: Transfer) -> Touched:
+        ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
+        owner = str(transfer.engine.owner)
+        parts = {Part.of(transfer.engine.owner), *_nics(transfer)}
+        parts.update(map(Part.of, transfer.memories))
+        # Threads of a node are as many as it has CPUs, if no number is given.
+        threads = transfer.engine.count or self._cpus.get(owner)
+        by = f"{threads}" if transfer.engine.kind == "cpu" else ""
+        kinds: list[str] = [transfer.engine.kind, by]
+        pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
+        if is_node(owner) and transfer.engine.kind == "ce":  # staged there
+            pairs = {(end, owner) for end in ends}
+        for one, other in sorted(pairs):
+            crossed, grades = self._between(one, other)
+            parts |= crossed
+            kinds += grades
+        kinds += [self._models[end] for end in ends if end in self._models]
+        kinds += [self._nodes[end] for end in ends if end in self._nodes]
+        remote = any(self._near.get(one, other) != other for one in ends for other in ends
+                     if is_node(other))  # fmt: skip
+        return Touched(frozenset(parts), (*kinds, "remote" if remote else "near"))
+
+    def between(self, one: str, other: str) -> set[Part]:
+        """The parts on the ways from one memory to another."""
+        return self._between(one, other)[0]
+
+    def _find_between(self, one: str, other: str) -> tuple[set[Part], list[str]]:
+        """The parts on all shortest routes, and the grades of the wires, one for each."""
+        crossed = self.route(one, other)
+        if not crossed:
+            return set(), ["unknown" if crossed is None else "local"]
+        passed = {crossing.end for _, crossing in crossed} - {one, other}
+        parts = {wire.part for wire, _ in crossed}
+        parts.update(map(self._at, passed - self._machine.functions.keys()))
+        return parts, sorted(wire.grade for wire, _ in crossed if wire.grade)
+
+    def _at(self, place: str) -> Part:
+        """What routes pass: a switch, or a memory that forwards what is not its own."""
+        if place in self.switches:
+            return Part.fabric_switch(place)
+        return Part("node" if place in self._nodes else "device", place, (place,))
+
+    def opposed(self, transfers: Sequence[Transfer]) -> Iterator[Part]:
+        """The wires that these transfers cross in both directions at once."""
+        crossed: dict[Part, set[bool]] = {}
+        legs = (leg for transfer in transfers for leg in transfer.legs())
+        for begin, end, *_ in legs:
+            for wire, crossing in self.route(str(begin), str(end)) or ():
+                if wire.kind != "bridge":
+                    crossed.setdefault(wire.part, set()).add(crossing.forward)
+        for part, directions in crossed.items():
+            if len(directions) == 2:
+                yield part
+
+    def joints(self) -> dict[Part, set[Part]]:
+        """The switches and host bridges, each with the links that meet there."""
+        meeting: dict[str, set[Part]] = {}
+        for wire in self.wires:
+            for place in (wire.a, wire.b):
+                meeting.setdefault(place, set()).add(wire.part)
+        found = {Part.fabric_switch(place): meeting[place] for place in self.switches}
+        for wire in self.wires:
+            if wire.kind == "bridge":
+                ports = [place for place in (wire.a, wire.b) if place not in self._nodes]
+                links = set[Part]().union(*(meeting[port] for port in ports))
+                found.setdefault(wire.part, set()).update(links - {wire.part})
+        return found
+
+
+def _wire(part: Part, a: str, b: str, kind: str, **known: Any) -> Wire:
+    return Wire(part.name, a, b, kind, part=part, **known)

@@ -1,0 +1,1 @@
+"""What cells do: operations as values."""

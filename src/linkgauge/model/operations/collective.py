@@ -1,0 +1,349 @@
+"""Collectives, as operations of cells: what each moves, how its figures count, and the numbers by
+which its result is checked.
+
+Sizes, counts and the factors of the bandwidths are those of nccl-tests 2.19 (`src/*.cu`,
+`doc/PERFORMANCE.md`): `algbw` is the size by the time, and `busbw` is what a link carries of it if
+all ranks have equal ones, so that it compares with the rate of a link whatever the number of ranks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import msgspec
+
+CollectiveName = Literal[
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "broadcast",
+    "reduce",
+    "alltoall",
+    "gather",
+    "scatter",
+    "sendrecv",
+    "hypercube",
+]
+COLLECTIVE_NAMES: tuple[CollectiveName, ...] = get_args(CollectiveName)
+NumberName = Literal[
+    "int8", "uint8", "int32", "uint32", "int64", "uint64",
+    "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2",
+]  # fmt: skip
+Reduction = Literal["sum", "prod", "max", "min", "avg", "mulsum"]
+REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
+Registration = Literal["local", "symmetric"]
+
+_SPLIT = re.compile(
+    r"(AND|&|OR|\||MOD|%|DIV|/)\s*(0X[0-9A-F]{1,8}|0B[01]{1,32}|0|[1-9][0-9]{0,8})", re.ASCII
+)
+_ALIGNMENT = 16
+"""Bytes of which each rank's share is a multiple (nccl-tests, `getCollByteCount`)."""
+_MOST = 1 << 24
+"""Numbers that data are made of are smaller, whatever the type."""
+
+
+class NumberType(msgspec.Struct, frozen=True):
+    """A type of numbers: its `name`, the `code` that it has in NCCL and in our kernels, the `bytes`
+    of one, the largest `whole` number up to which all are exact, the largest power of two that it
+    holds, as its `exponent`, and the `rounding` of a result, relative; 0 of whole numbers."""
+
+    name: NumberName
+    code: int
+    bytes: int
+    whole: int
+    exponent: int
+    rounding: float = 0.0
+
+
+NUMBERS: Mapping[NumberName, NumberType] = {
+    one.name: one
+    for one in (
+        NumberType("int8", 0, 1, 127, 6),
+        NumberType("uint8", 1, 1, 255, 7),
+        NumberType("int32", 2, 4, _MOST, 24),
+        NumberType("uint32", 3, 4, _MOST, 24),
+        NumberType("int64", 4, 8, _MOST, 24),
+        NumberType("uint64", 5, 8, _MOST, 24),
+        NumberType("half", 6, 2, 1 << 11, 15, 2.0**-11),
+        NumberType("float", 7, 4, _MOST, 24, 2.0**-24),
+        NumberType("double", 8, 8, _MOST, 24, 2.0**-53),
+        NumberType("bfloat16", 9, 2, 1 << 8, 24, 2.0**-8),
+        NumberType("f8e4m3", 10, 1, 1 << 4, 7, 2.0**-4),
+        NumberType("f8e5m2", 11, 1, 1 << 3, 15, 2.0**-3),
+    )
+}
+
+
+class _Shape(msgspec.Struct, frozen=True):
+    """What distinguishes a collective: whether a rank's send buffer and its receive buffer hold a
+    share of the size (else all of it), whether it reduces, and whether it has a root."""
+
+    sends_share: bool = False
+    receives_share: bool = False
+    is_shared: bool = False
+    reduces: bool = False
+    has_root: bool = False
+
+
+_SHAPES: Mapping[CollectiveName, _Shape] = {
+    "all_reduce": _Shape(reduces=True),
+    "all_gather": _Shape(sends_share=True, is_shared=True),
+    "reduce_scatter": _Shape(receives_share=True, is_shared=True, reduces=True),
+    "broadcast": _Shape(has_root=True),
+    "reduce": _Shape(reduces=True, has_root=True),
+    "alltoall": _Shape(is_shared=True),
+    "gather": _Shape(sends_share=True, is_shared=True, has_root=True),
+    "scatter": _Shape(receives_share=True, is_shared=True, has_root=True),
+    "sendrecv": _Shape(),
+    "hypercube": _Shape(sends_share=True, is_shared=True),
+}
+_NOT_IN_PLACE: tuple[CollectiveName, ...] = ("alltoall", "sendrecv")
+"""In place, one rank's bytes arrive where another's are still to be sent: what is left there is not
+defined, so that it cannot be checked."""
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Numbers of elements: of the call (`count`), of a rank's buffers, and where in the receive
+    buffer rank 1 begins in place, to send from and to receive in; rank r does r times as far."""
+
+    count: int
+    send: int
+    receive: int
+    send_step: int = 0
+    receive_step: int = 0
+
+
+class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A collective of all ranks of a cell, in their order.
+
+    collective: Its name.
+    type: The type of its numbers.
+    reduction: How numbers are reduced; null if it does not reduce.
+    root: The rank that sends to all, or receives from all; null of one without.
+    in_place: Whether it sends from the buffer that it receives in.
+    split: What divides the ranks into groups that work at the same time, such as `MOD 2`; null: all
+        are one group.
+    aggregated: Calls that make one iteration, in one group of calls.
+    blocking: Whether the host waits for each iteration.
+    graphed: Whether the iterations are launched as a graph.
+    registered: How buffers are registered with the library; null if they are not.
+    """
+
+    collective: CollectiveName
+    type: NumberName = "float"
+    reduction: Reduction | None = None
+    root: int | None = None
+    in_place: bool = False
+    split: str | None = None
+    aggregated: int = 1
+    blocking: bool = False
+    graphed: bool = False
+    registered: Registration | None = None
+
+    @property
+    def reduces(self) -> bool:
+        return _SHAPES[self.collective].reduces
+
+    @property
+    def has_root(self) -> bool:
+        return _SHAPES[self.collective].has_root
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether its result is defined, so that it can be checked."""
+        return not (self.in_place and self.collective in _NOT_IN_PLACE)
+
+    @property
+    def number(self) -> NumberType:
+        return NUMBERS[self.type]
+
+    def counts(self, size: int, ranks: int) -> Counts:
+        """For a size in bytes, as nccl-tests counts them: a share is a whole number of 16 bytes."""
+        shape, count = _SHAPES[self.collective], size // self.number.bytes
+        if not shape.is_shared:
+            return Counts(count, count, count)
+        share = count // ranks & -(_ALIGNMENT // self.number.bytes)
+        whole = share * ranks
+        return Counts(
+            share,
+            share if shape.sends_share else whole,
+            share if shape.receives_share else whole,
+            share if shape.sends_share else 0,
+            share if shape.receives_share else 0,
+        )
+
+    def groups(self, ranks: int) -> tuple[tuple[int, ...], ...]:
+        """The ranks of each group that works by itself, that of rank 0 first."""
+        return groups_of(self.split, ranks)
+
+    def buffer_bytes(self, size: int, ranks: int) -> tuple[tuple[int, int], ...]:
+        """The bytes of each rank's send buffer and of its receive buffer, which in place is both,
+        so that the former has none."""
+        found = [(0, 0)] * ranks
+        for group in self.groups(ranks):
+            counts = self.counts(size, len(group))
+            send, receive = (
+                max(count * self.number.bytes, _ALIGNMENT)
+                for count in (counts.send, counts.receive)
+            )
+            for rank in group:
+                found[rank] = (0, max(send, receive)) if self.in_place else (send, receive)
+        return tuple(found)
+
+    def bytes_counted(self, size: int, ranks: int) -> int:
+        """The bytes that `algbw` counts of one call."""
+        count = self.counts(size, ranks).count * self.number.bytes
+        if self.collective == "hypercube":
+            return count * (ranks - 1)
+        return count * ranks if _SHAPES[self.collective].is_shared else count
+
+    def bytes_on_bus(self, size: int, ranks: int) -> float:
+        """The bytes that `busbw` counts of one call."""
+        return self.bytes_counted(size, ranks) * bus_factor(self.collective, ranks)
+
+
+class CollectiveChoice(msgspec.Struct, frozen=True):
+    """Which collectives are measured, and how they are called: every one of these `types`, by these
+    `reductions` and with these `roots`, and otherwise as a Collective says. The `largest` size is
+    in bytes, where none were asked for (null: the profile's)."""
+
+    types: tuple[NumberName, ...] = ("float",)
+    reductions: tuple[Reduction, ...] = ("sum",)
+    roots: tuple[int, ...] = (0,)
+    split: str | None = None
+    aggregated: int = 1
+    blocking: bool = False
+    graphed: bool = False
+    registered: Registration | None = None
+    largest: int | None = None
+
+
+def bus_factor(name: CollectiveName, ranks: int) -> float:
+    """`busbw` by `algbw` (nccl-tests, doc/PERFORMANCE.md)."""
+    if name == "all_reduce":
+        return 2 * (ranks - 1) / ranks
+    if _SHAPES[name].is_shared and name != "hypercube":
+        return (ranks - 1) / ranks
+    return 1.0
+
+
+def reduces(name: CollectiveName) -> bool:
+    """Whether it takes a reduction."""
+    return _SHAPES[name].reduces
+
+
+def has_root(name: CollectiveName) -> bool:
+    """Whether it takes a root."""
+    return _SHAPES[name].has_root
+
+
+def no_hypercube(name: CollectiveName, ranks: int) -> str | None:
+    """Why so many ranks do not carry it out, if it is a hypercube; else None."""
+    if name == "hypercube" and ranks & (ranks - 1):
+        return f"a hypercube needs a power of two of ranks, not {ranks}"
+    return None
+
+
+class Content(msgspec.Struct, frozen=True):
+    """What the data of a collective are made of, so that every result is exact in its type: at each
+    index, `share` ranks have a whole number from 0 to `largest`, and the others 0; for a product,
+    they have 1 or 2, and the others 1. (kernels/content.cuh says which.)"""
+
+    share: int
+    largest: int
+
+
+def content_of(collective: Collective, ranks: int) -> Content:
+    """The content that ranks of a group send."""
+    number, reduction = collective.number, collective.reduction
+    if reduction in (None, "max", "min"):
+        return Content(ranks, number.whole)
+    if reduction == "prod":
+        return Content(min(ranks, number.exponent), 2)
+    most = number.whole // 2 if reduction == "mulsum" else number.whole
+    share = min(ranks, most)
+    return Content(share, most // share)
+
+
+def tolerance(collective: Collective, ranks: int) -> float:
+    """How far a result may be off, relative: 0 unless the library divides before it adds, as
+    averages do, so that each of the ranks' numbers is rounded, and each sum of them."""
+    return 2 * ranks * collective.number.rounding if collective.reduction == "avg" else 0.0
+
+
+def content_fields(
+    collective: Collective, ranks: int, seed: int
+) -> tuple[int, int, int, int, int, float]:
+    """What a group of ranks sends by a seed, as content.cuh's struct of that name has it."""
+    content, reduction = content_of(collective, ranks), collective.reduction
+    code = -1 if reduction is None else REDUCTIONS.index(reduction)
+    return seed, ranks, content.share, content.largest, code, tolerance(collective, ranks)
+
+
+class ElementOrigin(msgspec.Struct, frozen=True):
+    """Where the elements of a rank's receive buffer come from: element i is element
+    `base + i % chunk` of rank `first + i // chunk`; of a reduction, of all ranks together."""
+
+    first: int = 0
+    chunk: int = 1 << 62
+    base: int = 0
+
+
+def origin_of(
+    collective: Collective, counts: Counts, rank: int, ranks: int
+) -> ElementOrigin | None:
+    """Of a group's rank; None if it receives nothing."""
+    root = collective.root or 0
+    match collective.collective:
+        case "all_reduce":
+            return ElementOrigin()
+        case "reduce":
+            return ElementOrigin() if rank == root else None
+        case "reduce_scatter":
+            return ElementOrigin(base=rank * counts.count)
+        case "broadcast":
+            return ElementOrigin(root)
+        case "scatter":
+            return ElementOrigin(root, base=rank * counts.count)
+        case "alltoall":
+            return ElementOrigin(0, counts.count, rank * counts.count)
+        case "sendrecv":
+            return ElementOrigin((rank - 1) % ranks)
+        case "gather":
+            return ElementOrigin(0, counts.count) if rank == root else None
+        case _:
+            return ElementOrigin(0, counts.count)
+
+
+def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
+    """The group of each rank, as NCCL_TESTS_SPLIT of nccl-tests names them: `AND 0x1`, `OR 1`,
+    `MOD 2` or `DIV 4`, also with `&`, `|`, `%` and `/`; all are one group without. Raises
+    ValueError for anything else."""
+    if split is None:
+        return (0,) * ranks
+    match = _SPLIT.fullmatch(split.strip().upper())
+    if match is None:
+        raise ValueError(f"{split!r}: give AND, OR, MOD or DIV and a number, such as MOD 2")
+    by = int(match[2], 0)
+    if match[1] in ("MOD", "%", "DIV", "/") and not by:
+        raise ValueError(f"{split!r} divides by 0")
+    match match[1]:
+        case "AND" | "&":
+            return tuple(rank & by for rank in range(ranks))
+        case "OR" | "|":
+            return tuple(rank | by for rank in range(ranks))
+        case "MOD" | "%":
+            return tuple(rank % by for rank in range(ranks))
+        case _:
+            return tuple(rank // by for rank in range(ranks))
+
+
+def groups_of(split: str | None, ranks: int) -> tuple[tuple[int, ...], ...]:
+    """The ranks of each group, that of rank 0 first. Raises ValueError as colors_of does."""
+    colors = colors_of(split, ranks)
+    return tuple(
+        tuple(rank for rank in range(ranks) if colors[rank] == color)
+        for color in dict.fromkeys(colors)
+    )

@@ -1,0 +1,89 @@
+"""Which rank of a collective comes last, and how long the others wait for it.
+
+A rank's part of a collective lasts from its own start until it has what it needs of the others. The
+rank that starts last waits for nobody: of all ranks, its part is the shortest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from statistics import median
+
+import msgspec
+
+from linkgauge.model.documents.result import CellResult
+
+from .collective import Collective
+
+SIGNIFICANCE = 0.01
+"""How often a rank may be named of ranks that come last equally often."""
+LEAST_WAIT = 0.01
+"""Shares of a collective's time below which a wait is none."""
+
+
+class Straggler(msgspec.Struct, frozen=True):
+    """A `rank` that comes last in so many of the `iterations`, and the median of the seconds that
+    the other ranks `wait` for it then."""
+
+    rank: int
+    last: int
+    iterations: int
+    wait: float
+
+
+def straggler_of(cell: CellResult) -> Straggler | None:
+    """The rank of a collective that clearly comes last most often; of several groups, that which is
+    waited for the longest. None if none does, or its iterations are not known."""
+    if not isinstance(cell.operation, Collective) or not cell.iterations:
+        return None
+    seconds = {own.rank: own.seconds for own in cell.iterations}
+    groups = cell.operation.groups(len(cell.transfers))
+    found = [
+        one
+        for group in groups
+        if seconds.keys() >= set(group)
+        and (one := find_straggler(group, [seconds[rank] for rank in group])) is not None
+    ]
+    return max(found, key=lambda one: one.wait, default=None)
+
+
+def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> Straggler | None:
+    """Of ranks that work together, by the seconds of each one's iterations.
+
+    A rank is named if, were each last equally often, any of them would be last in so many
+    iterations with a probability of at most 1 % (binomial, times the number of ranks); where
+    several ranks are the shortest, none is last.
+    """
+    iterations = list(zip(*seconds, strict=True))
+    if len(ranks) < 2 or not iterations:
+        return None
+    waits: defaultdict[int, list[float]] = defaultdict(list)
+    for own in iterations:
+        shortest, second = sorted(own)[:2]
+        if shortest < second:
+            others = [one for one in own if one != shortest]
+            waits[own.index(shortest)].append(median(others) - shortest)
+    counts = Counter({place: len(found) for place, found in waits.items()})
+    if not counts:
+        return None
+    ((place, last),) = counts.most_common(1)
+    chance = len(ranks) * at_least(last, len(iterations), 1 / len(ranks))
+    wait = median(waits[place])
+    if chance > SIGNIFICANCE or wait < LEAST_WAIT * median(map(median, iterations)):
+        return None
+    return Straggler(ranks[place], last, len(iterations), wait)
+
+
+def at_least(successes: int, trials: int, share: float) -> float:
+    """The probability of at least so many successes, each of which has this `share`, between 0 and
+    1."""
+    each = math.log(share), math.log1p(-share)
+    return math.fsum(
+        math.exp(
+            math.lgamma(trials + 1) - math.lgamma(count + 1) - math.lgamma(trials - count + 1)
+            + count * each[0] + (trials - count) * each[1]
+        )
+        for count in range(successes, trials + 1)
+    )  # fmt: skip

@@ -1,0 +1,296 @@
+"""AI workloads and their language models, as data: what a cell carries out, and what it shows
+beside its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import msgspec
+
+from linkgauge.model.stats.summary import Summary
+
+# The language models of AI workloads: Llama's decoder in four sizes, and what work it takes.
+#
+# A decoder-only transformer as Llama defines it: RMSNorm, rotary positions, grouped queries,
+# SwiGLU, and an embedding that is also the last product (tied). Weights are drawn by a seed: what a
+# figure needs of them is their number and their type.
+#
+# Operations are counted as is usual for the utilisation of models (Chowdhery et al., PaLM, 2022,
+# appendix B): 2 a parameter and token, embeddings excluded, and attention's own two products; of
+# causal attention only what is not masked.
+
+ModelName = Literal["10m", "100m", "1b", "3b"]
+NumberKind = Literal["bf16", "fp16", "fp32"]
+NUMBER_BYTES: Mapping[NumberKind, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
+_MULTIPLY_ADD = 2
+"""Operations of a multiplication and an addition."""
+_PRODUCTS_OF_ATTENTION = 2
+"""Queries by keys, and what comes of that by values."""
+KEY_AND_VALUE = 2
+BACKWARD = 2
+"""The backward pass multiplies twice for each product of the forward pass: for the gradient of its
+input and for that of its weights."""
+
+
+class ModelShape(msgspec.Struct, frozen=True):
+    """A decoder: `layers` of `hidden` numbers a token, with so many `heads` of queries and
+    `kv_heads` of keys and values, `intermediate` numbers inside SwiGLU, and a `vocabulary`."""
+
+    name: ModelName
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    intermediate: int
+    vocabulary: int
+
+    @property
+    def head(self) -> int:
+        """Numbers of a head."""
+        return self.hidden // self.heads
+
+    @property
+    def layer_parameters(self) -> int:
+        attention = self.hidden * self.head * (2 * self.heads + KEY_AND_VALUE * self.kv_heads)
+        return attention + 3 * self.hidden * self.intermediate + 2 * self.hidden
+
+    @property
+    def parameters(self) -> int:
+        """Without the embedding, which is also the last product."""
+        return self.layers * self.layer_parameters + self.hidden
+
+    @property
+    def embedding(self) -> int:
+        return self.vocabulary * self.hidden
+
+    def weight_bytes(self, numbers: NumberKind) -> int:
+        """The bytes of all weights, the embedding included."""
+        return (self.parameters + self.embedding) * NUMBER_BYTES[numbers]
+
+    def cache_bytes(self, batch: int, tokens: int, numbers: NumberKind) -> int:
+        """The bytes of the keys and values of so many tokens of each sequence of a batch."""
+        each = KEY_AND_VALUE * self.kv_heads * self.head * NUMBER_BYTES[numbers]
+        return self.layers * batch * tokens * each
+
+    def prefill_operations(self, batch: int, tokens: int) -> int:
+        """Floating-point operations of a forward pass over prompts of so many tokens: token t
+        attends to t tokens, itself included."""
+        attended = tokens * (tokens + 1) // 2
+        return self._operations(batch * tokens, batch * attended)
+
+    def decode_operations(self, batch: int, context: int) -> int:
+        """Those of one more token of each sequence, which attends to `context` tokens."""
+        return self._operations(batch, batch * context)
+
+    def training_operations(self, batch: int, tokens: int) -> int:
+        """Those of a forward and a backward pass through the layers."""
+        return (1 + BACKWARD) * self.prefill_operations(batch, tokens)
+
+    def decode_bytes(self, batch: int, context: int, numbers: NumberKind) -> int:
+        """The bytes of device memory that one step must read: every weight once, the last product's
+        too, and the keys and values of the context."""
+        return self.weight_bytes(numbers) + self.cache_bytes(batch, context, numbers)
+
+    def _operations(self, tokens: int, attended: int) -> int:
+        attention = self.layers * _PRODUCTS_OF_ATTENTION * self.heads * self.head * attended
+        return _MULTIPLY_ADD * (self.parameters * tokens + attention)
+
+
+MODELS: Mapping[ModelName, ModelShape] = {
+    one.name: one
+    for one in (
+        ModelShape("10m", 256, 12, 4, 2, 768, 4096),
+        ModelShape("100m", 768, 12, 12, 4, 2048, 32000),
+        # The layers of Llama 3.2 1B, and 13 of Llama 3 8B's.
+        ModelShape("1b", 2048, 16, 32, 8, 8192, 32000),
+        ModelShape("3b", 4096, 13, 32, 8, 14336, 32000),
+    )
+}
+
+
+WorkKind = Literal[
+    "prefill", "decode", "streamed", "offload", "restore", "training", "pipeline", "serving"
+]
+Implementation = Literal["own", "transformers"]
+NUMBER_KINDS: tuple[NumberKind, ...] = get_args(NumberKind)
+WORK_SAMPLES = 5
+"""Samples of a workload: each takes many operations, and preparing one takes longer than all."""
+
+
+ServerKind = Literal["openai", "triton-http", "triton-grpc"]
+
+
+class Server(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A running server.
+
+    url: Its URL.
+    kind: What it speaks.
+    model: The model that is asked for; null: its first.
+    rate: Requests per second, at random moments (an open loop); null: so many are under way at any
+        time (a closed loop).
+    """
+
+    url: str
+    kind: ServerKind = "openai"
+    model: str | None = None
+    rate: float | None = None
+
+
+class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an AI workload does on one device, or on several ranks of them.
+
+    kind: What it is. `prefill`: a forward pass over `batch` prompts of `prompt` tokens. `decode`:
+        then, `tokens` more of each, one after another. `streamed`: a forward pass whose weights
+        come from host memory layer by layer. `offload`, `restore`: the keys and values of the batch
+        to host memory, and back. `training`: a step of mixed precision over the batch. `pipeline`:
+        pieces of input that are copied to the device, computed on and copied back. `serving`:
+        requests to a server.
+    model: The model's shape, by its name.
+    numbers: The type of its numbers.
+    batch: How many prompts there are, or requests at once.
+    prompt: Tokens of a prompt; of `serving`, words.
+    tokens: Tokens that are made of each; of `pipeline`, pieces of input.
+    overlap: Whether copies and collectives run beside what computes; else they wait for it.
+    ranks: How many devices work together.
+    balance: Of `pipeline`, the percentage of the time of copying that computing takes.
+    implementation: Whose code it is: linkgauge's own, or that of transformers.
+    seed: What weights and prompts are drawn by.
+    trace: The folder for a trace of one more loop; null: none.
+    server: The server that requests go to; null of anything but `serving`.
+    """
+
+    kind: WorkKind
+    model: ModelName = "10m"
+    numbers: NumberKind = "bf16"
+    batch: int = 1
+    prompt: int = 128
+    tokens: int = 16
+    overlap: bool = True
+    ranks: int = 1
+    balance: int = 100
+    implementation: Implementation = "own"
+    seed: int = 1
+    trace: str | None = None
+    server: Server | None = None
+
+    @property
+    def shape(self) -> ModelShape:
+        return MODELS[self.model]
+
+
+class WorkloadChoice(msgspec.Struct, frozen=True):
+    """Which AI workloads are laid out. Null is what suits the device: of a CPU little."""
+
+    model: ModelName | None = None
+    batches: tuple[int, ...] = ()
+    prompts: tuple[int, ...] = ()
+    numbers: tuple[NumberKind, ...] = ()
+    tokens: int = 16
+    ranks: int | None = None
+    implementation: Implementation = "own"
+    seed: int = 1
+    trace: str | None = None
+    server: Server | None = None
+    rates: tuple[float, ...] = ()
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """A part of the work that is timed by itself.
+
+    name: Which part: of a training step `input`, `forward`, `backward`, `synchronisation`,
+        `optimiser`, which add up to the step; of inference `first token` or `between tokens`, as
+        the host sees them; of a server also `request`.
+    seconds: Seconds that it took, each time.
+    summary: What these come to; null without any.
+    """
+
+    name: str
+    seconds: tuple[float, ...]
+    summary: Summary | None = None
+
+
+class Demands(msgspec.Struct, frozen=True):
+    """What one loop of the work must do.
+
+    operations: Floating-point operations.
+    memory_bytes: Bytes of device memory.
+    to_device: Bytes over the link from the host.
+    to_host: Bytes over the link to the host.
+    between_devices: Bytes over links between devices.
+    launching: Seconds that the host takes to hand over all of it; null where the host computes
+        itself.
+    """
+
+    operations: float = 0.0
+    memory_bytes: float = 0.0
+    to_device: float = 0.0
+    to_host: float = 0.0
+    between_devices: float = 0.0
+    launching: float | None = None
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """What the same device reaches in each, measured beforehand by the same process. Null: not
+    measured.
+
+    operations: Operations/s of a product of matrices of the same type.
+    memory: Bytes/s of a read of device memory.
+    to_device: Bytes/s of copies from pinned host memory.
+    to_host: Bytes/s of copies to pinned host memory.
+    between_devices: Bytes/s of an all-reduce.
+    """
+
+    operations: float | None = None
+    memory: float | None = None
+    to_device: float | None = None
+    to_host: float | None = None
+    between_devices: float | None = None
+
+
+class OperationShare(msgspec.Struct, frozen=True):
+    """What operations of a kind take of a traced loop.
+
+    name: The kind.
+    fraction: Its part of the loop's device time, from 0 to 1.
+    """
+
+    name: str
+    fraction: float
+
+
+class WorkDone(msgspec.Struct, frozen=True):
+    """What a workload shows beside its samples.
+
+    seconds: Median time of a loop in seconds.
+    parameters: Parameters of the model; 0 of a server's.
+    demands: What one loop must do.
+    rates: What the device reaches.
+    how: What carried it out.
+    stages: Parts that are timed by themselves.
+    split_error: How far the sum of a training step's stages is from its time, relative; null of
+        anything else.
+    communication: Seconds of a loop's collectives by themselves; null without collectives.
+    exposed: Seconds of a loop's collectives that computing did not hide; null without collectives.
+    link_use: Share of a loop in which the link to the host would be busy at the rate that it
+        reaches alone; null if unknown.
+    device_use: The same of the device.
+    shares: What a traced loop's device time went to, by kind of operation.
+    trace: The file of that trace; null without one.
+    tokens_rate: A server's tokens per second; null of anything else.
+    """
+
+    seconds: float
+    parameters: int
+    demands: Demands
+    rates: Rates
+    how: tuple[str, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    split_error: float | None = None
+    communication: float | None = None
+    exposed: float | None = None
+    link_use: float | None = None
+    device_use: float | None = None
+    shares: tuple[OperationShare, ...] = ()
+    trace: str | None = None
+    tokens_rate: float | None = None

@@ -1,0 +1,1 @@
+"""Sentences about figures, findings and runs."""

@@ -1,0 +1,199 @@
+"""What was expected of a result, and which cells differ: a few lines after its matrices; and the
+verdict on several cells in a word or two."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from linkgauge.model.cell_id import place_of
+from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
+from linkgauge.model.units import unit_of
+from linkgauge.report.blocks import TONES, Line, Span, line, plain
+from linkgauge.report.matrix import shown
+
+from .sentences import first_of
+
+MOST = 3
+"""Most expectations shown per result, those of the most cells first."""
+CLEARLY = 0.9
+"""Below this part of a total's share of what is expected, a transfer's own is said instead; below
+this part of what links carry at their best, what is expected is marked."""
+HELD = "↓"
+"""Marks figures of links that run below their best."""
+
+
+def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
+    """What was expected of cells of these units, with the arithmetic: each once, those of the most
+    cells first."""
+    counts = Counter(reason for each in cells for reason in _expected(*each))
+    for reason, _ in counts.most_common(MOST):
+        yield plain(reason, "dim")
+    if len(counts) > MOST:
+        yield plain(f"and {len(counts) - MOST} more expectations", "dim")
+
+
+def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
+    """The cells with this verdict, and the share that each is of what is expected."""
+    cells = [
+        in_result(results, one, compared(one, cell))
+        for one in results
+        for cell in one.cells
+        if cell.verdict == verdict and cell.summary
+    ]
+    if cells:
+        named = first_of([*dict.fromkeys(cells)], ", ")
+        yield line(Span(verdict, TONES[verdict]), f" {named} of what is expected")
+
+
+def in_result(results: Sequence[Result], result: Result, text: str) -> str:
+    """With the benchmark's name where there are several."""
+    return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
+
+
+def share_of(cell: CellResult) -> float | None:
+    """The median as a part of the expected figure; None where either is unknown."""
+    return cell.share(expected_of(cell))
+
+
+def expected_of(cell: CellResult) -> float | None:
+    """What it should reach, else what it cannot exceed; None where nothing is expected."""
+    return None if cell.expected is None else cell.expected.figure
+
+
+def held_below(cell: CellResult) -> float | None:
+    """What would be expected with every link at its best, where what is expected is clearly less;
+    else None."""
+    if cell.expected is None or cell.expected.nominal is None:
+        return None
+    expected, nominal = cell.expected.figure, cell.expected.nominal
+    share = cell.share(nominal, expected)
+    return nominal if share is not None and share < CLEARLY else None
+
+
+def reference_of(cell: CellResult) -> float | None:
+    """What its share is shown of: what links at their best would carry, where they run clearly
+    below that; else what is expected. None where nothing is expected."""
+    return held_below(cell) or expected_of(cell)
+
+
+def is_held(cell: CellResult) -> bool:
+    """Whether a cell is ok, but links on its way run clearly below their best."""
+    return cell.status == "pass" and cell.verdict == "ok" and held_below(cell) is not None
+
+
+def compared(result: Result, cell: CellResult) -> str:
+    """A cell and its share of the expected figure: host:0 -> sim:3 43%; where a transfer's own
+    share is clearly less than that of a total, the lowest one's: others -> sim:7: sim:3 -> sim:7 by
+    ce 43%."""
+    lowest = lowest_share(cell)
+    if lowest is None:
+        return place_of(result, cell)
+    return f"{place_of(result, cell)}{lowest.whose} {lowest.share:.0%}"
+
+
+class Lowest(NamedTuple):
+    """What of a cell is the furthest below what is expected: its figure in the unit of the result,
+    and the share that it is of what is expected; `whose` adds to the cell's name the transfer."""
+
+    share: float
+    figure: float
+    whose: str = ""
+
+
+def lowest_share(cell: CellResult) -> Lowest | None:
+    """Of the cell's figure, or of a transfer's own, if clearly lower; None without any."""
+    share = share_of(cell)
+    if share is None or cell.summary is None:
+        return None
+    own = [
+        (part.summary.median / part.expected, part.summary.median, part.transfer)
+        for part in cell.parts
+        if part.summary is not None and part.expected
+    ]
+    if own and min(own)[0] < CLEARLY * share:
+        lowest, median, number = min(own)
+        return Lowest(lowest, median, f": {cell.transfers[number]}")
+    return Lowest(share, cell.summary.median)
+
+
+def _expected(cell: CellResult, unit: str) -> Iterator[str]:
+    """One line of arithmetic; none where nothing is expected."""
+    expected, value = cell.expected, expected_of(cell)
+    if expected is not None and value is not None:
+        at_most = "at least " if cell.report.is_latency else "at most "
+        bound = at_most if expected.achievable is None else ""
+        yield f"expected {bound}{shown(value, unit)} {unit_of(unit).shown}: {expected.because}"
+
+
+# The verdict on several cells in a word or two: never better than the worst of them, and a cell
+# that is not judged is not ok.
+
+_WORST_FIRST: tuple[Status | Verdict, ...] = ("error", "timeout", "fail", "low", "high")
+
+
+class Word(NamedTuple):
+    """What to say, and what it stands for: `part` where some cells are judged and others are not,
+    `held` where all are ok on links that run below their best."""
+
+    text: str
+    kind: Status | Verdict | Literal["part", "held"]
+
+
+def is_judged(cell: CellResult) -> bool:
+    return cell.status == "pass" and cell.verdict != "unknown"
+
+
+def is_unjudged(cell: CellResult) -> bool:
+    return cell.status == "pass" and cell.verdict == "unknown"
+
+
+class JudgedShare(NamedTuple):
+    """How many figures were measured, how many of them are held against something, and how many of
+    these against equal cells of the run alone."""
+
+    measured: int
+    judged: int
+    as_peers: int
+
+
+def judged_of(run: Run) -> JudgedShare:
+    passed = [cell for result in run.results for cell in result.cells if cell.status == "pass"]
+    as_peers = sum(cell.is_as_peers for cell in passed)
+    return JudgedShare(len(passed), sum(map(is_judged, passed)), as_peers)
+
+
+def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | None:
+    """Of these cells of the results, and of results without cells; None where none is judged."""
+    found: set[Status | Verdict] = {one.status for one in results if not one.cells}
+    found |= {cell.verdict if cell.status == "pass" else cell.status for cell in cells}
+    worst = next((word for word in _WORST_FIRST if word in found), None)
+    if worst is not None:
+        return Word(worst, worst)
+    passed = [cell for cell in cells if cell.status == "pass"]
+    if not passed:
+        return Word("skip", "skip") if found else None
+    unjudged = sum(not is_judged(cell) for cell in passed)
+    if unjudged == len(passed):
+        return None
+    if unjudged:
+        return Word(f"{unjudged} of {len(passed)} not judged", "part")
+    return Word(f"ok{HELD}", "held") if any(map(held_below, passed)) else Word("ok", "ok")
+
+
+def nothing_wrong(run: Run) -> Word:
+    """Of a run without any failure. Nothing measured is not well, and nor is what nothing was held
+    against."""
+    known = judged_of(run)
+    if not known.measured:
+        return Word("nothing was measured", "skip")
+    if not known.judged:
+        return Word("no figure has a reference", "unknown")
+    of = f" in the {known.judged} of {known.measured} figures that have a reference"
+    found = "nothing wrong was found" + (of if known.judged < known.measured else "")
+    if run.finished is None:
+        found += " before it was interrupted"
+    if known.as_peers:
+        found += f"; {known.as_peers} figures are held against equal cells of this run alone"
+    return Word(found, "ok")

@@ -1,0 +1,111 @@
+"""Figures, their intervals, differences and samples, in few characters; and what changed, in
+words."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+from linkgauge.judge.compare.earlier import Since
+from linkgauge.judge.compare.what_changed import Changed
+from linkgauge.model.stats.changes import Direction
+from linkgauge.model.units import count_of, format_size, percent, unit_of
+from linkgauge.report.blocks import Tone, moved
+
+_FLAT = 1.002
+"""A course whose largest bar is no more than so many times the least has no valley."""
+
+
+def digits(value: float) -> str:
+    """Four digits, or all of those before the point."""
+    if value >= 1000:
+        return f"{value:.0f}"
+    return f"{value:#.4g}" if value else "0"
+
+
+def signed(ratio: float) -> str:
+    """+4.0%, -12.3%, ×250."""
+    return f"{100 * (ratio - 1):+.1f}%" if ratio < 100 else f"×{ratio:.3g}"
+
+
+def with_reach(figure: float, low: float | None, high: float | None, unit: str) -> str:
+    """`55.40 ±0.5%`: the wider half of the interval, if there is one."""
+    text = digits(figure / unit_of(unit).scale)
+    if low is None or high is None:
+        return text
+    return f"{text} ±{percent(max(high - figure, figure - low) / figure)}"
+
+
+def course(figures: Sequence[float], most: int) -> str:
+    """Figures in the order of time as at most so many bars between the least and the largest: of
+    many, the median of some a bar."""
+    count = min(most, len(figures))
+    ends = [len(figures) * number // count for number in range(count + 1)] if count else []
+    middles = [statistics.median(figures[begin:end]) for begin, end in pairwise(ends)]
+    least, largest = min(middles, default=0.0), max(middles, default=0.0)
+    if largest <= least * _FLAT:
+        return BARS[len(BARS) // 2] * len(middles)
+    steps = (int((middle - least) / (largest - least) * len(BARS)) for middle in middles)
+    return "".join(BARS[min(step, len(BARS) - 1)] for step in steps)
+
+
+BARS = "▁▂▃▄▅▆▇█"
+BINS = 24
+
+
+def histogram(samples: Sequence[float], bins: int = BINS) -> str:
+    """How many samples lie in each of some intervals of equal ratio from the least to the largest:
+    a bar each, relative to the most; none where there are none. All are positive."""
+    least, most = min(samples), max(samples)
+    width = math.log(most / least) / bins
+    counts = Counter(
+        min(bins - 1, int(math.log(sample / least) / width)) if width > 0 else 0
+        for sample in samples
+    )
+    tallest = max(counts.values())
+    bars = (-(-counts[at] * len(BARS) // tallest) for at in range(bins))
+    return "".join(BARS[bar - 1] if bar else " " for bar in bars).rstrip()
+
+
+# What changed between runs, in words.
+
+MOST_FACTS = 3
+TONES: dict[Direction, Tone] = {
+    "worse": "bad", "better": "good", "same": "dim", "unknown": "warn",
+}  # fmt: skip
+"""Of what a comparison finds, wherever it is shown."""
+SAME = "~"
+
+
+def said_of(group: Changed) -> str:
+    """`-17.1% (-16.9% to -18.4%) in all 28 cells with sim:0`."""
+    least, most = signed(group.least), signed(group.most)
+    ends = f" ({least} to {most})" if least != most else ""
+    of, shared = group.of, group.shared
+    count = f"all {of} cells" if group.cells == of > 1 else f"{group.cells} of {of} cells"
+    words = [count] if of > 1 else []
+    if shared.benchmark is not None:
+        words.append(f"{'of ' if of > 1 else ''}{shared.benchmark}")
+    if shared.is_one_place:
+        words.append(f"({shared.row}, {shared.column})")
+    elif shared.row is not None:
+        words.append(f"in row {shared.row}")
+    elif shared.column is not None:
+        words.append(f"in column {shared.column}")
+    words += [f"with {shared.device}"] if shared.device is not None else []
+    words += [f"at {format_size(shared.size)}"] if shared.size else []
+    return f"{signed(group.ratio)}{ends} in {' '.join(words)}"
+
+
+def since_line(one: Since) -> str:
+    """`against 12 earlier runs: worse: -4.0% in all 28 cells with cuda:3; driver 570 → 580`."""
+    said = [f"{one.largest.direction}: {said_of(one.largest)}"] if one.largest else []
+    said += [f"{count_of(one.more)} more changed"] if one.more else []
+    said += [f"no change is proven in {count_of(one.cells)}"] if not said else []
+    facts = [f"{fact.name} {moved(fact)}" for fact in one.facts[:MOST_FACTS]]
+    left = len(one.facts) - len(facts)
+    facts += [f"{left} more facts of the machine differ"] if left else []
+    return f"against {count_of(one.runs, 'earlier run')}: {'; '.join((*said, *facts))}"

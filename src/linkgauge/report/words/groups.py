@@ -1,0 +1,82 @@
+"""Findings that are shown together: those that differ only in their subject, and what each
+explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from linkgauge.judge.findings import Finding, Severity
+from linkgauge.report.blocks import Line, Span, Tone, line
+
+from .sentences import first_of
+
+SEVERITIES: Mapping[Severity, Tone] = {
+    "fail": "bad",
+    "warn": "warn",
+    "note": "name",
+    "unknown": "dim",
+}
+
+
+class FindingGroup(msgspec.Struct, frozen=True):
+    """Findings that differ only in their subject, and what else they explain, each likewise."""
+
+    alike: Sequence[Finding]
+    explained: Sequence[Sequence[Finding]] = ()
+
+    @property
+    def first(self) -> Finding:
+        return self.alike[0]
+
+
+def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
+    """The findings by their causes, in their order."""
+    alike = list(alike_findings(findings))
+    causes = {finding.name: group[0] for group in alike for finding in group}
+    below: dict[Finding, list[list[Finding]]] = {}
+    tops: list[list[Finding]] = []
+    for group in alike:
+        cause = _first_cause(group[0], causes)
+        if cause is group[0]:
+            tops.append(group)
+        else:
+            below.setdefault(cause, []).append(group)
+    return [FindingGroup(group, below.get(group[0], ())) for group in tops]
+
+
+def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
+    """What explains it, and what explains that, up to what nothing explains."""
+    seen = {finding.name}
+    while name := next((n for n in finding.explained_by if n in causes), None):
+        finding = causes[name]
+        if finding.name in seen:
+            break
+        seen.add(finding.name)
+    return finding
+
+
+def alike_findings(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
+    """Findings that differ only in subject (and its address in the remedy), in their order."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.check, finding.severity, finding.found, finding.why, finding.lines)
+        groups.setdefault(key, []).append(finding)
+    yield from groups.values()
+
+
+def subjects_of(*alike: Sequence[Finding]) -> str:
+    """The first subjects of all findings, and how many more there are."""
+    return first_of([finding.subject for findings in alike for finding in findings], ", ")
+
+
+def headline(alike: Sequence[Finding]) -> Line:
+    """A finding in one line."""
+    first = alike[0]
+    return line(
+        Span(first.severity, SEVERITIES[first.severity]),
+        f" {first.check}  ",
+        Span(subjects_of(alike), "strong"),
+        f": {first.found}",
+    )

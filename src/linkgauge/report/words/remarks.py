@@ -1,0 +1,173 @@
+"""What is said below a table of results: a line for each kind of what is out of the ordinary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from linkgauge.model.counters import Counters
+from linkgauge.model.documents.result import CellResult, Result, Status, Verdict
+from linkgauge.model.units import unit_of
+from linkgauge.report.beside import matrices_beside
+from linkgauge.report.blocks import TONES, Line, Span, line, plain
+from linkgauge.report.forms import cells_of
+from linkgauge.report.matrix import brief, matrices, shown
+from linkgauge.report.pages import page_lines
+from linkgauge.report.sections import of_rooms
+from linkgauge.report.sections.latency import falling_lines
+from linkgauge.report.sections.telemetry import state_lines
+
+from .expectations import beside_lines, in_result, reasons_lines
+from .run_notes import modes
+from .sentences import first_of
+
+# What the threads of a cell met with, as text, for work that each does by itself.
+
+STOLEN = 0.01
+"""A share of the time from which on it is said of a run."""
+
+
+def thread_lines(result: Result) -> Iterator[Line]:
+    """A line for each cell: how fast and how alike its threads are, and what disturbed them."""
+    for cell in result.cells:
+        if cell.counters is not None and cell.counters.threads:
+            yield plain("; ".join(_parts(cell.counters, result.unit)), "dim")
+
+
+def steal_lines(result: Result) -> Iterator[Line]:
+    """The most time that a hypervisor took from the threads of a cell, where it matters."""
+    shares = [
+        counters.steal / counters.seconds
+        for cell in result.cells
+        if (counters := cell.counters) and counters.steal is not None and counters.seconds
+    ]
+    if shares and max(shares) >= STOLEN:
+        yield plain(f"steal up to {max(shares):.1%}", "warn")
+
+
+def _parts(counters: Counters, unit: str) -> Iterator[str]:
+    count = len(counters.threads)
+    name = "1 thread" if count == 1 else f"{count} threads"
+    if (fair := counters.fairness) is not None:
+        each = f"{shown(fair.mean, unit)} {unit_of(unit).shown} each"
+        name += f": {each}, stddev {shown(fair.stddev, unit)} ({fair.variation:.2%})"
+    yield name
+    if counters.steal is not None and counters.seconds:
+        yield f"steal {counters.steal / counters.seconds:.2%}"
+    if counters.involuntary is not None:
+        plural = "" if counters.involuntary == 1 else "es"
+        yield f"{counters.involuntary} involuntary context switch{plural}"
+    if counters.cycles and counters.instructions is not None and counters.seconds:
+        yield f"{counters.cycles / counters.seconds / 1e9:.2f} GHz"
+        yield f"{counters.instructions / counters.cycles:.2f} instructions a cycle"
+
+
+_TELLING: tuple[Verdict, ...] = ("low", "high")
+"""Verdicts that make one ask what was expected, and why."""
+MOST_MODES = 2
+"""Cells of two modes that are shown; of the others, how many there are."""
+
+
+def below_lines(
+    results: Sequence[Result], *, named: bool = False, detailed: bool = False
+) -> Iterator[Line]:
+    """Those below the figures of one table. `named`: the table itself has the verdict of each cell;
+    `detailed`: all that is known, where matrices of their own show other figures."""
+    yield from _mode_lines(results, most=None if detailed else MOST_MODES)
+    if not named:
+        for verdict in _TELLING:
+            yield from beside_lines(results, verdict)
+    cells = [(cell, one.unit) for one, cell in cells_of(results)]
+    yield from reasons_lines(each for each in cells if detailed or each[0].verdict in _TELLING)
+    several = len({one.benchmark for one in results}) > 1
+    for result in results:
+        name = Span(f"{result.benchmark}: " if several else "", "dim")
+        for own in _own_lines(result, detailed=detailed):
+            yield line(name, *own)
+    yield from complaint_lines(results)
+
+
+def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
+    """What is said of one result; `detailed`: of each cell and device."""
+    if detailed:
+        yield from thread_lines(result)
+    else:
+        yield from round_lines(result)
+        yield from _range_lines(result)
+        yield from steal_lines(result)
+    yield from falling_lines(result)
+    yield from state_lines(result, detailed=detailed)
+    yield from page_lines(result)
+    for section in of_rooms():
+        if section.below is not None:
+            yield from section.below(result, detailed)
+
+
+def _range_lines(result: Result) -> Iterator[Line]:
+    """The ends of other figures of the same cells: those of their parts, first."""
+    unit = unit_of(result.unit).shown
+    for matrix in matrices(result) if result.parts else ():
+        if matrix.figures and matrix.part != "total":
+            ends = _ends([brief(figure, result.unit) for figure in sorted(matrix.figures.values())])
+            yield plain(f"{matrix.part} ({unit}): {ends}", "dim")
+    for matrix in matrices_beside(result):
+        ends = _ends([f"{figure:.2f}" for figure in sorted(matrix.figures.values())])
+        yield plain(f"{matrix.name}: {ends}", "dim")
+
+
+def _ends(ascending: Sequence[str]) -> str:
+    return " to ".join(dict.fromkeys((ascending[0], ascending[-1])))
+
+
+def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
+    """Cells whose samples fall into two groups; the larger one is the headline."""
+    found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
+    for result, cell in found[:most]:
+        name = in_result(results, result, str(cell.place))
+        yield line(Span("modes", "warn"), f" {name} {modes(cell, result.unit)}")
+    if most is not None and len(found) > most:
+        left = len(found) - most
+        have = "1 more cell has" if left == 1 else f"{left} more cells have"
+        yield line(Span("modes", "warn"), f" {have} samples in two groups")
+
+
+def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
+    """A line for each status and reason, with the cells that have it; of several
+    benchmarks, with their names, too."""
+    found: dict[tuple[Status, str | None], dict[str, None]] = {}
+    several = len({result.benchmark for result in results}) > 1
+    for result in results:
+        for cell in result.cells:
+            stated = cell.status == "skip" and cell.reason == result.reason
+            if cell.status != "pass" and not stated:
+                name = in_result(results, result, str(cell.place))
+                found.setdefault((cell.status, cell.reason), {})[name] = None
+    separator = ", " if several else " "
+    for (status, reason), names in sorted(found.items(), key=lambda one: one[0][0] == "skip"):
+        yield line(Span(status, TONES[status]), f" {first_of([*names], separator)}: {reason}")
+
+
+LEAST = 17
+"""Cells from which no matrix shows their sum."""
+
+
+def round_lines(result: Result) -> Iterator[Line]:
+    """A line for each round: how many cells, their sum, and its share of what is expected."""
+    rounds: dict[int, list[CellResult]] = {}
+    for cell in result.cells:
+        if cell.round is not None and cell.headline is not None and "->" in cell.row:
+            rounds.setdefault(cell.round, []).append(cell)
+    if result.better != "higher" or sum(map(len, rounds.values())) < LEAST:
+        return
+    name = "bisection" if "bisect" in result.benchmark else "round"
+    for number, cells in rounds.items():
+        which = f"{name} {number + 1} of {len(rounds)}: " if len(rounds) > 1 else ""
+        figure = sum(cell.headline or 0.0 for cell in cells)
+        shown = f"{brief(figure, result.unit)} {unit_of(result.unit).shown}"
+        yield plain(f"{which}{len(cells)} at once carry {shown}{_share(figure, cells)}", "dim")
+
+
+def _share(figure: float, cells: list[CellResult]) -> str:
+    expected = [cell.expected.figure if cell.expected else None for cell in cells]
+    if not all(expected):
+        return ""
+    return f", {figure / sum(one or 0.0 for one in expected):.1%} of what their links carry"

@@ -1,0 +1,194 @@
+"""What the lines of a remedy are: commands that a shell takes as they stand, prose, files.
+
+A line is a command only if each program in it is known here and nothing in it expands but the
+variables that remedies set, so that no name in a capture becomes a command. A line that begins with
+`# ` is prose, as is every other.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from linkgauge.judge.remedies import DEVICE, PORT_ABOVE
+from linkgauge.model.printable import printable
+
+LOOKING = frozenset({
+    "amd-smi", "cat", "coredumpctl", "dmesg", "echo", "grep", "head", "journalctl", "linkgauge",
+    "ls", "lscpu", "lspci", "numactl", "nvidia-smi", "ps", "ras-mc-ctl", "rbln-smi", "top",
+})  # fmt: skip
+"""Programs that change nothing without root."""
+CHANGING = frozenset({"cpupower", "setpci", "systemctl", "tee", "ulimit", "virsh"})
+_SHOWING = {"cpupower": {"frequency-info"}, "systemctl": {"status"}, "virsh": {"dumpxml"}}
+"""What of these programs changes nothing."""
+SETTING = frozenset({DEVICE, PORT_ABOVE})
+"""Lines that set a variable for those below them."""
+BY_HAND = frozenset({"top", "ulimit"})
+"""Programs that a person looks at, or that matter to the shell that starts them."""
+_AFTERWARDS = {"virsh": {"shutdown", "start"}, "systemctl": {"enable"}}
+"""What these programs do only once a person has done something else."""
+_WRITABLE = ("/sys/kernel/mm/", "/sys/devices/system/")
+"""Below these `tee` may write."""
+_EXPANDING = frozenset("$`\\~*?{")
+_PUNCTUATION = frozenset("();<>|&")
+_VARIABLE = re.compile(r'"\$(?:DEVICE|\{PORT:\?\})"')
+_STANDS_FOR = {'"$DEVICE"': "\ue000", '"${PORT:?}"': "\ue001"}
+"""Variables while a line is split into words: no printable character is one of these."""
+_VARIABLES = {sign: variable for variable, sign in _STANDS_FOR.items()}
+_COMMENT = re.compile(r"\s# ")
+_FILE_NAME = re.compile(r"[A-Za-z][\w.-]*")
+_PLAIN_WORD = re.compile(r"[a-z]+")
+_SECTION = re.compile(r"\[\w+\]")
+_PATH = re.compile(r"/etc/[\w./@-]+\w")
+_PLACEHOLDER = re.compile(r"\b(?:PORT|DEVICE|ADDRESS|NAME|SIZE|COUNT|N)\b")
+
+
+class RemedyText(msgspec.Struct, frozen=True):
+    """What a person reads."""
+
+    text: str
+
+
+class Command(msgspec.Struct, frozen=True):
+    """The `words` of a line for a shell, quoted, and what is said of it."""
+
+    words: tuple[str, ...]
+    comment: str = ""
+
+    @property
+    def line(self) -> str:
+        return " ".join(self.words)
+
+    @property
+    def needs_root(self) -> bool:
+        return "sudo" in self.words
+
+    @property
+    def only_looks(self) -> bool:
+        words = set(self.words)
+        shows = {program for program, verbs in _SHOWING.items() if verbs & words}
+        configures = self.needs_root and "nvidia-smi" in words
+        return (CHANGING - shows).isdisjoint(words) and not configures
+
+    @property
+    def by_hand(self) -> bool:
+        words = set(self.words)
+        waits = any(program in words and verbs & words for program, verbs in _AFTERWARDS.items())
+        return waits or bool(BY_HAND & words)
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """What is to be filled in."""
+        if self.sets:
+            return ("ADDRESS",) if self.line == DEVICE else ()
+        return tuple(dict.fromkeys(_PLACEHOLDER.findall(_VARIABLE.sub("", self.line))))
+
+    @property
+    def sets(self) -> bool:
+        """Whether it sets a variable."""
+        return self.line in SETTING
+
+    @property
+    def needs_variables(self) -> bool:
+        """Whether what an earlier line sets is in it."""
+        return self.line == PORT_ABOVE or bool(_VARIABLE.search(self.line))
+
+
+class WrittenFile(msgspec.Struct, frozen=True):
+    """A file to be written, such as a unit of systemd's."""
+
+    path: str
+    lines: tuple[str, ...]
+
+
+Step = RemedyText | Command | WrittenFile
+
+
+def steps(remedy: Sequence[str]) -> Iterator[Step]:
+    """The lines from `[Section]` to the next comment are a file, whose path the prose before them
+    names."""
+    lines, path = list(remedy), "FILE"
+    while lines:
+        line = lines.pop(0)
+        if _SECTION.fullmatch(line):
+            own = [line]
+            while lines and not lines[0].startswith("# "):
+                own.append(lines.pop(0))
+            yield WrittenFile(path, tuple(map(printable, own)))
+        elif (command := as_command(line)) is not None:
+            yield command
+        else:
+            path = found[0] if (found := _PATH.search(line)) else path
+            yield RemedyText(printable(line.removeprefix("# ")))
+
+
+def as_command(line: str) -> Command | None:
+    """The line as a shell is to take it; None if it is prose, or might do anything else than start
+    programs known here."""
+    code, *said = _COMMENT.split(line, maxsplit=1)
+    if code.strip() in SETTING:
+        return Command(tuple(code.split()), "".join(said).strip())
+    if not line.isprintable():
+        return None
+    code = _VARIABLE.sub(lambda found: _STANDS_FOR[found[0]], code)
+    if not _EXPANDING.isdisjoint(code):
+        return None
+    parser = shlex.shlex(code, posix=True, punctuation_chars=True)
+    parser.whitespace_split, parser.commenters = True, ""
+    try:
+        words = list(parser)
+    except ValueError:
+        return None
+    inside = any(sign in word != sign for word in words for sign in _VARIABLES)
+    if inside or not all(map(_may_start, _started(words))):
+        return None
+    return Command(tuple(_quoted(words)), "".join(said))
+
+
+def _started(words: Sequence[str]) -> Iterator[list[str]]:
+    """The words of each program that a line starts, itself first."""
+    own: list[str] = []
+    for word in words:
+        if word in ("|", ";"):
+            yield own
+            own = []
+        elif own or word != "sudo":
+            own.append(word)
+    yield own
+
+
+def _may_start(words: Sequence[str]) -> bool:
+    if not words:
+        return False
+    program, *own = words
+    if ">" in own:
+        *own, sign, file = own if len(own) > 1 else (*own, "", "")
+        if sign != ">" or not _FILE_NAME.fullmatch(file):
+            return False
+    if any(_PUNCTUATION.issuperset(word) for word in own if word):
+        return False
+    if program == "tee":
+        return all(word.startswith(_WRITABLE) and ".." not in word for word in own)
+    return program in LOOKING | CHANGING and not _is_sentence(own)
+
+
+def _is_sentence(words: Sequence[str]) -> bool:
+    """Whether three words in a row are of a language: `run with these benchmarks once more`."""
+    plain = [bool(_PLAIN_WORD.fullmatch(word)) for word in words]
+    return any(all(plain[at : at + 3]) for at in range(len(plain) - 2))
+
+
+def _quoted(words: Sequence[str]) -> list[str]:
+    """As a shell takes them, a `;` at the end of the word before it."""
+    quoted: list[str] = []
+    for word in words:
+        if word == ";":
+            quoted[-1] += word
+        elif word in _VARIABLES:
+            quoted.append(_VARIABLES[word])
+        else:
+            quoted.append(word if word in ("|", ">") else shlex.quote(word))
+    return quoted

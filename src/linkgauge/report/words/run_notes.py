@@ -1,0 +1,171 @@
+"""Notes on a run besides its figures: warnings, two modes, wide intervals."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from linkgauge.judge.expected.as_one import as_one
+from linkgauge.model.cell_id import place_of
+from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.notes import Imprecise, NearCache, Note
+from linkgauge.model.stats.summary import relative_error
+from linkgauge.model.units import count_of, format_size, unit_of
+from linkgauge.report.blocks import Line, Span, line
+from linkgauge.report.forms import cells_of
+from linkgauge.report.matrix import shown
+
+from .sentences import NAMED, QUIET, near_cache, sentence
+
+MOST_NOTES = 4
+"""Most notes at the end of a run."""
+MORE = "linkgauge show -v"
+_MORE = "show -v"
+"""The same behind a long line."""
+_NUMBER = re.compile(r"[0-9]+")
+
+
+class Noted(NamedTuple):
+    """A sentence, and of how many cells it is; None of the machine or of what was asked for."""
+
+    sentence: str
+    cells: int | None = None
+
+    def line(self, more: str = "") -> Line:
+        count = "" if self.cells is None else f" ({count_of(self.cells)})"
+        return line(Span("note", "warn"), f"{count}: {self.sentence}{more}")
+
+
+def note_lines(run: Run) -> Iterator[Line]:
+    """Each warning once, with the number of its cells, those of sizes near a cache's together; then
+    the cells that missed the precision, and the faults of a simulated machine that struck
+    nothing."""
+    yield from (noted.line() for noted in (*_of_cells(run), *_shared(run)))
+    if (missed := missed_precision(run)) is not None:
+        yield missed.noted.line()
+    yield from (noted.line() for noted in _idle_faults(run))
+
+
+def folded_notes(run: Run) -> Iterator[Line]:
+    """As few lines as an end of a run has room for: remarks that begin alike but for numbers, such
+    as those on kernels, are one; without the precision."""
+    kinds: dict[str, list[Noted]] = {}
+    for noted in _of_cells(run):
+        kind = _NUMBER.sub("0", noted.sentence.partition(": ")[0])
+        kinds.setdefault(kind, []).append(noted)
+    first, more = list(kinds.values())[:MOST_NOTES], list(kinds.values())[MOST_NOTES:]
+    for alike in first:
+        like_it = f", and {len(alike) - 1} like it ({_MORE})" if len(alike) > 1 else ""
+        yield alike[0].line(like_it)
+    if more:
+        yield Noted(f"{sum(map(len, more))} more ({MORE})").line()
+    yield from (noted.line() for noted in (*_shared(run), *_idle_faults(run)))
+
+
+def _of_cells(run: Run) -> Iterator[Noted]:
+    told: defaultdict[Note, list[Note]] = defaultdict(list)
+    cells: Counter[Note] = Counter()
+    for _, cell in cells_of(run.results):
+        own = [(_subject(note), note) for note in cell.notes if not isinstance(note, Imprecise)]
+        for subject, note in own:
+            told[subject].append(note)
+        cells.update({subject for subject, _ in own})
+    yield from (Noted(_sentence_of_all(notes), cells[one]) for one, notes in told.items())
+
+
+def _shared(run: Run) -> Iterator[Noted]:
+    if (crowd := run.machine.crowd) is not None:
+        cpus = "1 CPU" if crowd.cpus == 1 else f"{crowd.cpus} CPUs"
+        yield Noted(f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other")
+
+
+def _subject(note: Note) -> Note:
+    """Equal for notes of which one sentence speaks."""
+    if isinstance(note, NearCache):
+        return replace(note, size=0 if note.fits else note.cache)
+    return note
+
+
+def _sentence_of_all(notes: Sequence[Note]) -> str:
+    near = [note for note in notes if isinstance(note, NearCache)]
+    return near_cache(near[0], {note.size for note in near}) if near else sentence(notes[0])
+
+
+def _idle_faults(run: Run) -> Iterator[Noted]:
+    """One for each fault that struck nothing."""
+    if not run.simulated:
+        return
+    from linkgauge.backends.sim.missed import missed  # loaded for simulated runs alone
+
+    for fault, why in missed(as_one(run)):
+        yield Noted(f"fault {fault} had no effect: {why}")
+
+
+def modes(cell: CellResult, unit: str) -> str:
+    """`396.10 or 356.20 GB/s, 60 : 40`, the larger group first."""
+    larger, smaller = cell.modes
+    both = larger.gates + smaller.gates
+    share = round(100 * larger.gates / both)
+    values = f"{shown(larger.median, unit)} or {shown(smaller.median, unit)} {unit_of(unit).shown}"
+    return f"{values}, {share} : {100 - share}"
+
+
+class Missed(NamedTuple):
+    """The precision asked for, the cells that missed it with what they reached, the furthest from
+    it first, and how many have no interval."""
+
+    asked: float
+    cells: tuple[str, ...]
+    unknown: int
+
+    @property
+    def number(self) -> int:
+        return len(self.cells) + self.unknown
+
+    @property
+    def noted(self) -> Noted:
+        """All of it as a note."""
+        rest = [f"{len(self.cells) - NAMED} more"] if len(self.cells) > NAMED else []
+        rest += [f"{count_of(self.unknown)} without an interval"] if self.unknown else []
+        named = ", ".join((*self.cells[:NAMED], *rest))
+        return Noted(f"precision of ±{self.asked:.2%} missed: {named}; {QUIET}", self.number)
+
+
+def missed_precision(run: Run) -> Missed | None:
+    """None where every cell reached it, or none was asked for."""
+    if run.soak is not None:  # which measures for a time, however precise
+        return None
+    asked = run.settings.precision
+    found: list[tuple[float, str]] = []
+    unknown = 0
+    name = naming(run)
+    for result in run.results:
+        for cell in result.cells:
+            precision = run.settings.of(cell).precision
+            if cell.stopped not in ("max-time", "noise") or not precision:
+                continue
+            error = relative_error(cell.summary)
+            if error is None:
+                unknown += 1
+            elif error > asked:
+                found.append((error, f"{name(result, cell)} ±{error:.1%}"))
+    if not found and not unknown:
+        return None
+    found.sort(reverse=True)
+    return Missed(asked, tuple(text for _, text in found), unknown)
+
+
+def naming(run: Run) -> Callable[[Result, CellResult], str]:
+    """What cells are called: the benchmark, with the size where it has several, and their ends."""
+    measured = Counter((result.benchmark, result.backend) for result in run.results)
+
+    def name(result: Result, cell: CellResult) -> str:
+        several = measured[result.benchmark, result.backend] > 1 and result.size
+        size = f" {format_size(result.size)}" if several else ""
+        return f"{result.benchmark}{size} {place_of(result, cell)}"
+
+    return name

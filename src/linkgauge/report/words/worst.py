@@ -1,0 +1,104 @@
+"""The worst that is to be said of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from linkgauge.judge.doctor import failed
+from linkgauge.judge.findings import Finding
+from linkgauge.judge.outcome import Outcome
+from linkgauge.model.documents.result import Run, Status
+from linkgauge.model.units import unit_of
+from linkgauge.report.blocks import TONES, Line, Span, line
+from linkgauge.report.forms import cells_of
+from linkgauge.report.matrix import shown
+
+from .expectations import lowest_share
+from .groups import FindingGroup, groups_of, headline
+from .run_notes import naming
+
+BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
+
+
+class WorstOfRun(msgspec.Struct, frozen=True):
+    """The worst that is to be said of a run; if a finding says or explains it, that one's group,
+    and the findings that say it."""
+
+    what: Line
+    group: FindingGroup | None = None
+    cause: Line | None = None
+    alike: Sequence[Finding] = ()
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """The verdict of a command that judges more than cells, and its counts, which stand instead of
+    those of cells."""
+
+    verdict: Line
+    tally: str
+    is_low: bool = False
+
+
+def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstOfRun | None:
+    """A lost rank, else the first finding that is a failure, else the first cell that failed or is
+    low, else an `ending` that is, else the first finding; None where nothing is wrong."""
+    if run.lost is not None:
+        return WorstOfRun(line(Span("lost", "bad"), f": {run.lost}; the run ended there"))
+    if run.soak is not None and run.soak.stopped == "temperature":
+        return WorstOfRun(line(Span("too hot", "bad"), f": {run.soak.reason}; the run ended there"))
+    if not outcome.verdict:
+        return None
+    groups = groups_of(outcome.findings)
+    low = _worst_cell(run, known=bool(groups))
+    if low is None and ending is not None and ending.is_low:
+        low = ending.verdict
+    if not failed(outcome.findings) and low is not None:
+        return WorstOfRun(low, groups[0], headline(groups[0].alike)) if groups else WorstOfRun(low)
+    return worst_finding(groups)
+
+
+def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
+    """The first failure, else the first of all; what explains it is its cause."""
+    said = [(alike, group) for group in groups for alike in (group.alike, *group.explained)]
+    worst = [(alike, group) for alike, group in said if alike[0].severity == "fail"] or said
+    if not worst:
+        return None
+    alike, group = worst[0]
+    cause = None if alike is group.alike else headline(group.alike)
+    return WorstOfRun(headline(alike), group, cause, alike)
+
+
+def _worst_cell(run: Run, *, known: bool) -> Line | None:
+    """The first cell that was not measured as it should be, or is low, and how many more there
+    are."""
+    name = naming(run)
+    broken = [(result, cell) for result, cell in cells_of(run.results) if cell.status in BROKEN]
+    if broken:
+        result, cell = broken[0]
+        what = f" {name(result, cell)}: {cell.reason or ''}{more_of(broken)}"
+        return line(Span(cell.status, TONES[cell.status]), what)
+    low = lowest_cells(run)
+    if not low:
+        return None
+    share, _, where = low[0]
+    why = "" if known else "; no check explains it"
+    return line(Span("low", "warn"), f" {where} {share:.0%} of what is expected{more_of(low)}{why}")
+
+
+def more_of(found: Sequence[object]) -> str:
+    """How many there are besides the first."""
+    return f", and {len(found) - 1} more" if len(found) > 1 else ""
+
+
+def lowest_cells(run: Run) -> list[tuple[float, str, str]]:
+    """The share of what is expected, the figure and the name of each low cell, the lowest first."""
+    name = naming(run)
+    found = [
+        (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",
+         f"{name(result, cell)}{low.whose}")
+        for result, cell in cells_of(run.results)
+        if cell.verdict == "low" and (low := lowest_share(cell)) is not None
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: one[0])
