@@ -91,6 +91,15 @@ class TestMeasure:
         (again,) = linkgauge.load_all(out)
         assert again.run == run.run
 
+    def test_says_how_it_differs_from_earlier_runs(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "history.db"))
+        for fault in [[]] * 3 + [["slow sim:0 rate=70%"]]:
+            said = []
+            linkgauge.measure(
+                "host:0 -> sim:0 by ce", **SIMULATED, faults=fault, out=tmp_path, say=said.append
+            )
+        assert said[-1].startswith("against 3 earlier runs: worse: -")
+
     def test_a_size_may_be_a_number_and_several_are_several_cells(self):
         assert (
             linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED | {"size": 4096}).cells[0].size

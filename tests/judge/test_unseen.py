@@ -62,6 +62,36 @@ def test_several_faults_are_all_named_and_nothing_else_fails(faults, holds):
     holds(f"{name}, a false fail", sum(bool(each.wrong) for each in drawn), len(drawn))
 
 
+@pytest.mark.parametrize(
+    ("machine", "noisy", "fault", "part"),
+    [
+        # Copies by copy engines are bounded by something else.
+        ("islands-2x4", "", "drift host:0-host:1 per_cell=-0.005", "host:0-host:1"),
+        # In mid-run, beside links that vary as much.
+        ("dgx-h200-8", "pcie5", "jitter sim:5 sigma=9% cells=100..", "sim:5"),
+        # A single cell, of the device alone, tells it from its link.
+        ("pcie-tree-8", "", "stall sim:6-plx1 every=3 for=0.08", "PCIe link of sim:6"),
+    ],
+)
+def test_a_part_is_named_and_none_beside_it(machine, noisy, fault, part):
+    tree = yaml.safe_load(load(machine)[1])
+    for name, kind in tree["link_kinds"].items():
+        kind["jitter"] = 0.12 if name == noisy else 0.001
+    names = (*COPIES, *(f"host_to_host_memcpy_{what}_cpu" for what in ("read", "write", "copy")))
+    found = diagnose(
+        evidence_of(
+            judge(
+                run_of(
+                    machine, yaml.safe_dump(tree), *names, faults=[fault], samples=9, size=64 << 20
+                )
+            )
+        )
+    )
+    check = {"jitter": "scatter"}.get(kind := fault.partition(" ")[0], kind)
+    grave = [(f.check, f.subject) for f in found if f.severity in ("fail", "warn")]
+    assert grave == [(check, part)]
+
+
 def said(tree, *names):
     """By check, what is found of a run all of whose cells miss a limit."""
     run = judge(run_of("drawn", yaml.safe_dump(tree), *names, samples=3))

@@ -29,6 +29,12 @@ class Outcome(msgspec.Struct, frozen=True):
     verdict: bool = True
     found: tuple[Finding, ...] = ()
 
+    @property
+    def unseen(self) -> str:
+        """The parts of which no figure shows whether they are slow, in words; empty if there are
+        none."""
+        return " or ".join(one.subject for one in self.found if one.check in ("hidden", "unjudged"))
+
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     """Exit code 1 also of a run that passed, if a cell is low or a finding about what was measured

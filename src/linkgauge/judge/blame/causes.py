@@ -40,6 +40,21 @@ _ALIKE = 1.25
 """How many times as hard as others one part may strike a cell."""
 
 
+_LINKS: tuple[Kind, ...] = ("link", "PCIe link")
+_ABOVE = frozenset[Kind](("PCIe link above", "host bridge", "node"))
+_TELLING: tuple[tuple[Kind, frozenset[Kind], str], ...] = (
+    ("device", frozenset(_LINKS),
+     "`device_local_copy` crosses no link: it would tell the device from its link"),
+    ("node", _ABOVE | {"PCIe link"},
+     "`host_to_host_memcpy_read_cpu` crosses no PCIe: it would tell the node from the rest"),
+    ("switch", _ABOVE,
+     "copies that turn around in it would tell the switch from what is above"),
+    ("switch", frozenset((*_LINKS, "switch")),
+     "errors that a switch counts or logs would tell it from what is beside it"),
+)  # fmt: skip
+"""What tells a part of one kind from parts of others, and in which words."""
+
+
 class Blame(msgspec.Struct, frozen=True):
     """A part, and others that explain as well."""
 
@@ -67,6 +82,13 @@ class Blame(msgspec.Struct, frozen=True):
         others = [part for blame in blames for part in (blame.part, *blame.others)]
         return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
 
+    @property
+    def _would_tell(self) -> str:
+        """Which measurement would tell them apart."""
+        kinds = {part.kind for part in (self.part, *self.others)}
+        telling = (say for one, others, say in _TELLING if one in kinds and kinds & others)
+        return next(telling, "exchange a cable, a slot or a card: what moves with it is to blame")
+
     def finding(
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
@@ -74,6 +96,7 @@ class Blame(msgspec.Struct, frozen=True):
         """What was `found` of the part in these cells; at the end, that others explain as well."""
         others = ", ".join(map(str, self.others))
         doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
+        why += f"; {self._would_tell}" if others else ""
         cells = named(cases)
         return Finding(check, severity, self.part, found + doubt, why, tuple(remedy), cells)
 
@@ -90,7 +113,6 @@ def suspects(
     return [Blame(part, tuple(others)) for part, *others in groups.values()]
 
 
-_LINKS: tuple[Kind, ...] = ("link", "PCIe link")
 _LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host bridge")
 
 
@@ -200,24 +222,17 @@ def causes(
     ]
 
     def loss(chosen: tuple[_Candidate, ...]) -> float:
-        covered = spared = 0
-        cost = sum(_PART + (_MIXED if one.is_mixed else 0.0) for one in chosen)
-        if len({one.part for one in chosen}) < len(chosen):
+        # What strikes the same cells is one part.
+        if min(len({c.part for c in chosen}), len({c.struck for c in chosen})) < len(chosen):
             return math.inf
-        strikes = []
-        for one in chosen:
-            own = one.struck
-            for other in chosen:
-                own &= ~other.struck if other is not one else own
-            # From when on it surely strikes: nothing tells of what other parts explain, too.
-            surely = one.struck & -(own & -own)
-            own = own or one.struck  # of what no other part explains, the first bad cell
-            since = -(own & -own)
-            cost += began if one.well & ~since and not stays else 0.0
+        strikes = [_strikes(one, chosen) for one in chosen]
+        covered = spared = 0
+        cost = _OTHERWISE * sum(_otherwise(strikes, *each) for each in sizes)
+        for one, by in zip(chosen, strikes, strict=True):
+            cost += _PART + (_MIXED if one.is_mixed else 0.0)
+            cost += began if one.well & ~by.since and not stays else 0.0
             covered |= one.struck
-            spared |= one.well & since
-            strikes.append((one.struck, surely))
-        cost += _OTHERWISE * sum(_otherwise(strikes, *each) for each in sizes)
+            spared |= one.well & by.since
         contradicted = (_STAYS if stays else 1.0) * spared.bit_count()
         return cost + contradicted + _MISSED * (len(bad) - covered.bit_count())
 
@@ -243,17 +258,34 @@ def causes(
     return found, [case for case in bad if case.touched.isdisjoint(parts)]
 
 
+class _Strikes(NamedTuple):
+    """The cells that a part may strike, those that it surely does (of what other parts explain,
+    too, nothing tells before the first that they do not), and all cells since its first one."""
+
+    may: int
+    surely: int
+    since: int
+
+
+def _strikes(one: _Candidate, chosen: Iterable[_Candidate]) -> _Strikes:
+    own = one.struck
+    for other in chosen:
+        own &= ~other.struck if other is not one else own
+    first = own or one.struck
+    return _Strikes(one.struck, one.struck & -(own & -own), -(first & -first))
+
+
 def _otherwise(
-    strikes: Sequence[tuple[int, int]], strength: Strength, sizes: Sequence[tuple[int, float]]
+    strikes: Sequence[_Strikes], strength: Strength, sizes: Sequence[tuple[int, float]]
 ) -> int:
     """How many cells are struck by more than all parts that may strike them do together, or by less
-    than the hardest of those that surely do, which are these sets of cells. A part strikes as hard
-    as it does where it is alone, else as hard as others leave it."""
+    than the hardest of those that surely do. A part strikes as hard as it does where it is alone,
+    else as hard as others leave it."""
     struck = [
         (
             size,
-            [at for at, (may, _) in enumerate(strikes) if may & bit],
-            [at for at, (_, sure) in enumerate(strikes) if sure & bit],
+            [at for at, by in enumerate(strikes) if by.may & bit],
+            [at for at, by in enumerate(strikes) if by.surely & bit],
         )
         for bit, size in sizes
     ]

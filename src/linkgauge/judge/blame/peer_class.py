@@ -37,7 +37,7 @@ _LEAST_DRIFT = math.log(0.9995)
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A part, and how it may be slow: by a constant fraction `since` the cell of that number, or
+    """A part, and how it may be slow `since` the cell of that number: by a constant fraction, or
     ever slower (`drifts`)."""
 
     part: Part
@@ -79,7 +79,8 @@ class Base(msgspec.Struct, frozen=True):
     def cells_to(self, number: int | None, s: Suspect) -> int:
         """How many cells a drift had to slow the cell of that number (None: it does not strike it)
         more than this: less than none if it strikes only this."""
-        return (number or 0) - (self.begin if s.part in self.parts else 0)
+        own = s.since if number is None else number
+        return own - (self.begin if s.part in self.parts else s.since)
 
 
 class PeerClass:

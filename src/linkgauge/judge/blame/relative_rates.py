@@ -25,6 +25,7 @@ from linkgauge.model.units import count_of
 from .cases import Case, timed_cases_of
 from .causes import causes
 from .counters import troubled
+from .spikes import LEAST
 
 SLOW = 0.9
 """Part of its peers' figure below which a cell is slow. Equal cells differ by some percent: a
@@ -45,7 +46,7 @@ _STEADY = 0.05
 """A median that is off by no more is as good as exact: nine samples of 3.5 % are."""
 
 
-_Noise = frozenset[str]
+_Noise = frozenset[str] | None
 """Cells vary alike whose parts are of the same kinds: a node's own memory is steady, however much
 copies over PCIe from and to it vary."""
 
@@ -83,8 +84,13 @@ def relative_rates(evidence: Evidence) -> list[RelativeRate]:
         if case.peers and case.result.better == "higher" and median_of(case)
     )
     ordered = [tuple(sorted(peers, key=median_of, reverse=True)) for peers in classes.values()]
-    known = {case: (scatter_of(case), noise_of(case)) for peers in ordered for case in peers}
+    known: dict[Case, tuple[float, _Noise]] = {
+        case: (scatter_of(case), noise_of(case)) for peers in ordered for case in peers
+    }
     by_part = _scatter_by_part(known)
+    # Too few samples do not tell: they scatter as paths of any kind through their parts do.
+    few = {case for case in known if case.cell.summary and case.cell.summary.n < LEAST}
+    known |= {case: (known[case][0], None) for case in few}
     return [rate for peers in ordered for rate in _beside_each_other(peers, known, by_part)]
 
 
@@ -168,20 +174,23 @@ def scatter_of(case: Case) -> float:
     return stddev / summary.median
 
 
-def noise_of(case: Case) -> _Noise:
+def noise_of(case: Case) -> frozenset[str]:
     return frozenset(part.kind for part in case.touched)
 
 
 def _scatter_by_part(
     known: Mapping[Case, tuple[float, _Noise]],
 ) -> dict[tuple[Part, _Noise], float]:
-    """What most cells of a noise that touch each part scatter by."""
+    """What most cells of a noise that touch each part scatter by, and (None) those of the noisiest
+    one."""
     found = grouped(
         ((part, noise), scatter)
         for case, (scatter, noise) in known.items()
         for part in case.touched
     )
-    return {key: statistics.median(some) for key, some in found.items()}
+    usual = {key: statistics.median(some) for key, some in found.items()}
+    most = grouped((part, scatter) for (part, _), scatter in usual.items())
+    return usual | {(part, None): max(some) for part, some in most.items()}
 
 
 def _error(case: Case, scatter: float, deviations: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
@@ -18,9 +19,10 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.units import count_of
 
 from . import stalls
-from .alike import CHANCE, Excess, classes, more_scatter
+from .alike import CHANCE, classes, more_scatter
 from .cases import Case, named, timed_cases_of
 from .causes import Blame, fewest, remembered, suspects
+from .relative_rates import noise_of
 from .spikes import LEAST, NOISE, SCATTER, Steadiness, pooled, steadiness_of
 
 _MORE = 1.5
@@ -44,6 +46,11 @@ _ROUNDS = 20
 """Rounds of the least squares, one part at a time."""
 _SCATTERING = 8.0
 """What it costs to blame a part, as a logarithm of likelihood: one in 3000."""
+
+
+_CLEARLY = 0.25
+"""Logarithm from which a cell varies more than usual, however much more: where all of a kind touch
+the part, what is usual hides most of it."""
 
 
 def check_scatter(evidence: Evidence) -> Iterator[Finding]:
@@ -98,21 +105,28 @@ def _chance(
     some: Sequence[_Shaken], proven: Sequence[_Shaken], cells: Sequence[Steadiness]
 ) -> float:
     """How likely chance alone makes each of them scatter as much beside what none shakes."""
-    found = [_excess(one, [*proven, *(o for o in some if o != one)], cells) for one in some]
-    return max(each.p if each and each.ratio > _MORE else 1.0 for each in found)
+    return max(_by_chance(one, [*proven, *(o for o in some if o != one)], cells) for one in some)
 
 
-def _excess(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadiness]) -> Excess | None:
-    inside = _alone(one, proven, cells)
-    if not inside or pooled(inside) < SCATTER:
-        return None
-    rest = (cell for cell in cells if not any(each.strikes(cell) for each in proven))
+def _by_chance(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadiness]) -> float:
+    """The same of one, by all its cells, or by those over the same kinds of parts: what shakes a
+    device hardly shows in copies over links that vary as much."""
+    rest = [cell for cell in cells if not any(each.strikes(cell) for each in proven)]
     outside = [cell for cell in rest if one.blame.part not in cell.case.touched]
-    return more_scatter(classes(_deviations(inside), _deviations(outside)))
+    inside = _alone(one, proven, cells)
+    by_kind = grouped((noise_of(cell.case), cell) for cell in inside).values()
+    sides = [side for side in (inside, *by_kind) if pooled(side) > SCATTER]
+    beside = (more_scatter(classes(_deviations(side), _deviations(outside))) for side in sides)
+    found = [each.p for each in beside if each is not None and each.ratio > _MORE]
+    return len(sides) * min(found) if found else 1.0
 
 
 def _deviations(cells: Sequence[Steadiness]) -> Iterator[tuple[Hashable, float]]:
     return ((cell.case.kind, math.hypot(cell.lasting, NOISE)) for cell in cells)
+
+
+def _varies(cell: Steadiness) -> float:
+    return math.sqrt(cell.variance + NOISE**2)
 
 
 def _alone(
@@ -130,14 +144,16 @@ def _attributed(
     """The fewest parts that explain which cells scatter, and how much."""
 
     def loss(shaken: tuple[_Shaken, ...]) -> float:
-        """Minus the logarithm of the likelihood: variances of what shakes a cell add up. How quiet
-        the quiet ones are (links of one kind more than of another) says nothing: each counts as if
-        it had the noise that any machine may have as well."""
-        with_parts = zip(cells, *(struck[each] for each in shaken), strict=True)
-        groups = grouped(((True, *parts), cell) for cell, *parts in with_parts)
-        found: dict[tuple[bool, ...], tuple[float, int]] = {
-            parts: (pooled(group) ** 2 + NOISE**2, sum(cell.degrees for cell in group))
-            for parts, group in groups.items()
+        """Minus the logarithm of the likelihood: to the variance that cells over the same kinds of
+        parts have, what shakes a cell adds its own. How quiet the quiet ones are says nothing:
+        each counts as if it had the noise that any machine may have as well."""
+        if len({each.blame.part for each in shaken}) < len(shaken):
+            return math.inf
+        with_parts = zip(cells, noises, *(struck[each] for each in shaken), strict=True)
+        groups = grouped(((noise, *parts), cell) for cell, noise, *parts in with_parts)
+        found: dict[tuple[Hashable, ...], tuple[float, int]] = {
+            by: (pooled(group) ** 2 + NOISE**2, sum(cell.degrees for cell in group))
+            for by, group in groups.items()
         }
         return sum(_SCATTERING + bool(each.since) for each in shaken) + sum(
             degrees * (math.log(expected) + variance / expected - 1) / 2
@@ -146,26 +162,42 @@ def _attributed(
             )
         )
 
-    firsts = {
-        blame: min(cell.case.number for cell in bad if blame.part in cell.case.touched)
-        for blame in blames
-    }
-    candidates = [
-        _Shaken(blame, since) for blame, first in firsts.items() for since in sorted({0, first})
-    ]
+    noises = [noise_of(cell.case) for cell in cells]
+    by_noise = grouped(zip(noises, map(_varies, cells), strict=True))
+    usual = {noise: statistics.median(some) for noise, some in by_noise.items()}
+    candidates = list[_Shaken]()
+    for blame in blames:
+        own = [(cell.case.number, min(_CLEARLY, math.log(_varies(cell) / usual[noise])))
+               for cell, noise in zip(cells, noises, strict=True)
+               if blame.part in cell.case.touched]  # fmt: skip
+        candidates += (_Shaken(blame, since) for since in sorted({0, _onset(own)}))
     struck = {each: [each.strikes(cell) for cell in cells] for each in candidates}
     return fewest(candidates, remembered(loss))
 
 
-def _sums_of_parts(found: Mapping[tuple[bool, ...], tuple[float, int]]) -> list[float]:
-    """The variance of each group by its parts: what every part adds, never less than nothing, by
-    least squares. Groups are given by which parts they have, with their variance and its degrees of
-    freedom."""
+def _onset(logs: Sequence[tuple[int, float]]) -> int:
+    """The number of the cell from which on these differ most from those before (the statistic of
+    cumulative sums; E. Page, Biometrika 41, 1954)."""
+    count, mean = len(logs), statistics.fmean(log for _, log in logs)
+    later, found = 0.0, (0.0, 0)
+    for before in range(count - 1, 0, -1):
+        number, log = logs[before]
+        later += log - mean
+        found = max(found, (later / math.sqrt(before * (count - before)), number))
+    return found[1]
+
+
+def _sums_of_parts(found: Mapping[tuple[Hashable, ...], tuple[float, int]]) -> list[float]:
+    """The variance of each group by its parts: what its noise has and every part adds, never less
+    than nothing, by least squares. Groups are given by their noise and by which parts they have,
+    with their variance and its degrees of freedom."""
     variances = [v for v, _ in found.values()]
     weights = [degrees / v**2 for v, degrees in found.values()]
-    members = [[at for at, has in enumerate(having) if has] for having in zip(*found, strict=True)]
-    added = [min(variances), *(0.0 for _ in members[1:])]
-    sums = [added[0]] * len(variances)
+    noises, *parts = zip(*found, strict=True)
+    members = [*grouped((noise, at) for at, noise in enumerate(noises)).values()]
+    members += [[at for at, has in enumerate(having) if has] for having in parts]
+    added = [0.0] * len(members)
+    sums = [0.0] * len(variances)
     for _ in range(_ROUNDS):
         for place, within in enumerate(members):
             weight = sum(weights[at] for at in within)

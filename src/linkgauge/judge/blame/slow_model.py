@@ -24,6 +24,9 @@ from .relative_rates import RelativeRate
 _UNSEEN = 0.014
 """What it costs to blame a part, in squared logarithms, beside what its suspect costs: that its
 links counted no errors."""
+_HIDDEN = 7e-4
+"""What each cell costs that touches a drifting part before it shows: what else bounds these, but
+the part that needs the fewest such cells explains best."""
 _SAME = 1e-3
 """Difference of what is unexplained that says nothing …"""
 _PREFERENCE = 0.015
@@ -69,11 +72,15 @@ class Model:
         if twice or any(levels.get(s, 0.0) > s.least for s in suspects):
             return Fit(math.inf, levels)
         cost = sum(s.cost + (_UNSEEN if self._is_unseen(s, suspects) else 0.0) for s in suspects)
+        cost += sum(_HIDDEN * self._before(s) for s in suspects if s.drifts)
         loss = sum(SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
         for at, view in enumerate(views):
             in_class = {s: own[s].get(at, level) for s, level in levels.items()}
             loss += view.unexplained(levels, in_class)
         return Fit(loss, levels, cost)
+
+    def _before(self, s: Suspect) -> int:
+        return sum(number < s.since for number in self._cells[s.part])
 
     def _is_unseen(self, s: Suspect, suspects: tuple[Suspect, ...]) -> bool:
         """Whether no errors speak against it, or only those that a part around it explains."""

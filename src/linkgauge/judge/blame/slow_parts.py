@@ -232,12 +232,13 @@ def _struck_most(
 
 
 def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[Suspect]:
-    """From the beginning; since some cell, if cells like those that are slow were well before it;
-    ever slower. Of the cells that touch it."""
+    """From the beginning; since some cell, if cells like those that are slow, or over the same
+    parts, were well before it; ever slower. Of the cells that touch it."""
     slow = sorted((each for each in touching if each.slow), key=_number)
     yield Suspect(part)
-    kinds = {each.case.peers for each in slow}
-    well = [each for each in touching if not each.slow and each.case.peers in kinds]
+    kinds, ways = {each.case.peers for each in slow}, {each.case.touched for each in slow}
+    like = (each for each in touching if each.case.peers in kinds or each.case.touched in ways)
+    well = [each for each in like if not each.slow]
     first_well = min(map(_number, well), default=math.inf)
     any_kind = next((each for each in slow if first_well < _number(each)), None)
     for first in dict.fromkeys((_first_fallen(touching), any_kind)):
@@ -247,6 +248,10 @@ def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[S
     equal = grouped((each.case.peers, each) for each in below if each.case.peers in kinds)
     if any(map(_falls, equal.values())) or (len(slow) == len(equal) and _falls(slow)):
         yield Suspect(part, drifts=True)
+        # What else bounds may hide it before.
+        since = min(_number(each) for each in touching if each.case.peers in kinds)
+        if any(_number(each) < since for each in touching):
+            yield Suspect(part, drifts=True, since=since)
 
 
 def _falls(slow: Sequence[RelativeRate]) -> bool:
@@ -277,8 +282,6 @@ def _slow(
     onset = f"; it was fine before {first.name}" if began else ""
     found = f"{_reach('through it', share, slow)}{onset}"
     why = "all the slow cells share this part, and the others do not"
-    if blame.links and LOCAL not in {result.benchmark for result in evidence.results}:
-        why += f"; `{LOCAL}` uses no link: it would tell the device from its link"
     cases = [each.case for each in slow]
     return blame.finding("slow", _severity(share, slow), found, why, _remedy(evidence), cases)
 

@@ -63,7 +63,8 @@ def diagnose(
     if checks is None:
         checks = (*CHECKS, *listed("checks"))
     found = [finding for check in checks for finding in check(evidence)]
-    known = sorted((f for f in found if f.check in KNOWN), key=lambda f: KNOWN.index(f.check))
+    read = (f for f in found if f.check in KNOWN and f.severity != "unknown")
+    known = sorted(read, key=lambda f: KNOWN.index(f.check))
     joints = evidence.machine.wiring.joints().items()
     meeting = {(joint, link) for joint, links in joints for link in links}
     touched = {case.name: case.touched for case in timed_cases_of(evidence)}

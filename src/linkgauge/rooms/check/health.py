@@ -191,7 +191,9 @@ def _cause(health: Health) -> str:
         return bounded.error.error if bounded.error is not None else f"hung {_at(health)}"
     match health.reason:
         case "LinksHealthy":
-            return _measured(run, bounded.seconds)
+            unseen = health.outcome.unseen
+            more = f"; no figure would show it if {unseen} were slow" if unseen else ""
+            return _measured(run, bounded.seconds) + more
         case "DeviceMissing":
             there, wanted = health.devices or (0, 0)
             return f"{there} of {wanted} accelerators are there: {_unavailable(run)}"

@@ -18,6 +18,7 @@ from typing import Literal
 import msgspec
 
 from linkgauge.benchmarks.collectives import LEAST
+from linkgauge.cli.requests import since_earlier
 from linkgauge.cli.tool import Where, helpful, show
 from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, size_of
 from linkgauge.engine.kept.folder import checked_label
@@ -217,7 +218,7 @@ def run_benchmark(arguments: Sequence[str], where: Where) -> int:
     )
     with (
         opened(request) as session,
-        LiveReport(Display(formats()[TERMINAL], matrix=True), remember) as report,
+        LiveReport(Display(formats()[TERMINAL], matrix=True), remember, since_earlier) as report,
     ):
         measured = session.measure(session.plan(report), report, report.doubts)
         report.conclude(measured, session.folder)

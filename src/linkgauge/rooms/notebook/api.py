@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from linkgauge.backends.sim.machine import described
+from linkgauge.cli.earlier_runs import since
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.kept.folder import checked_label
 from linkgauge.engine.kept.runs import is_run, read_run, run_folders
@@ -203,8 +204,11 @@ def _measured(request: RunRequest, observer: Observer, say: Callable[[str], obje
                 folder = session.folder
             view = _view(run)
             if folder is not None:
+                known, line = since(view.run)
+                view = _view(known)
                 view.save(folder)
-                remember(view.run, folder, say)
+                if remember(known, folder, say) and line is not None:
+                    say(line)
     except KeyboardInterrupt as error:
         raise _interrupted(folder) from error
     if run.finished is None:
