@@ -154,7 +154,8 @@ class Bed:
         simulation = Simulation(self.machine, self.text, faults)
         sizes = SIZES[:1] if apart else SIZES
         settings = Settings(sizes, samples=self.samples, timeout=0.4, simulation=simulation)
-        with closing(Supervisor(settings) if apart else LocalWorker(settings)) as worker:
+        # Only what ends a process needs one.
+        with closing(Supervisor(settings) if apart and faults else LocalWorker(settings)) as worker:
             machine = worker.survey(("sim",))
             over = fabrics(machine, self.devices)
             near = {device.near for device in over[0].devices}
