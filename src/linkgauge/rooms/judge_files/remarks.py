@@ -125,6 +125,16 @@ def _network(run: Run, tool: ToolRun) -> Iterator[str]:
         )
 
 
+def _assumed(run: Run, tool: ToolRun) -> Iterator[str]:
+    """Low figures of links that no text tells of."""
+    low = any(cell.verdict == "low" and len(_places(cell)) > 1 for cell in _cells(run))
+    if low and any("usual server" in one or "nothing tells" in one for one in tool.assumed):
+        yield (
+            "Low figures between accelerators are held against links that are only assumed: "
+            "nvidia-smi topo -m and nvlink -s (AMD: rocm-smi --showtopo) tell which there are."
+        )
+
+
 def _cells(run: Run) -> Iterator[CellResult]:
     for result in run.results:
         yield from result.cells
@@ -132,5 +142,5 @@ def _cells(run: Run) -> Iterator[CellResult]:
 
 Remark = Callable[[Run, ToolRun], Iterator[str]]
 _ALL: tuple[Remark, ...] = (
-    _by_host, _no_peers, _relaxed, _network, _rising, _in_switches, _counted,
+    _by_host, _no_peers, _assumed, _relaxed, _network, _rising, _in_switches, _counted,
 )  # fmt: skip
