@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from xml.etree.ElementTree import fromstring
 from xml.sax.saxutils import escape
 
@@ -66,6 +67,10 @@ def place(tmp_path_factory):
     assert called("history", "import", "both", cwd=here, **history(here)).returncode == 0
     name = HOSTILE.replace("\x1b", "").replace("\x07", "")  # which XML cannot hold
     (here / "domain.xml").write_bytes(domain(name=escape(name).replace("\n", "&#10;")))
+    log = Path(__file__).parents[1] / "data/judge/logs/p2p-two-rtx-a6000-like.txt"
+    flat = HOSTILE.replace("\n", " ")
+    named = f"Device: 0, RTX A6000 {flat}, pciBusID: 1\nGPU 0: {flat} (UUID: 1)\n{flat}\n"
+    (here / "hostile.log").write_text(named + log.read_text())
     (here / "host").mkdir()
     shutil.copytree("/proc/sys/kernel", here / "host/proc/sys/kernel", ignore=all_but("osrelease"))
     (here / "host/proc/sys/kernel/hostname").write_text(HOSTILE)
@@ -102,6 +107,8 @@ TABLE = [
     *(("export", "bad", form, *more, "-o", f"out{form.replace('--', '.')}")
       for form in ("--json", "--csv", "--parquet") for more in ((), ("--samples",))),
     *(("export", "bad", form) for form in ("--json", "--csv", "--markdown", "--junit")),
+    *(("judge", "hostile.log", "--machine", "2 x RTX A6000", form)
+      for form in ("", "--json", "--csv", "--matrix")),
     ("report", "bad", "-o", "one.html"),
     ("report", "bad", "-o", "one.pdf"),
     ("report", "good", "bad", "-o", "two.html"),

@@ -23,9 +23,9 @@ def test_answer(asked):
     done = called("judge", *files)
     for said in asked["says"]:
         assert re.search(said, done.stdout), done.stdout
-    assert done.returncode == (1 if asked["verdict"] == "low" else 0), done.stdout
     verdict = re.search(r"^verdict:\s+(ok|low|fail|warn|not judged)", done.stdout, re.MULTILINE)[1]
-    assert verdict == asked["verdict"], done.stdout
+    assert verdict in asked["verdict"].split(" or "), done.stdout
+    assert done.returncode == (verdict in ("low", "fail")), done.stdout
 
 
 def test_all_are_listed():

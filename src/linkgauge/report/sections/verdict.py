@@ -83,7 +83,7 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
     wrong = worst_of(run, outcome, closing.ending)
     last = tuple(_numbers(run, outcome))
     if wrong is not None:
-        yield _problem(wrong, last, run.machine)
+        yield _problem(wrong, last, _where(run.machine, run))
     elif outcome.verdict:
         yield _well(run, closing.ending)._replace(last=last)
     elif last:
@@ -97,7 +97,7 @@ def alarm(run: Run, outcome: Outcome) -> Iterator[Block]:
     """What is wrong with a run, where no status of its cells says so."""
     wrong = worst_of(run, outcome)
     if wrong is not None and outcome.code and not exit_code(run):
-        yield _problem(wrong, tuple(_lowest(run)), run.machine)
+        yield _problem(wrong, tuple(_lowest(run)), _where(run.machine, run))
 
 
 def uncounted(outcome: Outcome) -> Iterator[Block]:
@@ -115,7 +115,7 @@ def of_machine(
     to do; `then` is what to type next."""
     grave = [finding for finding in findings if finding.severity in ("fail", "warn")]
     if (wrong := worst_finding(groups_of(grave))) is not None:
-        yield _problem(wrong, (), machine)
+        yield _problem(wrong, (), _where(machine))
     else:
         ok = line(Span("ok", "good"), ": the setup shows no fault")
         yield Problem("", "", "", ok, first=True)
@@ -123,7 +123,13 @@ def of_machine(
         yield Problem("", "", "", (), steps=(then,), do="next", first=True)
 
 
-def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], machine: Machine) -> Problem:
+def _where(machine: Machine, run: Run | None = None) -> str:
+    """What is to be done here, or where the figures come from."""
+    is_here = machine.simulated is None and (run is None or run.tool is msgspec.UNSET)
+    return DO_FIRST if is_here else DO_THERE
+
+
+def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Problem:
     said: list[tuple[str, Line]] = []
     taken: tuple[Step, ...] = ()
     if wrong.cause is not None:
@@ -136,7 +142,6 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], machine: Machi
             said.append(("why", plain(group.first.why)))
         taken = tuple(_first_steps(steps_of(group.first)))
     one = problem_of(wrong.alike) if wrong.alike else Problem("", "bad", "", wrong.what)
-    do = DO_FIRST if machine.simulated is None else DO_THERE
     return one._replace(said=said, steps=taken, do=do, first=True, last=last)
 
 

@@ -21,13 +21,14 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.inventory import Accelerator, PciFunction, is_accelerator
 from linkgauge.model.hardware.machine import Device, Machine
+from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.busbw import average_bus
 from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
-from linkgauge.model.transfer import Cell
+from linkgauge.model.transfer import Cell, Engine, Transfer
 from linkgauge.model.units import COLLECTIVE, Unit, format_size, unit_of
 
 from .descriptions import Described
@@ -159,8 +160,9 @@ def run_of(
     )  # fmt: skip
 
 
-def _key(one: ToldFigure) -> tuple[str, int | None]:
-    return one.benchmark, None if one.work is not None else one.size
+def _key(one: ToldFigure) -> tuple[str, int | None, int]:
+    """Figures with the same key are in one table: a collective's of all sizes."""
+    return one.benchmark, None if one.work is not None else one.size, one.ranks
 
 
 def _result(
@@ -222,8 +224,9 @@ def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> Cell
     parts = tuple(_parts(told, counted, unit))
     if not samples:
         samples = tuple(map(sum, zip(*(part.samples for part in parts), strict=False)))
-    known = {name: getattr(cell, name) for name in Cell.__struct_fields__}
     staged = any(one.staged for one in told)
+    known = {name: getattr(cell, name) for name in Cell.__struct_fields__}
+    known |= {"transfers": tuple(map(_by_host, cell.transfers))} if staged else {}
     return CellResult(
         **known,
         status="pass" if samples else "error",
@@ -235,6 +238,13 @@ def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> Cell
         notes=(STAGED,) if staged else (),
         kind=None if samples else "call",
     )
+
+
+def _by_host(transfer: Transfer) -> Transfer:
+    """The transfer as the driver stages it, whatever links join the two: by an engine that is at
+    neither."""
+    engine = Engine(node_memory(0), transfer.engine.kind)
+    return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 
 
 def figures_in(cell: CellResult) -> int:

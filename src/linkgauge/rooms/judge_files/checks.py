@@ -12,18 +12,19 @@ _FORBID = {"NCCL_P2P_LEVEL": ("LOC", "0"), "NCCL_P2P_DISABLE": ("1",)}
 
 
 def check_settings(evidence: Evidence) -> Iterator[Finding]:
-    """Settings of NCCL that forbid copies between GPUs, where a figure is low."""
+    """Settings of NCCL that forbid copies between GPUs, where a figure is not known to be
+    well."""
     if evidence.tool is None:
         return
-    low = tuple(
+    cells = tuple(
         spoken(result, cell)
         for result in evidence.results
         for cell in result.cells
-        if cell.verdict == "low"
+        if cell.verdict != "ok" and len(cell.transfers) > 1
     )
     for name, values in _FORBID.items():
         value = evidence.tool.settings.get(name)
-        if value in values:
+        if cells and value in values:
             yield Finding(
                 "settings",
                 "warn",
@@ -31,5 +32,5 @@ def check_settings(evidence: Evidence) -> Iterator[Finding]:
                 f"it is {value}, so that GPUs may not copy to each other",
                 "everything between two GPUs goes over the host's memory, whatever links join them",
                 (f"unset {name}", "# and measure again"),
-                low,
+                cells,
             )

@@ -13,7 +13,8 @@ _APART = 0.95
 
 def nodes_by(told: Sequence[ToldFigure], indices: Sequence[int]) -> Mapping[int, int]:
     """The node of each accelerator, where the pairs of the first benchmark of pairs fall into fast
-    ones, which form two groups alike or more, and slow ones between these groups; else none."""
+    ones, which form two groups alike or more, and slow ones between these groups; else none.
+    Copies over the host are slower within a group: they cross what its members share twice."""
     for name in dict.fromkeys(one.benchmark for one in told if "device_to_device" in one.benchmark):
         pairs = {
             (int(one.row), int(one.column)): one.figure
@@ -21,7 +22,9 @@ def nodes_by(told: Sequence[ToldFigure], indices: Sequence[int]) -> Mapping[int,
             if one.benchmark == name and one.part is None and one.row != one.column
         }
         if pairs and {a for pair in pairs for a in pair} == {*indices}:
-            return _groups(pairs, indices)
+            inverse = {pair: 1 / figure for pair, figure in pairs.items() if figure}
+            is_staged = name.endswith("_staged") and len(inverse) == len(pairs)
+            return _groups(pairs, indices) or (_groups(inverse, indices) if is_staged else {})
     return {}
 
 

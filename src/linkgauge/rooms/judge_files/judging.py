@@ -94,7 +94,7 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
         return InputError(f"{names}: {tools} shows no figure there that is judged here")
     if any(text.facts and text.understood for text in texts):
         return InputError(
-            f"{names} tell of a machine, but have no tool's figures: give its output, too"
+            f"{names}: no tool's figures, only what tells of a machine: give its output, too"
         )
     return InputError(
         f"{names}: no output of a tool that is known (linkgauge judge --help lists them)"

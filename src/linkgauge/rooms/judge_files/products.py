@@ -11,6 +11,11 @@ import msgspec
 import yaml
 
 _COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?(\S.{0,60}?)\s*")
+_BESIDE = re.compile(
+    r"(?i)(?:\b(?:NVIDIA|AMD|Instinct|Tesla|GeForce|GPUs?|SXM\d?|PCIe|OAM|NVL|HBM\d?e?"
+    r"|\d{2,3} ?Gi?B?|Tensor Core|Ti)\b|[\s_-])*"
+)
+"""What may stand beside a product's own name."""
 
 
 class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,12 +44,18 @@ def products() -> tuple[Product, ...]:
 
 def product_of(model: str | None) -> Product | None:
     """The product that a name is of."""
-    name = re.sub(r"[-_]", " ", model or "")
+    found = _found(model or "")
+    return found[0] if found is not None else None
+
+
+def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
+    """The product that is named in a text, and what else is there."""
+    written = text, re.sub(r"[-_]", " ", text)
     for one in products():
-        if re.search(rf"\b(?:{one.name})(?![0-9])", model or "") or re.search(
-            rf"\b(?:{one.name})(?![0-9])", name
-        ):
-            return one
+        for name in written:
+            match = re.search(rf"\b(?:{one.name})(?![0-9])", name, flags)
+            if match is not None:
+                return one, f"{name[: match.start()]} {name[match.end() :]}"
     return None
 
 
@@ -56,8 +67,10 @@ def model_of(device: str) -> str | None:
 
 def split_product(text: str) -> tuple[str, int] | None:
     """A product's name and how many there are: what is said, else those of its usual server. None
-    of what names no product."""
+    of what names no product, or anything else besides."""
     match = _COUNTED.fullmatch(text)
-    if match is None or (product := product_of(match[2])) is None:
+    found = _found(match[2], re.IGNORECASE) if match is not None else None
+    if match is None or found is None or not _BESIDE.fullmatch(found[1]):
         return None
-    return match[2], int(match[1] or product.count)
+    name = match[2] if product_of(match[2]) else match[2].upper()
+    return name, int(match[1] or found[0].count)

@@ -42,6 +42,17 @@ def _no_peers(run: Run, tool: ToolRun) -> Iterator[str]:
         )
 
 
+def _staged(run: Run, tool: ToolRun) -> Iterator[str]:
+    """Copies between accelerators all of which go over the host (nccl issue 1086)."""
+    pairs = [r.benchmark for r in run.results if r.benchmark.startswith("device_to_device")]
+    if pairs and all(name.endswith("_staged") for name in pairs):
+        yield (
+            "No two accelerators have peer access here: copies between them go over the host's "
+            "memory. Two below one PCIe switch cross its uplink twice, so they may be slower than "
+            "two that are far apart."
+        )
+
+
 def _places(cell: CellResult) -> set[str]:
     return {str(m) for t in cell.transfers for m in t.memories if m.is_device}
 
@@ -62,11 +73,14 @@ def _rising(run: Run, tool: ToolRun) -> Iterator[str]:
 
 
 def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
-    """Sizes and bytes/s on the bus of collectives out of place."""
+    """Sizes and bytes/s on the bus of collectives out of place, over the most ranks."""
     found = []
+    most = max((len(cell.transfers) for cell in cells), default=0)
     for cell in cells:
         work = cell.operation
-        if isinstance(work, Collective) and not work.in_place and cell.headline:
+        if not isinstance(work, Collective) or len(cell.transfers) < most:
+            continue
+        if not work.in_place and cell.headline:
             size = cell.transfers[0].bytes_moved(1)
             moved = work.bytes_on_bus(size, len(cell.transfers))
             found.append((size, moved / cell.headline))
@@ -125,6 +139,16 @@ def _network(run: Run, tool: ToolRun) -> Iterator[str]:
         )
 
 
+def _assumed(run: Run, tool: ToolRun) -> Iterator[str]:
+    """Low figures of links that no text tells of."""
+    low = any(cell.verdict == "low" and len(_places(cell)) > 1 for cell in _cells(run))
+    if low and any("usual server" in one or "nothing tells" in one for one in tool.assumed):
+        yield (
+            "Low figures between accelerators are held against links that are only assumed: "
+            "nvidia-smi topo -m and nvlink -s (AMD: rocm-smi --showtopo) tell which there are."
+        )
+
+
 def _cells(run: Run) -> Iterator[CellResult]:
     for result in run.results:
         yield from result.cells
@@ -132,5 +156,5 @@ def _cells(run: Run) -> Iterator[CellResult]:
 
 Remark = Callable[[Run, ToolRun], Iterator[str]]
 _ALL: tuple[Remark, ...] = (
-    _by_host, _no_peers, _relaxed, _network, _rising, _in_switches, _counted,
+    _by_host, _no_peers, _staged, _assumed, _relaxed, _network, _rising, _in_switches, _counted,
 )  # fmt: skip

@@ -3,17 +3,21 @@ else of a text is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.table import Row
+from linkgauge.model.grouped import grouped
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
+
+from .products import product_of
 
 MIB = 1 << 20
 
@@ -165,7 +169,16 @@ def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[Clash, ...]]:
     whole, clashes = Facts(), list[Clash]()
     for facts in found:
         whole = _joined(whole, facts, "machine", clashes)
-    return whole, tuple(dict.fromkeys(clashes))
+    return whole, tuple(_summed(dict.fromkeys(clashes)))
+
+
+def _summed(clashes: Iterable[Clash]) -> Iterator[Clash]:
+    """Those of several accelerators that say the same, as one."""
+    alike = grouped(
+        ((re.sub(r"\d+$", "", one.what), one.one, one.other), one.what) for one in clashes
+    )
+    for (what, one, other), names in alike.items():
+        yield Clash(what + ", ".join(name.removeprefix(what) for name in names), one, other)
 
 
 def _joined(one: Facts, other: Facts, what: str, clashes: list[Clash]) -> Facts:
@@ -205,7 +218,7 @@ def _is_alike(one: object, other: object) -> bool:
     one, the size of a memory by two tools."""
     if isinstance(one, str) and isinstance(other, str):
         a, b = sorted((one.lower(), other.lower()), key=len)
-        return a in b
+        return a in b or product_of(one) == product_of(other) is not None
     if isinstance(one, int | float) and isinstance(other, int | float):
         return abs(one - other) <= 0.1 * max(abs(one), abs(other)) > 10
     return False
