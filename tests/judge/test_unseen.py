@@ -12,8 +12,9 @@ from campaign_several import draw
 from campaigns import trials
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
+from linkgauge.judge.blame.cases import cases_of
 from linkgauge.judge.doctor import diagnose
-from linkgauge.judge.findings import evidence_of
+from linkgauge.judge.findings import Finding, evidence_of
 from linkgauge.judge.verdict import judge
 
 WAYS = ("device_to_device_memcpy_read", "device_to_device_memcpy_write", "host_to_device_memcpy",
@@ -124,3 +125,16 @@ def test_what_belongs_together_is_one_finding():
     lost = run_of(TREE, load(TREE)[1], *benchmarks, faults=("lost sim:15",), samples=3)
     found = diagnose(evidence_of(judge(lost)))
     assert [f.subject for f in found if f.check == "lost"] == ["sim:15"]
+
+
+@pytest.mark.parametrize(("read", "said"), [("fail", "warn"), ("unknown", "fail")])
+def test_a_slow_pair_is_explained_by_what_was_read_of_its_link(read, said):
+    evidence = evidence_of(judge(run_of("ppu-2x2", load("ppu-2x2")[1], COPIES[1], samples=2)))
+    case = cases_of(evidence)[0]
+    link = next(part for part in case.touched if part.kind == "link")
+    both = [
+        Finding("fabric-links", read, link, "3 of 8 links are not active"),
+        Finding("slow", "fail", "a pair", "reaches 62% of its peers", cells=(case.name,)),
+    ]
+    found = diagnose(evidence, [lambda _: iter(both)])
+    assert {each.check: each.severity for each in found}["slow"] == said

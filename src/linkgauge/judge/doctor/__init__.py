@@ -103,12 +103,17 @@ def _causes(
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
     turning = frozenset[str]().union(*ports) if all(ports) else frozenset[str]()
     used = _meanwhile(finding, known, touched)
+    # A pair of devices is no part: what is known of a part that all its cells touch explains it.
+    cells = [touched[cell] for cell in finding.cells if cell in touched]
+    is_pair = bool(cells) and not isinstance(finding.about, Part)
+    shared = frozenset.intersection(*cells) if is_pair else frozenset[Part]()
     return tuple(
         each
         for each in known
         if not finding.ends.isdisjoint(each.ends)
         or (each.check == "switch" and (each.about, finding.about) in meeting)
         or (each.check == "acs" and not turning.isdisjoint(each.ends))
+        or each.about in shared
         or each in used
     )
 
