@@ -269,7 +269,7 @@ def _collective(
     by_call = grouped(((one.work, one.size, one.ranks), one.figure) for one in told)
     for (work, size, ranks), seconds in by_call.items():
         own = ranks or len(devices)
-        if work is None or size is None or not 0 < own <= len(devices):
+        if work is None or size is None or not (work.root or 0) < own <= len(devices):
             continue
         cell = cell_of(work, devices[:own], size, row_of(work), format_size(size))
         known = {name: getattr(cell, name) for name in Cell.__struct_fields__}
