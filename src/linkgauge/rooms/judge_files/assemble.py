@@ -137,8 +137,9 @@ def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
     product = product_of(one.model)
     rate = None if product is not None and product.copies else one.memory_rate
     return replace(
-        one, memory=_named(one.memory, backend), memory_rate=rate, library=None, driver=None,
-        utilization=None, temperature=None, uuid=None, pcie_replays=None, links=tuple(links), unknown=(),
+        one, memory=_named(one.memory, backend), memory_rate=rate, library=None,
+        driver=None, utilization=None, temperature=None, uuid=None, pcie_replays=None,
+        links=tuple(links), unknown=(),
     )  # fmt: skip
 
 
