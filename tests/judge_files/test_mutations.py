@@ -9,6 +9,7 @@ import pytest
 
 from command_kit import called
 from fuzz_kit import mutated
+from linkgauge.judge.verdict import judge
 from linkgauge.model.errors import InputError
 from linkgauge.rooms.judge_files.judging import run_of_texts
 from linkgauge.rooms.judge_files.readers import read_text
@@ -26,12 +27,14 @@ SEED = os.environ.get("LINKGAUGE_SEED", "judge")
 @pytest.mark.parametrize("text", TEXTS, ids=[f"{one.parent.name}/{one.name}" for one in TEXTS])
 def test_mutated(text):
     draw, content = random.Random(f"{SEED} {text.name}"), text.read_bytes()
-    for _ in range(TRIES):
+    for number in range(TRIES):
         changed = mutated(content, draw).decode("utf-8", "replace")
         read = read_text(text.name, changed)
         assert read.understood <= read.lines
         try:
-            run_of_texts([read], None, "default")
+            run = run_of_texts([read], None, "default")
+            if number % 10 == 0:
+                judge(run)
         except InputError as error:
             assert "\n" not in str(error)
 

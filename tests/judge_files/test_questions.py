@@ -10,15 +10,10 @@ from command_kit import called
 
 QUESTIONS = Path(__file__).parents[1] / "data/judge/questions"
 ASKED = yaml.safe_load((QUESTIONS / "questions.yml").read_text())
-NOT_YET = {
-    "04-h20-local-copy": "device_local_copy of a product whose copy engine is slow is judged as low"
-}
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=[one["name"] for one in ASKED])
 def test_answer(asked):
-    if asked["name"] in NOT_YET:
-        pytest.xfail(NOT_YET[asked["name"]])
     files = sorted((QUESTIONS / asked["name"]).iterdir())
     done = called("judge", *files)
     for said in asked["says"]:

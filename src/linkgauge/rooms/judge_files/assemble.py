@@ -32,6 +32,7 @@ from linkgauge.model.transfer import Cell, Engine, Transfer
 from linkgauge.model.units import COLLECTIVE, Unit, format_size, unit_of
 
 from .descriptions import Described
+from .products import product_of
 from .told import Facts, HostFigure, ToldFigure
 
 
@@ -128,13 +129,17 @@ def _told_functions(found: Sequence[PciFunction], told: Facts) -> tuple[PciFunct
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
+    """Where copy engines are known to reach less than the memory, copies are held against peers."""
     links = (
         replace(link, errors=None, remote=link.remote and _named(link.remote, backend))
         for link in one.links
     )
+    product = product_of(one.model)
+    rate = None if product is not None and product.copies else one.memory_rate
     return replace(
-        one, memory=_named(one.memory, backend), library=None, driver=None, utilization=None,
-        temperature=None, uuid=None, pcie_replays=None, links=tuple(links), unknown=(),
+        one, memory=_named(one.memory, backend), memory_rate=rate, library=None,
+        driver=None, utilization=None, temperature=None, uuid=None, pcie_replays=None,
+        links=tuple(links), unknown=(),
     )  # fmt: skip
 
 
@@ -269,7 +274,7 @@ def _collective(
     by_call = grouped(((one.work, one.size, one.ranks), one.figure) for one in told)
     for (work, size, ranks), seconds in by_call.items():
         own = ranks or len(devices)
-        if work is None or size is None or not 0 < own <= len(devices):
+        if work is None or size is None or not (work.root or 0) < own <= len(devices):
             continue
         cell = cell_of(work, devices[:own], size, row_of(work), format_size(size))
         known = {name: getattr(cell, name) for name in Cell.__struct_fields__}

@@ -31,6 +31,8 @@ from .told import Facts, Log, ToldFigure, merged
 
 _STDIN = "-"
 _MOST_HOSTS = 64
+_MOST = 1e18
+"""No figure of any unit is larger; what a tool prints as 0 it could not measure."""
 
 
 def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
@@ -51,7 +53,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     """The run that texts tell of. Raises InputError where they have no figure, or tell of no
     machine that they could be judged by."""
     logs = [log for text in texts for log in text.logs]
-    told = [figure for log in logs for figure in log.figures]
+    told = [figure for log in logs for figure in log.figures if 0 < figure.figure < _MOST]
     if not told:
         raise _nothing(texts)
     described = _described(texts, told, machine)

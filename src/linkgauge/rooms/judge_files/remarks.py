@@ -10,6 +10,8 @@ from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import format_size
 
+from .products import product_of
+
 _RISES = 1.04
 """A curve that gains so much with its last doubling has not reached its end."""
 _ENOUGH = 64 << 20
@@ -118,6 +120,16 @@ def _counted(run: Run, tool: ToolRun) -> Iterator[str]:
         )
 
 
+def _slow_copies(run: Run, tool: ToolRun) -> Iterator[str]:
+    for model in sorted({one.model for one in run.machine.known.accelerators}):
+        product = product_of(model)
+        if product is not None and product.copies and result_is(run, "device_local_copy"):
+            yield (
+                f"Copies within {model} are seen to reach about {product.copies:.0f} GB/s "
+                "elsewhere, less than its memory carries: its copies are held against each other."
+            )
+
+
 def _relaxed(run: Run, tool: ToolRun) -> Iterator[str]:
     """What lspci says of relaxed ordering, where both directions at once are slow."""
     slow = any(
@@ -157,4 +169,5 @@ def _cells(run: Run) -> Iterator[CellResult]:
 Remark = Callable[[Run, ToolRun], Iterator[str]]
 _ALL: tuple[Remark, ...] = (
     _by_host, _no_peers, _staged, _assumed, _relaxed, _network, _rising, _in_switches, _counted,
+    _slow_copies,
 )  # fmt: skip

@@ -41,7 +41,7 @@ def _read(tool: ToolRun) -> Iterator[Line]:
         yield plain(f"{count_of(left, 'line')} of {tool.lines} not understood{example}", "dim")
     if tool.judged < tool.figures:
         rest = count_of(tool.figures - tool.judged, "figure")
-        yield plain(f"{rest} left out: no benchmark here measures that", "dim")
+        yield plain(f"{rest} left out: 0, or no benchmark here measures that", "dim")
 
 
 def _unsure(tool: ToolRun) -> Iterator[Line]:

@@ -24,7 +24,7 @@ class ReadText(msgspec.Struct, frozen=True):
 
     name: The text's name.
     lines: The number of its lines that are not empty.
-    understood: How many of them a reader understood.
+    understood: How many of them a reader understood, or left to another host's.
     others: How many lines of other hosts or ranks were left out.
     missed: The first of those that no reader understood.
     """
@@ -50,7 +50,7 @@ def read_text(name: str, text: str) -> ReadText:
         tuple(log for one in found for log in one.logs),
         tuple(one.facts for one in found),
         len(written) + lines.others,
-        len(written) - len(missed),
+        len(written) - len(missed) + lines.others,
         lines.others,
         lines[missed[0]].strip() if missed else "",
     )

@@ -119,7 +119,8 @@ _RUNS = re.compile(r"\s*Device (\d{1,3}): (.{1,100})")
 _WAY = re.compile(r"\s*(Host to Device|Device to Host|Device to Device) Bandwidth, (\d+) Device")
 _KIND = re.compile(r"\s*(PINNED|PAGEABLE) Memory Transfers")
 _CSV = re.compile(
-    r"bandwidthTest-(H2D|D2H|D2D)-(Pinned|Paged|Pageable), Bandwidth = ([0-9.]{1,12}) (GB|MB)/s,.*"
+    r"bandwidthTest-(H2D|D2H|D2D)-(Pinned|Paged|Pageable), "
+    r"Bandwidth = (\d{1,14}(?:\.\d{0,9})?) (GB|MB)/s,.*"
     r"Size = (\d{1,12}) bytes"
 )
 _WAYS = {

@@ -12,7 +12,8 @@ from ..products import model_of
 from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu
 
 _RATE = re.compile(
-    r"GPU (\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:(?:\s|\\t){0,8}([0-9.]{1,9}) GB/s"
+    r"GPU (\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:"
+    r"(?:\s|\\t){0,8}(\d{1,14}(?:\.\d{0,9})?) GB/s"
 )
 _IDS = re.compile(r'"([0-9a-f]{4})"')
 _SAID = re.compile(r"dcgm|DCGM|Diagnostic|diagnostic")

@@ -14,7 +14,7 @@ from ..lines import grid_at
 from ..told import Found, HostFigure, Log, ToldFigure
 
 _STREAM = re.compile(
-    r"\s*(Copy|Scale|Add|Triad):\s+([0-9.]{3,14})\s+[0-9.]{3,12}\s+[0-9.]{3,12}\s+[0-9.]{3,12}"
+    r"\s*(Copy|Scale|Add|Triad):\s+(\d{1,14}(?:\.\d{0,9})?)\s+\d{1,14}(?:\.\d{0,9})?\s+\d{1,14}(?:\.\d{0,9})?\s+\d{1,14}(?:\.\d{0,9})?"
 )
 _SIZE = re.compile(r"\s*Array size = (\d{1,12}) \(elements\)")
 _ELEMENT = re.compile(r"\s*This system uses (\d{1,2}) bytes per array element")
@@ -27,9 +27,9 @@ _STREAM_SAID = re.compile(
 )
 _MLC = re.compile(r"Intel\(R\) Memory Latency Checker - v(\S{1,20})")
 _MLC_RATE = re.compile(
-    r"\s*(ALL Reads|[0-9]:[0-9] Reads-Writes|Stream-triad like)\s*:\s+([0-9.]{3,14})"
+    r"\s*(ALL Reads|[0-9]:[0-9] Reads-Writes|Stream-triad like)\s*:\s+(\d{1,14}(?:\.\d{0,9})?)"
 )
-_SYSBENCH = re.compile(r"\s*events per second:\s+([0-9.]{1,14})")
+_SYSBENCH = re.compile(r"\s*events per second:\s+(\d{1,14}(?:\.\d{0,9})?)")
 _THREADS = re.compile(r"\s*Number of threads: (\d{1,5})")
 _KINDS: dict[str, ArrayOperation] = {
     "Copy": "stream-copy", "Scale": "stream-scale", "Add": "stream-add", "Triad": "stream-triad",

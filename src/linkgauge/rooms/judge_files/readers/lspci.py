@@ -24,7 +24,9 @@ _HOST_DISPLAY = re.compile(
     r"ASPEED|Matrox|Cirrus|QXL|Virtio|VMware|Hyper-V|Integrated|UHD Graphics"
 )
 _MODEL = re.compile(r"\[(?!AMD\]|AMD/ATI\])([^\]]{2,80})\](?!.*\[[^\]]*[A-Za-z]{3})")
-_LINK = re.compile(r"(LnkCap|LnkSta):.*?Speed ([0-9.]{1,4})GT/s.{0,20}?, Width x(\d{1,2})")
+_LINK = re.compile(
+    r"(LnkCap|LnkSta):.*?Speed (\d{1,14}(?:\.\d{0,9})?)GT/s.{0,20}?, Width x(\d{1,2})"
+)
 _NODE = re.compile(r"NUMA node: (\d{1,3})")
 _ACS = re.compile(r"ACSCtl:.*?ReqRedir([+-]).*?CmpltRedir([+-])")
 _ORDER = re.compile(r"RlxdOrd([+-])")

@@ -11,7 +11,7 @@ from ..products import model_of
 from ..told import Bridge, Facts, Found, ToldGpu, ToldNode
 from ..xml_text import xml_in
 
-_SPEED = re.compile(r"([0-9.]{1,5}) GT/s")
+_SPEED = re.compile(r"(\d{1,14}(?:\.\d{0,9})?) GT/s")
 _LINK_RATE = {
     "60": 18.0,
     "61": 18.0,

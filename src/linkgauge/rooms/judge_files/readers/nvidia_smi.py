@@ -17,7 +17,7 @@ _LEGEND = re.compile(
     r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#)\s+= |NIC Legend:|NIC\d+: \S+$)"
 )
 _LISTED = re.compile(r"\s*GPU (\d{1,3}): (.{1,100}?)(?: \(UUID: .{1,60}\))?$")
-_LINK = re.compile(r"\s*Link (\d{1,2}): (?:([0-9.]{1,10}) GB/s|(<inactive>|inactive))")
+_LINK = re.compile(r"\s*Link (\d{1,2}): (?:(\d{1,14}(?:\.\d{0,9})?) GB/s|(<inactive>|inactive))")
 _BUS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")
 _SCREEN = re.compile(
     r"\|\s+(\d{1,3})\s+(\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f:.]{12,18})\s"

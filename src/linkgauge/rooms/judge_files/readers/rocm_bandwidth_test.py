@@ -20,7 +20,7 @@ _VERSION = re.compile(r"\s*RocmBandwidthTest Version: (\S{1,40})")
 _DEVICE = re.compile(
     r"\s*Device: (\d{1,3}),\s+([^,]{1,100}?)"
     r"(?:,\s+(?:\S{4,60},\s+)?"
-    r"([0-9a-f]{1,4}(?::[0-9a-f]{1,2})?[:.][0-9a-f]{1,2}(?:\.[0-9a-f])?))?\s*$"
+    r"([0-9a-f]{1,4}:[0-9a-f]{1,2}(?:\.[0-9a-f])?))?\s*$"
 )
 _TITLE = re.compile(r"\s*(Unidirectional|Bi?directional) copy peak bandwidth GB/s\s*$")
 _OTHER = re.compile(

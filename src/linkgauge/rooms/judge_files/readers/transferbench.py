@@ -21,7 +21,8 @@ _TITLE = re.compile(
 _SIZE = re.compile(r"(?:Bytes Per Direction (\d{1,13})|\[(\d{1,13}) bytes per Transfer\])")
 _ALL = re.compile(r"\s*GPU-(GFX|DMA) All-To-All benchmark")
 _ONE = re.compile(
-    r"\s*Transfer\s+\d+\s.*?([0-9.]{1,12}) GB/s.*?(\d{1,14}) bytes.*?\s([A-Z])(\d{1,3})\s*->\s*"
+    r"\s*Transfer\s+\d+\s.*?(\d{1,14}(?:\.\d{0,9})?) GB/s"
+    r".*?(\d{1,14}) bytes.*?\s([A-Z])(\d{1,3})\s*->\s*"
     r"([A-Z])(\d{1,3})(?:[.:]\S{1,12})?\s*->\s*([A-Z])(\d{1,3})\s*$"
 )
 _SAID = re.compile(
