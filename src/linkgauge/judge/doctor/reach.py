@@ -64,10 +64,15 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
     """A sum that is about as fast as rings should be, what reductions should reach, and in which
-    switches; None where they would gain little."""
+    switches; None where they would gain little, or starting takes most of the time."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
-    if own is None or not isinstance(work, Collective) or work.collective != "all_reduce":
+    if (
+        own is None
+        or cell.not_judged is not None
+        or not isinstance(work, Collective)
+        or work.collective != "all_reduce"
+    ):
         return None
     devices = tuple(str(one.engine.owner) for one in cell.transfers)
     bound = rates.bound(devices)
