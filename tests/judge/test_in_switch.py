@@ -22,7 +22,7 @@ OFF = (Remark("NCCL 2.28.9"), Remark("NCCL_NVLS_ENABLE=0"))
 
 def found(tree, notes=(), hypervisor=None):
     tree = {**tree, "host": {**tree["host"], "hypervisor": hypervisor}}
-    run = run_of("eight", yaml.safe_dump(tree), "all_reduce", size=1 << 29, samples=3)
+    run = run_of("eight", yaml.safe_dump(tree), "all_reduce", samples=3)
     results = [
         replace(each, cells=tuple(replace(cell, notes=notes) for cell in each.cells))
         for each in run.results
@@ -53,7 +53,7 @@ def test_a_health_checks_limit_tells_rings_from_reductions(tree, code, tmp_path)
     limits.write_text('limits: [{benchmark: all_reduce, limit: ">= 460 GB/s"}]')
     done = called(
         "run", "all_reduce", "--machine", tmp_path / "m.yml", "--limits", limits, "--samples", 3,
-        "--label", "a", cwd=tmp_path,
+        "--profile", "full", "--label", "a", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == code
     findings = json.loads(called("doctor", "a", "--json", cwd=tmp_path).stdout)["findings"]
