@@ -160,7 +160,7 @@ def test_charts_are_drawn_or_tables_and_a_line_stand_in_their_place(tmp_path):
     pytest.importorskip("vl_convert", reason="no wheels for this machine")
     with Drawer() as drawer:
         text = html_of(page_of_run(whole()), drawer)
-    assert text.count("<svg ") == bare.count("<figure ") == len(blocks(whole(), "Figure")) + 1
+    assert text.count("<svg ") == bare.count("<figure ") == len(blocks(whole(), "ChartFigure")) + 1
     assert 'data-tip="0 base, 128 KiB: 9 ns"' in text
     assert "stand in place of charts" not in text
     assert len(text) < 400_000
