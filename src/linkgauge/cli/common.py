@@ -78,7 +78,7 @@ WAIT = option(RUNS, "Wait while another run measures one of the devices.")
 def machine_option(**more: Any) -> Any:
     return option(
         MACHINES,
-        "Use a simulated machine, such as ppu-8, instead of this one.",
+        'Use a simulated machine, such as ppu-8, "8 x H100" or topo.txt, instead of this one.',
         "NAME|FILE.yml",
         offer=machine_names,
         **more,

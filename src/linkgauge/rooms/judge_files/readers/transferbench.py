@@ -74,8 +74,8 @@ def _matrix(
     for number in range(start, min(start + 400, len(lines))):
         line = lines[number]
         if "\\DST" in line:
-            names = re.findall(r"[CG]PU \d+", line)
-        elif match := re.match(r"\s*([CG]PU \d+)\s+(->|<-|<->)\s(.*)", line):
+            names = re.findall(r"[CG]PU \d{1,3}", line)
+        elif match := re.match(r"\s*([CG]PU \d{1,3})\s+(->|<-|<->)\s(.*)", line):
             if match[2] == ("<->" if both else "->"):
                 rates = [number_of(word) for word in match[3].split()]
                 figures += _of_row(match[1], names, rates, kind, size, both)
