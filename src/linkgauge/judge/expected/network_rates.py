@@ -34,6 +34,8 @@ _USUAL = 1500
 def network_path(machine: Machine, transfer: Transfer) -> ExpectedPath:
     """The path of a transfer between two ranks. Raises Unknown."""
     ranks = {rank.number: rank for rank in machine.ranks}
+    if not ranks:
+        raise Unknown("which interfaces the two ends have is unknown")
     if (why := nic_problem(transfer, ranks)) is not None:
         raise Unknown(why)
     ends, kind = nic_ends(transfer), transfer.engine.kind
