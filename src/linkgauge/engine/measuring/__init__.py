@@ -1,1 +1,1 @@
-"""How a cell is measured: buffers, samples, visits, and what else happened meanwhile."""
+"""Measures a cell: buffers, samples, visits, and what else happened meanwhile."""

@@ -1,1 +1,1 @@
-"""Worker processes: what they are asked, what they answer, and who watches them."""
+"""Worker processes: their commands, their answers, and their supervisor."""
