@@ -1,4 +1,4 @@
-"""Figures as curves, and their charts: against the size, against how many there are, over time."""
+"""Figures as curves, and their charts: against the size, against a count, over time."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Curves = dict[str, dict[int, float]]
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Figures by size; of collectives, the bus bandwidths as nccl-tests define them. Of a size that
-    was measured several times, the last figure."""
+    """Figures by size; for collectives, the bus bandwidths as nccl-tests defines them. If a size
+    was measured several times, its last figure counts."""
     curves: Curves = {}
     for result in results:
         for cell in result.cells:
@@ -57,8 +57,8 @@ def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, flo
 
 
 def chart(title: str, curves: Curves, unit: Unit, draw: Callable[..., Any], x: str = "") -> Figure:
-    """`draw` defines the chart, of rows and the title `y`. Without the title of the `x` axis, that
-    is the size."""
+    """A chart of curves; `draw` makes it from rows and the title `y`. An empty title `x` means that
+    the axis is the size."""
     rows = [
         {
             "x": at, "y": float(f"{value / unit.scale:.5g}"), "series": label(name),
@@ -75,7 +75,8 @@ def chart(title: str, curves: Curves, unit: Unit, draw: Callable[..., Any], x: s
 def over_time(
     title: str, y: str, curves: Mapping[str, Iterable[tuple[float, float]]], x: str = ""
 ) -> Iterator[Figure]:
-    """A chart of values at moments: seconds of sampling, or what `x` names; nothing without any."""
+    """A chart of values over time: seconds of sampling, or what `x` names. Yields nothing without
+    values."""
     rows: list[dict[str, object]] = [
         {"x": round(at, 3), "y": round(value, 3), "series": name}
         for name, curve in curves.items()
@@ -87,8 +88,8 @@ def over_time(
 
 
 def pivot(caption: str, across: str, rows: Sequence[Mapping[str, object]]) -> Table:
-    """The figures of a chart: a row for each `x`, a column for each series; without the name of the
-    axis `across`, that is the size."""
+    """The figures of a chart as a table: a row for each `x`, a column for each series. Without
+    `across`, the name of the axis, it is the size."""
     series = list(dict.fromkeys(str(row["series"]) for row in rows))
     by: dict[float, dict[str, float]] = {}
     for row in rows:
