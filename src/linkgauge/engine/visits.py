@@ -1,14 +1,11 @@
-"""/ further passes visit cells whose interval is not yet narrow enough, until it is, until their
-time is spent, or until neither can be expected (`noise`). What is visited next depends on the
-earlier visits only: an interrupted run resumes where it was. ==> further passes visit cells whose
-interval is not yet narrow enough, until it is, until their time is spent, or until no narrower
-interval can be expected (`noise`). The next visit depends on the earlier visits only, so an
-interrupted run resumes where it was.
+"""Plans visits: a run measures a cell several times, with different buffers, gates and moments,
+because these differ in another run.
 
 A run goes over its plan in passes. The first passes visit every cell, as often as it takes to know
 how alike cells vary between visits; further passes visit cells whose interval is not yet narrow
-enough, until it is, until their time is spent, or until neither can be expected (`noise`). What is
-visited next depends on the earlier visits only: an interrupted run resumes where it was."""
+enough, until it is, until their time is spent, or until no narrower interval can be expected
+(`noise`). The next visit depends on the earlier visits only, so an interrupted run resumes where it
+was."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""/ Rows of curves have `x`, `y`, `series` and optionally `says`, which is told of a point. ==>
-Rows of curves have `x`, `y`, `series` and optionally `says`, a remark on a point.
+"""Definitions of the report's charts, for notebooks too: each takes rows (a list of dicts, a data
+frame, or data by name) and returns an altair chart.
 
-Rows of curves have `x`, `y`, `series` and optionally `says`, which is told of a point. Bandwidth is
-in GB/s, times in the unit that the title names, sizes in bytes.
+Rows of curves have `x`, `y`, `series` and optionally `says`, a remark on a point. Bandwidth is in
+GB/s, times in the unit that the title names, sizes in bytes.
 
     from linkgauge.report import charts
     charts.on_paper()

@@ -1,9 +1,7 @@
-"""/ All of it loads fast, since the command line asks each document for its flags: what renders a
-document is imported when it is needed. ==> This module loads fast, since the command line reads the
-flags of each document; renderers are imported when they are needed.
+"""Formats, and the kinds of documents that commands write in them.
 
-All of it loads fast, since the command line asks each document for its flags: what renders a
-document is imported when it is needed."""
+This module loads fast, since the command line reads the flags of each document; renderers are
+imported when they are needed."""
 
 from __future__ import annotations
 

@@ -12,17 +12,13 @@ from linkgauge.model.units import unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """/ `total` is their sum, None if it means nothing (a latency) or there are none; `cells` is
-    the number of figures if no cell had failed or been skipped and all pairs had been drawn. `part`
-    is which of the result's matrices it is, `total` that of the headline; empty of an only one. ==>
+    """A matrix of figures by (row, column), in the result's base unit or in the unit that the name
+    says; absent cells have none.
+
     `total` is the sum of the figures; None if a sum means nothing (latencies) or there are no
     figures. `cells` is the number of figures that the matrix would have if no cell had failed or
     been skipped and all pairs had been drawn. `part` names one of a result's several matrices,
-    `total` for the headline's; it is empty if there is only one.
-
-    `total` is their sum, None if it means nothing (a latency) or there are none; `cells` is the
-    number of figures if no cell had failed or been skipped and all pairs had been drawn. `part` is
-    which of the result's matrices it is, `total` that of the headline; empty of an only one."""
+    `total` for the headline's; it is empty if there is only one."""
 
     name: str
     rows: tuple[str, ...]

@@ -1,10 +1,7 @@
-"""/ Every export and the Python API show these: columns are fields, figures are in the unit that
-the row names (SI base units), and absent is None. ==> All exports and the Python API use these
-rows. Columns are fields, figures are in the unit that the row names (SI base units), and absent
-values are None.
+"""A run as tables: a row for each cell, or a row for each raw sample.
 
-Every export and the Python API show these: columns are fields, figures are in the unit that the row
-names (SI base units), and absent is None."""
+All exports and the Python API use these rows. Columns are fields, figures are in the unit that the
+row names (SI base units), and absent values are None."""
 
 from __future__ import annotations
 

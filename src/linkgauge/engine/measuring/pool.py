@@ -112,12 +112,10 @@ class BufferPool:
 
 
 class Staging:
-    """/ `written` are those that a transfer writes, `pattern` is the content that all of them end
-    up with. ==> `written` are the buffers that a transfer writes; all of them end up with the
-    content `pattern`.
+    """The staging buffers of a cell of `size` bytes; false if it has none.
 
-    `written` are those that a transfer writes, `pattern` is the content that all of them end up
-    with."""
+    `written` are the buffers that a transfer writes; all of them end up with the content
+    `pattern`."""
 
     def __init__(self, transfers: Sequence[Transfer], size: int) -> None:
         self._transfers = transfers

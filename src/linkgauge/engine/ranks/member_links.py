@@ -1,15 +1,12 @@
-"""/ A clock may run only then, so all other signs come of themselves: between two questions, and
-from a thread while rank 0 has other work. ==> Measurements run only while rank 0 waits, so at all
-other times it gives signs unasked: between two questions, and from a thread while it has other
-work.
+"""Rank 0's links to the members: commands out, answers back, and who is gone.
 
-Every answer is waited for beside a look at all other links, so that the end of any rank is noticed
-while others are being asked. A rank that does not answer in time is asked for a sign of life, which
-a member gives whatever it is at: one that gives none is the culprit, not those that wait for it.
+While rank 0 waits for an answer it watches all links, so that the end of any rank is noticed. A
+rank that does not answer in time is asked for a sign of life, which a member gives whatever it is
+doing: a member that gives none is the culprit, not the ranks that wait for it.
 
 The members watch rank 0 in the same way. While it waits for answers, it gives a sign of life to a
-member that asks for one. A clock may run only then, so all other signs come of themselves: between
-two questions, and from a thread while rank 0 has other work."""
+member that asks for one. Measurements run only while rank 0 waits, so at all other times it gives
+signs unasked: between two questions, and from a thread while it has other work."""
 
 from __future__ import annotations
 
@@ -93,12 +90,11 @@ class Links:
         return self.ask((rank,), command, kind)[rank]
 
     def ask(self, ranks: Collection[int], command: Command, kind: type[_A]) -> dict[int, _A]:
-        """/ Raises RankLost if a rank ends or does not answer, whichever it is; else the first
-        refusal, once all have answered. ==> Raises RankLost if any rank ends or does not answer;
-        else the first refusal, once all have answered.
+        """Asks several ranks, which work on the command at the same time, and returns their
+        answers.
 
-        Raises RankLost if a rank ends or does not answer, whichever it is; else the first refusal,
-        once all have answered."""
+        Raises RankLost if any rank ends or does not answer; else the first refusal, once all have
+        answered."""
         if self.lost is not None:
             raise self.lost
         if self.is_over:

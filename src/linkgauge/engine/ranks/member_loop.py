@@ -1,9 +1,7 @@
-"""/ A thread reads, so that a sign of life is given, and the end or the silence of rank 0 noticed,
-whatever the member is at. ==> A thread reads, so that the member gives signs of life and notices
-the end or the silence of rank 0, whatever it is doing.
+"""The loop of a member: reads commands of rank 0, carries them out, answers.
 
-A thread reads, so that a sign of life is given, and the end or the silence of rank 0 noticed,
-whatever the member is at."""
+A thread reads, so that the member gives signs of life and notices the end or the silence of rank 0,
+whatever it is doing."""
 
 from __future__ import annotations
 

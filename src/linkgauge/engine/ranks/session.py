@@ -21,10 +21,12 @@ from linkgauge.model.settings import Settings
 
 @contextmanager
 def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """/ Raises InputError if it does not fit the launch, RankLost if a rank does not take part. ==>
-    Raises InputError if the request does not fit the launch, RankLost if a rank does not take part.
+    """Opens a session as `engine.session.opened` does, or one of all ranks of the launch if the
+    benchmarks are between processes. Only rank 0 gets the session; any other rank takes part and
+    leaves by SystemExit.
 
-    Raises InputError if it does not fit the launch, RankLost if a rank does not take part."""
+    Raises InputError if the request does not fit the launch, RankLost if a rank does not take
+    part."""
     launch = launched()
     if launch.size == 1 or not request.what.is_across_ranks:
         with opened_alone(request, first) as session:

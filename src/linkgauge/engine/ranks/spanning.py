@@ -1,17 +1,10 @@
-"""/ Each rank has the engine's own worker, and goes through the same calls for all of a cell's
-transfers; what is not its own memory or engine is a name to it. Where the ranks depend on each
-other, they meet: to open each other's memory, to start together, to have all timings. So all of
-them know the same, and decide alike how many loops and samples to take. ==> Each rank runs the
-engine's own worker and makes the same calls for all of a cell's transfers; memories and engines of
-other ranks are only names to it. Where the ranks depend on each other, they meet: to open each
-other's memory, to start together, to exchange timings. So all of them have the same knowledge and
-choose the same numbers of loops and samples.
+"""The backend with which a rank carries out its part of cells that span several ranks.
 
-Each rank has the engine's own worker, and goes through the same calls for all of a cell's
-transfers; what is not its own memory or engine is a name to it. Where the ranks depend on each
-other, they meet: to open each other's memory, to start together, to have all timings. So all of
-them know the same, and decide alike how many loops and samples to take. Nothing crosses between
-processes while a clock runs: each transfer is timed by the rank whose engine carries it out."""
+Each rank runs the engine's own worker and makes the same calls for all of a cell's transfers;
+memories and engines of other ranks are only names to it. Where the ranks depend on each other, they
+meet: to open each other's memory, to start together, to exchange timings. So all of them have the
+same knowledge and choose the same numbers of loops and samples. Nothing crosses between processes
+while a clock runs: each transfer is timed by the rank whose engine carries it out."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""/ Rank 0 has no process between itself and what it measures: a member that crashes or hangs is
-another rank, whose loss ends the run, as MPI's does. ==> Unlike a supervisor, rank 0 cannot replace
-a member that crashes or hangs: the loss of a rank ends the run, as it does in MPI.
+"""Measures a run of several ranks: each has the engine's own worker, and the ranks that a cell
+concerns carry it out together.
 
-Rank 0 has no process between itself and what it measures: a member that crashes or hangs is another
-rank, whose loss ends the run, as MPI's does."""
+Unlike a supervisor, rank 0 cannot replace a member that crashes or hangs: the loss of a rank ends
+    the run, as it does in MPI."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""/ V8 takes most of a second to start: it starts while the run is judged and kept. Whatever
-happens in it, the report is made. ==> V8 takes most of a second to start, so it starts while the
-run is judged and kept. A crash of it does not prevent the report.
+"""A process that draws charts: it receives Vega-Lite and answers with SVG.
 
-V8 takes most of a second to start: it starts while the run is judged and kept. Whatever happens in
-it, the report is made."""
+V8 takes most of a second to start, so it starts while the run is judged and kept. A crash of it
+does not prevent the report."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""/ A line that begins with `# ` is prose, as is every other. ==> Every other line is prose, as is
-one that begins with `# `.
+"""Reads the lines of a remedy as commands that a shell takes as they are, prose, or files.
 
 A line is a command only if each program in it is known here and nothing in it expands but the
-variables that remedies set, so that no name in a capture becomes a command. A line that begins with
-`# ` is prose, as is every other."""
+variables that remedies set, so that no name in a capture becomes a command. Every other line is
+prose, as is one that begins with `# `."""
 
 from __future__ import annotations
 
