@@ -1,8 +1,8 @@
-"""Replaces what identifies a machine or its owner: a value always by the same pseudonym.
+"""Replaces values that identify a machine or its owner, each value always by the same pseudonym.
 
-Host names, UUIDs, GUIDs, MAC and IP addresses, ids of containers, serial numbers of devices, boards
-and DIMMs. Text that readers look for stays, so that the rest of a tree reads the same.
-"""
+These values are host names, UUIDs, GUIDs, MAC and IP addresses, ids of containers, and serial
+numbers of devices, boards and DIMMs. Text that readers look for stays, so that the rest of a tree
+reads the same."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ _NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be fille
 
 class Anonymizer:
     """Pseudonyms of one machine, numbered in order of appearance. `known` are values to replace
-    whatever they look like: names of devices by their vendors. `others` are names of other hosts.
-    """
+    whatever their form, such as vendors' names for single devices; `others` are names of other
+    hosts."""
 
     def __init__(
         self, hostname: str, known: Iterable[str] = (), others: Iterable[str] = ()
@@ -127,7 +127,8 @@ class Anonymizer:
         return _ID.sub(self._id, text)
 
     def prose(self, text: str) -> str:
-        """A text in which names are replaced, too; not for sysfs: a host may be called node0."""
+        """A text in which names are replaced, too. Not for sysfs, since a host may be called
+        node0."""
         return self._named(self.text(self._known(text)))
 
     def path(self, path: str) -> str:
@@ -135,14 +136,14 @@ class Anonymizer:
         return path if _DKMS.match(path) else self.steps(path, named=not _FIXED.match(path))
 
     def steps(self, path: str, *, named: bool = True) -> str:
-        """The same; `named` says whether people chose the names."""
+        """A path with its steps replaced; `named` says whether people chose the names."""
         return "/".join(self._step(step, named) for step in path.split("/"))
 
     def _replaced(self, step: str, named: bool) -> str:
         return self.prose(step) if named else self.text(step)
 
     def hostname(self, text: str) -> str:
-        """The file that holds only the host's name."""
+        """The content of the file that holds only the host's name."""
         return text.replace(text.strip("\0\n"), self._host) if self._host else text
 
     def uname(self, text: str) -> str:
@@ -152,7 +153,7 @@ class Anonymizer:
         )
 
     def options(self, text: str) -> str:
-        """The kernel's command line, whose options have names of their own."""
+        """The kernel's command line, in which options have their own names."""
         return OPTION.sub(lambda match: self._option(self.text(match[0])), text)
 
     def _option(self, text: str) -> str:
@@ -162,11 +163,12 @@ class Anonymizer:
         return f"{name}={self._named(value)}"
 
     def groups(self, text: str) -> str:
-        """Control groups: the paths at the ends of lines."""
+        """The control groups of a process, with the paths at the ends of lines replaced."""
         return re.sub(r"/.*", lambda match: self.steps(match[0]), text)
 
     def mounts(self, text: str) -> str:
-        """What is mounted and where; readers look for the kind and the options after it."""
+        """The mounts, with their sources and places replaced; kinds and options stay, because
+        readers look for them."""
         return re.sub(
             r"(?m)^(\S+) (\S+)(.*)$",
             lambda line: f"{self.steps(line[1])} {self.path(line[2])}{self.text(line[3])}",
@@ -174,11 +176,11 @@ class Anonymizer:
         )
 
     def version(self, text: str) -> str:
-        """The kernel's version, without who built it and where."""
+        """The kernel's version, without the person and host that built it."""
         return self.text(re.sub(r"\(\S+@\S+\)", REMOVED, text))
 
     def own(self, text: str) -> str:
-        """linkgauge's own JSON: names of fields stay, and so do words outside sentences."""
+        """linkgauge's own JSON. Names of fields stay, and so do words outside sentences."""
         try:
             value = self._json(msgspec.json.decode(text), free=False)
             return msgspec.json.format(msgspec.json.encode(value)).decode()
@@ -271,7 +273,8 @@ class Anonymizer:
         return self._alike(kind, match[0], "02" if kind in ("mac", "long") else "")
 
     def _alike(self, kind: str, value: str, begin: str = "") -> str:
-        """A number in the form of the value: kernels and vendors use different separators."""
+        """A number in the form of the value, because kernels and vendors use different
+        separators."""
         digits = re.sub("[^0-9a-fA-F]", "", value)
         if not digits.strip("0"):
             return value  # as in registers that hold no number
@@ -280,7 +283,8 @@ class Anonymizer:
         return re.sub(_HEX, lambda _: next(new), value)
 
     def _documented(self, value: str) -> str:
-        """An address reserved for tests or documentation (RFC 2544, RFC 3849) in place of one."""
+        """The address replaced by one that is reserved for tests or documentation (RFC 2544, RFC
+        3849)."""
         try:
             address = ipaddress.ip_address(value)
         except ValueError:
@@ -299,8 +303,8 @@ def is_distinctive(name: str) -> bool:
 
 
 def _hosts(names: list[str]) -> re.Pattern[str]:
-    """Matches the names in either case, each as a group, with the domain after it. LVM doubles a
-    dash, systemd writes it as \\x2d."""
+    """A pattern that matches the names in either case, each as a group, with the domain after it.
+    LVM doubles a dash, and systemd writes it as \\x2d."""
     dash = r"(?:--?|_|\\x2d)"
     either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names) or _NEVER
     domain = rf"(?:\.(?!(?:{_UNITS})(?![a-z0-9]))[a-z][a-z0-9-]*)*"
@@ -310,7 +314,7 @@ def _hosts(names: list[str]) -> re.Pattern[str]:
 
 
 def _servers(tree: Captured) -> Iterator[str]:
-    """Hosts that appear in mounts and on the kernel's command line, as in `nfs7:/srv`,
+    """The hosts that appear in mounts and on the kernel's command line, as in `nfs7:/srv`,
     `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
     for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
         text = read_text(tree, path) or ""
@@ -320,7 +324,7 @@ def _servers(tree: Captured) -> Iterator[str]:
 
 
 def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
-    """The tree with pseudonyms in files, links and paths. `known`: see Anonymizer."""
+    """The tree with pseudonyms in files, links and paths. Anonymizer describes `known`."""
     who = Anonymizer(read_text(tree, _HOSTNAME) or "", known, _servers(tree))
     # Paths come first, sorted, so that numbered pseudonyms keep their order.
     paths = {
@@ -340,7 +344,8 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, path: str, *, is_file: bool) -> str:
-    """The kernel names all files, also those of a control group that somebody named."""
+    """The path with pseudonyms. The kernel names all files, even in a control group that a person
+    named."""
     if not is_file:
         return who.path(path)
     if _DKMS.match(path):

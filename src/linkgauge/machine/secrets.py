@@ -1,4 +1,4 @@
-"""Removes from every captured tree what readers do not need and others should not have."""
+"""Removes secrets and all that readers do not need from captured trees."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def without_secrets(path: str, content: bytes) -> bytes:
 
 
 def command_line(content: bytes) -> bytes:
-    """Removes values of options whose name suggests a secret, and users from addresses. An option
-    may contain another one (`systemd.setenv=API_TOKEN=x`, `systemd.set_credential=a:x`)."""
+    """The kernel's command line without values of options whose name suggests a secret, and without
+    users in addresses. An option may contain another one (`systemd.setenv=API_TOKEN=x`,
+    `systemd.set_credential=a:x`)."""
     text = content.decode(errors="surrogateescape")
     text = OPTION.sub(lambda match: _option(match[0]), _LOGIN.sub(f"{REMOVED}@", text))
     return text.encode(errors="surrogateescape")
@@ -44,19 +45,20 @@ def _option(text: str) -> str:
 
 
 def _only(pattern: bytes) -> Callable[[bytes], bytes]:
-    """Keeps the lines whose beginning matches."""
+    """Keeps the lines whose beginning matches the pattern."""
     lines = re.compile(rb"^(?:" + pattern + rb").*\n?", re.MULTILINE)
     return lambda content: b"".join(lines.findall(content))
 
 
 def _mounts(content: bytes) -> bytes:
-    """Keeps the root and control groups, without logins of file servers."""
+    """Keeps the mounts of the root and of control groups, and removes logins of file servers."""
     kept = _only(rb"\S+ (?:/ |\S+ (?:cgroup2?|cpuset) )")(content)
     return re.sub(rb"(?<=[ ,])(user(?:name)?|pass(?:word)?)=[^,\s]*", rb"\1=" + _REMOVED, kept)
 
 
 def _environment(content: bytes) -> bytes:
-    """Keeps, of the first process, only what a container runtime states about itself."""
+    """Keeps only the variables of the first process by which container runtimes identify
+    themselves."""
     return b"".join(
         b"%s\0" % variable
         for variable in content.split(b"\0")
@@ -65,13 +67,14 @@ def _environment(content: bytes) -> bytes:
 
 
 def _dimms(table: bytes) -> bytes:
-    """Keeps SMBIOS's memory devices: OEM strings may hold credentials, others serial numbers."""
+    """Keeps SMBIOS's memory devices. OEM strings may hold credentials, other structures serial
+    numbers."""
     return b"".join(one for one in split_table(table) if one[0] in (_DIMM, _END))
 
 
 def _tool(content: bytes) -> bytes:
-    """Removes the command lines of processes that nvidia-smi lists, and the password that wakes an
-    Ethernet adapter, which ethtool shows to root."""
+    """Removes from nvidia-smi's output the command lines of processes, and from ethtool's the
+    password that wakes an Ethernet adapter, which root can see."""
     hidden = rb"(?m)^(\s*(?:Name\s*|SecureOn password): ).*$"
     return re.sub(hidden, rb"\1" + _REMOVED, content)
 

@@ -1,5 +1,5 @@
-"""Reads what tells a guest from a host, and what a domain is compared with: all PCI functions, the
-threads of cores, huge pages by node, domains that run."""
+"""Reads facts to compare a machine with a virtual machine's definition: signs of a guest, all PCI
+functions, the threads of cores, huge pages by node, and running virtual machines."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """What an inventory alone says: of a machine that has no files."""
+    """The facts that an inventory has, for a machine without files."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
@@ -71,7 +71,8 @@ def virtual_of(inventory: Inventory) -> Virtual:
 
 
 def _functions(root: Root) -> tuple[BusFunction, ...] | None:
-    """Those that are listed; one whose files are missing (an older capture) only by its address."""
+    """The listed PCI functions; a function whose files are missing (an older capture) has only its
+    address."""
     names = filter(_ADDRESS.fullmatch, names_in(root, DEVICES))
     found = ((name, resolve(root, f"{DEVICES}/{name}")) for name in sorted(names))
     return (
@@ -99,7 +100,7 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """What systemd-detect-virt looks at, as far as files have it."""
+    """The signs of a guest that systemd-detect-virt uses, as far as files show them."""
     flags = re.search(r"^flags\s*:(.*)$", read_text(root, "proc/cpuinfo") or "", re.MULTILINE)
     if flags:
         has = "has" if "hypervisor" in flags[1].split() else "has no"
@@ -122,19 +123,21 @@ def _signs(root: Root) -> Iterator[str]:
 
 
 def machine_uuid(root: Root) -> str | None:
-    """The machine's UUID in its firmware, which a guest has of its domain; root alone reads it."""
+    """The machine's UUID in its firmware, which a guest has from its definition; only root can read
+    it."""
     text = (read_text(root, _UUID) or "").strip().lower()
     return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
 
 
 def definitions(root: Root) -> tuple[str, ...]:
-    """The files in which libvirt keeps its domains, if they are readable."""
+    """The files in which libvirt keeps the definitions of its virtual machines, if they are
+    readable."""
     names = sorted(name for name in names_in(root, DEFINITIONS) if name.endswith(".xml"))
     return tuple(f"{DEFINITIONS}/{name}" for name in names)
 
 
 def running_domains(root: Root) -> tuple[RunningDomain, ...]:
-    """The domains of libvirt that run here, by the control groups of their threads."""
+    """libvirt's virtual machines that run here, from the control groups of their threads."""
     found: dict[str, RunningDomain] = {}
     for folder in _SLICES:
         for scope in names_in(root, folder):
@@ -163,6 +166,7 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """What is in force in a control group; where it sets nothing, that is what is above it."""
+    """The CPUs or nodes in force in a control group: the effective ones, else those that the group
+    sets itself."""
     texts = (read_text(root, f"{group}/cpuset.{what}{end}") for end in (".effective", ""))
     return next((found for text in texts if (found := parse_cpu_list(text or ""))), None)

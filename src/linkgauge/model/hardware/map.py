@@ -120,8 +120,8 @@ class _Graph:
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
         """The cost of the shortest paths from `source` to each place that forwards traffic, and the
-        number of these paths. Devices themselves are left out, because a thousand devices on few
-        switches would need a thousand times the memory."""
+        number of these paths. Other places are left out, because a thousand devices on few switches
+        would each need a thousand entries."""
         if len(self.adjacent[source]) == 1:  # as its neighbour, which the others share
             (hop,) = self.adjacent[source]
             beyond = {} if hop.end in self._dead_ends else self.reach(hop.end)

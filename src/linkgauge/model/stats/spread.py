@@ -255,7 +255,7 @@ class _Prior:
 
     def lent(self, name: Hashable, one: _KnownVariance | None) -> _Lent | None:
         """The variance that peers suggest for a cell; None for a cell without peers. `one` is the
-        cell's own variance, which does not count among the peers'."""
+        cell's own variance, which is left out of the peers'."""
         kind = self._kinds.get(name, _WeightedSum())
         others, peers = self._all, kind
         if kind.members:
